@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from bytepair import _core
 from bytepair.errors import ConversationError, SpecialTokenError
 
-#: A mapping with a list of messages under "messages", or that list.
+#: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
 Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
 
 #: What truncation may cut: any id, or whole messages only.
@@ -102,25 +102,6 @@ def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int])
                 'tokens as separate "untrusted" segments'
             )
     return items
-
-
-def messages_of(conversation: Conversation) -> list[Any]:
-    """The messages of a conversation; at least one."""
-    messages = (
-        conversation.get("messages") if isinstance(conversation, dict | Mapping) else conversation
-    )
-    if not isinstance(messages, list | Sequence) or isinstance(messages, str | bytes):
-        found = type(conversation).__name__
-        if isinstance(conversation, dict | Mapping):
-            has = "messages" in conversation
-            found = f"a mapping with {type(messages).__name__}" if has else "a mapping without it"
-        raise ConversationError(
-            'a conversation must be a mapping with a list under "messages", or that list; this is '
-            f"{found}"
-        )
-    if not messages:
-        raise ConversationError("a conversation needs at least one message")
-    return list(messages)
 
 
 def role_or_none(message: Any) -> Any:
