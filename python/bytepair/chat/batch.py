@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.arguments import whole
 from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
-from bytepair.errors import ConversationError, SpecialTokenError
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,9 +34,9 @@ class RenderedBatch:
     Attributes:
         input_ids: int32, the ids.
         loss_mask: uint8, 1 where the model is trained on the id, else 0.
-        labels: int32, the id where it is trained on, else `ignore_index`; None if `ignore_index`
-            was not passed. Labels are at the position of their id; the loss function, or you, must
-            shift them by one.
+        labels: int64, as losses take them: the id where it is trained on, else `ignore_index`; None
+            if `ignore_index` was not passed. Labels are at the position of their id; the loss
+            function, or you, must shift them by one.
         offsets: int64, the start of each conversation in ragged arrays, and the end of the last;
             None if there are rows.
         conversations: int32, the index of the conversation at each position of a row, -1 for
@@ -44,7 +45,7 @@ class RenderedBatch:
 
     input_ids: NDArray[np.int32]
     loss_mask: NDArray[np.uint8]
-    labels: NDArray[np.int32] | None = None
+    labels: NDArray[np.int64] | None = None
     offsets: NDArray[np.int64] | None = None
     conversations: NDArray[np.int32] | None = None
 
@@ -52,7 +53,13 @@ class RenderedBatch:
         return len(self.input_ids) if self.offsets is None else len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """The ids and the mask of one conversation, or of one row."""
+        """The ids and the mask of one conversation, or of one row.
+
+        Raises:
+            ArgumentError: if the index is no integer; there are no slices.
+            IndexError: if there is no such conversation or row.
+        """
+        index = whole("the index of a conversation or row", index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"conversation or row {index} does not exist; there are {len(self)}")
         if self.offsets is None:
@@ -88,10 +95,10 @@ class RenderedBatch:
 def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
     """The number of ids in a row; None if there are no rows."""
     if pad_to is not None and pack_to is not None:
-        raise ValueError("pass either pad_to (one conversation per row) or pack_to (several)")
+        raise ArgumentError("pass either pad_to (one conversation per row) or pack_to (several)")
     width = pad_to if pad_to is not None else pack_to
     if width is not None and width < 1:
-        raise ValueError(f"the row width is {width}; pass at least 1")
+        raise ArgumentError(f"the row width is {width}; pass at least 1")
     return width
 
 
@@ -168,7 +175,7 @@ def laid_out(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> 
 
 def labelled(batch: RenderedBatch, ignore_index: int) -> RenderedBatch:
     """The batch with labels: the id where it is trained on, else `ignore_index`."""
-    labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int32(ignore_index))
+    labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(ignore_index))
     return RenderedBatch(
         batch.input_ids, batch.loss_mask, labels, batch.offsets, batch.conversations
     )

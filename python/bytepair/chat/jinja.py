@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
+from bytepair._internal.arguments import check_fields, checked
 from bytepair.chat import blocks, checks, prefixes, usage
 from bytepair.chat.disguise import Disguise, Rendering, deep
 from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
@@ -81,16 +82,14 @@ class JinjaTemplate:
     checks: Literal["error", "warn", "off"] = "error"
 
     def __post_init__(self) -> None:
-        if self.mask not in ("blocks", "prefixes", "none", None):
-            raise ValueError(f'mask is {self.mask!r}; it must be "blocks", "prefixes" or "none"')
-        if self.checks not in ("error", "warn", "off"):
-            raise ValueError(f'checks is {self.checks!r}; it must be "error", "warn" or "off"')
+        check_fields(self)
 
     def padding(self) -> str | None:
         """The name of the special token that pads rows, or None."""
         variables = self.variables or {}
         return self.pad or variables.get("pad_token") or variables.get("eos_token")
 
+    @checked
     def writer(self, tokenizer: _core.Tokenizer) -> JinjaWriter:
         """Create the object that converts conversations to segments for one tokenizer."""
         return JinjaWriter(tokenizer, self)
@@ -174,7 +173,7 @@ class JinjaWriter:
         message = f"the template {self.template.name!r}: {problem}"
         if self.template.checks == "error":
             raise ConversationError(f'{message}; or pass checks="warn" or "off" to the template')
-        warnings.warn(message, stacklevel=4)
+        warnings.warn(message, stacklevel=6)
 
     def rendering(
         self, messages: Sequence[Any], fields: Mapping[str, Any], *, prompt: bool = False

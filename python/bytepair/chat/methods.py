@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
+from bytepair._internal.arguments import checked, integers
 from bytepair.chat.parser import Parser
 from bytepair.chat.renderer import nothing_to_learn, writer
 from bytepair.chat.rows import Row, RowKind, TrainOn, read_row, row_options
@@ -31,6 +32,7 @@ class ChatMethods(_core.Tokenizer):
 
     __slots__ = ()
 
+    @checked
     def render_conversation(
         self,
         conversation: Conversation,
@@ -91,6 +93,7 @@ class ChatMethods(_core.Tokenizer):
             raise ConversationError(nothing_to_learn(trained, len(mask), max_tokens))
         return ids.tolist(), mask.tolist()
 
+    @checked
     def render_for_completion(
         self,
         conversation: Conversation,
@@ -129,6 +132,7 @@ class ChatMethods(_core.Tokenizer):
         ids, _, _ = out.encode(self, join=write.join, max_tokens=None, truncate="tokens", threads=1)
         return list(ids.tolist())
 
+    @checked
     def render_turn(
         self,
         ids: Sequence[int],
@@ -182,7 +186,7 @@ class ChatMethods(_core.Tokenizer):
         """
         from bytepair.chat import turn
 
-        ids, write = [int(id) for id in ids], writer(self, template)
+        ids, write = integers("ids", ids), writer(self, template)
         so_far = turn.masked(ids, mask)
         options = row_options(ignore_fields=ignore_fields)
         row = read_row(messages, write, options, empty=bool(ids))
@@ -193,6 +197,7 @@ class ChatMethods(_core.Tokenizer):
         )
         return [*ids, *more.tolist()], [*so_far, *[0] * len(more)]
 
+    @checked
     def encode_segments(
         self, segments: Iterable[tuple[str, Origin]], *, join: bool = False
     ) -> list[int]:
@@ -230,6 +235,7 @@ class ChatMethods(_core.Tokenizer):
         ids, _, _ = out.encode(self, join=join, max_tokens=None, truncate="tokens", threads=1)
         return list(ids.tolist())
 
+    @checked
     def render_batch(
         self,
         conversations: ConversationSource,
@@ -304,6 +310,7 @@ class ChatMethods(_core.Tokenizer):
             made = batch.laid_out(made, width, filler, packed=pack_to is not None)
         return made if ignore_index is None else batch.labelled(made, ignore_index)
 
+    @checked
     def parse_conversation(
         self, ids: Iterable[int], *, template: Template = NANOCHAT
     ) -> dict[str, Any]:
@@ -330,7 +337,7 @@ class ChatMethods(_core.Tokenizer):
             True
         """
         parser = Parser(self, template)
-        for id in ids:
-            parser.feed(int(id))
+        for id in integers("ids", ids):
+            parser.feed(id)
         parser.finish()
         return parser.conversation

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
+from bytepair._internal.arguments import refuse
 from bytepair.chat import calls
 from bytepair.chat.calls import Body, Numbered
 from bytepair.chat.rows import Row, TrainOn
 from bytepair.chat.segments import Segments, role_of
 from bytepair.chat.template import Part, Piece, Role, Special, Template
-from bytepair.errors import ConversationError, SpecialTokenError
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
@@ -276,11 +277,13 @@ def writer(tokenizer: _core.Tokenizer, template: Template | JinjaTemplate) -> An
     """The object that converts conversations to segments: a `TemplateWriter` or `JinjaWriter`."""
     global _last
     if isinstance(template, str):  # type: ignore[unreachable]
-        raise TypeError(
+        raise ArgumentError(
             f"template is the str {template[:40]!r}; pass a template of bytepair.chat, such as "
             "chat.CHATML, or chat.JinjaTemplate(source)"
         )
     if not isinstance(template, Template):
+        if not hasattr(template, "writer"):
+            raise refuse("template", template, "a Template or a JinjaTemplate")
         return template.writer(tokenizer)
     last = _last
     if last is None or last.tokenizer is not tokenizer or last.template is not template:

@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from bytepair._internal.arguments import integers
 from bytepair.chat import calls, prefixes
 from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.renderer import TemplateWriter
 from bytepair.chat.rows import Row
 from bytepair.chat.segments import Segments, role_of
-from bytepair.errors import ConversationError
+from bytepair.errors import ArgumentError, ConversationError
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaWriter
@@ -43,9 +44,10 @@ def masked(ids: Sequence[int], mask: Sequence[int] | None) -> list[int]:
     """
     if mask is None:
         return [0] * len(ids)
+    mask = integers("mask", mask)
     if len(mask) > len(ids):
-        raise ValueError(f"the mask has {len(mask)} entries, but there are only {len(ids)} ids")
-    return [*map(int, mask), *[1] * (len(ids) - len(mask))]
+        raise ArgumentError(f"the mask has {len(mask)} entries, but there are only {len(ids)} ids")
+    return [*mask, *[1] * (len(ids) - len(mask))]
 
 
 def appended(

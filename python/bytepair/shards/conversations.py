@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.arguments import checked
 from bytepair.chat import NANOCHAT, JinjaTemplate, Template
 from bytepair.chat.batch import RenderedBatch, pad_id
 from bytepair.chat.rows import RowKind, TrainOn, row_options
@@ -78,6 +79,7 @@ class ConversationBatches:
         1.0
     """
 
+    @checked
     def __init__(
         self,
         conversations: Sequence[Conversation] | ConversationSource,

@@ -21,6 +21,7 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal import system
+from bytepair._internal.arguments import checked
 from bytepair.corpus.outputs import check_output_folder
 from bytepair.errors import InUseError, ShardError
 from bytepair.formats.files import write_whole
@@ -61,6 +62,7 @@ class Shard:
     parts: list[ShardPart]
 
     @classmethod
+    @checked
     def from_json(cls, values: dict[str, Any]) -> Self:
         """Make a shard from the result of `dataclasses.asdict`."""
         found = cls(**{**values, "parts": [ShardPart(**part) for part in values["parts"]]})
@@ -133,6 +135,7 @@ class Manifest:
         shards = _number(len(self.shards), "shard")
         return f"{self.tokens:,} tokens ({self.dtype.name}) of {documents} in {shards}"
 
+    @checked
     def save(self, folder: Path) -> None:
         """Write `manifest.json` under a temporary name, then rename it."""
         values = {
@@ -142,6 +145,7 @@ class Manifest:
         write_json(folder / NAME, {**values, "crc32": _crc_of_values(values)})
 
     @classmethod
+    @checked
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read the manifest of a folder.
 

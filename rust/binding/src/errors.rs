@@ -9,6 +9,7 @@ use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+import_exception!(bytepair.errors, ArgumentError);
 import_exception!(bytepair.errors, ConversationError);
 import_exception!(bytepair.errors, CorpusError);
 import_exception!(bytepair.errors, CountOverflowError);
