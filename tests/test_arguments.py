@@ -251,7 +251,7 @@ NAMED: list[tuple[Callable[[], Any], str]] = [
     (lambda: bytepair.train([TEXT], 300, special_tokens=[b"x"]), r"special_tokens is \[b'x'\]"),  # type: ignore[list-item]
     (
         lambda: bytepair.train([TEXT], 300, special_tokens=["\ud83d"]),
-        r"special_tokens is \['\\ud83d'\]; it must be a sequence of str",
+        r"special_tokens is \['\\ud83d'\]; it must be a list of str",
     ),
     (lambda: TOK.decode("1 2"), "ids is '1 2'; it must be a list"),  # type: ignore[arg-type]
     (lambda: TOK.decode(7), "ids is 7; it must be a list"),  # type: ignore[arg-type]

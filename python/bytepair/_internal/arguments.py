@@ -14,7 +14,6 @@ import dataclasses
 import functools
 import inspect
 import itertools
-import math
 import operator
 import os
 import sys
@@ -34,13 +33,15 @@ _Test: TypeAlias = "tuple[Callable[[Any], bool], str]"
 #: The smallest value of numbers by their name. The largest one fits 64 bits.
 LEAST: Final = {
     "threads": 1, "max_chars": 0, "max_tokens": 0, "max_document_bytes": 1, "batch_size": 1,
-    "length": 1, "rank": 0, "world_size": 1, "longest": 0, "samples": 0, "seed": 0, "limit": 0,
-    "points": 1, "n": 0, "workers": 1, "order": 0, "vocab_size": 0, "partitions": 1, "pad_to": 0,
+    "length": 1, "rank": 0, "world_size": 1, "longest": 0, "samples": 0, "limit": 0,
+    "points": 1, "order": 0, "vocab_size": 0, "partitions": 1, "pad_to": 0,
     "task_bytes": 1,
 }  # fmt: skip
 _MOST: Final = 2**63 - 1
-#: Seeds and weights of counts may use all of 64 bits.
-_MOST_OF: Final = {"seed": 2**64 - 1}
+#: Parameters of text that may have lone surrogates, as `encode` has it.
+_ANY_TEXT: Final = frozenset({"text", "text_or_ids"})
+#: Parameters whose sequences of names `bytepair.tokenizer.special.in_order` checks.
+_NAMES: Final = frozenset({"special_tokens", "initial_tokens", "never"})
 
 #: The number of characters of a value in a message.
 _SHOWN: Final = 60
@@ -187,9 +188,10 @@ def check(name: str, value: Any, tests: list[_Test]) -> None:
             name, value, _described(name, [text for _, text in tests]) + _way_out(value, tests)
         )
     if _is_integer(value):
-        least, most = LEAST.get(name), _MOST_OF.get(name, _MOST)
-        if (least is not None and value < least) or not -_MOST <= value <= most:
-            raise refuse(name, value, _described(name, [text for _, text in tests]))
+        least = LEAST.get(name, -_MOST)
+        if name not in ("seed", "weight") and not least <= value <= _MOST:
+            limit = "" if value < least else f", and at most {_MOST}"
+            raise refuse(name, value, _described(name, [text for _, text in tests]) + limit)
 
 
 def _described(name: str, allowed: list[str]) -> str:
@@ -208,17 +210,25 @@ def _way_out(value: Any, tests: list[_Test]) -> str:
         return "; load it with bytepair.load"
     if isinstance(value, str) and any(text.endswith("of str") for _, text in tests):
         return "; pass [text]"
+    if isinstance(value, str) and any(text == _STR for _, text in tests):
+        return " without lone surrogates"
     return ""
 
 
 # ---------------------------------------------------------------------------- annotations
 
 _INTEGER: Final = "an integer"
+_STR: Final = "a str"
 _NUMBER: Final = "a number"
 
 
 def _tests_of(annotations: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, list[_Test]]:
     found = {name: _tests(annotation, scope) for name, annotation in annotations.items()}
+    for name in found.keys() & _ANY_TEXT:
+        found[name] = [_ANY if test is _SIMPLE[str] else test for test in found[name]]
+    for name in found.keys() & _NAMES:
+        if "Sequence" in str(annotations[name]):
+            del found[name]
     return {name: tests for name, tests in found.items() if tests}
 
 
@@ -328,10 +338,10 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not _is_flag(value) and not math.isnan(value)
+    return isinstance(value, Real) and not _is_flag(value)
 
 
-def _is_text(value: Any) -> bool:
+def is_text(value: Any) -> bool:
     """Whether a value is a str that UTF-8 can represent."""
     if not isinstance(value, str):
         return False
@@ -345,10 +355,11 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool) or type(value).__name__ == "bool"  # numpy's, too
 
 
+_ANY: Final[_Test] = (lambda value: isinstance(value, str), _STR)
 _SIMPLE: Final[dict[Any, _Test]] = {
     int: (_is_integer, _INTEGER),
     float: (_is_number, _NUMBER),
-    str: (_is_text, "a str without lone surrogates"),
+    str: (is_text, _STR),
     bytes: (lambda value: isinstance(value, bytes), "bytes"),
     bool: (_is_flag, "True or False"),
 }

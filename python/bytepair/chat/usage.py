@@ -42,9 +42,9 @@ def of(source: str) -> Usage:
         >>> sorted(usage.variables), sorted(usage.names)
         (['messages', 'title'], ['day', 'name'])
     """
+    environment = compiled(source).environment
     from jinja2 import meta, nodes
 
-    environment = compiled(source).environment
     tree = environment.parse(source)
     names = {node.attr for node in tree.find_all(nodes.Getattr)}
     names |= {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}

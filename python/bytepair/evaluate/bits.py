@@ -48,7 +48,7 @@ def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, 
         (3.0, 4)
     """
     for name, value in (("losses", losses), ("targets", targets), ("token_bytes", token_bytes)):
-        if not hasattr(value, "reshape") or not getattr(value, "ndim", 0):
+        if not hasattr(value, "reshape") or isinstance(value, np.generic):
             raise refuse(name, value, "an array or a tensor")
     losses, targets = losses.reshape(-1), targets.reshape(-1)
     if losses.shape != targets.shape:

@@ -8,10 +8,11 @@ replaces.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from bytepair import _core
+from bytepair._internal.arguments import is_text, refuse
 from bytepair.errors import ArgumentError, SpecialTokenError
 
 #: The names of reserved ids: as above, and as in Llama 3.
@@ -29,7 +30,13 @@ def in_order(option: str, names: Sequence[str]) -> list[str]:
         )
     if isinstance(names, Set):
         raise ArgumentError(f"{option} is a set, which has no order; pass a list of names")
-    return list(names)
+    if not isinstance(names, Iterable):
+        raise refuse(option, names, "a list of str")
+    listed = list(names)
+    for name in listed:
+        if not is_text(name):
+            raise refuse(option, listed, "a list of str without lone surrogates")
+    return listed
 
 
 def check_not_ordinary(names: Sequence[str], initial: Sequence[str]) -> None:

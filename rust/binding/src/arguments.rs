@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use bytepair::batch::dropout::Dropout;
+use bytepair::formats::native::Tables;
 use bytepair::tokenizer::offsets::Keep;
 use bytepair::{Error, Special, Text, parallel};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyIterator, PyList, PyString, PyTuple};
 
 use crate::errors::{self, ArgumentError};
 use crate::text::text;
@@ -40,15 +41,15 @@ fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
 
 /// The argument `threads`, checked.
 #[derive(Clone, Copy)]
-pub(crate) struct Threads(usize);
+pub(crate) struct ThreadCount(usize);
 
-impl Threads {
+impl ThreadCount {
     pub(crate) fn get(self) -> usize {
         self.0
     }
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Threads {
+impl<'a, 'py> FromPyObject<'a, 'py> for ThreadCount {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
@@ -56,9 +57,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Threads {
     }
 }
 
-/// True or False.
-pub(crate) fn flag(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    value.extract().map_err(|_| refused(name, value, "True or False"))
+/// The argument `tables`: whether a file has tables; by default it has.
+pub(crate) fn tables(value: Option<&Bound<'_, PyAny>>) -> PyResult<Tables> {
+    let Some(value) = value else { return Ok(Tables::With) };
+    let wrong = |_| refused("tables", value, "True or False");
+    Ok(if value.extract().map_err(wrong)? { Tables::With } else { Tables::Without })
 }
 
 /// The argument `errors`: the name of one of Python's error handlers; by default "replace".
@@ -98,6 +101,16 @@ pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>
     Ok(Cow::Owned(buffer))
 }
 
+/// The argument `batch`, an iterable of lists of ids.
+pub(crate) fn lists<'py>(batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    batch.try_iter().map_err(|_| refused("batch", batch, "an iterable of lists of ids"))
+}
+
+/// An argument of bytes.
+pub(crate) fn bytes<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
+    value.extract().map_err(|_| refused(name, value, "bytes"))
+}
+
 /// The strings of an iterable, kept alive while their text is borrowed.
 pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
     if texts.is_instance_of::<PyString>() {
@@ -121,8 +134,8 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
 /// processors that the process may use.
 #[pyfunction]
 #[pyo3(signature = (requested=None))]
-pub(crate) fn threads(requested: Option<Threads>) -> usize {
-    let threads = requested.map(Threads::get);
+pub(crate) fn threads(requested: Option<ThreadCount>) -> usize {
+    let threads = requested.map(ThreadCount::get);
     let threads = threads.or_else(threads_of_environment).unwrap_or_else(parallel::available);
     threads.min(parallel::MAX_THREADS)
 }
@@ -140,7 +153,7 @@ fn threads_of_environment() -> Option<usize> {
 
 /// The number of threads for these texts. For short texts this is 1 without a system call, which
 /// would take longer than encoding.
-pub(crate) fn threads_for(requested: Option<Threads>, texts: &[Text<'_>]) -> usize {
+pub(crate) fn threads_for(requested: Option<ThreadCount>, texts: &[Text<'_>]) -> usize {
     let weight = texts.iter().map(Text::len).sum();
     match requested {
         None if parallel::worth(usize::MAX, weight) == 1 => 1,
@@ -149,7 +162,8 @@ pub(crate) fn threads_for(requested: Option<Threads>, texts: &[Text<'_>]) -> usi
 }
 
 /// Which end of a text is kept: `"start"` or `"end"`.
-pub(crate) fn keep(argument: &Bound<'_, PyAny>) -> PyResult<Keep> {
+pub(crate) fn keep(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Keep> {
+    let Some(argument) = argument else { return Ok(Keep::Start) };
     match argument.extract::<Cow<'_, str>>().as_deref() {
         Ok("start") => Ok(Keep::Start),
         Ok("end") => Ok(Keep::End),

@@ -23,7 +23,7 @@ pub(crate) fn encode_utf8<'py>(
     special: Option<&Bound<'py, PyAny>>,
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
-    threads: Option<arguments::Threads>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<arrays::NumpyArrays<'py>> {
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
@@ -50,7 +50,7 @@ pub(crate) fn encode_file<'py>(
     special: Option<&Bound<'py, PyAny>>,
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
-    threads: Option<arguments::Threads>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<arrays::NumpyArrays<'py>> {
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();

@@ -46,7 +46,7 @@ impl PyCounter {
     #[pyo3(signature = (pattern, threads=None, *, memory_limit=None, careful=false))]
     fn new(
         pattern: &str,
-        threads: Option<arguments::Threads>,
+        threads: Option<arguments::ThreadCount>,
         memory_limit: Option<(usize, PathBuf)>,
         careful: bool,
     ) -> PyResult<Self> {

@@ -26,7 +26,7 @@ pub(crate) fn train_parity(
     ratios: Option<Vec<f64>>,
     window: Option<(usize, f64)>,
     global_merges: usize,
-    threads: Option<arguments::Threads>,
+    threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
 ) -> PyResult<(PyModel, Vec<usize>)> {
     let options = LearnOptions::new(options)?;

@@ -55,7 +55,7 @@ pub(crate) fn render<'py>(
     join: bool,
     max_tokens: Option<usize>,
     whole_messages: bool,
-    threads: Option<arguments::Threads>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<RenderedArrays<'py>> {
     let tokenizer = tokenizer.get().core();
     let items = errors::collect(segments.iter().map(Ok))?;

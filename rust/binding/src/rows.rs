@@ -38,7 +38,7 @@ pub(crate) fn encode_rows<'py>(
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
     most_bytes: usize,
-    threads: Option<arguments::Threads>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<(usize, usize)> {
     let options = &tokenizer.get().options(None, prepend, append)?;
     let tokenizer = tokenizer.get().core();

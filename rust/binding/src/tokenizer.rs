@@ -5,8 +5,6 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytepair::formats::native::Tables;
-use bytepair::tokenizer::offsets::Keep;
 use bytepair::{EncodeOptions, MergeRule, Text, memory, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
@@ -149,21 +147,13 @@ impl PyTokenizer {
         append: Option<&Bound<'py, PyAny>>,
         max_tokens: Option<&Bound<'py, PyAny>>,
         pad_to: Option<&Bound<'py, PyAny>>,
-        threads: Option<arguments::Threads>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         if max_tokens.is_some() || pad_to.is_some() {
             let rows = py.import("bytepair.tokenizer.batch")?.getattr("encode_rows")?;
-            return rows.call1((
-                slf,
-                texts,
-                special,
-                prepend,
-                append,
-                max_tokens,
-                pad_to,
-                threads.map(arguments::Threads::get),
-            ));
+            let threads = threads.map(arguments::ThreadCount::get);
+            return rows.call1((slf, texts, special, prepend, append, max_tokens, pad_to, threads));
         }
         let options = this.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
@@ -205,7 +195,7 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
-        threads: Option<arguments::Threads>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = self.options(special, prepend, append)?;
         let texts = [text_of(arguments::string(text)?)?];
@@ -256,7 +246,7 @@ impl PyTokenizer {
         append: Option<&Bound<'py, PyAny>>,
         dropout: Option<&Bound<'py, PyAny>>,
         seed: Option<&Bound<'py, PyAny>>,
-        threads: Option<arguments::Threads>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<arrays::NumpyArrays<'py>> {
         let dropout = arguments::dropout(dropout, seed)?;
         let options = self.options(special, prepend, append)?;
@@ -327,7 +317,7 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
-        threads: Option<arguments::Threads>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let options = self.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
@@ -414,7 +404,7 @@ impl PyTokenizer {
         max_tokens: &Bound<'py, PyAny>,
         keep: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyString>> {
-        let keep = keep.map_or(Ok(Keep::Start), arguments::keep)?;
+        let keep = arguments::keep(keep)?;
         let max_tokens = arguments::integer("max_tokens", max_tokens, 0)?;
         let utf8 = arguments::utf8(arguments::string(text)?)?;
         let cut = py.detach(|| self.core.truncate_text(&utf8, max_tokens, keep));
@@ -448,11 +438,10 @@ impl PyTokenizer {
         ids: &Bound<'py, PyAny>,
         errors: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let handler = arguments::handler(errors)?;
         let ids = Ids::new(&self.core, ids)?;
         let slice = ids.slice()?;
         let bytes = errors::checked(py.detach(|| slice.decode(&self.core)))?;
-        decoded(py, &bytes, &handler)
+        decoded(py, &bytes, &arguments::handler(errors)?)
     }
 
     /// Decode ids into the concatenated bytes of their tokens, without loss.
@@ -502,12 +491,10 @@ impl PyTokenizer {
         py: Python<'py>,
         batch: &Bound<'py, PyAny>,
         errors: Option<&Bound<'py, PyAny>>,
-        threads: Option<arguments::Threads>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyList>> {
         let (threads, handler) = (arguments::threads(threads), arguments::handler(errors)?);
-        let lists = batch.try_iter();
-        let lists = lists.map_err(|_| arguments::refused("batch", batch, "an iterable of ids"))?;
-        let held = lists.map(|ids| Ids::new(&self.core, &ids?));
+        let held = arguments::lists(batch)?.map(|ids| Ids::new(&self.core, &ids?));
         let held = errors::collect(held)?;
         let slices = errors::collect(held.iter().map(Ids::slice))?;
         let weight = |slice: &Slice<'_>| 4 * slice.len();
@@ -616,8 +603,7 @@ impl PyTokenizer {
     ///     >>> tok.encode_pretoken(b"\xff")
     ///     [255]
     fn encode_pretoken(&self, py: Python<'_>, pretoken: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-        let wrong = |_| arguments::refused("pretoken", pretoken, "bytes");
-        let pretoken: &[u8] = pretoken.extract().map_err(wrong)?;
+        let pretoken = arguments::bytes("pretoken", pretoken)?;
         errors::checked(py.detach(|| self.core.encode_pretoken(pretoken)))
     }
 
@@ -637,8 +623,7 @@ impl PyTokenizer {
         py: Python<'py>,
         tables: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let tables = tables.map_or(Ok(true), |tables| arguments::flag("tables", tables))?;
-        let tables = if tables { Tables::With } else { Tables::Without };
+        let tables = arguments::tables(tables)?;
         let bytes = errors::checked(py.detach(|| self.core.to_bytes(tables)))?;
         errors::checked(memory::check(bytes.len()))?;
         Ok(PyBytes::new(py, &bytes))

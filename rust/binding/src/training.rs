@@ -45,7 +45,7 @@ impl LearnOptions {
     pub(crate) fn learning(
         &self,
         merges: usize,
-        threads: Option<arguments::Threads>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<TrainOptions> {
         let min_count = NonZeroU64::new(self.min_count)
             .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
@@ -74,7 +74,7 @@ pub(crate) fn train(
     py: Python<'_>,
     counts: &PyCounts,
     options: &Bound<'_, PyAny>,
-    threads: Option<arguments::Threads>,
+    threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
     let options = LearnOptions::new(options)?;
@@ -131,7 +131,7 @@ pub(crate) fn resume(
     counts: &PyCounts,
     options: &Bound<'_, PyAny>,
     superwords: Option<Limits>,
-    threads: Option<arguments::Threads>,
+    threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
     let options = LearnOptions::new(options)?;
