@@ -13,7 +13,6 @@ import ast
 import dataclasses
 import functools
 import inspect
-import itertools
 import operator
 import os
 import sys
@@ -104,10 +103,13 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if not is_read:
             read()
-        for name, value in itertools.chain(zip(names, args, strict=False), kwargs.items()):
-            if name in tests:
-                check(name, value, tests[name])
-        if any(type(value).__module__ == "numpy" for value in (*args, *kwargs.values())):
+        of_numpy = False
+        for pairs in (zip(names, args), kwargs.items()):  # noqa: B905 - fewer arguments than names
+            for name, value in pairs:
+                if name in tests:
+                    check(name, value, tests[name])
+                of_numpy = of_numpy or type(value).__module__ == "numpy"
+        if of_numpy:
             return function(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
         return function(*args, **kwargs)
 
@@ -187,7 +189,7 @@ def check(name: str, value: Any, tests: list[_Test]) -> None:
         raise refuse(
             name, value, _described(name, [text for _, text in tests]) + _way_out(value, tests)
         )
-    if _is_integer(value):
+    if value is not None and not isinstance(value, str) and _is_integer(value):
         least = LEAST.get(name, -_MOST)
         if name not in ("seed", "weight") and not least <= value <= _MOST:
             limit = "" if value < least else f", and at most {_MOST}"
@@ -414,4 +416,7 @@ def _items(
 
 def _fits(value: Any, tests: list[_Test]) -> bool:
     """Whether a value passes one of some tests; if there are none, anything does."""
-    return not tests or any(test(value) for test, _ in tests)
+    for test, _ in tests:
+        if test(value):
+            return True
+    return not tests
