@@ -305,8 +305,31 @@ def test_tools_may_be_json_in_a_string() -> None:
     for template in (chat.CHATML, PREFIXES):
         expected = TOK.render_conversation(talk, template=template)
         assert TOK.render_conversation(as_text, template=template) == expected
+        bare = {"messages": [user("hi"), assistant("hello")]}
+        assert TOK.render_conversation({**bare, "tools": ""}, template=template) == (
+            TOK.render_conversation(bare, template=template)
+        )
         with pytest.raises(ConversationError, match="tools is a string, but not JSON"):
             TOK.render_conversation({**talk, "tools": "find"}, template=template)
+
+
+@pytest.mark.parametrize("template", [chat.CHATML, PREFIXES], ids=["value", "jinja"])
+def test_a_missing_content_is_empty(template: Any) -> None:
+    called = {"role": "assistant", "tool_calls": [call(a=1)]}
+    expected = TOK.render_conversation([user("x"), {**called, "content": ""}], template=template)
+    for message in (called, {**called, "content": None}):
+        assert TOK.render_conversation([user("x"), message], template=template) == expected
+    nothing: list[Any] = [{"role": "user"}, {"role": "user", "content": None, "tool_calls": []}]
+    for message in nothing:
+        with pytest.raises(ConversationError, match="message 0 has no content"):
+            TOK.render_conversation([message, assistant("x")], template=template)
+
+
+def test_a_template_may_ask_whether_the_content_is_none() -> None:
+    source = "{{ 'none' if m.content is none else m.content }}"
+    template = jinja(JINJA.replace("{{ m.content }}", source))
+    called = {"role": "assistant", "tool_calls": [call(a=1)]}
+    assert "none{" in spoken([user("x"), called], template)
 
 
 # ---------------------------------------------------------------------------- flags

@@ -180,8 +180,11 @@ class JinjaWriter:
     ) -> Rendering:
         """Render a conversation with a disguise that does not mislead the template.
 
-        If the template takes no lists of parts, lists of text parts are joined to one text.
+        If the template takes no lists of parts, lists of text parts are joined to one text. If it
+        does not ask whether the content is none, it would print a missing content as "None".
         """
+        if not self._usage.tests_content:
+            messages = [{**m, "content": ""} if m["content"] is None else m for m in messages]
         try:
             return self._disguised({**fields, "messages": list(messages)}, prompt)
         except ConversationError:

@@ -225,9 +225,9 @@ def _read_fields(fields: dict[str, Any], reader: Reader) -> None:
         raise _unused("the conversation", unused, reader)
     tools = fields.get("tools")
     if isinstance(tools, str):
-        tools = fields["tools"] = _json(tools, "tools")
-    if tools is not None and not tools:
-        del fields["tools"]
+        tools = fields["tools"] = _json(tools, "tools") if tools.strip() else None
+    if not tools:
+        fields.pop("tools", None)
 
 
 def _unused(what: str, fields: list[str], reader: Reader) -> ConversationError:

@@ -26,11 +26,13 @@ class Usage:
         variables: the variables that it reads and does not set.
         names: the attributes and keys that it reads, and all its strings.
         is_generic: whether it may write all fields of a message, whatever their names are.
+        tests_content: whether it tests if the content of a message is none.
     """
 
     variables: frozenset[str]
     names: frozenset[str]
     is_generic: bool
+    tests_content: bool
 
 
 @lru_cache(maxsize=16)
@@ -57,7 +59,15 @@ def of(source: str) -> Usage:
         if name in _GENERIC
     )
     variables = meta.find_undeclared_variables(tree) - environment.globals.keys()
-    return Usage(frozenset(variables), frozenset(names), generic)
+    tests = any(_is_content(test.node) for test in tree.find_all(nodes.Test) if test.name == "none")
+    return Usage(frozenset(variables), frozenset(names), generic, tests)
+
+
+def _is_content(node: Any) -> bool:
+    """Whether an expression is the content of a message, or a variable named like it."""
+    key = getattr(node, "arg", None)
+    names = (getattr(node, "attr", None), getattr(key, "value", None), getattr(node, "name", None))
+    return "content" in names
 
 
 def _names_of_messages(tree: jinja2.nodes.Template) -> set[str]:
