@@ -165,7 +165,7 @@ def test_one_file_reads_text() -> None:
     found = {file for file in PACKAGE.rglob("*.py") if OPENS.search(file.read_text("utf-8"))}
     assert {file.relative_to(PACKAGE).as_posix() for file in found} == {
         "corpus/documents.py",
-        "chat/batch.py",  # conversations of parquet files, which are lists and no texts
+        "chat/sources.py",  # conversations of parquet files, which are lists and no texts
         "distributed/counting.py",  # counts that it wrote
     }
 

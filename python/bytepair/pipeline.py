@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Callback
 from bytepair.corpus.source import Files, Input, Limits, Source
 from bytepair.errors import ShardError
@@ -60,6 +61,7 @@ class Result:
     seconds: dict[str, float]
 
 
+@checked
 def run_pipeline(
     source: Source,
     out: str | os.PathLike[str],
@@ -188,7 +190,7 @@ def _remove(folder: Path, changed: list[str]) -> None:
         warnings.warn(
             f"the options of {' and '.join(changed)} have changed since the previous run: "
             f"{', '.join(there)} in {folder} will be replaced",
-            stacklevel=4,
+            stacklevel=5,
         )
     for name in there:
         path = folder / name

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
@@ -72,6 +73,7 @@ class Wanted:
     step: int = 1
 
 
+@checked
 def read_documents(
     source: Source,
     column: str = "text",

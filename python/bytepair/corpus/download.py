@@ -26,6 +26,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
 
+from bytepair._internal.arguments import checked
 from bytepair._internal.names import is_plain
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
@@ -110,6 +111,7 @@ def folder(dataset: str = "fineweb-edu") -> Path:
     return Path("~/.cache/bytepair").expanduser() / name
 
 
+@checked
 def download_dataset(
     dataset: str = "fineweb-edu",
     n: int = 8,

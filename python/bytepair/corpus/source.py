@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeAlias
 
+from bytepair._internal.arguments import checked
 from bytepair.corpus.kinds import has_known_ending, is_listed, kind_of, listed_endings
-from bytepair.errors import CorpusError
+from bytepair.errors import ArgumentError, CorpusError
 
 #: The type of a source of text; see the table above.
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
@@ -152,7 +153,7 @@ def resolve(source: Source | Resolved = None, *, files: Any = None, texts: Any =
         True
     """
     if sum(one is not None for one in (source, files, texts)) != 1:
-        raise TypeError("pass exactly one of source, files= and texts=")
+        raise ArgumentError("pass exactly one of source, files= and texts=")
     if isinstance(source, Files | Texts | ArrowData):
         return source
     if texts is not None:
@@ -202,6 +203,7 @@ def files_of(names: Source, way_out: str = "check the path") -> list[Input]:
     return found
 
 
+@checked
 def list_files(names: Source) -> list[str]:
     """The names of the files that match a path, a folder, a glob or a URL.
 

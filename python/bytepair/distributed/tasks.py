@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder
 from bytepair.corpus.source import Input
 from bytepair.errors import ShardError
@@ -92,6 +93,7 @@ def check_ranks(rank: int | None, world_size: int | None, *, ray: bool) -> None:
         raise ShardError("Ray needs no ranks: pass either ray, or rank and world_size")
 
 
+@checked
 def place(
     rank: int | None, world_size: int | None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import sample
+from bytepair._internal.arguments import checked
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import strings
 from bytepair.corpus.read import read_batches
@@ -44,6 +45,7 @@ def declarations() -> dict[str, str]:
     return {path.stem: path.read_text(encoding="utf-8") for path in paths}
 
 
+@checked
 def documents(
     source: Source | None = None,
     *,

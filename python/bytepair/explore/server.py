@@ -31,7 +31,7 @@ from socketserver import TCPServer
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
-from bytepair.errors import BytepairError
+from bytepair.errors import ArgumentError, BytepairError
 from bytepair.explore.answers import Answers
 from bytepair.tokenizer import Tokenizer
 
@@ -201,7 +201,7 @@ def _json(value: object) -> tuple[str, bytes]:
 def _number(answers: Answers, query: Mapping[str, str]) -> int:
     index = int(query.get("t", "0"))
     if not 0 <= index < len(answers.names):
-        raise ValueError(f"there is no tokenizer {index}")
+        raise ArgumentError(f"there is no tokenizer {index}")
     return index
 
 
@@ -245,7 +245,7 @@ class Server(ThreadingHTTPServer):
         self, tokenizers: Mapping[str, Tokenizer], host: str = "127.0.0.1", port: int = 0
     ) -> None:
         if not tokenizers:
-            raise ValueError("there is no tokenizer to explore; name one")
+            raise ArgumentError("there is no tokenizer to explore; name one")
         self.answers, self.told = Answers(tokenizers), host
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         if ":" in host:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.arguments import check_fields
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.source import Input, Limits, Source, files_of
 from bytepair.errors import ShardError, SpecialTokenError
@@ -61,6 +62,7 @@ class ShardOptions:
 
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
+        check_fields(self)
         if self.tokens_per_shard < 1:
             raise ShardError(f"tokens_per_shard is {self.tokens_per_shard}; pass at least 1")
         if self.errors not in ("strict", "skip"):

@@ -21,6 +21,7 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal import system
+from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder, check_plain, check_regular
 from bytepair.corpus.outputs import check_output_folder
 from bytepair.errors import InUseError, ShardError
@@ -62,6 +63,7 @@ class Shard:
     parts: list[ShardPart]
 
     @classmethod
+    @checked
     def from_json(cls, values: dict[str, Any], place: Path) -> Self:
         """Make a shard from the result of `dataclasses.asdict`, which stands at `place`.
 
@@ -140,6 +142,7 @@ class Manifest:
         shards = _number(len(self.shards), "shard")
         return f"{self.tokens:,} tokens ({self.dtype.name}) of {documents} in {shards}"
 
+    @checked
     def save(self, folder: Path) -> None:
         """Write `manifest.json` under a temporary name, then rename it."""
         values = {
@@ -149,6 +152,7 @@ class Manifest:
         write_json(folder / NAME, {**values, "crc32": _crc_of_values(values)})
 
     @classmethod
+    @checked
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read the manifest of a folder.
 

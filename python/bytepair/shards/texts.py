@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair.corpus.column import Column
 from bytepair.corpus.documents import ReadOptions, Split, Wanted, part, read
 from bytepair.corpus.kinds import kind_of
@@ -88,6 +89,7 @@ class TextBatches:
         {'pq_idx': 0, 'rg_idx': 1, 'epoch': 1}
     """
 
+    @checked
     def __init__(
         self,
         files: Source,

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.kinds import compression_of, kind_of
@@ -39,6 +40,7 @@ from bytepair.shards.manifest import Manifest, Mark, Shard
 from bytepair.tokenizer import Tokenizer
 
 
+@checked
 def write(
     source: Source,
     tokenizer: Tokenizer,
@@ -292,7 +294,7 @@ def finish(folder: Path, job: ShardJob, marks: list[Mark]) -> Manifest:
         warnings.warn(
             f"all {made.tokens:,} tokens are in the first shard, which is for validation in the "
             f"format {made.format!r}; pass a smaller tokens_per_shard",
-            stacklevel=3,
+            stacklevel=4,
         )
     return made
 

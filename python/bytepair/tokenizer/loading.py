@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bytepair import _core
-from bytepair.errors import FileFormatError, FormatError, PatternError, VocabularyError
+from bytepair._internal.arguments import checked
+from bytepair.errors import (
+    ArgumentError,
+    FileFormatError,
+    FormatError,
+    PatternError,
+    VocabularyError,
+)
 from bytepair.formats.files import FILE_NAME, read_file
 from bytepair.formats.parts import Asked, marks, splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 MAGIC = b"BYTEPAIR"
 
 
+@checked
 def load(
     source: str | os.PathLike[str] | tiktoken.Encoding | tokenizers.Tokenizer | Any,
     format: str | None = None,
@@ -86,7 +94,7 @@ def load(
     if source == "":
         raise FileNotFoundError("the path is empty; pass a file, a folder or a name")
     if repeats is not None and repeats < 0:
-        raise ValueError(f"repeats is {repeats}; pass a number of bytes, or 0 for no cache")
+        raise ArgumentError(f"repeats is {repeats}; pass a number of bytes, or 0 for no cache")
     regex = None if pattern is None else _core.pattern(pattern)
     asked = Asked(regex, special_tokens, allow_pickle, lossy)
     own = _own_file(source, format)
@@ -144,6 +152,7 @@ def _own_file(source: Any, format: str | None) -> Path | None:
     return path if path.name == FILE_NAME or read_file(path, 8) == MAGIC else None
 
 
+@checked
 def pretokenize(text: str, pattern: str = "nanochat") -> list[str]:
     """Split a text into pretokens, without a tokenizer.
 

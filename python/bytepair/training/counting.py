@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypedDict, Unpack, get_args
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
@@ -45,6 +46,7 @@ FILES: Final = 64
 _START: Final = (0, 0, 0, 0, 0)
 
 
+@checked
 def count(
     source: Source | None = None,
     *,
@@ -174,7 +176,7 @@ class CountJob:
     def run(self, bar: Bar) -> Counts:
         """Count, report to an open progress bar, and warn about skipped documents."""
         counts, skips = self.counted(bar)
-        skips.warn(stacklevel=3)
+        skips.warn(stacklevel=4)
         return counts
 
     def counted(self, bar: Bar) -> tuple[Counts, SkipLog]:

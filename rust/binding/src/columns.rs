@@ -23,7 +23,7 @@ pub(crate) fn encode_utf8<'py>(
     special: Option<&Bound<'py, PyAny>>,
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<arrays::NumpyArrays<'py>> {
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
@@ -31,7 +31,7 @@ pub(crate) fn encode_utf8<'py>(
     let outside = || PyValueError::new_err("the offsets of the texts lie outside their data");
     let texts = offsets.windows(2).map(|pair| data.get(pair[0]..pair[1]).map(Text::Bytes));
     let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(outside)?;
-    let threads = arguments::threads_for(threads, &texts)?;
+    let threads = arguments::threads_for(threads, &texts);
     arrays::encode(py, tokenizer, &texts, &options, None, threads)
 }
 
@@ -51,11 +51,11 @@ pub(crate) fn encode_file<'py>(
     special: Option<&Bound<'py, PyAny>>,
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<arrays::NumpyArrays<'py>> {
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
-    let threads = arguments::threads(threads)?;
+    let threads = arguments::threads(threads);
     let file = FileOptions { separator, lossy, reads };
     arrays::ready(py)?;
     arrays::with_width!(tokenizer, Id => {

@@ -46,13 +46,13 @@ impl PyCounter {
     #[pyo3(signature = (pattern, threads=None, *, memory_limit=None, careful=false))]
     fn new(
         pattern: &str,
-        threads: Option<usize>,
+        threads: Option<arguments::ThreadCount>,
         memory_limit: Option<(usize, PathBuf)>,
         careful: bool,
     ) -> PyResult<Self> {
         let pattern = Pattern::from_regex(pattern);
         let mut counter =
-            errors::checked(bytepair::Counter::new(&pattern, arguments::threads(threads)?))?;
+            errors::checked(bytepair::Counter::new(&pattern, arguments::threads(threads)))?;
         if let Some((bytes, folder)) = memory_limit {
             counter = counter.with_memory_limit(bytes, &folder);
         }

@@ -11,6 +11,7 @@ use pyo3::types::PyList;
 
 use crate::interrupt;
 
+import_exception!(bytepair.errors, ArgumentError);
 import_exception!(bytepair.errors, ConversationError);
 import_exception!(bytepair.errors, CorpusError);
 import_exception!(bytepair.errors, CountOverflowError);

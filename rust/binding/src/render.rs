@@ -55,7 +55,7 @@ pub(crate) fn render<'py>(
     join: bool,
     max_tokens: Option<usize>,
     whole_messages: bool,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<RenderedArrays<'py>> {
     arrays::ready(py)?;
     let tokenizer = tokenizer.get().core();
@@ -69,7 +69,7 @@ pub(crate) fn render<'py>(
             "segments and trained must have the same length, and ends must be sorted and within it",
         ));
     }
-    let threads = arguments::threads(threads)?;
+    let threads = arguments::threads(threads);
     let options = RenderOptions { join, max_tokens, whole_messages };
     let rendered = py.detach(|| {
         let segments = memory::collect(pieces.iter().map(Piece::segment))?;

@@ -38,11 +38,11 @@ pub(crate) fn encode_rows<'py>(
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
     most_bytes: usize,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<(usize, usize)> {
     let options = &tokenizer.get().options(None, prepend, append)?;
     let tokenizer = tokenizer.get().core();
-    let threads = arguments::threads(threads)?;
+    let threads = arguments::threads(threads);
     let (column, ranges, end) = py.detach(|| plan(&files, column));
     let column = &column.with_bounds(PAGE, most_bytes);
     let items = &bytepair::batch::parquet_rows::items(column, ranges, first);
