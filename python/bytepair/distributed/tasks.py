@@ -140,9 +140,11 @@ def begin(root: Path, job: dict[str, Any]) -> None:
     check_own_folder(root)
     root.mkdir(parents=True, exist_ok=True)
     known = root / manifest.JOB
-    if not known.exists() and (other := next(root.iterdir(), None)) is not None:
+    # Listed before the job file is looked for: another rank writes that file before its tasks.
+    others = [path.name for path in root.iterdir() if not manifest.is_own(path.name)]
+    if others and not known.exists():
         raise ShardError(
-            f"{root} is not empty (it has {other.name!r}), and the results of tasks are kept there "
+            f"{root} is not empty (it has {others[0]!r}), and the results of tasks are kept there "
             "and removed at the end; move it elsewhere"
         )
     if known.exists():
