@@ -13,7 +13,7 @@ import pytest
 
 import bytepair
 from bytepair import shards
-from bytepair.errors import ShardError
+from bytepair.errors import ArgumentError, ShardError
 from bytepair.shards import order
 
 read: Any = import_module("bytepair.shards.read")
@@ -196,11 +196,13 @@ def test_shards_with_the_wrong_tokenizer_or_type(
         shards.Dataset(folder / "llmc", dtype="uint32")
     with pytest.raises(ShardError, match="no shards are here"):
         shards.Dataset(tmp_path)
-    with pytest.raises(ShardError, match="the split is 'test'"):
+    with pytest.raises(ArgumentError, match="split is 'test'"):
         shards.Dataset(folder / "llmc", split="test")  # type: ignore[arg-type]
     data = shards.Dataset(folder / "llmc")
     for options in ({"rank": 1}, {"buffer": 0}, {"epochs": 0}, {"packing": "x"}):
-        with pytest.raises(ShardError, match=r"must be |epochs is 0|packing is 'x'"):
+        with pytest.raises(
+            (ArgumentError, ShardError), match=r"must be |epochs is 0|packing is 'x'"
+        ):
             data.batches(B, T, **options)
     with pytest.raises(ShardError, match="no row of"):
         next(data.batches(1, 10**6, epochs=None))

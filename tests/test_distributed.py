@@ -236,6 +236,17 @@ def test_a_rank_that_is_killed(
     assert listing(tmp_path / "out") == whole
 
 
+def test_a_rank_that_is_killed_before_its_first_task(tmp_path: Path) -> None:
+    """What it leaves is an incomplete job file, which is no file of the user."""
+    root = tmp_path / ".parts"
+    root.mkdir()
+    (root / ".job.json.0123456789abcdef").write_text("{")
+    tasks.begin(root, {"a": 1})
+    tasks.begin(root, {"a": 1})
+    with pytest.raises(ShardError, match="another a"):
+        tasks.begin(root, {"a": 2})
+
+
 def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     options: dict[str, Any] = {"rank": 0, "world_size": 2, "errors": "skip", **SMALL}
     assert distributed.shard(source, trained, tmp_path / "out", **options) is None

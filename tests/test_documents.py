@@ -61,7 +61,7 @@ def test_train_and_validation_splits(folder: Path) -> None:
     with pytest.raises(CorpusError, match="is the only file"):
         texts(folder / "c.txt", split="train")
     assert texts(folder, split="all") == texts(folder)
-    with pytest.raises(ArgumentError, match='split is \'test\'; pass "train", "val", "all"'):
+    with pytest.raises(ArgumentError, match="'test'"):
         texts(folder, split="test")
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import bytepair
 from bytepair import distributed, reference, shards
 from bytepair.cli import command
-from bytepair.errors import ShardError
+from bytepair.errors import ArgumentError, ShardError
 from test_dropout import plain, rows_of
 
 columns: Any = import_module("bytepair.shards.columns")
@@ -148,7 +148,7 @@ def test_no_dropout_is_plain_encoding(
     ],
 )
 def test_invalid_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ShardError, match=message):
+    with pytest.raises((ArgumentError, ShardError), match=message):
         shards.ShardOptions(**options)
 
 

@@ -484,7 +484,7 @@ def test_invalid_options(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer)
         ({"tokens_per_shard": 0}, "tokens_per_shard is 0"),
         ({"errors": "ignore"}, "errors is 'ignore'"),
     ]:
-        with pytest.raises((ShardError, ArgumentError), match=message):
+        with pytest.raises((ArgumentError, ShardError), match=message):
             shards.write(corpus, wide, tmp_path / "out", **options)  # type: ignore[arg-type]
     with pytest.raises(SpecialTokenError, match=r"no special token <\|x\|>"):
         shards.write(corpus, wide, tmp_path / "out", bos="<|x|>")

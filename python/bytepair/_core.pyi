@@ -384,6 +384,7 @@ def encode_file(
     *,
     separator: bytes,
     lossy: bool,
+    reads: bool = False,
     special: _Special | None = None,
     prepend: str | int | None = None,
     append: str | int | None = None,

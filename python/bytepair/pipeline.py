@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Callback
 from bytepair.corpus.source import Files, Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import hold_out
@@ -61,6 +62,7 @@ class Result:
     seconds: dict[str, float]
 
 
+@checked
 def run_pipeline(
     source: Source,
     out: str | os.PathLike[str],
@@ -192,11 +194,12 @@ def _remove(folder: Path, changed: list[str]) -> None:
         warnings.warn(
             f"the options of {' and '.join(changed)} have changed since the previous run: "
             f"{', '.join(there)} in {folder} will be replaced",
-            stacklevel=4,
+            stacklevel=5,
         )
     for name in there:
         path = folder / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        is_folder = path.is_dir() and not path.is_symlink()
+        shutil.rmtree(path) if is_folder else path.unlink()
 
 
 def _trained(

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bytepair.corpus.column import Errors, check_errors, strings
+from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
@@ -266,7 +266,7 @@ def measure(
     seconds = 0.0
     found, skips = resolve(source, files=files, texts=texts), SkipLog()
     limits = Limits(max_chars)
-    for batch in read_batches(found, limits=limits, errors=check_errors(errors), on_skip=skips.add):
+    for batch in read_batches(found, limits=limits, errors=errors, on_skip=skips.add):
         documents = strings(batch)
         started = time.perf_counter()
         tokens += sum(map(len, tokenizer.encode_batch(documents)))

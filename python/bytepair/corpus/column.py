@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
-from bytepair.errors import ArgumentError, CorpusError
+from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,21 +16,6 @@ if TYPE_CHECKING:
 #: What to do with an invalid document: raise an error; replace invalid UTF-8 and lone surrogates by
 #: U+FFFD and raise an error in other cases; or skip it.
 Errors: TypeAlias = Literal["strict", "replace", "skip"]
-
-
-def check_errors(errors: Errors) -> Errors:
-    """Return what to do with an invalid document.
-
-    Raises:
-        ArgumentError: if it is something else.
-
-    Example:
-        >>> check_errors("skip")
-        'skip'
-    """
-    if errors not in get_args(Errors):
-        raise ArgumentError(f'errors is {errors!r}; pass "strict", "replace" or "skip"')
-    return errors
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
-from bytepair.corpus.column import Column, Errors, Skip, check_errors, until
+from bytepair.corpus.column import Column, Errors, Skip, until
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.skips import SkipLog
@@ -72,6 +73,7 @@ class Wanted:
     step: int = 1
 
 
+@checked
 def read_documents(
     source: Source,
     column: str = "text",
@@ -118,7 +120,6 @@ def read_documents(
     """
     if start < 0 or step < 1:
         raise CorpusError(f"start is {start} and step is {step}; pass start >= 0 and step >= 1")
-    check_errors(errors)
     files = files_by_position(source, split)
     limits = Limits(max_chars, doc_cap)
     how = ReadOptions(column, errors, doc_cap, max_document_bytes)

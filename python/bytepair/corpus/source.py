@@ -28,18 +28,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeAlias
 
+from bytepair._internal.arguments import checked
 from bytepair.corpus.folders import in_cloud, in_folder, matching
 from bytepair.corpus.kinds import has_known_ending, kind_of
 from bytepair.corpus.splits import (
     HoldOut,
     Split,
-    check_split,
     files_of_split,
     part,
     splits_of,
     unsplit,
 )
-from bytepair.errors import CorpusError
+from bytepair.errors import ArgumentError, CorpusError
 
 #: The type of a source of text; see the table above.
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
@@ -193,8 +193,7 @@ def resolve(
         True
     """
     if sum(one is not None for one in (source, files, texts)) != 1:
-        raise TypeError("pass exactly one of source, files= and texts=")
-    check_split(split)
+        raise ArgumentError("pass exactly one of source, files= and texts=")
     for given in (source, files):
         if isinstance(given, Files | Texts | ArrowData):
             return given
@@ -389,6 +388,7 @@ def _listed(names: Source | Files, way_out: str = "check the path") -> Files:
     return Files(files, skipped, is_listed=is_listed)
 
 
+@checked
 def list_files(names: Source) -> list[str]:
     """The names of the files that match a path, a folder, a glob or a URL.
 

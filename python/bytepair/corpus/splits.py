@@ -156,7 +156,6 @@ def files_of_split(files: list[AnyFile], split: Split | None) -> tuple[list[AnyF
     Raises:
         CorpusError: if no file belongs to the split, or no data set says what does.
     """
-    check_split(split)
     if split == "all":
         return files, "all"
     splits = splits_of(files)
@@ -186,7 +185,6 @@ def part(files: list[AnyFile], split: Split | None) -> list[AnyFile]:
     Raises:
         CorpusError: if no file belongs to the split.
     """
-    check_split(split)
     if split in (None, "all") or any(splits_of(files)):
         return files_of_split(files, split)[0]
     if split == "train" and len(files) == 1:
@@ -195,12 +193,6 @@ def part(files: list[AnyFile], split: Split | None) -> list[AnyFile]:
             'split="all" to read it'
         )
     return files[-1:] if split == "val" else files[:-1]
-
-
-def check_split(split: Any) -> None:
-    """Raise an `ArgumentError` unless this is a split or None."""
-    if split not in ("train", "val", "all", None):
-        raise ArgumentError(f'split is {split!r}; pass "train", "val", "all" or None')
 
 
 def unsplit(split: str) -> str:
@@ -291,7 +283,6 @@ def hold_out(amount: Any, split: Split | None) -> HoldOut | None:
     Raises:
         ArgumentError: if the amount is neither, or the split is `all`.
     """
-    check_split(split)
     if amount is None:
         return None
     is_number = isinstance(amount, int | float) and not isinstance(amount, bool)

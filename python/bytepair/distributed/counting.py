@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal import extras
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
@@ -41,6 +42,7 @@ PARTITIONS: Final = 64
 TASK_BIT: Final = 40
 
 
+@checked
 def count(
     source: Source,
     out: str | os.PathLike[str] | None = None,
@@ -144,7 +146,7 @@ def count(
     if not tasks.all_done(root, work):
         return None
     counts, skips = _put_together(path, root, work, partitions, ray=ray)
-    skips.warn(stacklevel=2)
+    skips.warn(stacklevel=3)
     return counts
 
 

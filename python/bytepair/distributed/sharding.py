@@ -17,6 +17,7 @@ from typing import Any, Final, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.source import Source
 from bytepair.distributed import on_ray, tasks
@@ -42,6 +43,7 @@ PARTS: Final = ".parts"
 DOCUMENTS: Final = 1 << 13
 
 
+@checked
 def shard(
     source: Source,
     tokenizer: Tokenizer,

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from bytepair._internal.arguments import checked
+from bytepair._internal.names import check_own_folder
 from bytepair.corpus.source import Input
 from bytepair.errors import ShardError
 from bytepair.shards import manifest
@@ -104,6 +106,7 @@ def check_held(amount: float | None) -> None:
         )
 
 
+@checked
 def place(
     rank: int | None, world_size: int | None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
@@ -147,8 +150,16 @@ def begin(root: Path, job: dict[str, Any]) -> None:
     Raises:
         ShardError: if the folder belongs to another job.
     """
+    check_own_folder(root)
     root.mkdir(parents=True, exist_ok=True)
-    known = root / "job.json"
+    known = root / manifest.JOB
+    # Listed before the job file is looked for: another rank writes that file before its tasks.
+    others = [path.name for path in root.iterdir() if not manifest.is_own(path.name)]
+    if others and not known.exists():
+        raise ShardError(
+            f"{root} is not empty (it has {others[0]!r}), and the results of tasks are kept there "
+            "and removed at the end; move it elsewhere"
+        )
     if known.exists():
         manifest.check_job(root, manifest.read_json(known), job)
     manifest.write_json(known, job)
@@ -166,6 +177,7 @@ def run(root: Path, tasks: list[Task], work: Callable[[Task, Path], dict[str, An
         ShardError: if another process is running one of them.
     """
     for task in tasks:
+        check_own_folder(task.folder(root))
         if task.is_done(root):
             continue
         with manifest.locked(task.folder(root)):

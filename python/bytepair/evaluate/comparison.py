@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bytepair import _core, sample
+from bytepair._internal.arguments import checked
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Column, Errors, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
+from bytepair.errors import ArgumentError
 from bytepair.evaluate.reasons import (
     SHOWN,
     By,
@@ -134,6 +136,7 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     ]
 
 
+@checked
 def compare(
     one: Any,
     two: Any,
@@ -195,7 +198,7 @@ def compare(
         (1, 4, 'vocabulary', "'hello' is a token of one only")
     """
     if by not in ("ids", "tokens"):
-        raise ValueError(f'by is {by!r}; it must be "ids" or "tokens"')
+        raise ArgumentError(f'by is {by!r}; it must be "ids" or "tokens"')
     if source is None and files is None and texts is None:
         files = sample.paths()
     first, second = (

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 
+from bytepair._internal.arguments import checked, refuse
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
 from bytepair.errors import CorpusError
@@ -35,16 +37,19 @@ class ParallelText(Subject):
     tokens: dict[str, dict[str, int]]
     base: str | None = None
 
+    @checked
     def ratio(self, who: str, language: str, to: str | None = None) -> float:
         """The number of tokens of a language relative to another, or to the best."""
         tokens = self.tokens[who]
         return tokens[language] / (min(tokens.values()) if to is None else tokens[to])
 
+    @checked
     def gini(self, who: str) -> float:
         """The Gini coefficient of the tokens: 0 if all languages have the same number."""
         return gini(self.tokens[who].values())
 
 
+@checked
 def gini(numbers: Iterable[float]) -> float:
     """The Gini coefficient: how unequal numbers are, from 0 (all equal) to nearly 1.
 
@@ -54,11 +59,17 @@ def gini(numbers: Iterable[float]) -> float:
         >>> gini([3, 3, 3]), gini([0, 0, 0, 1])
         (0.0, 0.75)
     """
-    ordered = sorted(numbers)
+    ordered = list(numbers)
+    if not all(isinstance(number, Real) for number in ordered):
+        raise refuse("numbers", numbers, "an iterable of numbers")
+    ordered.sort()
     count, total = len(ordered), sum(ordered)
+    if not total:
+        return 0.0
     return sum((2 * i - count + 1) * n for i, n in enumerate(ordered)) / (count * total)
 
 
+@checked
 def measure_parallel(
     tokenizer: Tokenizer,
     texts: Mapping[str, Source],

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import sample
+from bytepair._internal.arguments import checked
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors, check_errors, strings
+from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
@@ -45,6 +46,7 @@ def declarations() -> dict[str, str]:
     return {path.stem: path.read_text(encoding="utf-8") for path in paths}
 
 
+@checked
 def documents(
     source: Source | None = None,
     *,
@@ -77,7 +79,7 @@ def documents(
     limits, skips = Limits(max_chars), SkipLog()
     batches = read_batches(
         resolve(source, files=files, texts=texts), column=column, limits=limits,
-        max_document_bytes=max_document_bytes, errors=check_errors(errors), on_skip=skips.add,
+        max_document_bytes=max_document_bytes, errors=errors, on_skip=skips.add,
     )  # fmt: skip
     found = [text for b in batches for text in strings(b)]
     if not any(found):

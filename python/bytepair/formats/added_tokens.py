@@ -69,10 +69,7 @@ def check_overlaps(added: dict[str, Token]) -> None:
     """
     first = [name for name, token in added.items() if not token["normalized"]]
     then = [name for name, token in added.items() if token["normalized"]]
-    ends = {name[at:] for name in then for at in range(1, len(name))}
-    starts = {name[:at] for name in first for at in range(1, len(name))}
-    every = "\0".join(then)
-    shared = (ends & starts) | {name for name in first if name in every}
+    shared = overlaps(then, first) if first and then else set()
     if (
         first and then and any(strips(added).values())
     ):  # the first pass may strip white space that others need
@@ -82,6 +79,40 @@ def check_overlaps(added: dict[str, Token]) -> None:
             "added_tokens",
             f"tokens with and without `normalized` share {min(shared)!r} and may overlap in a text",
         )
+
+
+def overlaps(ends: list[str], starts: list[str]) -> set[str]:
+    """Texts that end a name of one list and start one of the other, or whole names in the other.
+
+    Time and memory are linear in the names: parts of them are compared by their hashes first.
+
+    Example:
+        >>> sorted(overlaps(["a<b"], ["<bc", "x"])), overlaps(["ab"], ["bb", "c"])
+        (['<b'], {'b'})
+    """
+    prefixes = {code for name in starts for code in _prefix_codes(name)}
+    found: set[str] = set()
+    for name in ends:
+        code, power = 0, 1
+        for at in range(len(name) - 1, 0, -1):
+            code, power = (code + ord(name[at]) * power) % _PRIME, power * _BASE % _PRIME
+            if code in prefixes and any(start.startswith(name[at:]) for start in starts):
+                found.add(name[at:])
+                break  # one is enough to refuse the names
+    every = "\0".join(ends)
+    return found | {name for name in starts if name in every}
+
+
+_PRIME: Final = (1 << 61) - 1
+_BASE: Final = 0x1234567
+
+
+def _prefix_codes(name: str) -> Iterator[int]:
+    """A hash of each proper prefix of a name."""
+    code = 0
+    for character in name[:-1]:
+        code = (code * _BASE + ord(character)) % _PRIME
+        yield code
 
 
 def check_ids(added: dict[str, Token], ids: dict[str, int], size: int) -> None:

@@ -13,6 +13,7 @@ import os
 import stat
 import struct
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -122,10 +123,15 @@ class Cursor:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file atomically: write to a temporary name, sync, rename, sync the folder."""
+    """Write a file atomically: write to a temporary name, sync, rename, sync the folder.
+
+    A file that is replaced keeps its permissions.
+    """
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with temporary.open("xb") as file:
+            with suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(path.stat().st_mode))
             file.write(data)
             file.flush()
             sync(file.fileno())

@@ -105,7 +105,7 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
             return tiktoken.of_encoding(source)
         if huggingface.is_object(source):
             return huggingface.of_object(source, asked)
-        raise TypeError(
+        raise ArgumentError(
             "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
             f"loaded, not {type(source).__name__}"
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import _core
-from bytepair.errors import SpecialTokenError
+from bytepair.errors import ArgumentError, SpecialTokenError
 
 #: The roles, and the note of each, which is also the name of its field in `tokenizer_config.json`.
 #: An empty note means that no token has the role.
@@ -105,7 +105,7 @@ def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[
     made = {}
     for role, name in wanted.items():
         if role not in NOTES:
-            raise TypeError(f"{role!r} is no role; the roles are {', '.join(NOTES)}")
+            raise ArgumentError(f"{role!r} is no role; the roles are {', '.join(NOTES)}")
         if name is not None and name not in tokenizer.special_tokens:
             raise SpecialTokenError(
                 f"{name!r} cannot be the {role} token, since it is not a special token of the "

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.arguments import check_fields
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors, check_errors
+from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import HoldOut, Split, hold_out
 from bytepair.errors import ShardError, SpecialTokenError
@@ -68,9 +69,9 @@ class ShardOptions:
 
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
+        check_fields(self)
         if self.tokens_per_shard < 1:
             raise ShardError(f"tokens_per_shard is {self.tokens_per_shard}; pass at least 1")
-        check_errors(self.errors)
         hold_out(self.hold_out, self.split)
         Limits(doc_cap=self.doc_cap)
         layout(self.format)

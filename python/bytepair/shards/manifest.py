@@ -21,6 +21,8 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal import system
+from bytepair._internal.arguments import checked
+from bytepair._internal.names import check_own_folder, check_plain, check_regular
 from bytepair.corpus.outputs import check_output_folder
 from bytepair.errors import InUseError, ShardError
 from bytepair.formats.files import write_whole
@@ -61,12 +63,19 @@ class Shard:
     parts: list[ShardPart]
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """Make a shard from the result of `dataclasses.asdict`."""
+    @checked
+    def from_json(cls, values: dict[str, Any], place: Path) -> Self:
+        """Make a shard from the result of `dataclasses.asdict`, which stands at `place`.
+
+        Raises:
+            ShardError: if it names a file outside its folder.
+            KeyError, TypeError: if a value is missing or has the wrong type.
+        """
         found = cls(**{**values, "parts": [ShardPart(**part) for part in values["parts"]]})
         _check(found)
         for part in found.parts:
             _check(part)
+            check_plain(part.file, place)
         return found
 
 
@@ -133,6 +142,7 @@ class Manifest:
         shards = _number(len(self.shards), "shard")
         return f"{self.tokens:,} tokens ({self.dtype.name}) of {documents} in {shards}"
 
+    @checked
     def save(self, folder: Path) -> None:
         """Write `manifest.json` under a temporary name, then rename it."""
         values = {
@@ -142,6 +152,7 @@ class Manifest:
         write_json(folder / NAME, {**values, "crc32": _crc_of_values(values)})
 
     @classmethod
+    @checked
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read the manifest of a folder.
 
@@ -149,6 +160,7 @@ class Manifest:
             ShardError: if it is missing, damaged or of another version.
         """
         path = Path(folder) / NAME
+        check_regular(path)
         if not path.exists():
             under_way = (Path(folder) / PROGRESS).is_dir()
             why = "the run is not finished; start it again" if under_way else "no shards are here"
@@ -159,13 +171,15 @@ class Manifest:
         if values.pop("crc32", None) != _crc_of_values(values):
             raise ShardError(f"{path} is damaged: its own CRC-32 is not that of its content")
         try:
-            shards = [Shard.from_json(shard) for shard in values["shards"]]
+            shards = [Shard.from_json(shard, path) for shard in values["shards"]]
             found = cls(values["job"], shards, values["text_bytes"], values["skipped"])
             known = found.dtype.kind in "ui" and found.format and found.fingerprint
         except (KeyError, TypeError) as error:
             raise ShardError(f"{path} is damaged: {error!r}") from error
         if not known:
             raise ShardError(f"{path} is damaged: its job is {found.job!r}")
+        for name in {part.file for shard in shards for part in shard.parts}:
+            check_regular(Path(folder) / name)
         return found
 
 
@@ -210,6 +224,7 @@ def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[
 
 def check_folder(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> None:
     """Raise a `ShardError` unless a folder is empty or holds a run of this job."""
+    check_own_folder(folder / PROGRESS)
     if not folder.is_dir():
         return
     known = folder / PROGRESS / JOB
@@ -231,17 +246,25 @@ def _marks(folder: Path) -> Iterator[Mark]:
     number = 0
     while (path := _mark(folder, number)).exists():
         values = read_json(path)
-        shard = Shard.from_json(values["shard"])
+        try:
+            shard = Shard.from_json(values["shard"], path)
+            following = values["following"] and tuple(values["following"])
+            mark = Mark(shard, following, values["text_bytes"], values["skipped"])
+        except (KeyError, TypeError) as error:
+            raise ShardError(
+                f"{path} is damaged: {error!r}; remove {folder} and start again"
+            ) from error
         for part in shard.parts:
             _check_size(folder, part)
-        following = values["following"] and tuple(values["following"])
-        yield Mark(shard, following, values["text_bytes"], values["skipped"])
+        yield mark
         number += 1
 
 
 def _check_size(folder: Path, part: ShardPart) -> None:
     """Check that the files of a finished shard exist; a shared file still has a temporary name."""
     names = (folder / part.file, folder / partial(part.file))
+    for name in names:
+        check_regular(name)
     path = next((path for path in names if path.exists()), None)
     if path is None or path.stat().st_size < part.offset + part.bytes:
         raise ShardError(
@@ -258,6 +281,11 @@ def partial(name: str) -> str:
 def is_left_over(name: str) -> bool:
     """Whether a file is an incomplete one of a run that was killed."""
     return re.fullmatch(r"\..+\.(partial|[0-9a-f]{16})", name) is not None
+
+
+def is_own(name: str) -> bool:
+    """Whether a file in the folder of marks has a name that bytepair gives it."""
+    return re.fullmatch(r"(\.?)(job|[0-9]{6,})\.json(\.[0-9a-f]{16})?", name) is not None
 
 
 def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any]) -> None:
@@ -296,6 +324,7 @@ def locked(folder: Path) -> Iterator[None]:
     """
     check_output_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    check_regular(folder / LOCK)
     with ExitStack() as held:
         try:
             held.enter_context(system.locked(folder / LOCK))
@@ -317,7 +346,8 @@ def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; a damaged file raises a `ShardError`."""
+    """Read a JSON object; a damaged file, a link or a pipe raises a `ShardError`."""
+    check_regular(path)
     try:
         values = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair.errors import ShardError
+from bytepair.errors import ArgumentError, ShardError
 from bytepair.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -31,7 +31,9 @@ def check_tokenizer(tokenizer: object) -> None:
     """Raise a `TypeError` unless this is a tokenizer."""
     if not isinstance(tokenizer, Tokenizer):
         kind = type(tokenizer).__name__
-        raise TypeError(f"tokenizer is of type {kind}; pass a Tokenizer, as bytepair.load gives")
+        raise ArgumentError(
+            f"tokenizer is of type {kind}; pass a Tokenizer, as bytepair.load gives"
+        )
 
 
 class Waiting(Generic[T]):

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.corpus.column import Column, Errors, check_errors
+from bytepair._internal.arguments import checked
+from bytepair.corpus.column import Column, Errors
 from bytepair.corpus.documents import ReadOptions, Wanted, read
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
@@ -91,6 +92,7 @@ class TextBatches:
         {'pq_idx': 0, 'rg_idx': 1, 'epoch': 1}
     """
 
+    @checked
     def __init__(
         self,
         files: Source,
@@ -119,7 +121,7 @@ class TextBatches:
             raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
         self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch
         self._packing, self._place = packing, None if state is None else _place_of(state)
-        how = ReadOptions(column, check_errors(errors))
+        how = ReadOptions(column, errors)
         pieces = _RankReader(files, split, how, rank, world_size).pieces(self._place)
         encoder = partial(
             _core.encode_utf8, tokenizer, prepend=special_id(tokenizer, bos, "bos"), threads=threads

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
 from bytepair.formats.files import FILE_NAME
@@ -53,6 +54,7 @@ class Report:
         return "\n".join([*lines, *(f"document {n:,}: {text!r}" for n, text in self.samples)])
 
 
+@checked
 def verify(
     folder: str | os.PathLike[str], *, samples: int = 3, progress: bool | Callback | None = None
 ) -> Report:

@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
+from bytepair._internal.names import check_own_folder
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Input, Source
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, ShardError
 from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.shards import manifest
 from bytepair.shards.encode import encode_all
@@ -38,6 +40,7 @@ from bytepair.shards.manifest import Manifest, Mark, Shard
 from bytepair.tokenizer import Tokenizer
 
 
+@checked
 def write(
     source: Source,
     tokenizer: Tokenizer,
@@ -291,7 +294,7 @@ def finish(folder: Path, job: ShardJob, marks: list[Mark]) -> Manifest:
         warnings.warn(
             f"all {made.tokens:,} tokens are in the first shard, which is for validation in the "
             f"format {made.format!r}; pass a smaller tokens_per_shard",
-            stacklevel=3,
+            stacklevel=4,
         )
     return made
 
@@ -299,7 +302,11 @@ def finish(folder: Path, job: ShardJob, marks: list[Mark]) -> Manifest:
 def remove_marks(folder: Path) -> None:
     """Remove the marks, after the manifest was written, and temporary files of killed runs."""
     progress = folder / manifest.PROGRESS
+    check_own_folder(progress)
     if progress.is_dir():
+        others = [path for path in progress.iterdir() if not manifest.is_own(path.name)]
+        if others:
+            raise ShardError(f"{others[0]} is none of bytepair's own files; move it elsewhere")
         for mark in progress.iterdir():
             mark.unlink()
         progress.rmdir()

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair.chat.methods import ChatMethods
+from bytepair.errors import ArgumentError
 from bytepair.formats import roles
 from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.formats.parts import all_tokens, bytes_per_token
@@ -46,6 +48,7 @@ class Pruned:
     tokenizer: Tokenizer
     ids: NDArray[np.int32]
 
+    @checked
     def save_ids(self, path: str | os.PathLike[str]) -> Path:
         """Write `ids` to a `.npy` file, which appears complete or not at all.
 
@@ -86,6 +89,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
     __slots__ = ()
 
     @classmethod
+    @checked
     def from_bytes(cls, data: bytes) -> Self:
         """Create a tokenizer from the bytes of the native format.
 
@@ -104,6 +108,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return cls(_core.Model.from_bytes(data))
 
     @classmethod
+    @checked
     def from_ranks(
         cls,
         mergeable_ranks: dict[bytes, int],
@@ -133,6 +138,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return cls(_core.Model.from_ranks(mergeable_ranks, regex, special_tokens or {}))
 
     @classmethod
+    @checked
     def from_merges(
         cls,
         tokens: dict[bytes, int],
@@ -165,6 +171,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         regex, special = _core.pattern(pattern), special_tokens or {}
         return cls(_core.Model.from_merges(tokens, merges, regex, special, ignore_merges))
 
+    @checked
     def with_notes(self, notes: Mapping[str, str]) -> Self:
         """Return a copy with additional notes about its origin.
 
@@ -200,6 +207,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         return roles.roles(self)
 
+    @checked
     def with_roles(self, **wanted: str | None) -> Self:
         """Return a copy, equal to this tokenizer, with different roles of special tokens.
 
@@ -299,6 +307,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         return self.encode(text)
 
+    @checked
     def with_special_tokens(self, names: Sequence[str]) -> Self:
         """Return a copy with additional special tokens.
 
@@ -359,6 +368,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         return roles.chat_template(self)
 
+    @checked
     def with_chat_template(self, template: str | None) -> Self:
         """Return a copy with another chat template.
 
@@ -379,9 +389,12 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             '{{ messages[0].content }}'
         """
         if not isinstance(template, str | None):
-            raise TypeError(f"a chat template must be str or None, not {type(template).__name__}")
+            raise ArgumentError(
+                f"a chat template must be str or None, not {type(template).__name__}"
+            )
         return self.with_notes({roles.TEMPLATE: template or ""})
 
+    @checked
     def save(
         self, folder: str | os.PathLike[str], *, tables: bool = True, overwrite: bool = False
     ) -> Path:
@@ -427,6 +440,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             existing.check(self, path, lambda new: new.write_bytes(data), _core.Model.map)
         write_whole(path, data)
 
+    @checked
     def export(
         self,
         path: str | os.PathLike[str],
@@ -475,6 +489,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             return self.save(target, overwrite=overwrite)
         return target
 
+    @checked
     def export_losses(self, format: str | os.PathLike[str]) -> list[str]:
         """List what would be lost by writing the tokenizer in a format.
 
@@ -500,6 +515,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         named = registry.of_path(Path(format)) if isinstance(format, os.PathLike) else format
         return registry.losses(self, named)
 
+    @checked
     def with_vocab_size(self, vocab_size: int) -> Self:
         """Truncate the vocabulary; the result equals training to the smaller size.
 
@@ -518,6 +534,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         return type(self)(_core.with_vocab_size(self, vocab_size))._with_roles_of(self)
 
+    @checked
     def prune(
         self,
         keep: Keep = None,
@@ -565,6 +582,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             return Pruned(self, ids)
         return Pruned(type(self)(model)._with_repeats(self.repeats), ids)
 
+    @checked
     def parts_in(self, old: _core.Tokenizer) -> TokenParts:
         """Express each token of this tokenizer by ids of an old one.
 
@@ -646,6 +664,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         return bytes_per_token(self)
 
+    @checked
     def to_tiktoken(self, name: str = "bytepair") -> tiktoken.Encoding:
         """Convert the tokenizer to a `tiktoken.Encoding`.
 
@@ -671,6 +690,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
         return tiktoken.Encoding(name, **values(self, exact=True))
 
+    @checked
     def to_huggingface(self, *, special: bool = True) -> tokenizers.Tokenizer:
         """Convert to a Hugging Face `tokenizers.Tokenizer`, which `transformers` can wrap.
 
@@ -695,6 +715,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
         return to_huggingface(self, special=special)
 
+    @checked
     def show(
         self,
         text_or_ids: str | Iterable[int],

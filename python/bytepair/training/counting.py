@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, Final, Self, TypedDict, Unpack
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
-from bytepair.corpus.column import Errors, TextBatch, check_errors
+from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.read import batch_size, read_batches
@@ -47,6 +48,7 @@ FILES: Final = 64
 _START: Final = (0, 0, 0, 0, 0)
 
 
+@checked
 def count(
     source: Source | None = None,
     *,
@@ -180,7 +182,6 @@ class CountJob:
             raise ArgumentError(
                 f"memory_limit is {self.memory_limit}; pass a positive number of bytes"
             )
-        check_errors(self.errors)
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
         source = resolve(
@@ -191,7 +192,7 @@ class CountJob:
     def run(self, bar: Bar) -> Counts:
         """Count, report to an open progress bar, and warn about skipped documents."""
         counts, skips = self.counted(bar)
-        skips.warn(stacklevel=3)
+        skips.warn(stacklevel=4)
         return counts
 
     def counted(self, bar: Bar) -> tuple[Counts, SkipLog]:

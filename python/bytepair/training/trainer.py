@@ -6,9 +6,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
@@ -36,6 +37,7 @@ class ExhaustedWarning(UserWarning):
     """Training stopped early because the text has no more pairs to merge."""
 
 
+@checked
 def train(
     source: Source | Counts | Groups | None = None,
     vocab_size: int = 65536,
@@ -45,7 +47,7 @@ def train(
     files: Source | None = None,
     texts: Iterable[str] | None = None,
     pattern: str | None = None,
-    special_tokens: Sequence[str] = "nanochat",
+    special_tokens: Sequence[str] | Literal["nanochat"] = "nanochat",
     reserved: int = 0,
     padded_to: int = 1,
     initial_tokens: Sequence[str] = (),
@@ -199,9 +201,17 @@ def _report_end(tokenizer: Tokenizer, options: TrainOptions, bar: Bar) -> None:
 
 
 def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
-    """Warn if there are fewer ids than requested, and pad the vocabulary size."""
+    """Warn of what is not as requested, and pad the vocabulary size."""
+    ranks = tokenizer.mergeable_ranks() if options.special_tokens else {}
+    for name in options.special_tokens:
+        if (id := ranks.get(name.encode())) is not None:
+            text = (
+                f"the special token {name!r} became an ordinary token (id {id}) as well, as the "
+                "text contains it; choose a name that no text contains, such as <|name|>"
+            )
+            warnings.warn(text, stacklevel=4)
     if tokenizer.exhausted:
-        warnings.warn(exhausted(tokenizer, options), ExhaustedWarning, stacklevel=3)
+        warnings.warn(exhausted(tokenizer, options), ExhaustedWarning, stacklevel=4)
     if tokenizer.vocab_size % options.padded_to:
         special = padding(tokenizer, options.padded_to)
         tokenizer = Tokenizer(_core.with_special_tokens(tokenizer, special))

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
-use crate::{arguments, errors, files, text};
+use crate::{arguments, arrays, errors, files, text};
 
 /// A skipped document: the index of its file, its row in the file, and the reason.
 type SkipTuple = (usize, u64, String);
@@ -46,13 +46,13 @@ impl PyCounter {
     #[pyo3(signature = (pattern, threads=None, *, memory_limit=None, careful=false))]
     fn new(
         pattern: &str,
-        threads: Option<usize>,
+        threads: Option<arguments::ThreadCount>,
         memory_limit: Option<(usize, PathBuf)>,
         careful: bool,
     ) -> PyResult<Self> {
         let pattern = Pattern::from_regex(pattern);
         let mut counter =
-            errors::checked(bytepair::Counter::new(&pattern, arguments::threads(threads)?))?;
+            errors::checked(bytepair::Counter::new(&pattern, arguments::threads(threads)))?;
         if let Some((bytes, folder)) = memory_limit {
             counter = counter.with_memory_limit(bytes, &folder);
         }
@@ -78,8 +78,8 @@ impl PyCounter {
         offsets: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let offsets = arguments::offsets(offsets)?;
-        let data = data.as_slice()?;
-        let texts = py.detach(|| documents(data, &offsets))?;
+        let data = arrays::stable(&data)?;
+        let texts = py.detach(|| documents(&data, &offsets))?;
         self.with(py, |counter| counter.add(&texts))
     }
 
@@ -241,7 +241,7 @@ pub(crate) fn not_utf8(
     offsets: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<(usize, usize)>> {
     let offsets = arguments::offsets(offsets)?;
-    let data = data.as_slice()?;
+    let data = arrays::stable(&data)?;
     py.detach(|| {
         let whole =
             offsets.first().zip(offsets.last()).and_then(|(&start, &end)| data.get(start..end));
@@ -251,7 +251,7 @@ pub(crate) fn not_utf8(
         }
         let mut invalid = Vec::new();
         for (index, pair) in offsets.windows(2).enumerate() {
-            if let Err(error) = from_utf8(document(data, index, pair)?) {
+            if let Err(error) = from_utf8(document(&data, index, pair)?) {
                 invalid.push((index, error.valid_up_to()));
             }
         }

@@ -15,6 +15,7 @@ use pyo3::exceptions::{PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::arrays;
 use crate::errors;
 
 /// A file: its path; its kind, `"text"`, `"jsonl"` or `"lines"`; and its compression, `"gzip"`,
@@ -182,6 +183,7 @@ impl PyDocumentReader {
 
     /// The next documents.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<BatchTuple<'py>> {
+        arrays::ready(py)?;
         py.check_signals()?;
         let read = py.detach(|| self.lock().read());
         let read = read.map_err(|error| raised_or(&self.raised, &error))?;

@@ -21,6 +21,7 @@ mod errors;
 mod files;
 mod history;
 mod ids;
+mod interrupt;
 mod ints;
 mod json_tables;
 mod model;

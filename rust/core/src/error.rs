@@ -181,6 +181,8 @@ pub enum Error {
     /// The ids of a text do not decode to its bytes: the tables of a tokenizer file contradict its
     /// tokens.
     Contradiction,
+    /// An array changed while it was read.
+    Changed,
     /// Memory could not be allocated.
     OutOfMemory {
         /// The number of bytes.
@@ -244,6 +246,10 @@ impl fmt::Display for Error {
                 self.write_about_tokenizer_file(f)
             }
             Self::Interrupted => f.write_str("interrupted"),
+            Self::Changed => f.write_str(
+                "an array changed while it was read; no other thread may write to it during a call, \
+                 so pass a copy",
+            ),
         }
     }
 }

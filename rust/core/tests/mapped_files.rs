@@ -52,11 +52,13 @@ fn a_mapped_text_has_the_ids_of_its_bytes() {
         let text = TEXT.repeat(repeats);
         let path = write(&format!("mapped-{repeats}.txt"), text.as_bytes());
         for threads in [1, 2] {
-            let file = FileOptions::default();
-            // SAFETY: nobody writes to the file.
-            let mapped = unsafe { tokenizer.encode_file::<u16>(&path, &file, &options, threads) };
-            let read = tokenizer.encode_arrays::<u16>(&[Text::Utf8(&text)], &options, threads);
-            assert_eq!(mapped.unwrap(), read.unwrap());
+            let expected = tokenizer.encode_arrays::<u16>(&[Text::Utf8(&text)], &options, threads);
+            for reads in [false, true] {
+                let file = FileOptions { reads, ..FileOptions::default() };
+                // SAFETY: nobody writes to the file.
+                let ids = unsafe { tokenizer.encode_file::<u16>(&path, &file, &options, threads) };
+                assert_eq!(ids, expected);
+            }
         }
     }
 }

@@ -29,6 +29,9 @@ use crate::text::Text;
 /// This many bytes of text fill a cache that is one size below the largest.
 const MUCH: usize = 64 << 20;
 
+/// From this many bytes of text on, a call is not a request that somebody waits for.
+const LONG: usize = 1 << 20;
+
 /// Buffers that grew beyond this many bytes or ids are freed after the call.
 const KEPT: usize = 1 << 20;
 
@@ -136,9 +139,12 @@ impl Encoder {
         &self.splitter
     }
 
-    /// Announce about this many bytes of text, possibly in many calls: for much text, the cache
-    /// takes its full size at once.
+    /// Announce about this many bytes of text, possibly in many calls: the cache then waits for
+    /// huge pages, and for much text it takes its full size at once.
     pub(crate) fn expect(&self, bytes: usize) {
+        if bytes >= LONG {
+            self.cache.be_patient();
+        }
         if bytes >= MUCH {
             self.cache.grow_to_full_size();
         }
