@@ -198,7 +198,7 @@ def test_ranks_hold_out_a_share(tmp_path: Path, tok: bytepair.Tokenizer) -> None
 
 @pytest.mark.parametrize("amount", [0, -1, 1.5, True, "1", 0.0])
 def test_wrong_amounts(amount: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"hold_out is .*; pass a number of documents"):
+    with pytest.raises(ArgumentError, match=r"hold_out is .*; (pass|it must be) a number"):
         bytepair.count(TEXTS, hold_out=amount)
 
 
@@ -207,7 +207,9 @@ def test_contradictions(nanochat: Path) -> None:
         bytepair.count(TEXTS, hold_out=3, split="all")
     with pytest.raises(CorpusError, match="hold_out is not needed"):
         bytepair.count(nanochat, hold_out=3)
-    with pytest.raises(ArgumentError, match="split is 'test'; pass"):
+    with pytest.raises(
+        ArgumentError, match=r'split is .* it must be "train", "val", "all" or None'
+    ):
         bytepair.count(nanochat, split="test")  # type: ignore[arg-type]
 
 

@@ -335,10 +335,9 @@ impl PyTokenizer {
     ///
     /// Returns:
     ///     The ids, a list of int. And two int64 arrays of shape (n, 2) with the start and end of
-    ///     each id: in bytes of the text's UTF-8, and in characters, as in `text[a:b]`. A character
-    ///     that the text holds as two surrogates counts as two, as in `len(text)`.
-    ///     An id that has only some bytes of a character covers that character, so the spans of
-    ///     neighbours in characters may overlap.
+    ///     each id: in bytes of the text's UTF-8, and in characters, as in `text[a:b]`; a pair of
+    ///     surrogates counts as two. An id that has only some bytes of a character covers that
+    ///     character, so the spans of neighbours in characters may overlap.
     ///
     /// Raises:
     ///     SpecialTokenError: as in `encode`.
