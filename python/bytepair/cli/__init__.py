@@ -21,6 +21,7 @@ import click
 from bytepair import BytepairError, __version__
 from bytepair.cli.messages import show_log, tell
 from bytepair.cli.output import is_closed_pipe, use_output
+from bytepair.cli.signals import treat_as_interrupts
 from bytepair.cli.words import in_words_of
 
 #: The commands in the order of `--help`. Each is a function in the file of the same name.
@@ -113,6 +114,7 @@ def command() -> None:
 
 def main() -> None:
     """Run the command and exit with its exit code."""
+    treat_as_interrupts()
     warnings.showwarning = _one_line
     show_log()
     use_output(sys.stdout)
