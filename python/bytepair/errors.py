@@ -119,7 +119,7 @@ class ShardError(BytepairError, ValueError):
 
 
 class InUseError(ShardError):
-    """Another run is using the folder."""
+    """Another run is using the folder or the checkpoint."""
 
 
 class DownloadError(BytepairError, OSError):

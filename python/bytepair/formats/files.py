@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from bytepair._internal.system import sync, sync_folder
+from bytepair.corpus.outputs import check_output_file, not_written
 from bytepair.errors import FormatError
 
 #: The name of the native file in a folder.
@@ -126,7 +127,11 @@ def write_whole(path: Path, data: bytes) -> None:
     """Write a file atomically: write to a temporary name, sync, rename, sync the folder.
 
     A file that is replaced keeps its permissions.
+
+    Raises:
+        OSError: if that fails; it names the file, and its size if the disk is full.
     """
+    check_output_file(path)
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with temporary.open("xb") as file:
@@ -136,8 +141,10 @@ def write_whole(path: Path, data: bytes) -> None:
             file.flush()
             sync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise not_written(error, path, len(data)) from error
         raise
     sync_folder(path.parent)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.chat.methods import ChatMethods
+from bytepair.corpus.outputs import check_output_folder
 from bytepair.errors import ArgumentError
 from bytepair.formats import roles
 from bytepair.formats.files import FILE_NAME, write_whole
@@ -418,6 +420,9 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         Raises:
             OverwriteError: if the folder contains a tokenizer with another fingerprint, and
                 `overwrite` is false.
+            NotADirectoryError: if this is a file, or has the name of one, such as `tokenizer.json`;
+                `export` writes files.
+            OSError: if the folder cannot be written.
 
         Example:
             >>> import bytepair, tempfile
@@ -428,8 +433,19 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             ('tokenizer.bytepair', True)
         """
         path = Path(folder) / FILE_NAME
+        try:
+            check_output_folder(path.parent)
+        except NotADirectoryError as error:
+            raise NotADirectoryError(f"{error}, or write the file with export") from None
+        is_new = not path.parent.exists()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._write(path, tables=tables, overwrite=overwrite)
+        try:
+            self._write(path, tables=tables, overwrite=overwrite)
+        except BaseException:
+            if is_new:
+                with suppress(OSError):  # it is not empty
+                    path.parent.rmdir()
+            raise
         return path
 
     def _write(self, path: Path, *, tables: bool = True, overwrite: bool) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import InitVar, astuple, dataclass, field
 from pathlib import Path
@@ -33,7 +33,9 @@ from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
 from bytepair.errors import ArgumentError, CorpusError, CountsError
-from bytepair.training.counts import CHECKPOINT, Counts, metadata_of, read_counts
+from bytepair.training import checkpoint as checkpoints
+from bytepair.training.checkpoint import CheckpointWarning, CountState
+from bytepair.training.counts import Counts, metadata_of, read_counts
 
 #: The interval between checkpoints, in seconds.
 SAVE_EVERY: Final = 300.0
@@ -43,9 +45,6 @@ SHARE_OF_MEMORY: Final = 0.5
 
 #: The maximum number of parquet files that the counting threads have open at once.
 FILES: Final = 64
-
-#: The position before the first byte of the first file, in the form that the core uses.
-_START: Final = (0, 0, 0, 0, 0)
 
 
 @checked
@@ -109,7 +108,8 @@ def count(
         PatternError: if the pattern is neither a name nor a valid regular expression; the message
             suggests a similar name, or shows the invalid place in the expression.
         CorpusError: if the source cannot be read, or not within the limit.
-        CountsError: if the checkpoint belongs to a different count.
+        CountsError: if the checkpoint belongs to a different count, or is damaged.
+        InUseError: if another count is using the checkpoint.
         OSError: if spilling to disk fails.
         ArgumentError: if `memory_limit` is not positive, or `errors` has an unknown value.
 
@@ -201,7 +201,12 @@ class CountJob:
 
         # An error keeps the counter alive, and Windows cannot remove files that it has open.
         left = sys.platform == "win32"
-        with TemporaryDirectory(prefix="bytepair-", ignore_cleanup_errors=left) as folder:
+        alone = (
+            checkpoints.locked(Path(self.checkpoint))
+            if self.checkpoint
+            else contextlib.nullcontext()
+        )
+        with alone, TemporaryDirectory(prefix="bytepair-", ignore_cleanup_errors=left) as folder:
             position = Position(None if bar.is_silent else _size_of(self.resolved))
             progress = _Progress(self, folder, position)
             try:
@@ -277,9 +282,11 @@ class _Progress:
         self.position = position
         self._saved: Counts | None = None
         self._texts = self._bytes = 0
+        # The size of the text in the file; less than `_bytes` after a failed write.
+        self._bytes_on_disk = 0
         self.skips = SkipLog()
         # The position in the files from which the core continues.
-        self._reached = _START
+        self._reached = checkpoints.START
         self._described = {} if job.checkpoint is None else job.describe()
         if job.checkpoint is not None and Path(job.checkpoint).exists():
             self._load(Path(job.checkpoint))
@@ -302,15 +309,17 @@ class _Progress:
 
     def _load(self, path: Path) -> None:
         self._saved = read_counts(path, pattern=self._job.pattern)
-        said = metadata_of(path).get(CHECKPOINT)
+        said = metadata_of(path).get(checkpoints.KEY)
         if said is None:
             raise CountsError(f"{path} contains counts but is not a checkpoint; pass another file")
-        state = json.loads(said)
-        self._texts, self._bytes = state["texts"], state["bytes"]
-        self._reached = tuple(state["reached"])
-        self.skips = SkipLog(*state["skips"])
+        state = CountState.read(said, path)
+        if state.pretokens != self._saved.total:
+            raise checkpoints.damaged(path)
+        self._texts, self._bytes, self._reached = state.texts, state.bytes, state.reached
+        self._bytes_on_disk = state.bytes
+        self.skips = SkipLog(*state.skips)
         wanted = self._described.items()
-        differing = [name for name, value in wanted if state["job"].get(name) != value]
+        differing = [name for name, value in wanted if state.job.get(name) != value]
         if differing:
             raise CountsError(
                 f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
@@ -348,7 +357,7 @@ class _Progress:
             except _SaveDueError:
                 self.save_if_due()
         if self._job.checkpoint is None:
-            self._reached = _START
+            self._reached = checkpoints.START
 
     def _add_files(self, files: list[Path], sizes: list[int], bar: Bar) -> None:
         """Count text and jsonl files from the current position until a checkpoint is due."""
@@ -457,10 +466,10 @@ class _Progress:
             # A counter with an incomplete batch is not saved: the last checkpoint remains.
             if counter is not None and counter.is_whole and (counter.texts or counter.text_bytes):
                 self._add_to_checkpoint(checkpoint, counter)
-        if self._texts:
+        if self._bytes_on_disk:
             error.add_note(
-                f"(the counts of {self._bytes:,} bytes of text are saved in {checkpoint}; run the "
-                "same count again to resume)"
+                f"(the counts of {self._bytes_on_disk:,} bytes of text are saved in {checkpoint}; "
+                "run the same count again to resume)"
             )
 
     def _save(self, checkpoint: str | os.PathLike[str], *, complete: bool = False) -> Counts:
@@ -482,12 +491,19 @@ class _Progress:
         texts, size = self._texts + counter.texts, self._bytes + counter.text_bytes
         saved = self._saved = self._sum(counter)
         self._counter = None
-        state: dict[str, Any] = {
-            "texts": texts, "bytes": size, "job": self._described, "reached": self._reached,
-            "skips": self.skips.state(), "complete": complete,
-        }  # fmt: skip
-        saved.save(checkpoint, metadata={CHECKPOINT: json.dumps(state)})
         self._texts, self._bytes, self._saved_at = texts, size, time.monotonic()
+        state = CountState(
+            self._described, texts, size, self._reached, saved.total, self.skips.state(), complete
+        )
+        try:
+            saved.save(checkpoint, metadata={checkpoints.KEY: state.to_json()})
+            self._bytes_on_disk = size
+        except OSError as error:  # the counts are in memory, so the work goes on
+            warnings.warn(
+                f"the checkpoint is not saved: {error}; counting goes on without it",
+                CheckpointWarning,
+                stacklevel=2,
+            )
         return saved
 
     def finish(self) -> Counts:

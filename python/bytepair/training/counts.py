@@ -7,7 +7,6 @@ counts; the metadata contains the pattern and the Unicode version.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.corpus.outputs import check_output_file
 from bytepair.errors import ArgumentError, CountOverflowError, CountsError
+from bytepair.training import checkpoint
 
 FORMAT: Final = "1"
 
@@ -33,9 +33,6 @@ DENOMINATORS: Final = 10**18
 _COLUMNS: Final = frozenset(("pretoken", "count"))
 _DENOMINATOR: Final = "bytepair.denominator"
 _KEYS: Final = ("bytepair.training.counts", "bytepair.pattern", "bytepair.unicode")
-
-#: The key of the state of a count, in its checkpoint.
-CHECKPOINT: Final = "bytepair.checkpoint"
 
 
 class Counts:
@@ -287,8 +284,8 @@ def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> 
         True
     """
     file = Path(path)
-    state = metadata_of(file).get(CHECKPOINT)
-    if state is not None and not json.loads(state)["complete"]:
+    state = metadata_of(file).get(checkpoint.KEY)
+    if state is not None and not checkpoint.CountState.read(state, file).complete:
         raise CountsError(
             f"{path} is the checkpoint of an unfinished count; run the count again with this "
             "checkpoint, and save its result"
