@@ -119,9 +119,9 @@ def run_pipeline(
     }  # fmt: skip
     limits = {"memory_limit": memory_limit, "max_document_bytes": sharding.max_document_bytes}
     held = hold_out(sharding.hold_out, sharding.split)
-    source = resolve_files(source, sharding.split, held)
-    files = _checked(source, training, sharding, counting)
     folder = Path(out)
+    source = _without_results(resolve_files(source, sharding.split, held), folder)
+    files = _checked(source, training, sharding, counting)
     job = {
         "inputs": [[file.name, file.size] for file in files],
         "counts": {**counting, "unicode": _core.UNICODE_VERSION},
@@ -164,6 +164,17 @@ def _checked(
     files = make_job(source, Tokenizer(_core.train(nothing, bare)), sharding).files
     layout(sharding.format).dtype(training.vocab_size - 1)
     return files
+
+
+def _without_results(found: Files, folder: Path) -> Files:
+    """The files of a source that an earlier run of the pipeline has not written."""
+    made = [(folder / name).resolve() for step in MADE.values() for name in step]
+    files = [
+        file for file in found.files
+        if file.cloud is not None
+        or not {path := Path(file.path).resolve(), *path.parents}.intersection(made)
+    ]  # fmt: skip
+    return replace(found, files=files)
 
 
 def _begin(folder: Path, job: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ restarted run resumes there. In the end the marks become the manifest.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -292,9 +293,10 @@ def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any]) -> None:
     """Raise a `ShardError` that names what differs between two jobs."""
     if wrong := differing(known, job):
         key = wrong[0]
+        name, before, now = _difference(key, known.get(key), job.get(key))
         raise ShardError(
-            f"{folder} belongs to a run with another {key} ({_short(known.get(key))}, now "
-            f"{_short(job.get(key))}); choose another folder, or remove it"
+            f"{folder} belongs to a run with another {name} ({_short(before)}, now {_short(now)}); "
+            "choose another folder, or remove it"
         )
 
 
@@ -309,9 +311,20 @@ def differing(known: dict[str, Any], job: dict[str, Any]) -> list[str]:
     return sorted(key for key in {**known, **plain} if known.get(key) != plain.get(key))
 
 
+def _difference(name: str, before: Any, now: Any) -> tuple[str, Any, Any]:
+    """The name and the values of what differs; of two lists, the first items that differ."""
+    if isinstance(before, list) and isinstance(now, list):
+        pairs = enumerate(itertools.zip_longest(before, json.loads(json.dumps(now))))
+        at, (old, new) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
+        return f"{name}[{at}]", old, new
+    return name, before, now
+
+
 def _short(value: object) -> str:
+    if value is None:
+        return "none"
     text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= 60 else f"{text[:20]}...{text[-37:]}"
 
 
 @contextmanager
