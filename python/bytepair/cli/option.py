@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 import click
@@ -24,6 +23,7 @@ import bytepair
 from bytepair.cli.messages import hide_log
 from bytepair.corpus.column import Errors
 from bytepair.corpus.outputs import check_output_file, check_output_folder
+from bytepair.corpus.scratch import scratch
 from bytepair.corpus.splits import Split
 
 PATH: Final = click.Path(path_type=Path)
@@ -374,8 +374,7 @@ def _standard_input() -> Path:
 
     Several threads can then read it in parallel.
     """
-    folder = click.get_current_context().with_resource(TemporaryDirectory(prefix="bytepair-"))
-    path = Path(folder, "standard-input.txt")
+    path = click.get_current_context().with_resource(scratch()) / "standard-input.txt"
     with path.open("xb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
     return path

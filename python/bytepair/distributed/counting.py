@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +22,7 @@ from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
+from bytepair.corpus.scratch import scratch
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Files, Limits, Source, resolve_files
 from bytepair.corpus.splits import Split
@@ -110,9 +110,9 @@ def count(
     if out is None:
         if not ray:
             raise ShardError("several ranks need a shared folder: pass out, the file to write")
-        with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
+        with scratch() as folder:
             return count(
-                source, Path(folder) / "counts.parquet", ray=True, pattern=pattern,
+                source, folder / "counts.parquet", ray=True, pattern=pattern,
                 doc_cap=doc_cap, column=column, errors=errors,
                 max_document_bytes=max_document_bytes, split=split, hold_out=hold_out,
                 threads=threads, task_bytes=task_bytes, partitions=partitions,

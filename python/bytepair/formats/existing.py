@@ -12,9 +12,9 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from bytepair import _core
+from bytepair.corpus.scratch import scratch
 from bytepair.errors import OverwriteError
 
 
@@ -46,7 +46,7 @@ def check(
 
 def _replaced(path: Path, write: Callable[[Path], object]) -> Path | None:
     """The first file that would be replaced by different content."""
-    with TemporaryDirectory(prefix="bytepair-") as folder:
+    with scratch() as folder:
         new = Path(folder, os.path.basename(os.path.abspath(path)))  # noqa: PTH100, PTH119
         write(new)
         pairs = [(new, path)]

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import os
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -28,6 +27,7 @@ from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.read import batch_size, read_batches
+from bytepair.corpus.scratch import scratch
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.corpus.splits import Split
@@ -197,16 +197,12 @@ class CountJob:
 
     def counted(self, bar: Bar) -> tuple[Counts, SkipLog]:
         """Count; return the counts and the log of skipped documents."""
-        from tempfile import TemporaryDirectory
-
-        # An error keeps the counter alive, and Windows cannot remove files that it has open.
-        left = sys.platform == "win32"
         alone = (
             checkpoints.locked(Path(self.checkpoint))
             if self.checkpoint
             else contextlib.nullcontext()
         )
-        with alone, TemporaryDirectory(prefix="bytepair-", ignore_cleanup_errors=left) as folder:
+        with alone, scratch() as folder:
             position = Position(None if bar.is_silent else _size_of(self.resolved))
             progress = _Progress(self, folder, position)
             try:
@@ -277,7 +273,7 @@ class CountJob:
 class _Progress:
     """The state of a count: the counts of the checkpoint, and a counter for the text since."""
 
-    def __init__(self, job: CountJob, folder: str, position: Position) -> None:
+    def __init__(self, job: CountJob, folder: Path, position: Position) -> None:
         self._job, self._folder, self._parts = job, folder, 0
         self.position = position
         self._saved: Counts | None = None
@@ -297,7 +293,7 @@ class _Progress:
     def _new_counter(self) -> _core.Counter:
         """A new counter, which spills to its own folder."""
         limit = self._job.memory_limit or round(SHARE_OF_MEMORY * memory())
-        folder = Path(self._folder) / str(self._parts)
+        folder = self._folder / str(self._parts)
         folder.mkdir()
         self._parts += 1
         aside = (limit, str(folder)) if limit else None
