@@ -27,7 +27,7 @@ from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
 from bytepair.chat.rows import REASONING, Row, TrainOn, text_of
 from bytepair.chat.segments import Segments
 from bytepair.errors import ConversationError
-from bytepair.formats.companions import role_tokens
+from bytepair.formats.metadata import engine_tokens
 
 #: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
 MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
@@ -106,14 +106,14 @@ class JinjaWriter:
         self.name = template.name
         self.special = tokenizer.special_tokens
         self._variables: dict[str, Any] = {"tools": None, "documents": None}
-        self._variables |= {**role_tokens(tokenizer), **(template.variables or {})}
+        self._variables |= {**engine_tokens(tokenizer), **(template.variables or {})}
         names = sorted(self.special, key=len, reverse=True)
         self._find = re.compile("|".join(map(re.escape, names)) or r"(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
         self._stops = checks.stops(tokenizer, template.stop)
         self._usage = usage.of(template.source)
-        reserved = {"messages", "add_generation_prompt", *role_tokens(tokenizer)}
+        reserved = {"messages", "add_generation_prompt", *engine_tokens(tokenizer)}
         self._fields = {"tools", *self._usage.variables} - reserved
         self.writes_ids_of_calls = "tool_call_id" in self._usage.names
 

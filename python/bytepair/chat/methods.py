@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
 from bytepair._internal.arguments import checked, integers
@@ -20,6 +20,7 @@ from bytepair.chat.segments import (
 )
 from bytepair.chat.template import NANOCHAT, Template
 from bytepair.errors import ConversationError
+from bytepair.formats import roles
 
 if TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
@@ -31,6 +32,61 @@ class ChatMethods(_core.Tokenizer):
     """The methods of `Tokenizer` for conversations."""
 
     __slots__ = ()
+
+    @property
+    def chat_template(self) -> str | None:
+        """The chat template (Jinja); None if unknown.
+
+        `bytepair.chat.JinjaTemplate` renders it. GGUF and Hugging Face files contain it. A
+        tokenizer with nanochat's special tokens has nanochat's template.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.train(["hello hello"], vocab_size=269).chat_template[:17]
+            "{{- '<|bos|>' -}}"
+            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).chat_template is None
+            True
+        """
+        return roles.chat_template(self)
+
+    @property
+    def chat_templates(self) -> dict[str, str]:
+        """All chat templates (Jinja), by name.
+
+        The one named `default` is `chat_template`. Files may have others, such as `tool_use` for
+        conversations with tools.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
+            >>> tok.with_chat_template("{{ tools }}", name="tool_use").chat_templates
+            {'tool_use': '{{ tools }}'}
+        """
+        return roles.chat_templates(self)
+
+    @checked
+    def with_chat_template(self, template: str | None, *, name: str = "default") -> Self:
+        """Return a copy with another chat template.
+
+        Args:
+            template: the Jinja template, such as the text of `chat_template.jinja`; None removes
+                it. It is stored unchanged, and checked when it is rendered.
+            name: its name in `chat_templates`; templates of other names stay.
+
+        Returns:
+            The copy, which is equal to this tokenizer: templates are not compared. They are saved.
+
+        Raises:
+            TypeError: if the template is not text.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
+            >>> tok.with_chat_template("{{ messages[0].content }}").chat_template
+            '{{ messages[0].content }}'
+        """
+        notes = roles.with_template(self, template, name)
+        return type(self)(_core.with_notes(self, self.notes | notes))
 
     @checked
     def render_conversation(

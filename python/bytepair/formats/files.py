@@ -13,6 +13,7 @@ import os
 import stat
 import struct
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -73,6 +74,20 @@ def typed(value: Any, kind: type[_T], place: str) -> _T:
         except UnicodeEncodeError:
             raise FormatError(place, "the string contains an unpaired surrogate") from None
     return cast(_T, value)
+
+
+def json_note(notes: Mapping[str, str], key: str, kind: type[_T]) -> _T:
+    """The value of a note that is JSON; an empty one if there is no such note.
+
+    Raises:
+        FormatError: if the note is damaged.
+
+    Example:
+        >>> json_note({"a": "[1]"}, "a", list), json_note({}, "a", list)
+        ([1], [])
+    """
+    text, place = notes.get(key), f"the note {key!r}"
+    return typed(parse_json(text.encode(), place), kind, place) if text else kind()
 
 
 def id_of(value: Any, place: str) -> int:

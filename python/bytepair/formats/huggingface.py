@@ -9,7 +9,7 @@ file is either reproduced exactly or rejected with its name:
   part or the result of a merge. If it is special there, the merge is dropped, as `tokenizers` never
   gets to it; otherwise the token is an ordinary token as well.
 - A *post-processor* adds tokens such as `<s>` around a text; here the caller adds them with
-  `prepend=` and `append=`. It is stored in a note and written back.
+  `prepend=` and `append=`. It is stored in a note, with flags for BOS and EOS, and written back.
 - A *normalizer* changes the text; only NFC and NFKC are supported. The pattern then begins with a
   mark, such as `(?#NFC)`.
 
@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats import added_tokens, byte_fallback, companions
+from bytepair.formats import added_tokens, byte_fallback, companions, post_processor
 from bytepair.formats.charmap import lost_twins, to_bytes
 from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
 from bytepair.formats.gpt2 import check_ids, check_merges, read_pair, read_vocabulary
@@ -64,8 +64,7 @@ FILE: Final = "tokenizer.json"
 
 _BYTE_LEVEL: Final = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 
-#: The notes for content of a file that does not affect the tokenizer.
-PROCESSOR_NOTE: Final = "huggingface.post_processor"
+#: The note for content of a file that does not affect the tokenizer.
 PRETOKENIZER_NOTE: Final = "huggingface.pre_tokenizer"
 
 
@@ -84,6 +83,7 @@ def read(path: Path, asked: Asked) -> Parts:
     parts = parse(read_file(file), asked)
     if file.name == FILE:
         parts.notes.update(companions.read(folder, parts, asked))
+    parts.notes.update(companions.flag_notes(parts))
     return parts
 
 
@@ -281,7 +281,7 @@ def _notes(document: dict[str, Any], added: dict[str, added_tokens.Token]) -> di
         notes[PRETOKENIZER_NOTE] = json.dumps(step)
     processor = document.get("post_processor")
     if processor is not None:
-        notes[PROCESSOR_NOTE] = json.dumps(processor)
+        notes[post_processor.NOTE] = json.dumps(processor)
     return notes
 
 
@@ -360,8 +360,8 @@ def _rest(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 
 
 def _processor(tokenizer: _core.Tokenizer) -> Any:
-    """The post-processor of the original file, or None."""
-    return json.loads(tokenizer.notes.get(PROCESSOR_NOTE, "null"))
+    """The post-processor, or None."""
+    return post_processor.written(tokenizer)
 
 
 def _noted_steps(tokenizer: _core.Tokenizer) -> dict[str, Any] | None:
@@ -439,9 +439,5 @@ def of_object(value: Any, asked: Asked) -> Parts:
     """Read a tokenizer object through the `tokenizer.json` that it would write."""
     inner = getattr(value, "backend_tokenizer", value)
     parts = parse(inner.to_str().encode(), asked)
-    named = {role: getattr(value, role, None) for role in companions.ROLES}
-    parts.notes.update(companions.role_notes(named, type(value).__name__))
-    template = getattr(value, "chat_template", None)
-    if isinstance(template, str):
-        parts.notes["chat_template"] = template
+    parts.notes.update(companions.object_notes(value, parts))
     return parts

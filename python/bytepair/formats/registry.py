@@ -20,6 +20,8 @@ from bytepair.errors import (
     VocabularyError,
 )
 from bytepair.formats import (
+    companions,
+    entries,
     existing,
     gguf,
     gpt2,
@@ -27,6 +29,7 @@ from bytepair.formats import (
     huggingface,
     llama2c,
     llmc,
+    metadata,
     nanochat,
     published,
     sentencepiece,
@@ -38,6 +41,7 @@ from bytepair.formats.parts import Asked, Parts
 
 _Read: TypeAlias = Callable[[Path, Asked], Parts]
 _Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
+_Stale: TypeAlias = Callable[[_core.Tokenizer, Path], list[Path]]
 _Losses: TypeAlias = Callable[[_core.Tokenizer], list[str]]
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
@@ -55,17 +59,26 @@ class Format:
         write: writes a tokenizer to a path. It raises a `LossError` for what no program could read.
         losses: says what of a tokenizer the format cannot hold.
         suffixes: how the names of its files end.
+        merged: the names of files in a folder to which `write` adds.
+        stale: the files in a folder that `write` removes.
     """
 
     read: _Read
     write: _Write | None
     losses: _Losses
     suffixes: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
+    stale: _Stale = lambda _tokenizer, _path: []
 
 
 FORMATS: Final[dict[str, Format]] = {
     "huggingface": Format(
-        huggingface.read, huggingface.write, huggingface.losses, ("tokenizer.json",)
+        huggingface.read,
+        huggingface.write,
+        huggingface.losses,
+        ("tokenizer.json",),
+        (entries.GENERATION,),
+        companions.stale,
     ),
     "tiktoken": Format(tiktoken.read, tiktoken.write, tiktoken.losses, (".tiktoken",)),
     "gpt2": Format(gpt2.read, gpt2.write, gpt2.losses, ("merges.txt", "vocab.json")),
@@ -219,13 +232,17 @@ def write(
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
     if reason := _of_characters(tokenizer, format):
         raise UnsupportedError(format, f"{reason}; write huggingface (tokenizer.json) or bytepair")
-    lost = found.losses(tokenizer)
+    lost = losses(tokenizer, format)
     if lost and not lossy:
         raise LossError(format, lost)
     put = partial(found.write, tokenizer)
     if not overwrite:
         said = Asked(tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True)
-        existing.check(tokenizer, path, put, lambda old: found.read(old, said).model())
+        stale = found.stale(tokenizer, path) if path.is_dir() else []
+        existing.check(
+            tokenizer, path, put, lambda old: found.read(old, said).model(),
+            merged=found.merged if path.is_dir() else (), stale=stale,
+        )  # fmt: skip
     put(path)
 
 
@@ -240,7 +257,8 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
         return []
     if reason := _of_characters(tokenizer, format):
         return [reason]
-    return _format(format).losses(tokenizer)
+    own = _format(format).losses(tokenizer)
+    return own if format == "gguf" else metadata.losses(tokenizer, format) + own
 
 
 def _of_characters(tokenizer: _core.Tokenizer, format: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from bytepair import _core
 from bytepair.errors import VocabularyError
+from bytepair.formats import metadata
 from bytepair.formats.parts import Parts, marked, marks
 from bytepair.formats.roles import NOTES, roles
 
@@ -69,6 +70,9 @@ def renumbered(
     twins = (twins or {}) if tokenizer.merge_rule == "characters" else None
     pattern = _pattern(tokenizer, ids, special)
     ignore = tokenizer.ignore_merges
+    old = tokenizer.mergeable_ranks()
+    moved = {old[token]: id for token, id in ids.items() if token in old}
+    notes = metadata.renumbered(notes, special, moved)
     return Parts(ids, pattern, special, merges, ignore, notes, twins=twins).model()
 
 

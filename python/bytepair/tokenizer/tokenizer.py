@@ -18,8 +18,7 @@ from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.chat.methods import ChatMethods
 from bytepair.corpus.outputs import check_output_folder
-from bytepair.errors import ArgumentError
-from bytepair.formats import roles
+from bytepair.formats import metadata, roles
 from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.formats.parts import all_tokens, bytes_per_token
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
@@ -354,48 +353,6 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
         return type(self)(with_sentencepiece_ids(self))._with_repeats(self.repeats)
 
-    @property
-    def chat_template(self) -> str | None:
-        """The chat template (Jinja); None if unknown.
-
-        `bytepair.chat.JinjaTemplate` renders it. GGUF and Hugging Face files contain it. A
-        tokenizer with nanochat's special tokens has nanochat's template.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hello hello"], vocab_size=269).chat_template[:17]
-            "{{- '<|bos|>' -}}"
-            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).chat_template is None
-            True
-        """
-        return roles.chat_template(self)
-
-    @checked
-    def with_chat_template(self, template: str | None) -> Self:
-        """Return a copy with another chat template.
-
-        Args:
-            template: the Jinja template, such as the text of `chat_template.jinja`; None removes
-                it. It is stored unchanged, and checked when it is rendered.
-
-        Returns:
-            The copy, which is equal to this tokenizer: templates are not compared. They are saved.
-
-        Raises:
-            TypeError: if the template is not text.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
-            >>> tok.with_chat_template("{{ messages[0].content }}").chat_template
-            '{{ messages[0].content }}'
-        """
-        if not isinstance(template, str | None):
-            raise ArgumentError(
-                f"a chat template must be str or None, not {type(template).__name__}"
-            )
-        return self.with_notes({roles.TEMPLATE: template or ""})
-
     @checked
     def save(
         self, folder: str | os.PathLike[str], *, tables: bool = True, overwrite: bool = False
@@ -632,8 +589,8 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return parts_in(self, old)
 
     def _with_roles_of(self, other: _core.Tokenizer) -> Self:
-        """A copy with the roles and the chat template of another tokenizer."""
-        kept = roles.kept(other)
+        """A copy with the roles, flags and chat templates of another tokenizer."""
+        kept = metadata.carried(other, self.special_tokens)
         return self.with_notes(kept) if kept else self
 
     def _with_repeats(self, limit: int) -> Self:
