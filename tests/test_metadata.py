@@ -1,4 +1,4 @@
-"""Roles, flags, chat templates and stop tokens: each is written by a format, or reported as lost."""
+"""Roles, flags, chat templates, stop tokens: each is written by a format, or reported as lost."""
 
 from __future__ import annotations
 
@@ -370,7 +370,7 @@ def test_damaged_templates(field: Any, message: str, tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / "additional_chat_templates").mkdir()
     (tmp_path / "additional_chat_templates/x.jinja").write_bytes(b"a\xff")
-    with pytest.raises(FormatError, match="additional_chat_templates/x.jinja, byte 1: it is not"):
+    with pytest.raises(FormatError, match=r"additional_chat_templates/x\.jinja, byte 1: it is not"):
         bytepair.load(tmp_path)
 
 
@@ -452,7 +452,7 @@ def test_a_folder_without_eos_takes_it_from_the_generation_config(tmp_path: Path
     assert bytepair.load(tmp_path).roles == {"eos": "<b>"}
     for damaged in ('{"eos_token_id": "<b>"}', '{"eos_token_id": [true]}', "[]", "{"):
         (tmp_path / "generation_config.json").write_text(damaged)
-        with pytest.raises(FormatError, match="generation_config.json"):
+        with pytest.raises(FormatError, match=r"generation_config\.json"):
             bytepair.load(tmp_path)
 
 

@@ -43,7 +43,7 @@ def engine_tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """
     found = tokens(tokenizer)
     end = found.get("eot_token")
-    stated = "eos_token" in tokenizer.notes or flag(tokenizer, "add_eos_token")
+    stated = "eos_token" in tokenizer.notes or flags(tokenizer).get("add_eos_token")
     if stated or end is None or found.get("eos_token") == end:
         return found
     return {**found, "eos_token": end, END_OF_TEXT: found.get("eos_token", "")}
@@ -68,8 +68,9 @@ def flag(tokenizer: _core.Tokenizer, note: str) -> bool | None:
 
 
 def flags(tokenizer: _core.Tokenizer) -> dict[str, bool]:
-    """The flags that are stated."""
+    """The flags that are stated, or that the post-processor sets."""
     found = {entry.note: flag(tokenizer, entry.note) for entry in FLAGS}
+    found |= dict.fromkeys(post_processor.implied(tokenizer), True)
     return {note: value for note, value in found.items() if value is not None}
 
 
@@ -92,11 +93,16 @@ def stated_stops(tokenizer: _core.Tokenizer) -> list[str | int]:
     return json_note(tokenizer.notes, roles.STOPS, list)
 
 
+def ends(tokenizer: _core.Tokenizer) -> list[str]:
+    """The tokens that end a turn and a text, at which generation stops if nothing is stated."""
+    known = tokens(tokenizer)
+    return list(dict.fromkeys(known[note] for note in ("eot_token", "eos_token") if note in known))
+
+
 def stops(tokenizer: _core.Tokenizer) -> list[int]:
-    """The ids at which generation stops: those stated, or the ends of a turn and of a text."""
-    special, known = tokenizer.special_tokens, tokens(tokenizer)
-    ends = [known[note] for note in ("eot_token", "eos_token") if note in known]
-    listed = stated_stops(tokenizer) or ends
+    """The ids at which generation stops."""
+    special = tokenizer.special_tokens
+    listed = stated_stops(tokenizer) or ends(tokenizer)
     ids = [stop if isinstance(stop, int) else special.get(stop) for stop in listed]
     return list(dict.fromkeys(id for id in ids if id is not None))
 
@@ -117,10 +123,11 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     found |= {note: True for note, value in flags(tokenizer).items() if value}
     processor = post_processor.noted(tokenizer.notes)
     around = post_processor.around(processor, tokenizer.special_tokens)
+    stated = stated_stops(tokenizer)
     more = {
         roles.TEMPLATE: roles.chat_template(tokenizer),
         roles.TEMPLATES: roles.other_templates(tokenizer),
-        roles.STOPS: stated_stops(tokenizer),
+        roles.STOPS: [] if stated == ends(tokenizer) else stated,
         post_processor.NOTE: processor if post_processor.is_more(around, tokenizer) else None,
     }
     return found | {note: value for note, value in more.items() if value}
@@ -144,10 +151,9 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     if format == "huggingface":
         return unspeakable_flags(tokenizer)
     found = [entry for entry in lost(tokenizer) if format not in entry.others]
-    known, named = tokens(tokenizer), engine_tokens(tokenizer)
-    if format == "qwen3" and known.get("eos_token") != named.get(
-        "eos_token", known.get("eot_token")
-    ):
+    known = tokens(tokenizer)
+    end = engine_tokens(tokenizer).get("eos_token", known.get("eot_token"))
+    if format == "qwen3" and known.get("eos_token") != end:
         found.append(next(entry for entry in TOKENS if entry.note == "eos_token"))
     return described(tokenizer, found)
 
@@ -157,15 +163,15 @@ def described(tokenizer: _core.Tokenizer, found: Iterable[Entry]) -> list[str]:
     notes: dict[str, list[str]] = {}
     for entry in found:
         notes.setdefault(entry.kind, []).append(entry.note)
-    names = {
-        "token": "the roles of tokens: {}",
-        "flag": "the flags: {}",
+    words = {
+        "token": f"the roles of tokens: {', '.join(notes.get('token', ()))}",
+        "flag": f"the flags: {', '.join(notes.get('flag', ()))}",
         "template": "the chat template",
         "templates": f"the chat templates {', '.join(roles.other_templates(tokenizer))}",
         "stops": f"the tokens at which generation stops: {_shown(stated_stops(tokenizer))}",
         "around": "what the post-processor puts around texts",
     }
-    return [names[kind].format(", ".join(each)) for kind, each in notes.items()]
+    return [words[kind] for kind in notes]
 
 
 def unspeakable_flags(tokenizer: _core.Tokenizer) -> list[str]:
@@ -174,7 +180,7 @@ def unspeakable_flags(tokenizer: _core.Tokenizer) -> list[str]:
     return [
         f"the flag {note}, since no token has the role {role}"
         for note, role in ADDED.items()
-        if flag(tokenizer, note) and known.get(role) not in tokenizer.special_tokens
+        if flags(tokenizer).get(note) and known.get(role) not in tokenizer.special_tokens
     ]
 
 

@@ -86,19 +86,31 @@ def noted(notes: Mapping[str, str]) -> Any:
     return json_note(notes, NOTE, dict) or None
 
 
-def flagged(tokenizer: _core.Tokenizer) -> Around:
+def implied(tokenizer: _core.Tokenizer) -> list[str]:
+    """The flags that nothing states and that the noted post-processor sets."""
+    known = roles.roles(tokenizer)
+    found = around(noted(tokenizer.notes), tokenizer.special_tokens) or ([], [])
+    return [
+        flag
+        for side, (role, _, flag) in zip(found, _SIDES, strict=True)
+        if not tokenizer.notes.get(flag) and len(side) == 1 and side[0] == known.get(role)
+    ]
+
+
+def _flagged(tokenizer: _core.Tokenizer) -> Around:
     """The tokens that the flags put around a text."""
     known = roles.roles(tokenizer)
+    set_flags = [flag for *_, flag in _SIDES if tokenizer.notes.get(flag) == "true"]
+    set_flags += implied(tokenizer)
     begin, end = (
-        [known[role]] if tokenizer.notes.get(flag) == "true" and role in known else []
-        for role, _, flag in _SIDES
+        [known[role]] if flag in set_flags and role in known else [] for role, _, flag in _SIDES
     )
     return begin, end
 
 
 def written(tokenizer: _core.Tokenizer) -> Any:
     """The post-processor to write: the noted one if it does what the flags say, or else theirs."""
-    processor, wanted = noted(tokenizer.notes), flagged(tokenizer)
+    processor, wanted = noted(tokenizer.notes), _flagged(tokenizer)
     found = around(processor, tokenizer.special_tokens)
     flags = any(tokenizer.notes.get(flag) for *_, flag in _SIDES)
     if not flags or found == wanted or is_more(found, tokenizer):
