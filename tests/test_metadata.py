@@ -129,7 +129,7 @@ def test_every_entry_is_equal_or_reported(
         for entry in ENTRIES:
             if here.get(entry.note) != there.get(entry.note):
                 assert SAID[entry.kind] in " ".join(losses), (
-                    entry, here.get(entry.note), there.get(entry.note), losses,
+                    entry.note, here.get(entry.note), there.get(entry.note), losses, stated,
                 )  # fmt: skip
 
     check()

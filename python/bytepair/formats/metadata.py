@@ -149,7 +149,11 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     Formats other than those of Hugging Face and GGUF have places for the roles at most.
     """
     if format == "huggingface":
-        return unspeakable_flags(tokenizer)
+        contradicted = [
+            f"the flag {note}, which is false, while the post-processor adds the token"
+            for note in post_processor.contradicted(tokenizer)
+        ]
+        return [*unspeakable_flags(tokenizer), *contradicted]
     found = [entry for entry in lost(tokenizer) if format not in entry.others]
     known = tokens(tokenizer)
     end = engine_tokens(tokenizer).get("eos_token", known.get("eot_token"))

@@ -97,6 +97,17 @@ def implied(tokenizer: _core.Tokenizer) -> list[str]:
     ]
 
 
+def contradicted(tokenizer: _core.Tokenizer) -> list[str]:
+    """The flags that are stated as false, while the post-processor to write adds their token."""
+    known, processor = roles.roles(tokenizer), written(tokenizer)
+    found = around(processor, tokenizer.special_tokens) or ([], [])
+    return [
+        flag
+        for side, (role, _, flag) in zip(found, _SIDES, strict=True)
+        if tokenizer.notes.get(flag) == "false" and len(side) == 1 and side[0] == known.get(role)
+    ]
+
+
 def _flagged(tokenizer: _core.Tokenizer) -> Around:
     """The tokens that the flags put around a text."""
     known = roles.roles(tokenizer)
