@@ -153,7 +153,11 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
             f"the flag {note}, which is false, while the post-processor adds the token"
             for note in post_processor.contradicted(tokenizer)
         ]
-        return [*unspeakable_flags(tokenizer), *contradicted]
+        others = [
+            f"the role {note} and the flag add_{note}, which the post-processor sets otherwise"
+            for note in post_processor.other_roles(tokenizer)
+        ]
+        return [*unspeakable_flags(tokenizer), *contradicted, *others]
     found = [entry for entry in lost(tokenizer) if format not in entry.others]
     known = tokens(tokenizer)
     end = engine_tokens(tokenizer).get("eos_token", known.get("eot_token"))

@@ -108,6 +108,20 @@ def contradicted(tokenizer: _core.Tokenizer) -> list[str]:
     ]
 
 
+def other_roles(tokenizer: _core.Tokenizer) -> list[str]:
+    """The notes of the roles that the post-processor to write gives to other tokens.
+
+    Their flags are then set, since it adds these tokens.
+    """
+    known, processor = roles.roles(tokenizer), written(tokenizer)
+    found = around(processor, tokenizer.special_tokens) or ([], [])
+    return [
+        note
+        for side, (role, note, _) in zip(found, _SIDES, strict=True)
+        if len(side) == 1 and not tokenizer.notes.get(note) and side[0] != known.get(role)
+    ]
+
+
 def _flagged(tokenizer: _core.Tokenizer) -> Around:
     """The tokens that the flags put around a text."""
     known = roles.roles(tokenizer)
