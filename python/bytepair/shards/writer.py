@@ -150,7 +150,7 @@ def _is_packed(path: str) -> bool:
 def _rows(file: Input, column: str) -> int:
     """The number of rows of a local parquet file; 0 for other files."""
     is_table = file.cloud is None and file.path.lower().endswith(".parquet")
-    return _core.parquet_rows(file.path, column) if is_table else 0
+    return (_core.parquet_rows(file.path, column) or 0) if is_table else 0
 
 
 # ---------------------------------------------------------------------------- writing
