@@ -1,4 +1,4 @@
-"""Files that the counting threads read: limits, checkpoints and resuming, as if they were streamed."""
+"""Files that the counting threads read: limits, checkpoints and resuming, as if streamed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tables import write_tables
 
 import bytepair
-from bytepair.errors import CorpusError, SplitError
+from bytepair.errors import ArgumentError, CorpusError, CountsError, SplitError
 from bytepair.training import counting
 from bytepair.training.counting import CountJob
 from bytepair.training.counts import read_counts
+from commands import run
+from tables import write_tables
 
 TEXTS = [f"word {i % 50} é {'long ' * (i % 30)}{i * i}" for i in range(2_000)]
 
@@ -63,7 +64,7 @@ def test_limits_are_those_of_a_stream(
     max_chars: int | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    options = {"errors": errors, "doc_cap": doc_cap, "max_chars": max_chars}
+    options: dict[str, Any] = {"errors": errors, "doc_cap": doc_cap, "max_chars": max_chars}
     with monkeypatch.context() as patched:
         patched.setattr(CountJob, "_core_reads", lambda *_: False)
         expected, said = count(folder, **options)
@@ -112,9 +113,7 @@ def test_counts_that_are_broken_off_again_and_again(
     assert count(folder, **options)[0] == expected  # complete: nothing is left to count
 
 
-def test_what_is_counted_is_not_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_counted_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, file = tmp_path / "corpus", tmp_path / "partial.parquet"
     folder.mkdir()
     for name in "abc":
@@ -163,3 +162,36 @@ def test_a_range_that_expands_is_counted_in_parts(tmp_path: Path) -> None:
         counts = bytepair.count(source, max_chars=most, checkpoint=file)
         assert counts == bytepair.count(texts[:kept])
         file.unlink()
+
+
+# ---------------------------------------------------------------------------- train
+
+
+def test_training_takes_a_checkpoint(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "partial.parquet"
+    options: dict[str, Any] = {"vocab_size": 300, "errors": "replace"}
+    with pytest.raises(BrokenError):
+        bytepair.train(folder, checkpoint=file, progress=breaking(2), **options)
+    assert bytepair.train(folder, checkpoint=file, **options) == bytepair.train(folder, **options)
+    with pytest.raises(CountsError, match="errors differ"):
+        bytepair.train(folder, 300, checkpoint=file)
+    counts = bytepair.count(TEXTS)
+    with pytest.raises(CountsError, match="checkpoint would be ignored"):
+        bytepair.train(counts, 300, checkpoint=file)
+    more: dict[str, Any]
+    for more in ({"mixture": {"a": 1}}, {"superwords": bytepair.Superwords()}):
+        with pytest.raises(ArgumentError, match=f"checkpoint and {next(iter(more))} cannot be"):
+            bytepair.train({"a": TEXTS}, 300, checkpoint=file, **more)
+
+
+def test_the_command_removes_the_checkpoint_when_it_has_saved(folder: Path, tmp_path: Path) -> None:
+    file, source = tmp_path / "partial.parquet", folder / "a.parquet"
+    words = ["train", str(source), "--vocab-size", "300", "--checkpoint", str(file)]
+    with pytest.raises(BrokenError):
+        bytepair.count(source, checkpoint=file, progress=breaking(1))
+    assert file.exists()
+    run(*words, cwd=tmp_path)
+    assert not file.exists()
+    assert bytepair.load(tmp_path / "tokenizer") == bytepair.train(source, 300)
+    said = run(*words, "--weight", "a.parquet=2", cwd=tmp_path, code=2).stderr
+    assert "--weight would be ignored: a checkpoint is for one count" in said

@@ -91,7 +91,8 @@ def count(
             does not include the batch of text being read. None means half of the memory of the
             machine or its container.
         checkpoint: a file to which the counts are saved every five minutes, and when counting is
-            interrupted by Ctrl-C or an error. If the file exists, counting resumes from it: the
+            interrupted by Ctrl-C or an error. If the file exists, counting resumes from it, in
+            local files at the place where it ended; of other sources, and with `hold_out`, the
             documents that it includes are read but not counted. Remove it when the result is saved.
         max_document_bytes: the maximum size of a document in a file, since each is held in memory;
             a longer one is an error. So is a parquet page larger than both 192 MB and 1.5 times
@@ -142,6 +143,7 @@ class ReadKeywords(TypedDict, total=False):
     column: str
     errors: Errors
     memory_limit: int | None
+    checkpoint: str | os.PathLike[str] | None
     max_document_bytes: int
     split: Split | None
     hold_out: float | None

@@ -121,7 +121,7 @@ impl PyCounter {
         let options = FileCountOptions { documents, max_chars };
         let on_progress = on_progress.clone().unbind();
         let mut stopped = None;
-        let mut reached = ColumnReached { ranges: 0, chars: start.4 };
+        let mut reached = ColumnReached { chars: start.4, ..ColumnReached::default() };
         let done = self.with(py, |counter| {
             let mut reported = |progress: Progress| {
                 let Progress { texts, text_bytes, chars, of_files } = progress;
@@ -134,10 +134,14 @@ impl PyCounter {
                     Error::Interrupted
                 })
             };
-            counter.add_column(&column, &ranges, &mut reached, &options, &mut reported)
+            let chars = reached.chars;
+            let (end, done) = counter.add_column(&column, &ranges, chars, &options, &mut reported);
+            reached = end;
+            done
         });
         let (file, row) = ranges.get(reached.ranges).map_or((column.files(), 0), |range| {
-            (range.file, column.first_row(range.file, range.group) + range.rows.start)
+            let first = column.first_row(range.file, range.group) + range.rows.start;
+            (range.file, first + reached.rows)
         });
         self.reach(files::reached((file, 0, 0, row as u64, reached.chars)));
         stopped.map_or(done, Err).map(|()| true)

@@ -46,8 +46,10 @@ pub struct Progress {
 /// How far the counting of a column has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ColumnReached {
-    /// The number of ranges counted.
+    /// The number of ranges counted completely.
     pub ranges: usize,
+    /// The number of rows counted of the range after these.
+    pub rows: usize,
     /// The number of characters counted, if there is a limit.
     pub chars: u64,
 }
@@ -59,34 +61,34 @@ impl Counter {
     /// Split the texts in ranges of rows of parquet files, each text a document of its own, and
     /// count their pretokens. The threads that count also read. `on_progress` is called regularly.
     ///
-    /// Counting starts at the range `reached`; afterwards, that is where it ended. If several texts
-    /// cannot be read, the error is that of the first one, for any number of threads.
+    /// `chars` is the number of characters counted before. The result is how far counting has come,
+    /// and why it ended there. If several texts cannot be read, the error is that of the first one,
+    /// for any number of threads.
     ///
     /// Fails if a file cannot be read, and with any error of `on_progress`. If
-    /// [`is_whole`](Self::is_whole) is true then, exactly the ranges before `reached` are counted;
-    /// this holds after an error of `on_progress` if the counter was made
-    /// [`with_care`](Self::with_care), and after most other errors.
+    /// [`is_whole`](Self::is_whole) is true then, exactly the rows before the end are counted; this
+    /// holds after an error of `on_progress` if the counter was made [`with_care`](Self::with_care),
+    /// and after most other errors.
     pub fn add_column(
         &mut self,
         column: &TextColumn,
         ranges: &[RowRange],
-        reached: &mut ColumnReached,
+        chars: u64,
         options: &FileCountOptions,
         on_progress: &mut OnProgress<'_>,
-    ) -> Result<()> {
-        let left = &ranges[reached.ranges.min(ranges.len())..];
-        if options.max_chars.is_some_and(|most| reached.chars > most) {
-            return Ok(());
+    ) -> (ColumnReached, Result<()>) {
+        if options.max_chars.is_some_and(|most| chars > most) {
+            return (ColumnReached { chars, ..ColumnReached::default() }, Ok(()));
         }
         let is_careful = self.is_careful;
         let work = &ColumnWork {
             position: self.position,
             texts: AtomicU64::new(self.texts),
             text_bytes: AtomicU64::new(self.text_bytes),
-            chars: AtomicU64::new(reached.chars),
-            ..ColumnWork::new(&self.splitter, column, left, options, is_careful)
+            chars: AtomicU64::new(chars),
+            ..ColumnWork::new(&self.splitter, column, ranges, options, is_careful)
         };
-        let threads = self.tables.len().min(left.len()).max(1);
+        let threads = self.tables.len().min(ranges.len()).max(1);
         let tables = Mutex::new(self.tables[..threads].iter_mut().collect::<Vec<_>>());
         let table = || lock(&tables).pop();
         let run = |table: &mut Option<&mut CountTable>, (): &()| {
@@ -101,16 +103,15 @@ impl Counter {
         };
         let reported =
             parallel::ordered(&vec![(); threads], threads, 0, |()| 0, table, run, report);
-        let (last, counted) = (work.progress(), work.counted());
+        let last = work.progress();
+        let reached = ColumnReached { chars: last.chars, ..work.reached() };
         (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
-        self.position += counted as u64 * POSITIONS_PER_RANGE;
+        self.position += (reached.ranges as u64 + 1) * POSITIONS_PER_RANGE;
         self.skips.append(&lock(&work.skips));
-        *reached = ColumnReached { ranges: reached.ranges + counted, chars: last.chars };
         let failure = lock(&work.failure).take();
         self.is_whole &= failure.as_ref().is_none_or(|failure| failure.is_clean);
-        reported?;
-        failure.map_or(Ok(()), |failure| Err(failure.error))?;
-        on_progress(last)
+        let failed = failure.map_or(Ok(()), |failure| Err(failure.error));
+        (reached, reported.and(failed).and_then(|()| on_progress(last)))
     }
 }
 
@@ -127,12 +128,14 @@ struct ColumnWork<'a> {
     turns: Option<Turns>,
     /// The index of the next range.
     next: AtomicUsize,
-    failure: Mutex<Option<Failure>>,
+    failure: Mutex<Option<RangeFailure>>,
     skips: Mutex<Skips>,
     texts: AtomicU64,
     text_bytes: AtomicU64,
     chars: AtomicU64,
     of_files: Vec<AtomicU64>,
+    /// The number of rows counted of the range in which counting was stopped.
+    rows: AtomicUsize,
     /// Whether no thread may take another range.
     is_closed: AtomicBool,
     /// Whether the caller has requested a stop.
@@ -140,7 +143,7 @@ struct ColumnWork<'a> {
 }
 
 /// The first error in the order of the ranges.
-struct Failure {
+struct RangeFailure {
     /// The index of the range.
     range: usize,
     error: Error,
@@ -172,20 +175,21 @@ impl<'a> ColumnWork<'a> {
             text_bytes: AtomicU64::new(0),
             chars: AtomicU64::new(0),
             of_files: (0..column.files()).map(|_| AtomicU64::new(0)).collect(),
+            rows: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         }
     }
 
-    /// Count one range after another. A range that was taken is counted, so the counted ranges are
-    /// the first ones.
+    /// Count one range after another. Ranges that were taken are counted, unless they are so long
+    /// that counting is stopped within one; so the counted rows are the first ones.
     fn run(&self, table: &mut CountTable) {
         let mut documents = Documents::default();
         while let Some(range) = self.next() {
             let mut count = RangeCount::new(self, table, range, &mut documents);
             if let Err(error) = count.run() {
                 let is_clean = count.is_clean && self.turns.is_some();
-                self.fail(Failure { range, error, is_clean });
+                self.fail(RangeFailure { range, error, is_clean });
             }
         }
     }
@@ -199,7 +203,7 @@ impl<'a> ColumnWork<'a> {
     }
 
     /// Record an error and take no more ranges.
-    fn fail(&self, failure: Failure) {
+    fn fail(&self, failure: RangeFailure) {
         self.is_closed.store(true, Ordering::Relaxed);
         if let Some(turns) = &self.turns {
             turns.end_before(failure.range as u64);
@@ -224,11 +228,12 @@ impl<'a> ColumnWork<'a> {
         is_over
     }
 
-    /// The number of ranges counted, which are the first ones.
-    fn counted(&self) -> usize {
+    /// The first ranges, and rows of the next one, are those that were counted.
+    fn reached(&self) -> ColumnReached {
         let taken = self.next.load(Ordering::Relaxed).min(self.ranges.len());
         let passed = self.turns.as_ref().map(|turns| usize::try_from(turns.passed()));
-        passed.map_or(taken, |passed| passed.unwrap_or(taken))
+        let ranges = passed.map_or(taken, |passed| passed.unwrap_or(taken));
+        ColumnReached { ranges, rows: self.rows.load(Ordering::Relaxed), chars: 0 }
     }
 
     fn progress(&self) -> Progress {
@@ -281,6 +286,7 @@ impl<'w, 'a> RangeCount<'w, 'a> {
         let held = if work.turns.is_some() { HELD_BYTES } else { REPORT_BYTES };
         let read = column.for_each_row(self.range(), &mut |row, text| {
             if self.documents.bytes.len() >= held {
+                self.stop(first)?;
                 self.count(false)?;
                 self.documents.start_at(*file, row);
             }
@@ -290,6 +296,21 @@ impl<'w, 'a> RangeCount<'w, 'a> {
             Err(Error::Interrupted) if self.is_over => Ok(()),
             done => done,
         }
+    }
+
+    /// Leave the range in the middle, if there are turns and the caller has requested a stop.
+    fn stop(&mut self, first_row: u64) -> Result<()> {
+        let (work, Some(turns)) = (self.work, &self.work.turns) else { return Ok(()) };
+        if !work.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        turns.end_before(self.index as u64);
+        if self.has_turn {
+            let rows = usize::try_from(self.documents.first_row - first_row);
+            work.rows.store(rows.unwrap_or(0), Ordering::Relaxed);
+        }
+        self.is_over = true;
+        Err(Error::Interrupted)
     }
 
     /// Count the texts read so far; `is_last` tells whether these are the last of the range. Fails

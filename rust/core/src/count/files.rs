@@ -9,8 +9,8 @@
 //! its block, before it counts them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::corpus::{
     BlockReader, CorpusFile, DocumentOptions, Documents, FieldTally, FileBlock, FilePlace, OnError,
