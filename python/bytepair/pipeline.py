@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Callback
+from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Files, Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import hold_out
 from bytepair.errors import ShardError
@@ -121,9 +122,9 @@ def run_pipeline(
     held = hold_out(sharding.hold_out, sharding.split)
     folder = Path(out)
     source = _without_results(resolve_files(source, sharding.split, held), folder)
-    files = _checked(source, training, sharding, counting)
+    files = _checked(source, folder, training, sharding, counting)
     job = {
-        "inputs": [[file.name, file.size] for file in files],
+        **recorded(files, folder),
         "counts": {**counting, "unicode": _core.UNICODE_VERSION},
         "tokenizer": asdict(training),
         "shards": asdict(sharding),
@@ -150,7 +151,11 @@ def run_pipeline(
 
 
 def _checked(
-    source: Source, training: TrainOptions, sharding: ShardOptions, counting: dict[str, Any]
+    source: Source,
+    folder: Path,
+    training: TrainOptions,
+    sharding: ShardOptions,
+    counting: dict[str, Any],
 ) -> list[Input]:
     """Check the options of all steps before the first one; return the inputs."""
     from bytepair.shards.job import make_job
@@ -161,7 +166,7 @@ def _checked(
     # A tokenizer of single bytes and the special tokens stands in for the one to be trained.
     bare = replace(training, vocab_size=training.smallest, initial_tokens=())
     nothing = _core.Counts.from_items([], counting["pattern"])
-    files = make_job(source, Tokenizer(_core.train(nothing, bare)), sharding).files
+    files = make_job(source, Tokenizer(_core.train(nothing, bare)), sharding, folder).files
     layout(sharding.format).dtype(training.vocab_size - 1)
     return files
 
@@ -184,8 +189,9 @@ def _begin(folder: Path, job: dict[str, Any]) -> None:
     known = folder / JOB
     if known.exists():
         before = manifest.read_json(known)
-        manifest.check_job(folder, {"inputs": before.get("inputs")}, {"inputs": job["inputs"]})
-        _remove(folder, manifest.differing(before, job))
+        same = {key: job[key] for key in MADE}
+        manifest.check_job(folder, {**before, **same}, job, folder)
+        _remove(folder, manifest.differing(before, job, folder))
     else:
         own = (f".{JOB}", manifest.LOCK)
         others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
