@@ -341,7 +341,7 @@ def test_a_finished_shard_that_is_gone(
         with pytest.raises(Killed):
             shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     (tmp_path / "shard_000001.bin").unlink()
-    with pytest.warns(UserWarning, match=r"shard_000001\.bin is gone; what is missing is written"):
+    with pytest.warns(UserWarning, match=r"shard_000001\.bin is gone; it is written again"):
         shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     assert shards.verify(tmp_path)
 

@@ -72,8 +72,9 @@ def count(
 
     Args:
         source: files that all processes can read.
-        out: the parquet file to write, in a folder shared by all processes. None, which needs
-            Ray, writes no file; all workers must then share `TMPDIR`.
+        out: the parquet file to write, in a folder shared by all processes; if it has the counts of
+            this very call already, they are returned. None, which needs Ray, writes no file; all
+            workers must then share `TMPDIR`.
         rank: the rank of this process; None means that of the job array in the environment.
         world_size: the number of processes; None means that of the job array.
         ray: whether a Ray cluster runs the tasks, instead of ranks; needs the extra `ray`.
@@ -90,7 +91,8 @@ def count(
             last one the result.
 
     Returns:
-        The counts, from the process that finishes last; None from the others.
+        The counts, from the process that finishes last, and from all that come later; None from the
+        others.
 
     Raises:
         CorpusError: if something cannot be read.

@@ -76,7 +76,8 @@ def shard(
         options: the fields of `bytepair.shards.ShardOptions`, as keywords.
 
     Returns:
-        The manifest, from the process that finishes last; None from the others.
+        The manifest, from the process that finishes last, and from those that come later; None from
+        the others.
 
     Raises:
         CorpusError: if something cannot be read and is not skipped, or if everything is skipped.
@@ -245,7 +246,7 @@ class _Part:
     @classmethod
     def load(cls, folder: Path, dtype: np.dtype[Any]) -> Self:
         """Map the files of a task that is done, whose checksums are right."""
-        said = manifest.read_json(folder / tasks.MARK)
+        said = manifest.read_json(folder / tasks.MARK, folder)
         ids, lengths, places = (folder / name for name in FILES)
         rows = np.fromfile(lengths, np.int64).reshape(-1, 2)
         ends = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(rows, axis=0)])

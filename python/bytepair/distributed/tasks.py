@@ -177,7 +177,7 @@ def begin(root: Path, job: dict[str, Any]) -> None:
             "and removed at the end; move it elsewhere"
         )
     if known.exists():
-        manifest.check_job(root, manifest.read_json(known), job, root.parent)
+        manifest.check_job(root, manifest.read_json(known, root), job, root.parent)
     manifest.write_json(known, job)
 
 
@@ -232,7 +232,7 @@ def _wrong(task: Task, root: Path) -> str:
     """What is wrong with the results of a task; empty if they are whole."""
     folder = task.folder(root)
     try:
-        said = manifest.read_json(folder / MARK)
+        said = manifest.read_json(folder / MARK, folder)
         parts = [ShardPart.from_json(part, folder / MARK) for part in said["parts"]]
         return "; ".join(wrong_parts(folder, parts))
     except (ShardError, KeyError, TypeError) as error:
@@ -241,7 +241,7 @@ def _wrong(task: Task, root: Path) -> str:
 
 def marks(root: Path, tasks: list[Task]) -> Iterator[dict[str, Any]]:
     """The contents of the markers, in order."""
-    return (manifest.read_json(task.folder(root) / MARK) for task in tasks)
+    return (manifest.read_json(task.folder(root) / MARK, task.folder(root)) for task in tasks)
 
 
 def clear(root: Path, job: dict[str, Any]) -> None:
@@ -249,5 +249,5 @@ def clear(root: Path, job: dict[str, Any]) -> None:
     check_own_folder(root)
     known = root / manifest.JOB
     with suppress(FileNotFoundError):
-        if not manifest.differing(manifest.read_json(known), job, root.parent):
+        if not manifest.differing(manifest.read_json(known, root), job, root.parent):
             shutil.rmtree(root, ignore_errors=True)

@@ -210,20 +210,20 @@ class Manifest:
             under_way = (Path(folder) / PROGRESS).is_dir()
             why = "the run is not finished; start it again" if under_way else "no shards are here"
             raise ShardError(f"there is no {path}: {why}")
-        values = read_json(path)
+        values = read_json(path, Path(folder))
         if values.get("bytepair_shards") != VERSION:
             raise ShardError(f"{path} has version {values.get('bytepair_shards')}, not {VERSION}")
         if values.pop("crc32", None) != _crc_of_values(values):
-            raise ShardError(f"{path} is damaged: its own CRC-32 is not that of its content")
+            raise damaged(path, "its own CRC-32 is not that of its content", Path(folder))
         try:
             shards = [Shard.from_json(shard, path) for shard in values["shards"]]
             found = cls(values["job"], shards)
             known = found.dtype.kind in "ui" and found.format and found.fingerprint
             check_order(found.job, shards)
         except (KeyError, TypeError, ValueError) as error:
-            raise ShardError(f"{path} is damaged: {error!r}") from error
+            raise damaged(path, repr(error), Path(folder)) from error
         if not known:
-            raise ShardError(f"{path} is damaged: its job is {found.job!r}")
+            raise damaged(path, f"its job is {found.job!r}", Path(folder))
         for name in {part.file for shard in shards for part in shard.parts}:
             check_regular(Path(folder) / name)
         return found
@@ -258,13 +258,11 @@ def load_marks(folder: Path) -> list[Shard]:
     """
     shards: list[Shard] = []
     while (path := mark_path(folder, len(shards))).exists():
-        values = read_json(path)
+        values = read_json(path, folder)
         try:
             shards.append(Shard.from_json(values, path))
         except (KeyError, TypeError) as error:
-            raise ShardError(
-                f"{path} is damaged: {error!r}; remove {folder} and start again"
-            ) from error
+            raise damaged(path, repr(error), folder) from error
     return shards
 
 
@@ -370,16 +368,29 @@ def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
     return f"{crc:08x}"
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; a damaged file, a link or a pipe raises a `ShardError`."""
+def read_json(path: Path, folder: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Args:
+        path: the file.
+        folder: what to remove if it is damaged, for the message.
+
+    Raises:
+        ShardError: if it is damaged, a link or a pipe.
+    """
     check_regular(path)
     try:
         values = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise ShardError(f"{path} is damaged: {error}") from error
+        raise damaged(path, error, folder) from error
     if not isinstance(values, dict):
-        raise ShardError(f"{path} is damaged: it is not a JSON object")
+        raise damaged(path, "it is not a JSON object", folder)
     return values
+
+
+def damaged(path: Path, why: object, folder: Path) -> ShardError:
+    """The error of a damaged file, with the way out: to remove the folder."""
+    return ShardError(f"{path} is damaged: {why}; remove {folder} and start again")
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar
 from bytepair.corpus.inputs import INPUTS, is_interleaved, shared
 from bytepair.errors import ShardError
+from bytepair.formats.files import FILE_NAME
 from bytepair.shards import manifest
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
@@ -33,11 +34,13 @@ class FolderState:
 
     Attributes:
         shards: the shards that need not be written again, or only one by one.
+        dropped: the shard after these, which is written again with all that follows.
         manifest: the manifest, if the run of this very job has finished.
         damage: what is wrong with the shards that are not whole, by number.
     """
 
     shards: list[Shard] = field(default_factory=list)
+    dropped: list[Shard] = field(default_factory=list)
     manifest: Manifest | None = None
     damage: dict[int, list[str]] = field(default_factory=dict)
 
@@ -71,28 +74,27 @@ def _known(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:
     if (folder / manifest.NAME).exists():
         done = Manifest.load(folder)
         if _is_extended(folder, done.job, job):
-            return FolderState(done.shards[:-1])
+            return FolderState(done.shards[:-1], done.shards[-1:])
         _check_job(folder, done.job, job)
-        return FolderState(done.shards, done)
+        return FolderState(done.shards, manifest=done)
     path = folder / manifest.PROGRESS / manifest.JOB
-    before = manifest.read_json(path) if path.exists() else {}
+    before = manifest.read_json(path, folder) if path.exists() else {}
     shards = manifest.load_marks(folder)
     if not shards:
         # Nothing is finished, so nothing can be lost.
         if manifest.differing(before, job, folder) and not _is_prefix(folder, before, job):
             _check_empty(folder, ignore)
         return FolderState()
+    dropped: list[Shard] = []
     if _is_extended(folder, before, job) and shards[-1].following is None:
-        shards.pop()
+        dropped.append(shards.pop())
     elif not (_is_prefix(folder, before, job) and _is_within(folder, before, job, shards)):
         _check_job(folder, before, job)
     try:
         manifest.check_order(job, shards)
     except (KeyError, TypeError, ValueError) as error:
-        raise ShardError(
-            f"{path.parent} is damaged: {error}; remove {folder} and start again"
-        ) from error
-    return FolderState(shards)
+        raise manifest.damaged(path.parent, error, folder) from error
+    return FolderState(shards, dropped)
 
 
 def _is_prefix(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> bool:
@@ -133,6 +135,11 @@ def _check_job(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> Non
 def _check_empty(folder: Path, ignore: str) -> None:
     names = {path.name for path in folder.iterdir()} - {manifest.PROGRESS, manifest.LOCK, ignore}
     others = sorted(name for name in names if not manifest.is_left_over(name))
+    if FILE_NAME in others:
+        raise ShardError(
+            f"{folder} is not empty: it has shards, but no {manifest.NAME}; remove the folder and "
+            "start again, or choose another folder"
+        )
     if others:
         raise ShardError(f"{folder} is not empty (it has {others[0]!r}); choose another folder")
 
@@ -143,10 +150,10 @@ def checked(folder: Path, job: dict[str, Any], state: FolderState, bar: Bar) -> 
     Where shards share a file, the first of them that is not whole is cut off with all behind it.
     """
     damage: dict[int, list[str]] = {}
-    files = wrong_shards(folder, state.shards, is_finished=state.manifest is not None)
-    for shard, wrong in files:
-        bar.update("check", shard.number + 1, len(state.shards), "shards")
-        if wrong:
+    recorded = [*state.shards, *state.dropped]
+    for shard, wrong in wrong_shards(folder, recorded, is_finished=state.manifest is not None):
+        bar.update("check", shard.number + 1, len(recorded), "shards")
+        if wrong and shard not in state.dropped:
             damage[shard.number] = wrong
     state = replace(state, damage=damage)
     joined = layout(job["format"]).joined
@@ -164,12 +171,12 @@ def begin(folder: Path, job: dict[str, Any], state: FolderState) -> None:
         path.unlink()
         number += 1
     manifest.write_json(progress / manifest.JOB, job)
-    if (folder / manifest.NAME).exists():
-        for shard in state.shards:
-            manifest.save_mark(folder, shard)
-        (folder / manifest.NAME).unlink()
     how = layout(job["format"])
     name = how.data_file.format(number=0, split="train")
     if how.joined and (folder / name).exists():  # it has its temporary name until it is whole
         check_regular(folder / name)
         (folder / name).replace(folder / manifest.partial(name))
+    if (folder / manifest.NAME).exists():
+        for shard in state.shards:
+            manifest.save_mark(folder, shard)
+        (folder / manifest.NAME).unlink()

@@ -25,7 +25,7 @@ from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.corpus.source import Input, Source
+from bytepair.corpus.source import LOG, Input, Source
 from bytepair.errors import CorpusError, ShardError
 from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.shards import manifest, resume
@@ -62,12 +62,16 @@ def write(
 ) -> Manifest:
     """Write token shards. The same call resumes a run that was interrupted.
 
+    Shards that are there already are checked: one that is missing or damaged is written again, with
+    a warning. A call with new inputs behind the old ones adds these.
+
     Args:
         source: files, as in `bytepair.read_documents`.
         tokenizer: encodes them; special tokens in their text are text.
-        out: the folder: new, empty, or with an unfinished run of the same job.
+        out: the folder: new, empty, or with shards of the same job, finished or not.
         threads: the number of encoding threads; None means all.
-        progress: as in `bytepair.train`; the stage is "shard", and counts bytes of text.
+        progress: as in `bytepair.train`; the stage is "check" for shards that are there already,
+            and counts shards, then "shard", and counts bytes of text.
         options: the fields of `bytepair.shards.ShardOptions`, as keywords.
 
     Returns:
@@ -75,7 +79,8 @@ def write(
 
     Raises:
         CorpusError: if a document cannot be read and `errors` is "strict", or if all are skipped.
-        ShardError: if the folder has other content, or another run uses it.
+        ShardError: if the folder has other content, another run uses it, or a shard that is written
+            again is not what it was, because an input has changed.
         SpecialTokenError: if the special token does not exist.
         OSError: if the disk is full. Finished shards are kept, and the next run resumes.
 
@@ -111,7 +116,7 @@ def resumed(
     """
     state = resume.known(folder, job.values, ignore=ignore)
     state = resume.checked(folder, job.values, state, bar)
-    _warn(folder, state)
+    _tell(folder, state)
     if state.manifest is None:
         resume.begin(folder, job.values, state)
     for number in state.damage:
@@ -132,17 +137,19 @@ def resumed(
     return finish(folder, job, shards)
 
 
-def _warn(folder: Path, state: FolderState) -> None:
-    """Say which finished shards are written again, and why."""
-    if not state.damage:
-        return
-    first, more = next(iter(state.damage.values()))[0], len(state.damage) - 1
-    warnings.warn(
-        f"{folder} is not as it was written: {first}"
-        + (f", and {more:,} more shards are wrong" if more else "")
-        + "; what is missing is written again",
-        stacklevel=5,
-    )
+def _tell(folder: Path, state: FolderState) -> None:
+    """Say what is there already, and which shards are written again, and why."""
+    if state.damage:
+        first, more = next(iter(state.damage.values()))[0], len(state.damage) - 1
+        others = f" (and {more:,} more shards)" if more else ""
+        warnings.warn(
+            f"{folder} is not as it was written: {first}{others}; it is written again",
+            stacklevel=5,
+        )
+    elif state.manifest is not None:
+        LOG.info("%s has all shards already", folder)
+    elif state.shards:
+        LOG.info("%s has %s shards already", folder, f"{len(state.shards):,}")
 
 
 def _write_again(folder: Path, job: ShardJob, shards: list[Shard], number: int, bar: Bar) -> None:
