@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -84,6 +85,9 @@ def damages(path: Path) -> dict[str, Callable[[], Any]]:
 
 def times(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()}
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs links")
 
 
 class Killed(BaseException):
@@ -367,6 +371,29 @@ def test_an_extension_that_fails_leaves_the_old_shards_to_the_old_command(
         shutil.rmtree(tmp_path / "out")
 
 
+def test_ranks_encode_only_what_is_new(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = sorted(source.iterdir())
+    options: dict[str, Any] = {"world_size": 2, "task_bytes": 1, "errors": "skip", **OPTIONS}
+    first = one(files[:4], trained, tmp_path / "out")
+    needed = first.shards[-2].following[0]
+    assert needed > 0
+    numbers: list[int] = []
+    encode = sharding.encode_task
+
+    def watched(task: Any, *rest: Any) -> None:
+        numbers.append(task.number)
+        encode(task, *rest)
+
+    monkeypatch.setattr(sharding, "encode_task", watched)
+    assert distributed.shard(source, trained, tmp_path / "out", rank=0, **options) is None
+    assert distributed.shard(source, trained, tmp_path / "out", rank=1, **options) is not None
+    assert sorted(numbers) == list(range(needed, len(files)))
+    one(source, trained, tmp_path / "whole")
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+
+
 def test_an_unfinished_run_takes_new_inputs(
     source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -592,6 +619,62 @@ def test_results_of_a_pipeline_are_checked(source: Path, tmp_path: Path, texts: 
     (out / "pipeline.json").write_text("{")
     with pytest.raises(ShardError, match=r"is damaged: .*; remove .*whole and start again"):
         made(out)
+
+
+@posix
+def test_results_behind_links(tmp_path: Path) -> None:
+    """A result may be linked, and what a link leads to is never removed."""
+    (tmp_path / "a.txt").write_text("some text and more text\n" * 99)
+    options = bytepair.TrainOptions(vocab_size=270)
+    out, other = tmp_path / "out", tmp_path / "other"
+
+    def made() -> Any:
+        return bytepair.run_pipeline(tmp_path / "a.txt", out, options)
+
+    made()
+    other.mkdir()
+    for name in ("counts.parquet", "tokenizer"):
+        shutil.move(out / name, other / name)
+        (out / name).symlink_to(other / name)
+    assert list(made().seconds) == ["shard", "verify"]
+    (other / "counts.parquet").write_bytes(b"mine")
+    with pytest.warns(UserWarning, match=r"counts\.parquet is made again"):
+        made()
+    assert (other / "counts.parquet").read_bytes() == b"mine"
+    (other / "tokenizer" / "tokenizer.bytepair").write_bytes(b"mine")
+    with (
+        pytest.warns(UserWarning, match="tokenizer is made again"),
+        pytest.raises(ShardError, match="is a symbolic link"),
+    ):
+        made()
+    assert (other / "tokenizer" / "tokenizer.bytepair").read_bytes() == b"mine"
+
+
+@posix
+def test_a_task_writes_through_no_link(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    mine = tmp_path / "mine"
+    mine.write_bytes(b"mine")
+    options: dict[str, Any] = {"rank": 0, "world_size": 2, "task_bytes": 1}
+    calls: list[tuple[Path, str, Callable[[], Any]]] = [
+        (
+            tmp_path / "c.parquet.parts", "counts.parquet",
+            lambda: distributed.count(source, tmp_path / "c.parquet", errors="skip", **options),
+        ),
+        (
+            tmp_path / "out" / ".parts", "ids",
+            lambda: distributed.shard(source, trained, tmp_path / "out", errors="skip", **options),
+        ),
+    ]  # fmt: skip
+    for root, name, call in calls:
+        assert call() is None
+        (root / "000000" / "mark.json").unlink()
+        (root / "000000" / name).unlink()
+        (root / "000000" / name).symlink_to(mine)
+        with pytest.raises(ShardError, match="is a symbolic link"):
+            call()
+        assert mine.read_bytes() == b"mine"
 
 
 def test_a_pipeline_knows_its_inputs_by_any_name(

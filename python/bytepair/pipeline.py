@@ -217,8 +217,8 @@ def _begin(folder: Path, job: dict[str, Any]) -> None:
 
 
 def _file(folder: Path, name: str) -> Path:
-    """The file of a result, which may have been moved to another disk and linked."""
-    return (folder / name / FILE_NAME if name == "tokenizer" else folder / name).resolve()
+    """The file of a result."""
+    return folder / name / FILE_NAME if name == "tokenizer" else folder / name
 
 
 def _save_sums(folder: Path, job: dict[str, Any]) -> None:
@@ -227,9 +227,7 @@ def _save_sums(folder: Path, job: dict[str, Any]) -> None:
     from bytepair.shards.whole import part_of
 
     paths = {name: _file(folder, name) for name in SUMMED}
-    sums = {
-        n: asdict(part_of(path.parent, path.name)) for n, path in paths.items() if path.exists()
-    }
+    sums = {n: asdict(part_of(p.parent, p.name)) for n, p in paths.items() if p.is_file()}
     manifest.write_json(folder / JOB, {**job, SUMS: sums})
 
 
@@ -243,10 +241,12 @@ def _check(folder: Path, name: str, sums: Any) -> None:
     except (KeyError, TypeError) as error:
         raise damaged(folder / JOB, repr(error), folder) from error
     path = _file(folder, name)
-    if wrong := wrong_parts(path.parent, [replace(part, file=path.name)]):
+    place = path.resolve()  # it may have been moved to another disk and linked
+    if wrong := wrong_parts(place.parent, [replace(part, file=place.name)]):
         warnings.warn(
             f"{folder} is not as it was written: {wrong[0]}; {name} is made again", stacklevel=5
         )
+        check_own_folder(path.parent)
         path.unlink(missing_ok=True)
 
 
@@ -257,11 +257,15 @@ def _check_shards(folder: Path) -> None:
     check_own_folder(folder)
     if not folder.exists() or (folder / manifest.PROGRESS).exists():
         return
+    path = folder / manifest.NAME
     try:
-        manifest.Manifest.load(folder)
-    except ShardError as error:
-        warnings.warn(f"{error}: all shards are made again", stacklevel=4)
-        shutil.rmtree(folder)
+        if path.exists():
+            manifest.Manifest.load(folder)
+            return
+    except manifest.DamageError:
+        pass
+    warnings.warn(f"{path} is missing or damaged; all shards are made again", stacklevel=4)
+    shutil.rmtree(folder)
 
 
 def _remove(folder: Path, changed: list[str]) -> list[str]:

@@ -118,9 +118,11 @@ def shard(
     else:
         for task in mine:
             encode_task(task, job, root, threads)
-    # If another rank has finished meanwhile, it has removed what this one would wait for.
-    if not tasks.all_done(root, work) and not (folder / manifest.NAME).exists():
-        return None
+    if not tasks.all_done(root, work):
+        # If another rank has finished meanwhile, it has removed what this one would wait for.
+        state = resume.known(folder, job.values, ignore=PARTS)
+        if state.manifest is None:
+            return None
     return assemble(folder, job, work, task_bytes, threads, progress)
 
 

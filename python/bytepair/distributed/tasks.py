@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair._internal.arguments import checked
-from bytepair._internal.names import check_own_folder
+from bytepair._internal.names import check_own_folder, check_regular
 from bytepair.corpus.source import Input
 from bytepair.errors import ShardError
 from bytepair.shards import manifest
@@ -206,6 +206,8 @@ def run(
             continue
         with manifest.locked(folder):
             if not task.is_done(root):
+                for name in names:
+                    check_regular(folder / name)
                 said = work(task, folder)
                 parts = [asdict(part_of(folder, name)) for name in names]
                 manifest.write_json(folder / MARK, {**said, "parts": parts})

@@ -388,9 +388,13 @@ def read_json(path: Path, folder: Path) -> dict[str, Any]:
     return values
 
 
-def damaged(path: Path, why: object, folder: Path) -> ShardError:
+class DamageError(ShardError):
+    """A manifest or a mark is damaged."""
+
+
+def damaged(path: Path, why: object, folder: Path) -> DamageError:
     """The error of a damaged file, with the way out: to remove the folder."""
-    return ShardError(f"{path} is damaged: {why}; remove {folder} and start again")
+    return DamageError(f"{path} is damaged: {why}; remove {folder} and start again")
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
