@@ -219,6 +219,19 @@ def finish_quietly(call: Callable[[], Any]) -> Any:
         return call()
 
 
+def test_a_file_that_a_killed_run_left_replaces_no_whole_one(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = one(source, trained, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            one(source, trained, tmp_path / "out")
+    (tmp_path / "out" / manifest.partial(made.shards[1].parts[0].file)).write_bytes(b"half")
+    one(source, trained, tmp_path / "out")
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+
+
 def test_an_input_that_has_changed_is_said(
     source: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:

@@ -233,11 +233,11 @@ def _save_sums(folder: Path, job: dict[str, Any]) -> None:
 
 def _check(folder: Path, name: str, sums: Any) -> None:
     """Remove a result that is not as it was written, so that it is made again."""
-    from bytepair.shards.manifest import ShardPart, damaged
+    from bytepair.shards.manifest import damaged, part_from_json
     from bytepair.shards.whole import wrong_parts
 
     try:
-        part = ShardPart.from_json(sums, folder / JOB)
+        part = part_from_json(sums, folder / JOB)
     except (KeyError, TypeError) as error:
         raise damaged(folder / JOB, repr(error), folder) from error
     path = _file(folder, name)

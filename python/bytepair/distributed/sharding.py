@@ -203,7 +203,7 @@ def assemble(
 
     try:
         with manifest.locked(folder), Bar(progress) as bar:
-            made = resumed(folder, job, bar, feed, ignore=PARTS)
+            made = resumed(folder, job, bar, feed, threads, ignore=PARTS)
             tasks.clear(root, {**job.values, "task_bytes": task_bytes})
             return made
     except InUseError:

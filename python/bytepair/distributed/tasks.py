@@ -23,7 +23,7 @@ from bytepair._internal.names import check_own_folder, check_regular
 from bytepair.corpus.source import Input
 from bytepair.errors import ShardError
 from bytepair.shards import manifest
-from bytepair.shards.manifest import ShardPart
+from bytepair.shards.manifest import part_from_json
 from bytepair.shards.whole import part_of, wrong_parts
 
 #: The approximate number of bytes of the files of a task.
@@ -235,7 +235,7 @@ def _wrong(task: Task, root: Path) -> str:
     folder = task.folder(root)
     try:
         said = manifest.read_json(folder / MARK, folder)
-        parts = [ShardPart.from_json(part, folder / MARK) for part in said["parts"]]
+        parts = [part_from_json(part, folder / MARK) for part in said["parts"]]
         return "; ".join(wrong_parts(folder, parts))
     except (ShardError, KeyError, TypeError) as error:
         return f"{MARK} is damaged: {error}"

@@ -52,6 +52,11 @@ class Layout:
     joined = False
     header_bytes = 0
 
+    @property
+    def joined_file(self) -> str | None:
+        """The file of all training shards, which has a temporary name until the last is written."""
+        return self.data_file.format(number=0, split="train") if self.joined else None
+
     def dtype(self, largest_id: int) -> np.dtype[Any]:
         """The type of ids of a vocabulary."""
         return np.dtype("<u2" if largest_id < 1 << 16 else "<u4")

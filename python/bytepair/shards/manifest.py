@@ -45,19 +45,18 @@ class ShardPart:
     bytes: int
     crc32: str
 
-    @classmethod
-    @checked
-    def from_json(cls, values: dict[str, Any], place: Path) -> Self:
-        """Make a part from the result of `dataclasses.asdict`, which stands at `place`.
 
-        Raises:
-            ShardError: if it names a file outside its folder.
-            KeyError, TypeError: if a value is missing or has the wrong type.
-        """
-        found = cls(**values)
-        _check(found)
-        check_plain(found.file, place)
-        return found
+def part_from_json(values: dict[str, Any], place: Path) -> ShardPart:
+    """Make a part from the result of `dataclasses.asdict`, which stands at `place`.
+
+    Raises:
+        ShardError: if it names a file outside its folder.
+        KeyError, TypeError: if a value is missing or has the wrong type.
+    """
+    found = ShardPart(**values)
+    _check(found)
+    check_plain(found.file, place)
+    return found
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Shard:
             ShardError: if it names a file outside its folder.
             KeyError, TypeError: if a value is missing or has the wrong type.
         """
-        parts = [ShardPart.from_json(part, place) for part in values["parts"]]
+        parts = [part_from_json(part, place) for part in values["parts"]]
         following = None if values["following"] is None else tuple(values["following"])
         found = cls(**{**values, "parts": parts, "following": following})
         _check(found)

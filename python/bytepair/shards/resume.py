@@ -171,9 +171,8 @@ def begin(folder: Path, job: dict[str, Any], state: FolderState) -> None:
         path.unlink()
         number += 1
     manifest.write_json(progress / manifest.JOB, job)
-    how = layout(job["format"])
-    name = how.data_file.format(number=0, split="train")
-    if how.joined and (folder / name).exists():  # it has its temporary name until it is whole
+    name = layout(job["format"]).joined_file
+    if name is not None and (folder / name).exists():
         check_regular(folder / name)
         (folder / name).replace(folder / manifest.partial(name))
     if (folder / manifest.NAME).exists():

@@ -99,11 +99,17 @@ def write(
         encode_all(job, take, start, threads)
 
     with manifest.locked(folder), Bar(progress) as bar:
-        return resumed(folder, job, bar, feed)
+        return resumed(folder, job, bar, feed, threads)
 
 
 def resumed(
-    folder: Path, job: ShardJob, bar: Bar, feed: Feed, *, ignore: str = manifest.PROGRESS
+    folder: Path,
+    job: ShardJob,
+    bar: Bar,
+    feed: Feed,
+    threads: int | None,
+    *,
+    ignore: str = manifest.PROGRESS,
 ) -> Manifest:
     """Write what is missing of the shards of a job, in a locked folder.
 
@@ -112,6 +118,7 @@ def resumed(
         job: the job.
         bar: shows the progress.
         feed: passes on the documents from an address on.
+        threads: the number of threads that encode a shard that is written again.
         ignore: the name of a file that may be in a new folder.
     """
     state = resume.known(folder, job.values, ignore=ignore)
@@ -121,7 +128,7 @@ def resumed(
         resume.begin(folder, job.values, state)
     for number in state.damage:
         if number < len(state.shards):
-            _write_again(folder, job, state.shards, number, bar)
+            _write_again(folder, job, state.shards, number, bar, threads)
     if state.manifest is not None:
         _write_tokenizer(folder, job)
         remove_marks(folder)
@@ -152,7 +159,9 @@ def _tell(folder: Path, state: FolderState) -> None:
         LOG.info("%s has %s shards already", folder, f"{len(state.shards):,}")
 
 
-def _write_again(folder: Path, job: ShardJob, shards: list[Shard], number: int, bar: Bar) -> None:
+def _write_again(
+    folder: Path, job: ShardJob, shards: list[Shard], number: int, bar: Bar, threads: int | None
+) -> None:
     """Write one shard again; its mark and the manifest stay.
 
     Raises:
@@ -163,7 +172,7 @@ def _write_again(folder: Path, job: ShardJob, shards: list[Shard], number: int, 
     read = Read(job, start)
     with Cut(job, folder, before, bar, read.position, last=number) as run:
         with suppress(_LastShard):
-            encode_all(job, lambda item: run.take(read.moved(item)), start)
+            encode_all(job, lambda item: run.take(read.moved(item)), start, threads)
             run.finish()
         made = replace(run.shards[number], skipped=shards[number].skipped)
     if made != shards[number]:
@@ -358,9 +367,9 @@ class _LastShard(Exception):  # noqa: N818 - it is no error
 
 def finish(folder: Path, job: ShardJob, shards: list[Shard]) -> Manifest:
     """Write the manifest of a finished run, and remove the marks."""
-    for name in {part.file for shard in shards for part in shard.parts}:
-        if (folder / manifest.partial(name)).exists():
-            (folder / manifest.partial(name)).replace(folder / name)
+    name = job.layout.joined_file
+    if name is not None and (folder / manifest.partial(name)).exists():
+        (folder / manifest.partial(name)).replace(folder / name)
     made = Manifest(job.values, shards)
     _write_tokenizer(folder, job)
     made.save(folder)
