@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import bytepair
@@ -39,10 +41,14 @@ def texts() -> list[str]:
 
 @pytest.fixture
 def source(tmp_path: Path, texts: list[str]) -> Path:
-    """Lines and text files of which some rows cannot be read, at the ends of files too."""
+    """Parquet, and lines of which some cannot be read, at the ends of files too."""
     folder = tmp_path / "in"
     folder.mkdir()
     for number in range(0, len(texts), 10):
+        if number in (20, 30):
+            table = pa.table({"text": texts[number : number + 10]})
+            pq.write_table(table, folder / f"{number:02}.parquet", row_group_size=3)
+            continue
         lines = [json.dumps({"text": text}) for text in texts[number : number + 10]]
         lines = ["{no", *lines[:4], "{no", "{nor", *lines[4:], "{no"]
         (folder / f"{number:02}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
