@@ -24,6 +24,7 @@ from bytepair._internal.progress import Bar, Callback, Position
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
 from bytepair.corpus.column import Errors, TextBatch
+from bytepair.corpus.inputs import BASE, INPUTS, is_same, recorded
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.read import batch_size, read_batches
@@ -269,8 +270,9 @@ class CountJob:
         if self.limits.held is not None:
             options["held"] = list(astuple(self.limits.held))
         named = self.resolved.files if isinstance(self.resolved, Files) else None
-        sizes = None if named is None else [[file.name, file.size] for file in named]
-        return {**options, "files": sizes}
+        if named is None or self.checkpoint is None:
+            return {**options, INPUTS: None}
+        return {**options, **recorded(named, Path(self.checkpoint).parent)}
 
 
 class _Progress:
@@ -319,6 +321,9 @@ class _Progress:
         self.skips = SkipLog(*state.skips)
         wanted = self._described.items()
         differing = [name for name, value in wanted if state.job.get(name) != value]
+        differing = [name for name in differing if name not in (INPUTS, BASE)]
+        if not is_same(state.job, self._described, path.parent):
+            differing.append("files")
         if differing:
             raise CountsError(
                 f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
