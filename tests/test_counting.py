@@ -25,6 +25,7 @@ import pytest
 import bytepair
 from bytepair import _core
 from bytepair.corpus import read
+from bytepair.corpus.bounds import block_bounds
 from bytepair.corpus.column import strings
 from bytepair.errors import CorpusError, CountsError, InUseError, SplitError
 from bytepair.training import counting
@@ -363,7 +364,7 @@ def test_damage_that_the_parquet_crate_does_not_expect_is_not_printed(
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
             read += _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
-                [damaged], "text", lambda *_: None
+                [damaged], "text", lambda *_: None, bounds=block_bounds(1 << 27)
             )
     assert 0 < read < 2000
     assert capfd.readouterr().err == ""
@@ -388,7 +389,9 @@ def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
             other[-1 - near] ^= 1 << picked.randrange(8)
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
-            _core.Counter(_core.PATTERNS["gpt2"]).add_parquet([damaged], "text", lambda *_: None)
+            _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
+                [damaged], "text", lambda *_: None, bounds=block_bounds(1 << 27)
+            )
 
     def broken_report(*_: object) -> None:
         raise BrokenError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,9 @@ def test_a_state_resumes_exactly(small: None, folder: Path, packing: Any, name: 
         state = json.loads(json.dumps(batches.state))
         assert len(json.dumps(state)) < 200
         assert before + rows_of(data.batches(B, T, state=state, **options)) == whole
+        pickled = pickle.dumps(batches)
+        assert len(pickled) < 10_000
+        assert before + rows_of(pickle.loads(pickled)) == whole
     ranks = [data.batches(B, T, state=state, rank=rank, world_size=2, **options) for rank in (0, 1)]
     assert rows_of([next(r) for r in ranks]) == whole[60 * B : 62 * B]
     with pytest.raises(ShardError, match="a run with seed 1, not 2"):

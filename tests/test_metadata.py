@@ -16,6 +16,7 @@ import bytepair
 from bytepair.errors import FormatError, LossError, OverwriteError
 from bytepair.formats import gguf, metadata, post_processor
 from bytepair.formats.entries import ENTRIES, FLAGS, TOKENS
+from bytepair.formats.files import Cursor
 from formats import TARGETS, asked, json_of, small
 
 NAMES = ["<s>", "</s>", "<pad>", "<turn>", "<unk>", "<other>"]
@@ -53,7 +54,7 @@ def folder(path: Path, processor: Any = None, **config: Any) -> Path:
 
 def gguf_values(path: Path) -> dict[str, Any]:
     """The keys and values of a GGUF file."""
-    return gguf._values(gguf.Cursor(path.read_bytes()))
+    return gguf._values(Cursor(path.read_bytes()))
 
 
 # ---------------------------------------------------------------------------- each entry
@@ -283,7 +284,10 @@ LISTED = [{"name": name, "template": text} for name, text in TEMPLATES.items()]
 
 @pytest.mark.parametrize("layout", ["list", "object", "files"])
 def test_named_templates_are_read_and_written(layout: str, tmp_path: Path) -> None:
-    config = {"list": {"chat_template": LISTED}, "object": {"chat_template": TEMPLATES}}
+    config: dict[str, Any] = {
+        "list": {"chat_template": LISTED},
+        "object": {"chat_template": TEMPLATES},
+    }
     path = folder(tmp_path / "hf", **config.get(layout, {}))
     if layout == "files":
         (path / "additional_chat_templates").mkdir()

@@ -156,12 +156,16 @@ def test_a_mark_names_files_of_its_folder(
         shards.write(corpus, tok, out)
     mark = out / ".progress" / "000000.json"
     values = json.loads(mark.read_text())
-    values["shard"]["parts"][0]["file"] = "x/../../moved.conf"
+    values["parts"][0]["file"] = "x/../../moved.conf"
     mark.write_text(json.dumps(values))
     with pytest.raises(ShardError, match="must be a plain file name"):
         shards.write(corpus, tok, out)
     assert not (tmp_path / "moved.conf").exists()
-    damaged: list[dict[str, Any]] = [{}, {"shard": {}}, {"shard": {"parts": [{}]}}]
+    damaged: list[dict[str, Any]] = [
+        {}, {"parts": [{}]}, {"parts": []}, values | {"parts": [], "following": [1]},
+        values | {"parts": [], "skipped": [{}]}, values | {"parts": [], "number": 1},
+        values | {"parts": [], "following": [7, 0]},
+    ]  # fmt: skip
     for damage in damaged:
         mark.write_text(json.dumps(damage))
         with pytest.raises(ShardError, match="is damaged"):

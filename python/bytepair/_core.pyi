@@ -49,11 +49,14 @@ class Counter:
         self,
         files: Sequence[PathLike[str]],
         column: str,
-        on_progress: Callable[[int, int, list[int]], object],
+        on_progress: Callable[[int, int, int, list[int]], object],
         *,
+        start: _Place = ...,
+        max_chars: int | None = ...,
+        doc_cap: int | None = ...,
         errors: str = ...,
         most_page_bytes: int = ...,
-        most_document_bytes: int = ...,
+        bounds: _Bounds,
     ) -> bool: ...
     def add_files(
         self,
@@ -403,7 +406,7 @@ def render(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]: ...
 def pack(lengths: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 def counts_footer(path: PathLike[str]) -> tuple[list[str], list[tuple[str, str]]]: ...
-def parquet_rows(path: PathLike[str] | str, column: str) -> int: ...
+def parquet_rows(path: PathLike[str] | str, column: str) -> int | None: ...
 def unpack(
     path: PathLike[str] | str,
     compression: str | None,

@@ -19,7 +19,18 @@ import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import (
+    Any,
+    Final,
+    ForwardRef,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from bytepair.errors import ArgumentError
 
@@ -275,6 +286,8 @@ _UNKNOWN: Final = object()
 
 def _parts(annotation: Any, scope: Mapping[str, Any]) -> list[Any]:
     """The alternatives of an annotation."""
+    if isinstance(annotation, ForwardRef):  # those of a TypedDict
+        annotation = annotation.__forward_arg__
     if not isinstance(annotation, str):
         if get_origin(annotation) in (Union, types.UnionType):
             return [part for one in get_args(annotation) for part in _parts(one, scope)]

@@ -134,6 +134,19 @@ def refuse(reason: str, *names: str) -> None:
         raise click.UsageError(f"{', '.join(found)} would be ignored: {reason}")
 
 
+def check_checkpoint(checkpoint: Path | None, source: Sequence[str], *others: str) -> None:
+    """Raise a usage error if a count could not be resumed, or one of the other options is given."""
+    if checkpoint is None:
+        return
+    if "-" in source:
+        raise click.UsageError("--checkpoint needs files: standard input cannot be read again")
+    refuse(
+        "a checkpoint is for one count; count each source with bytepair count --checkpoint, and "
+        "train on the counts",
+        *others,
+    )
+
+
 def one_of(*names: str) -> None:
     """Raise a usage error if two of these options are given, because they contradict each other."""
     if len(found := given(*names)) > 1:
@@ -280,6 +293,11 @@ training = together(
     ),
     merging,
     click.option("--max-token-bytes", type=number, help="The maximum length of a token, in bytes."),
+)
+checkpoint = click.option(
+    "--checkpoint",
+    type=OUTPUT_FILE,
+    help="Write a checkpoint to this file every few minutes; resume from it if it exists.",
 )
 memory_limit = click.option(
     "--memory-limit",

@@ -44,7 +44,8 @@ def shard(
 ) -> None:
     """Encode text and write token shards; run it again to resume.
 
-    SOURCE: files, folders, globs or URLs.
+    SOURCE: files, folders, globs or URLs. Run it again also to check the shards and to write again
+    what is missing or damaged, or with new files behind the old ones to add these.
     """
     said = asdict(option.shard_options(options, doc_cap=doc_cap))
     tok = bytepair.load(tokenizer, pattern=pattern)

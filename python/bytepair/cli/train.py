@@ -28,6 +28,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     "bytepair train                 # on the sample text, in a second",
     "bytepair train corpus/ --vocab-size 32768 -o my-tokenizer",
     "bytepair train 'shards/*.parquet' --max-chars 2B --doc-cap 10000",
+    "bytepair train corpus/ --checkpoint partial.parquet  # run it again to resume",
     "bytepair train counts.parquet  # from counts written by bytepair count",
     "bytepair train news.parquet code.parquet --weight code.parquet=2.5",
     "bytepair train english=books/ code=repos/ --mixture english=0.6,code=0.4",
@@ -61,6 +62,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
 @option.split
 @option.hold_out
 @option.memory_limit
+@option.checkpoint
 @option.max_document_bytes
 @option.quiet
 def train(
@@ -72,6 +74,7 @@ def train(
     mixture: str | None,
     threads: int | None,
     pattern: str | None,
+    checkpoint: Path | None,
     **options: Any,
 ) -> None:
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
@@ -81,6 +84,7 @@ def train(
     without NAME=, each file is a source named after the file.
     """
     option.one_of("weight", "mixture", "parity")
+    option.check_checkpoint(checkpoint, source, "weight", "mixture", "parity", "superwords")
     parity = groups.parity_of(options)
     if (out / "tokenizer.bytepair").exists() and not overwrite:
         tell(
@@ -107,11 +111,14 @@ def train(
     if weight:
         options = {}  # reading options; the text has already been read
     tokenizer = bytepair.train(
-        **found, **asdict(training), superwords=rules, pattern=pattern, threads=threads, **options
-    )
+        **found, **asdict(training), superwords=rules, pattern=pattern, threads=threads,
+        checkpoint=checkpoint, **options,
+    )  # fmt: skip
     seconds = time.perf_counter() - started
     tokenizer = option.with_roles(tokenizer, roles)
     path = _saved(tokenizer, out, overwrite)
+    if checkpoint is not None:
+        checkpoint.unlink()
     click.echo(tokenizer.show(SENTENCE, color=option.colored()))
     curve = tokenizer.compression_curve()
     if len(curve) > 1 and curve[0]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
+from bytepair._internal.arguments import shown
 from bytepair.corpus.kinds import is_listed, kind_of, listed_endings
 from bytepair.errors import CorpusError
 
@@ -93,7 +94,7 @@ def matching(pattern: str) -> Listing:
         else:
             files[found] = None
     if not files:
-        raise CorpusError(f"no file matches {pattern!r}")
+        raise CorpusError(f"no file matches {shown(pattern)}")
     chosen = _once(files)
     listing = Listing(chosen, [])
     if says_any:

@@ -1,5 +1,8 @@
 """The added tokens of a `tokenizer.json`: they become special tokens, each with its flags.
 
+Those without `special` are found in every text, as runs of spaces are; the others are control
+tokens, found only where that is asked for.
+
 `tokenizers` matches them in a text before everything else, in two passes, and assigns their ids
 itself. Features that can be reproduced exactly are read; others raise an error with their name.
 """
@@ -12,15 +15,16 @@ from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
+from bytepair.formats import parts
 from bytepair.formats.charmap import lookalikes
 from bytepair.formats.files import id_of, typed
-from bytepair.formats.parts import STRIPS, Asked, marks
+from bytepair.formats.parts import ADDED, STRIPS, Asked, marks
 
 FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
 #: The note that stores unusual flags.
 NOTE: Final = "huggingface.added_tokens"
 
-_NOTED: Final = ("single_word", "normalized", "special")
+_NOTED: Final = ("single_word", "normalized")
 _USUAL: Final = {name: name == "special" for name in FLAGS}
 
 #: The id of a token, and its flags.
@@ -55,9 +59,10 @@ def check_alone(name: str, flags: dict[str, Any], place: str, asked: Asked) -> N
         )
 
 
-def strips(added: dict[str, Token]) -> dict[str, list[int]]:
-    """The ids of the tokens that strip the white space on each side."""
-    return {side: sorted(t["id"] for t in added.values() if t[side]) for side in STRIPS}
+def flagged(added: dict[str, Token]) -> dict[str, list[int]]:
+    """The ids of the tokens that strip the white space on each side, and of those not special."""
+    flags = {side: sorted(t["id"] for t in added.values() if t[side]) for side in STRIPS}
+    return {**flags, ADDED: sorted(t["id"] for t in added.values() if not t["special"])}
 
 
 def check_overlaps(added: dict[str, Token]) -> None:
@@ -71,7 +76,7 @@ def check_overlaps(added: dict[str, Token]) -> None:
     then = [name for name, token in added.items() if token["normalized"]]
     shared = overlaps(then, first) if first and then else set()
     if (
-        first and then and any(strips(added).values())
+        first and then and any(token[side] for token in added.values() for side in STRIPS)
     ):  # the first pass may strip white space that others need
         shared |= {name for name in added if name != name.strip()}
     if shared:
@@ -166,7 +171,7 @@ def note(added: dict[str, Token]) -> dict[str, str]:
 
 
 def unusual(tokenizer: _core.Tokenizer) -> dict[str, dict[str, bool]]:
-    """The flags in the note, by the names of the tokens."""
+    """The flags in the note, by the names of the tokens: `single_word` and `normalized`."""
     noted: dict[str, dict[str, bool]] = json.loads(tokenizer.notes.get(NOTE, "{}"))
     return noted
 
@@ -174,14 +179,15 @@ def unusual(tokenizer: _core.Tokenizer) -> dict[str, dict[str, bool]]:
 def written(tokenizer: _core.Tokenizer) -> list[Token]:
     """The special tokens in the form of a `tokenizer.json`, in the order of their ids."""
     flags, left_out = unusual(tokenizer), set(lookalikes(tokenizer))
-    strips = marks(tokenizer.pattern).strips
+    marked, in_every_text = marks(tokenizer.pattern).flags, parts.added(tokenizer)
     return [
         {
             "id": id,
             "content": name,
             **_USUAL,
             **flags.get(name, {}),
-            **{side: id in strips.get(side, []) for side in STRIPS},
+            **{side: id in marked.get(side, []) for side in STRIPS},
+            "special": id not in in_every_text,
         }
         for name, id in sorted(tokenizer.special_tokens.items(), key=lambda item: item[1])
         if name not in left_out

@@ -87,7 +87,7 @@ def parts(
     ordinary = {name: id for name, id in ids.items() if name not in added or name in shared}
     ordinary |= {name: added[name]["id"] for name in shared}
     special = {name: token["id"] for name, token in added.items()}
-    around = (form, added_tokens.strips(added), split)
+    around = (form, added_tokens.flagged(added), split)
     # If a pair is listed twice, its last place counts.
     once = list(dict.fromkeys(reversed(merges)))[::-1]
     return characters.parts(ordinary, once, around, special, notes, "model.vocab", user_defined)

@@ -215,7 +215,7 @@ def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
     """`transformers` adds the tokens that are listed here; they must be those we have."""
     decoder = f"{CONFIG}: added_tokens_decoder"
     listed = typed(config.get("added_tokens_decoder") or {}, dict, decoder)
-    strips = marks(parts.pattern).strips
+    strips = marks(parts.pattern).flags
     for id, entry in listed.items():
         place = f"{decoder}[{id}]"
         token = typed(entry, dict, place)

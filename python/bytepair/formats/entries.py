@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 #: What an entry is: a token with a role; a flag; the chat template; the other chat templates, by
 #: name; the tokens at which generation stops; what is put around a text.
-Kind: TypeAlias = Literal["token", "flag", "template", "templates", "stops", "around"]
+MetadataKind: TypeAlias = Literal["token", "flag", "template", "templates", "stops", "around"]
 
 CONFIG: Final = "tokenizer_config.json"
 MAP: Final = "special_tokens_map.json"
@@ -22,7 +22,7 @@ GENERATION: Final = "generation_config.json"
 
 
 @dataclass(frozen=True)
-class Entry:
+class MetadataEntry:
     """One entry of the table.
 
     Attributes:
@@ -35,23 +35,23 @@ class Entry:
     """
 
     note: str
-    kind: Kind
+    kind: MetadataKind
     huggingface: str
     gguf: str | None
     role: str | None = None
     others: frozenset[str] = frozenset()
 
 
-def _token(name: str, key: str, role: str | None = None, others: str = "") -> Entry:
+def _token(name: str, key: str, role: str | None = None, others: str = "") -> MetadataEntry:
     gguf = f"tokenizer.ggml.{key}_token_id"
-    return Entry(f"{name}_token", "token", CONFIG, gguf, role, frozenset(others.split()))
+    return MetadataEntry(f"{name}_token", "token", CONFIG, gguf, role, frozenset(others.split()))
 
 
-def _flag(name: str, key: str) -> Entry:
-    return Entry(name, "flag", CONFIG, key)
+def _flag(name: str, key: str) -> MetadataEntry:
+    return MetadataEntry(name, "flag", CONFIG, key)
 
 
-ENTRIES: Final[tuple[Entry, ...]] = (
+ENTRIES: Final[tuple[MetadataEntry, ...]] = (
     _token("bos", "bos", "bos", "qwen3"),
     _token("eos", "eos", "eos", "qwen3 llmc"),
     _token("pad", "padding", "pad"),
@@ -69,10 +69,10 @@ ENTRIES: Final[tuple[Entry, ...]] = (
     # is an argument for classes of transformers that build their own pre-tokenizer.
     _flag("clean_up_tokenization_spaces", "bytepair.clean_up_tokenization_spaces"),
     _flag("add_prefix_space", "bytepair.add_prefix_space"),
-    Entry("chat_template", "template", TEMPLATE, "tokenizer.chat_template"),
-    Entry("chat_templates", "templates", TEMPLATES, "tokenizer.chat_template."),
-    Entry("stop_tokens", "stops", GENERATION, "tokenizer.ggml.eos_token_ids"),
-    Entry("huggingface.post_processor", "around", "tokenizer.json", None),
+    MetadataEntry("chat_template", "template", TEMPLATE, "tokenizer.chat_template"),
+    MetadataEntry("chat_templates", "templates", TEMPLATES, "tokenizer.chat_template."),
+    MetadataEntry("stop_tokens", "stops", GENERATION, "tokenizer.ggml.eos_token_ids"),
+    MetadataEntry("huggingface.post_processor", "around", "tokenizer.json", None),
 )
 
 TOKENS: Final = tuple(entry for entry in ENTRIES if entry.kind == "token")

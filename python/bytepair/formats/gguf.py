@@ -9,17 +9,17 @@ Files written by bytepair also contain the pattern and the merge rule under cust
 
 from __future__ import annotations
 
-import json
 import mmap
 import struct
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats import added_tokens, gguf_metadata, gguf_pieces, llamacpp
+from bytepair.formats import gguf_metadata, gguf_pieces, llamacpp
 from bytepair.formats.charmap import lost_twins, to_characters
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gpt2 import (
@@ -28,7 +28,15 @@ from bytepair.formats.gpt2 import (
     read_pair,
     read_vocabulary,
 )
-from bytepair.formats.parts import Asked, Parts, is_rule_of_ranks, marks
+from bytepair.formats.parts import (
+    Asked,
+    Parts,
+    added,
+    is_rule_of_ranks,
+    marks,
+    strips,
+    with_added,
+)
 from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 MAGIC: Final = b"GGUF"
@@ -131,7 +139,8 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
     lines = enumerate(_list(values, place, str))
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
     merges = check_merges(pairs, tokens, place)
-    notes = gguf_metadata.read(values, names, special) | _users(kinds, special)
+    notes = gguf_metadata.read(values, names, special)
+    pattern = with_added(pattern, _users(kinds, special))
     if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
         return Parts(tokens, pattern, special, notes=notes)
     return Parts(tokens, pattern, special, merges, ignore, notes)
@@ -154,8 +163,7 @@ def _parts_of_pieces(
     }
     made = gguf_pieces.parts(values, entries, {}, own, asked)
     made.notes.update(gguf_metadata.read(values, names, made.special_tokens))
-    made.notes.update(_users(kinds, made.special_tokens))
-    return made
+    return replace(made, pattern=with_added(made.pattern, _users(kinds, made.special_tokens)))
 
 
 def _names_and_kinds(values: dict[str, Any]) -> tuple[list[str], list[int]]:
@@ -214,10 +222,9 @@ def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, 
     return ids, special
 
 
-def _users(kinds: list[int], special: dict[str, int]) -> dict[str, str]:
-    """The note of the special tokens that llama.cpp finds in every text."""
-    users = {name: {"special": False} for name, id in special.items() if kinds[id] == USER_DEFINED}
-    return {added_tokens.NOTE: json.dumps(users)} if users else {}
+def _users(kinds: list[int], special: dict[str, int]) -> list[int]:
+    """The ids of the special tokens that llama.cpp finds in every text."""
+    return sorted(id for id in special.values() if kinds[id] == USER_DEFINED)
 
 
 # ---------------------------------------------------------------------------- writing
@@ -236,7 +243,7 @@ def _losses_of_bytes(tokenizer: _core.Tokenizer) -> list[str]:
     found = marks(tokenizer.pattern)
     if found.form:
         lost.append(f"the normalization to {found.form}, which llama.cpp does not support")
-    if found.strips:
+    if strips(tokenizer):
         lost.append("special tokens that strip white space (lstrip, rstrip)")
     return lost
 
@@ -275,11 +282,10 @@ def _encoded(value: gguf_metadata.Value) -> tuple[int, bytes]:
 
 def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     """The keys of a byte-level tokenizer."""
-    flags = added_tokens.unusual(tokenizer)
+    users = added(tokenizer)
     entries = {i: (to_characters(t), NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
     for name, id in tokenizer.special_tokens.items():
-        user = flags.get(name, {}).get("special") is False
-        entries[id] = (name, USER_DEFINED if user else CONTROL)
+        entries[id] = (name, USER_DEFINED if id in users else CONTROL)
     ids = range(tokenizer.vocab_size)
     names, kinds = zip(*(entries.get(id, (_hole(id), UNUSED)) for id in ids), strict=True)
     return {

@@ -142,7 +142,7 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
     rule = _own_pattern(model, document) or pattern_of(
         document.get("pre_tokenizer"), "pre_tokenizer"
     )
-    pattern = marked(form, added_tokens.strips(added), rule)
+    pattern = marked(form, added_tokens.flagged(added), rule)
     special = {name: token["id"] for name, token in added.items()}
     notes = _notes(document, added)
     if listed is not None:

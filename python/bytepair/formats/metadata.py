@@ -14,7 +14,7 @@ from bytepair import _core
 from bytepair.errors import FormatError
 from bytepair.formats import added_tokens, post_processor, roles
 from bytepair.formats.charmap import to_bytes
-from bytepair.formats.entries import END_OF_TEXT, ENTRIES, FLAGS, TOKENS, Entry
+from bytepair.formats.entries import END_OF_TEXT, ENTRIES, FLAGS, TOKENS, MetadataEntry
 from bytepair.formats.files import json_note
 
 #: The notes with the other fields of `tokenizer_config.json` and of `generation_config.json`.
@@ -136,7 +136,7 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 # ---------------------------------------------------------------------------- losses
 
 
-def lost(tokenizer: _core.Tokenizer) -> list[Entry]:
+def lost(tokenizer: _core.Tokenizer) -> list[MetadataEntry]:
     """The entries that a file with the special tokens alone would not have, or have otherwise."""
     here = values(tokenizer)
     bare = values(_core.Tokenizer(_core.with_notes(tokenizer, {})))
@@ -166,7 +166,7 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     return described(tokenizer, found)
 
 
-def described(tokenizer: _core.Tokenizer, found: Iterable[Entry]) -> list[str]:
+def described(tokenizer: _core.Tokenizer, found: Iterable[MetadataEntry]) -> list[str]:
     """The loss of entries, those of one kind in one line."""
     notes: dict[str, list[str]] = {}
     for entry in found:

@@ -19,7 +19,7 @@ from bytepair.formats.files import json_note
 NOTE: Final = "huggingface.post_processor"
 
 #: The names of the tokens before and after a text.
-Around: TypeAlias = tuple[list[str], list[str]]
+Surroundings: TypeAlias = tuple[list[str], list[str]]
 
 #: The place of the text among ids.
 _TEXT: Final = -1
@@ -28,7 +28,7 @@ _TEXT: Final = -1
 _SIDES: Final = (("bos", "bos_token", "add_bos_token"), ("eos", "eos_token", "add_eos_token"))
 
 
-def around(processor: Any, special: Mapping[str, int]) -> Around | None:
+def around(processor: Any, special: Mapping[str, int]) -> Surroundings | None:
     """The special tokens that a post-processor puts around one text.
 
     Args:
@@ -122,7 +122,7 @@ def other_roles(tokenizer: _core.Tokenizer) -> list[str]:
     ]
 
 
-def _flagged(tokenizer: _core.Tokenizer) -> Around:
+def _flagged(tokenizer: _core.Tokenizer) -> Surroundings:
     """The tokens that the flags put around a text."""
     known = roles.roles(tokenizer)
     set_flags = [flag for *_, flag in _SIDES if tokenizer.notes.get(flag) == "true"]
@@ -145,7 +145,7 @@ def written(tokenizer: _core.Tokenizer) -> Any:
     return {"type": "Sequence", "processors": steps} if len(steps) > 1 else next(iter(steps), None)
 
 
-def is_more(found: Around | None, tokenizer: _core.Tokenizer) -> bool:
+def is_more(found: Surroundings | None, tokenizer: _core.Tokenizer) -> bool:
     """Whether a post-processor does more than to add BOS and EOS."""
     known = roles.roles(tokenizer)
     return found is None or any(
@@ -162,7 +162,7 @@ def _steps(processor: Any) -> list[Any]:
     return [step for inner in processor["processors"] for step in _steps(inner)]
 
 
-def _template(tokens: Around, special: Mapping[str, int]) -> dict[str, Any]:
+def _template(tokens: Surroundings, special: Mapping[str, int]) -> dict[str, Any]:
     """The post-processor that puts these tokens around each text, as `transformers` writes it."""
 
     def part(letter: str, number: int) -> list[dict[str, Any]]:

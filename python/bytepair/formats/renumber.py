@@ -88,10 +88,10 @@ def _pattern(tokenizer: _core.Tokenizer, ids: dict[bytes, int], special: dict[st
     """The pattern, in whose marks tokens are named by their ids."""
     found = marks(tokenizer.pattern)
     names = {id: name for name, id in tokenizer.special_tokens.items()}
-    strips = {
-        side: sorted(special[names[id]] for id in listed if id in names)
-        for side, listed in found.strips.items()
+    flags = {
+        flag: sorted(special[names[id]] for id in listed if id in names)
+        for flag, listed in found.flags.items()
     }
     tokens = (tokenizer.token_bytes(id) for id in found.user_defined)
     user_defined = sorted(ids[token] for token in tokens if token in ids)
-    return marked(found.form, strips, found.rest, user_defined)
+    return marked(found.form, flags, found.rest, user_defined)

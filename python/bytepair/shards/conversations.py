@@ -21,7 +21,7 @@ from bytepair.chat.rows import RowKind, TrainOn, row_options
 from bytepair.chat.segments import Conversation
 from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.errors import ConversationError, ShardError
-from bytepair.shards.packing import Waiting, check_numbers, check_tokenizer, delivered
+from bytepair.shards.packing import Unpicklable, Waiting, check_numbers, check_tokenizer, delivered
 from bytepair.tokenizer import Tokenizer
 
 #: The ids of a conversation, and its mask.
@@ -35,7 +35,7 @@ AHEAD: Final = 128
 IGNORED: Final = -1
 
 
-class ConversationBatches:
+class ConversationBatches(Unpicklable):
     """The batches of one rank, packed while conversations are rendered; they never end.
 
     Args:

@@ -6,6 +6,7 @@ Also the values passed on while it runs: documents as ids, and their addresses.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, TypeAlias, TypedDict
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from bytepair._internal.arguments import check_fields
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
+from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import HoldOut, Split, hold_out
 from bytepair.errors import ShardError, SpecialTokenError
@@ -184,8 +186,15 @@ class Encoded:
 Left: TypeAlias = "dict[str, Any]"
 
 
-def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions) -> ShardJob:
-    """Collect everything that determines the shards."""
+def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions, folder: Path) -> ShardJob:
+    """Collect everything that determines the shards.
+
+    Args:
+        source: the inputs.
+        tokenizer: encodes them.
+        options: the options.
+        folder: the folder of the shards.
+    """
     held = hold_out(options.hold_out, options.split)
     files = resolve_files(source, options.split, held).files
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
@@ -194,7 +203,7 @@ def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions) -> Sha
         "tokenizer": tokenizer.fingerprint,
         "bos": special_id(tokenizer, options.bos, "bos"),
         "eos": special_id(tokenizer, options.eos, "eos"),
-        "inputs": [[file.name, file.size] for file in files],
+        **recorded(files, folder),
     }
     if not options.dropout:
         del values["dropout"], values["seed"]

@@ -86,6 +86,10 @@ class Dataset:
         self._starts = np.cumsum([0, *(s.documents for s in self.shards)])
         self._open: OrderedDict[int, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the mapped shards, which the process that reads it maps again."""
+        return {**self.__dict__, "_open": OrderedDict()}
+
     def __len__(self) -> int:
         return int(self._starts[-1])
 
@@ -184,7 +188,10 @@ class Dataset:
 
 
 class Batches:
-    """The batches of one rank; `state` is the position. Made by `Dataset.batches`."""
+    """The batches of one rank; `state` is the position. Made by `Dataset.batches`.
+
+    They can be pickled, so a worker process may go on with them.
+    """
 
     @checked
     def __init__(

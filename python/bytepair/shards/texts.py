@@ -2,15 +2,18 @@
 
 No token shards are written. The batches equal those of nanochat's loader for the same files and
 tokenizer, with either of its packings. So does the state: the file, the row group and the epoch of
-the documents that were read last. Resuming from a state begins after that row group.
+the documents that were read last; besides, it says which files these are. Resuming from a state
+begins after that row group.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby, pairwise
 from operator import itemgetter
+from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -27,11 +30,12 @@ from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
 from bytepair.shards.order import BUFFER, Packing
-from bytepair.shards.packing import Waiting, check_numbers, check_tokenizer, delivered
+from bytepair.shards.packing import Unpicklable, Waiting, check_numbers, check_tokenizer, delivered
 from bytepair.tokenizer import Tokenizer
 
-#: The position of a loader: `pq_idx`, `rg_idx` and `epoch`, as in nanochat.
-TextState: TypeAlias = "dict[str, int]"
+#: The position of a loader: `pq_idx`, `rg_idx` and `epoch`, as in nanochat; and `data`, a checksum
+#: of the names and sizes of the files up to this one.
+TextState: TypeAlias = "dict[str, Any]"
 #: The same as numbers: the file, the row group in it, and the epoch, from 1.
 TextPlace: TypeAlias = "tuple[int, int, int]"
 #: The position of a document with the number of its group in the row group, and its ids.
@@ -43,7 +47,7 @@ GroupPart: TypeAlias = "tuple[int, int, Column, int]"
 GROUP: Final = 128
 
 
-class TextBatches:
+class TextBatches(Unpicklable):
     """The batches of one rank, packed while the files are read; they never end.
 
     Args:
@@ -70,8 +74,8 @@ class TextBatches:
 
     Raises:
         CorpusError: if there is nothing to read, or something cannot be read, with its place.
-        ShardError: if a number is out of range, a file is not parquet, or this rank has no row
-            group.
+        ShardError: if a number is out of range, a file is not parquet, this rank has no row group,
+            or the state is of other files.
         SpecialTokenError: if the tokenizer lacks the special token.
 
     Iteration yields inputs and targets, new arrays of the shape (batch_size, length); targets are
@@ -89,7 +93,7 @@ class TextBatches:
         >>> inputs.shape, bool((inputs[:, 0] == tok.special_tokens["<|bos|>"]).all())
         ((2, 8), True)
         >>> batches.state
-        {'pq_idx': 0, 'rg_idx': 1, 'epoch': 1}
+        {'pq_idx': 0, 'rg_idx': 1, 'epoch': 1, 'data': ...}
     """
 
     @checked
@@ -120,9 +124,10 @@ class TextBatches:
         if packing not in ("best-fit", "stream"):
             raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
         self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch
-        self._packing, self._place = packing, None if state is None else _place_of(state)
-        how = ReadOptions(column, errors)
-        pieces = _RankReader(files, split, how, rank, world_size).pieces(self._place)
+        reader = _RankReader(files, split, ReadOptions(column, errors), rank, world_size)
+        self._packing, self._data = packing, lru_cache(1)(reader.data)
+        self._place = None if state is None else reader.place_of(state)
+        pieces = reader.pieces(self._place)
         encoder = partial(
             _core.encode_utf8, tokenizer, prepend=special_id(tokenizer, bos, "bos"), threads=threads
         )
@@ -132,11 +137,11 @@ class TextBatches:
 
     @property
     def state(self) -> TextState | None:
-        """The row group that was read last, as nanochat keeps it; None before the first batch."""
+        """The row group that was read last, and of which files; None before the first batch."""
         if self._place is None:
             return None
         file, row_group, epoch = self._place
-        return {"pq_idx": file, "rg_idx": row_group, "epoch": epoch}
+        return {"pq_idx": file, "rg_idx": row_group, "epoch": epoch, "data": self._data(file)}
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         return self
@@ -209,6 +214,27 @@ class _RankReader:
             if kind_of(file.path) != "parquet":
                 raise ShardError(f"{file.name} is not parquet, whose row groups the ranks share")
 
+    def data(self, file: int) -> str:
+        """A checksum of the names and sizes of the files up to one; more may be added later."""
+        named = [(PurePath(file.name).name, file.size) for file in self._files[: file + 1]]
+        return f"{zlib.crc32(repr(named).encode()):08x}"
+
+    def place_of(self, state: TextState) -> TextPlace:
+        """The position of a state, which must be of these files; a state of 2025 has no epoch."""
+        try:
+            place = int(state["pq_idx"]), int(state["rg_idx"]), int(state.get("epoch", 1))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ShardError(f"the state has no {error}; it is not of a text loader") from None
+        if min(place) < 0:
+            raise ShardError(f"the state {state} has a negative number")
+        data = self.data(place[0])
+        if place[0] >= len(self._files) or state.get("data", data) != data:
+            raise ShardError(
+                f"the state {state} belongs to other files than these {len(self._files)}; pass the "
+                "files of that run, or no state to begin again"
+            )
+        return place
+
     def pieces(self, after: TextPlace | None) -> Iterator[GroupPart]:
         """The text after a position, or from the beginning, repeated without end."""
         epoch = 1
@@ -241,14 +267,3 @@ class _RankReader:
                     unit, top = column.unit, column.first
                 yield number, epoch, column, column.first - top
             row_group = 0
-
-
-def _place_of(state: TextState) -> TextPlace:
-    """The position of a state; a state of 2025 has no epoch."""
-    try:
-        place = int(state["pq_idx"]), int(state["rg_idx"]), int(state.get("epoch", 1))
-    except KeyError as error:
-        raise ShardError(f"the state has no {error}; it is not of a text loader") from None
-    if min(place) < 0:
-        raise ShardError(f"the state {state} has a negative number")
-    return place

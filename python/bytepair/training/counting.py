@@ -24,6 +24,7 @@ from bytepair._internal.progress import Bar, Callback, Position
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
 from bytepair.corpus.column import Errors, TextBatch
+from bytepair.corpus.inputs import BASE, INPUTS, is_same, recorded
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.read import batch_size, read_batches
@@ -34,7 +35,7 @@ from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
 from bytepair.errors import ArgumentError, CorpusError, CountsError
 from bytepair.training import checkpoint as checkpoints
-from bytepair.training.checkpoint import CheckpointWarning, CountState
+from bytepair.training.checkpoint import CheckpointWarning, CountState, FilePosition
 from bytepair.training.counts import Counts, metadata_of, read_counts
 
 #: The interval between checkpoints, in seconds.
@@ -91,7 +92,8 @@ def count(
             does not include the batch of text being read. None means half of the memory of the
             machine or its container.
         checkpoint: a file to which the counts are saved every five minutes, and when counting is
-            interrupted by Ctrl-C or an error. If the file exists, counting resumes from it: the
+            interrupted by Ctrl-C or an error. If the file exists, counting resumes from it, in
+            local files at the place where it ended; of other sources, and with `hold_out`, the
             documents that it includes are read but not counted. Remove it when the result is saved.
         max_document_bytes: the maximum size of a document in a file, since each is held in memory;
             a longer one is an error. So is a parquet page larger than both 192 MB and 1.5 times
@@ -142,6 +144,7 @@ class ReadKeywords(TypedDict, total=False):
     column: str
     errors: Errors
     memory_limit: int | None
+    checkpoint: str | os.PathLike[str] | None
     max_document_bytes: int
     split: Split | None
     hold_out: float | None
@@ -215,31 +218,32 @@ class CountJob:
 
     def _add_all(self, progress: _Progress, bar: Bar) -> None:
         """Count the source; if possible, the counting threads read the files themselves."""
-        files = self._paths() if self.limits.held is None else None
-        if files and not any(_is_parquet(file) for file in files):
-            progress.add_files(files, bar)
-        elif files and self._is_unlimited() and self.checkpoint is None:
-            for is_parquet, some in itertools.groupby(files, _is_parquet):
-                if is_parquet:
-                    self._add_parquet(list(some), progress, bar)
-                else:
-                    progress.add_files(list(some), bar)
-        else:
+        files = self._paths()
+        if files is None or not self._core_reads(files) or progress.is_of_stream:
             self._add_stream(self.resolved, progress, bar)
-
-    def _add_parquet(self, files: list[Path], progress: _Progress, bar: Bar) -> None:
-        """Count parquet files completely, without checkpoints."""
-        for at in range(0, len(files), FILES):
-            some = files[at : at + FILES]
-            if not progress.add_parquet(some, bar):
+            return
+        first = 0
+        for some in _groups(files):
+            if not progress.add_group(some, first, bar):
                 self._add_stream(resolve(files=some), progress, bar)
+            first += len(some)
+
+    def _core_reads(self, files: list[Path]) -> bool:
+        """Whether all files can be read by the core.
+
+        If all of the text is counted at once, the core tries, and only what it cannot read is
+        streamed.
+        """
+        if self.limits.held is not None:
+            return False
+        if self.limits == Limits() and self.checkpoint is None:
+            return True
+        tables = [file for file in files if _is_parquet(file)]
+        return all(_core.parquet_rows(file, self.column) is not None for file in tables)
 
     def _paths(self) -> list[Path] | None:
         """The files of the source if they are all local, else None."""
         return self.resolved.paths if isinstance(self.resolved, Files) else None
-
-    def _is_unlimited(self) -> bool:
-        return self.limits == Limits()
 
     def _add_stream(self, source: Resolved, progress: _Progress, bar: Bar) -> None:
         """Read a source and count it, batch by batch."""
@@ -248,7 +252,7 @@ class CountJob:
         batches = read_batches(
             source,
             column=self.column,
-            limits=None if self._is_unlimited() else self.limits,
+            limits=None if self.limits == Limits() else self.limits,
             errors=self.errors,
             position=progress.position,
             max_document_bytes=self.max_document_bytes,
@@ -266,8 +270,9 @@ class CountJob:
         if self.limits.held is not None:
             options["held"] = list(astuple(self.limits.held))
         named = self.resolved.files if isinstance(self.resolved, Files) else None
-        sizes = None if named is None else [[file.name, file.size] for file in named]
-        return {**options, "files": sizes}
+        if named is None or self.checkpoint is None:
+            return {**options, INPUTS: None}
+        return {**options, **recorded(named, Path(self.checkpoint).parent)}
 
 
 class _Progress:
@@ -281,7 +286,7 @@ class _Progress:
         # The size of the text in the file; less than `_bytes` after a failed write.
         self._bytes_on_disk = 0
         self.skips = SkipLog()
-        # The position in the files from which the core continues.
+        # The position in all files from which the core continues.
         self._reached = checkpoints.START
         self._described = {} if job.checkpoint is None else job.describe()
         if job.checkpoint is not None and Path(job.checkpoint).exists():
@@ -316,6 +321,9 @@ class _Progress:
         self.skips = SkipLog(*state.skips)
         wanted = self._described.items()
         differing = [name for name, value in wanted if state.job.get(name) != value]
+        differing = [name for name in differing if name not in (INPUTS, BASE)]
+        if not is_same(state.job, self._described, path.parent):
+            differing.append("files")
         if differing:
             raise CountsError(
                 f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
@@ -342,81 +350,108 @@ class _Progress:
                 "source; remove it to start again"
             )
 
-    def add_files(self, files: list[Path], bar: Bar) -> None:
-        """Count text and jsonl files."""
-        sizes = [file.stat().st_size for file in files]
-        self.position.enter(max(sum(sizes), 1))
-        while True:
-            try:
-                self._add_files(files, sizes, bar)
-                break
-            except _SaveDueError:
-                self.save_if_due()
-        if self._job.checkpoint is None:
-            self._reached = checkpoints.START
+    @property
+    def is_of_stream(self) -> bool:
+        """Whether the checkpoint has documents of a stream, and not a position in files."""
+        return self._texts > 0 and self._reached == checkpoints.START
 
-    def _add_files(self, files: list[Path], sizes: list[int], bar: Bar) -> None:
+    def add_group(self, files: list[Path], first: int, bar: Bar) -> bool:
+        """Count text and jsonl files, or parquet files, in the core.
+
+        Args:
+            files: the files.
+            first: the index of the first one among the files of the source.
+            bar: the progress is reported to it.
+
+        Returns:
+            Whether the core can read them.
+        """
+        self.position.enter(max(sum(file.stat().st_size for file in files), 1))
+        end = first + len(files)
+        add = self._add_parquet if _is_parquet(files[0]) else self._add_files
+        is_read = True
+        while self._reached[0] < end:
+            with contextlib.suppress(_SaveDueError):
+                is_read = add(files, first, bar)
+                self._reached = (end, 0, 0, 0, self._reached[-1])
+            self.save_if_due()
+        if is_read:
+            self.position.within(1.0)
+            self.report(bar)
+        else:
+            self.position.leave()
+        return is_read
+
+    def _place_in(self, first: int) -> FilePosition:
+        """The position from which the core continues, in the files from the index `first` on."""
+        file, byte, line, row, chars = self._reached
+        return (file - first, byte, line, row, chars) if file > first else (0, *self._reached[1:])
+
+    def _note(self, files: list[Path], first: int, counter: _core.Counter) -> None:
+        """Note the position that the core has reached, and the documents that it has skipped."""
+        file, byte, line, row, chars = counter.reached
+        self._reached = (first + file, byte, line, row, chars)
+        documents, skips = counter.take_skips()
+        self.skips.add_all(documents, ((str(files[file]), row, why) for file, row, why in skips))
+
+    def _add_files(self, files: list[Path], first: int, bar: Bar) -> bool:
         """Count text and jsonl files from the current position until a checkpoint is due."""
-        job, counter = self._job, self._current()
-        before, whole, most = sum(sizes[: self._reached[0]]), sum(sizes), job.limits.max_chars
+        job, counter, start = self._job, self._current(), self._place_in(first)
+        sizes = [file.stat().st_size for file in files]
+        before, whole = sum(sizes[: start[0]]), sum(sizes)
 
         def report(
             _texts: int, size: int, packed: int, chars: int, expanded: list[tuple[int, int]]
         ) -> None:
             for number, total in expanded:
                 Expansion(str(files[number]), sizes[number]).reach(total)
-            self.position.within((before + packed) / max(whole, 1))
-            if most is not None:
-                self.position.limit(chars / most)
-            self._show(bar, size)
-            if size and self._is_save_due() and before + packed < whole:
-                raise _SaveDueError
+            self._report_within((before + packed) / max(whole, 1), chars, size, bar)
 
         try:
             counter.add_files(
                 [(file, kind_of(file), compression_of(file)) for file in files],
                 job.column, report,
-                start=self._reached, max_chars=most, doc_cap=job.limits.doc_cap,
+                start=start, max_chars=job.limits.max_chars, doc_cap=job.limits.doc_cap,
                 errors=job.errors, bounds=block_bounds(job.max_document_bytes),
             )  # fmt: skip
         finally:
-            self._reached = counter.reached
-            self._note_skips(files, counter)
+            self._note(files, first, counter)
+        return True
 
-    def _note_skips(self, files: list[Path], counter: _core.Counter) -> None:
-        """Record the documents that the counter has skipped."""
-        documents, first = counter.take_skips()
-        self.skips.add_all(documents, ((str(files[file]), row, why) for file, row, why in first))
-
-    def add_parquet(self, files: list[Path], bar: Bar) -> bool:
-        """Count parquet files in the core; False if it cannot read them."""
-        column = self._job.column
-        rows = 0 if bar.is_silent else sum(_core.parquet_rows(f, column) for f in files)
-        before = self._current().texts
+    def _add_parquet(self, files: list[Path], first: int, bar: Bar) -> bool:
+        """Count parquet files from the current position until a checkpoint is due."""
+        job, counter, start = self._job, self._current(), self._place_in(first)
+        is_needed = job.checkpoint is not None or not bar.is_silent
+        rows = [_core.parquet_rows(f, job.column) or 0 for f in files] if is_needed else []
+        before, texts_before = sum(rows[: start[0]]) + start[3], counter.texts
         expansions = [Expansion(str(file), file.stat().st_size) for file in files]
-        most = self._job.max_document_bytes
-        self.position.enter(sum(file.stat().st_size for file in files))
 
-        def report(texts: int, size: int, of_files: list[int]) -> None:
+        def report(texts: int, size: int, chars: int, of_files: list[int]) -> None:
             for expansion, total in zip(expansions, of_files, strict=True):
                 expansion.reach(total)
-            self.position.within((texts - before) / max(rows, 1))
-            self._show(bar, size)
+            share = (before + texts - texts_before) / max(sum(rows), 1)
+            self._report_within(share, chars, size, bar)
 
         try:
-            is_read = self._current().add_parquet(
-                files, self._job.column, report, errors=self._job.errors,
-                most_page_bytes=most_page_bytes(most), most_document_bytes=most,
+            return counter.add_parquet(
+                files, job.column, report,
+                start=start, max_chars=job.limits.max_chars, doc_cap=job.limits.doc_cap,
+                errors=job.errors, most_page_bytes=most_page_bytes(job.max_document_bytes),
+                bounds=block_bounds(job.max_document_bytes),
             )  # fmt: skip
         except OSError as error:
             raise CorpusError(str(error)) from error
-        if is_read:
-            self.position.within(1.0)
-            self.report(bar)
-            self._note_skips(files, self._current())
-        else:
-            self.position.leave()
-        return is_read
+        finally:
+            self._note(files, first, counter)
+
+    def _report_within(self, share: float, chars: int, size: int, bar: Bar) -> None:
+        """Report the progress of the core in a group of files; leave it if a checkpoint is due."""
+        self.position.within(share)
+        if (most := self._job.limits.max_chars) is not None:
+            self.position.limit(chars / most)
+        self._show(bar, size)
+        if size and share < 1 and self._is_save_due():
+            raise _SaveDueError
 
     def add(self, batch: TextBatch) -> None:
         """Count a batch."""
@@ -517,6 +552,14 @@ class _Progress:
 
 class _SaveDueError(Exception):
     """Raised to leave the core when a checkpoint is due."""
+
+
+def _groups(files: list[Path]) -> Iterator[list[Path]]:
+    """Divide files, in order, into groups for one call of the core each."""
+    for is_parquet, some in itertools.groupby(files, _is_parquet):
+        group = list(some)
+        most = FILES if is_parquet else len(group)
+        yield from (group[at : at + most] for at in range(0, len(group), most))
 
 
 def _is_parquet(file: Path) -> bool:

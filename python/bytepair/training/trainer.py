@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -62,6 +63,7 @@ def train(
     column: str = "text",
     errors: Errors = "strict",
     memory_limit: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
     split: Split | None = None,
     hold_out: float | None = None,
@@ -114,6 +116,9 @@ def train(
         column: the table column or JSON field that contains the text.
         errors: as in `bytepair.count`.
         memory_limit: as in `bytepair.count`; it does not include the merges.
+        checkpoint: as in `bytepair.count`: training interrupted while it counts is resumed. When
+            all is counted, the file is what another `vocab_size` needs, without reading again. Not
+            with `mixture`, `parity` or `superwords`, for which sources can be counted one by one.
         max_document_bytes: as in `bytepair.count`.
         split: as in `bytepair.count`: the validation split of a data set that has one is not read.
         hold_out: as in `bytepair.count`.
@@ -130,8 +135,9 @@ def train(
             limit is below 1.
         CountsError: if counts have a different pattern than the given one, or options for reading
             text are given with counts.
+        InUseError: as in `bytepair.count`.
         ArgumentError: if the names in `mixture` or `parity` differ from those of the sources, the
-            source is not a mapping, or both options are given.
+            source is not a mapping, or options are given that cannot be combined.
         TypeError: if the special or initial tokens are not ordered, or already have ids.
         ValueError: if `ties`, `min_count` or `threads` has an invalid value.
 
@@ -151,7 +157,9 @@ def train(
         "files": files, "texts": texts, "max_chars": max_chars, "doc_cap": doc_cap,
         "threads": threads, "column": column, "errors": errors, "memory_limit": memory_limit,
         "max_document_bytes": max_document_bytes, "split": split, "hold_out": hold_out,
+        "checkpoint": checkpoint,
     }  # fmt: skip
+    _check_checkpoint(checkpoint, mixture=mixture, parity=parity, superwords=superwords)
     if parity is not None:
         if mixture is not None or superwords is not None:
             other = "superwords" if mixture is None else "mixture"
@@ -227,6 +235,18 @@ def _counter(
     if mixture is None:
         return lambda regex: counter_of(source, regex, **reading)
     return lambda regex: mixture_counter(source, mixture, regex, **reading)
+
+
+def _check_checkpoint(checkpoint: object, **others: object) -> None:
+    """Refuse a checkpoint with options for which more than one count is needed."""
+    if checkpoint is None:
+        return
+    for name, value in others.items():
+        if value is not None:
+            raise ArgumentError(
+                f"checkpoint and {name} cannot be combined: a checkpoint is for one count; count "
+                "each source with bytepair.count(..., checkpoint=...), and train on the counts"
+            )
 
 
 def _check_source(source: Any, named: list[Any], superwords: Superwords, words: str) -> None:

@@ -5,7 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::TextColumn;
 use bytepair::text::{from_utf8, lone_surrogate, starts_char};
-use bytepair::{Error, FileCountOptions, FileProgress, Pattern, Progress, Reached, Text, memory};
+use bytepair::{
+    ColumnReached, Error, FileCountOptions, FileProgress, Pattern, Progress, Reached, Text, memory,
+};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,7 +24,7 @@ pub(crate) struct PyCounter {
     pattern: Pattern,
     /// `None` once finished.
     inner: Mutex<Option<bytepair::Counter>>,
-    /// The position at which the last call of `add_files` ended.
+    /// The position at which the last call of `add_files` or `add_parquet` ended.
     reached: Mutex<Reached>,
 }
 
@@ -37,6 +39,10 @@ impl PyCounter {
         action: impl FnOnce(&mut bytepair::Counter) -> bytepair::Result<T> + Send,
     ) -> PyResult<T> {
         errors::checked(py.detach(|| self.lock().as_mut().map(action)).ok_or_else(finished)?)
+    }
+
+    fn reach(&self, reached: Reached) {
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached;
     }
 }
 
@@ -83,46 +89,61 @@ impl PyCounter {
         self.with(py, |counter| counter.add(&texts))
     }
 
-    /// Count the texts of a column of parquet files; returns false if the core cannot read the
-    /// files. `on_progress` is called regularly with the number of texts so far, their bytes, and
-    /// the bytes of text read from each file.
-    #[pyo3(signature = (files, column, on_progress, *, errors="strict", most_page_bytes=usize::MAX,
-                        most_document_bytes=usize::MAX))]
+    /// Count the texts of a column of parquet files from the position `start` on, of which only the
+    /// file and the row count; returns false if the core cannot read the files.
+    ///
+    /// `on_progress` is called regularly with the number of texts so far, their bytes, the
+    /// characters, and the bytes of text read from each file.
+    #[pyo3(signature = (files, column, on_progress, *, start=(0, 0, 0, 0, 0), max_chars=None,
+                        doc_cap=None, errors="strict", most_page_bytes=usize::MAX, bounds))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn add_parquet(
         &self,
         py: Python<'_>,
         files: Vec<PathBuf>,
-        column: &str,
+        column: String,
         on_progress: &Bound<'_, PyAny>,
+        start: files::PlaceTuple,
+        max_chars: Option<u64>,
+        doc_cap: Option<usize>,
         errors: &str,
         most_page_bytes: usize,
-        most_document_bytes: usize,
+        bounds: files::BoundsTuple,
     ) -> PyResult<bool> {
-        let on_error = files::on_error(errors)?;
         let opened = py.detach(|| {
-            let column = TextColumn::open(&files, column).ok()?;
-            Some((column.ranges().ok()?, column))
+            let column = TextColumn::open(&files, &column).ok()?;
+            let row = usize::try_from(start.3).unwrap_or(usize::MAX);
+            Some((column.ranges_from(start.0, row).ok()?, column))
         });
-        let Some((parts, column)) = opened else { return Ok(false) };
+        let Some((ranges, column)) = opened else { return Ok(false) };
+        let documents = files::options(String::new(), errors, doc_cap, bounds)?;
+        let column = column.with_bounds(most_page_bytes, documents.bounds.document_bytes);
+        let options = FileCountOptions { documents, max_chars };
         let on_progress = on_progress.clone().unbind();
         let mut stopped = None;
+        let mut reached = ColumnReached { chars: start.4, ..ColumnReached::default() };
         let done = self.with(py, |counter| {
             let mut reported = |progress: Progress| {
-                let Progress { texts, text_bytes, of_files } = progress;
+                let Progress { texts, text_bytes, chars, of_files } = progress;
                 let report = |py: Python<'_>| {
                     py.check_signals()?;
-                    on_progress.call1(py, (texts, text_bytes, of_files))
+                    on_progress.call1(py, (texts, text_bytes, chars, of_files))
                 };
                 Python::attach(report).map(drop).map_err(|error| {
                     stopped = Some(error);
                     Error::Interrupted
                 })
             };
-            let column =
-                column.with_bounds(most_page_bytes, most_document_bytes).with_on_error(on_error);
-            counter.add_column(&column, &parts, &mut reported)
+            let chars = reached.chars;
+            let (end, done) = counter.add_column(&column, &ranges, chars, &options, &mut reported);
+            reached = end;
+            done
         });
+        let (file, row) = ranges.get(reached.ranges).map_or((column.files(), 0), |range| {
+            let first = column.first_row(range.file, range.group) + range.rows.start;
+            (range.file, first + reached.rows)
+        });
+        self.reach(files::reached((file, 0, 0, row as u64, reached.chars)));
         stopped.map_or(done, Err).map(|()| true)
     }
 
@@ -165,11 +186,11 @@ impl PyCounter {
             };
             counter.add_files(&files, &mut reached, &options, &mut reported)
         });
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached;
+        self.reach(reached);
         stopped.map_or(done, Err)
     }
 
-    /// The position at which the last `add_files` ended, with the number of characters counted up
+    /// The position at which the last `add_files` or `add_parquet` ended, with the number of characters counted up
     /// to it.
     #[getter]
     fn reached(&self) -> files::PlaceTuple {

@@ -250,10 +250,10 @@ fn table(
     Ok(TableReader::new(column?.with_bounds(page_bytes, usize::MAX), options, wanted))
 }
 
-/// The number of rows of a parquet file with the column; 0 if it cannot be read.
+/// The number of rows of a parquet file with the column; `None` if it cannot be read.
 #[pyfunction]
-pub(crate) fn parquet_rows(py: Python<'_>, path: PathBuf, column: &str) -> usize {
-    py.detach(|| TextColumn::open(&[path], column).map_or(0, |column| column.rows(0)))
+pub(crate) fn parquet_rows(py: Python<'_>, path: PathBuf, column: &str) -> Option<usize> {
+    py.detach(|| TextColumn::open(&[path], column).ok().map(|column| column.rows(0)))
 }
 
 /// Read all bytes of a file, decompressed, and pass them to `write`, about a megabyte at a time.

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytepair::{EncodeOptions, MergeRule, Text, memory, parallel};
+use bytepair::{MergeRule, Text, memory, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -778,9 +778,8 @@ impl PyTokenizer {
         if !self.core.has_tables() {
             return;
         }
-        let options = EncodeOptions::default();
         let text = Text::Utf8(WARM_UP);
-        drop(self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids)));
+        drop(self.core.encode_text(&text, self.core.plain(), |ids| self.ints.list(py, ids)));
     }
 
     /// The tokenizer of the core.

@@ -140,7 +140,7 @@ impl DropoutEncoder<'_> {
     ) -> Result<()> {
         memory::extend(out, self.options.prepend.as_slice())?;
         self.options.divide(text, PartStart::Text, |part| match part {
-            TextOrId::Id(id) => memory::push(out, id),
+            TextOrId::Id(id, _) => memory::push(out, id),
             TextOrId::Text(part, start) => {
                 let text = self.tokenizer.pattern().normalized_part(part, start)?;
                 let mut done = Ok(());

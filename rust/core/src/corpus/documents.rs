@@ -325,6 +325,25 @@ impl Documents {
         }
         chars
     }
+
+    /// Drop the skipped documents after the last document: they are beyond the limit.
+    pub(crate) fn drop_skips_after_the_last(&mut self) {
+        let mut end = self.first_row + self.ends.len() as u64;
+        self.skipped.retain(|skip| {
+            let is_before = skip.row < end;
+            end += u64::from(is_before);
+            is_before
+        });
+    }
+
+    /// Drop all documents; the next row is `row` of the file `file`.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn start_at(&mut self, file: usize, row: u64) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.skipped.clear();
+        (self.file, self.first_row) = (file, row);
+    }
 }
 
 /// Why a line cannot be read: it is invalid, or reading must end.

@@ -18,6 +18,7 @@ use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
 use crate::encode::sections::{self, Divider};
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
+use crate::encode::special::Special;
 use crate::encode::superwords::{self, Superwords, WordEnds};
 use crate::error::Result;
 use crate::hash::key::LONGEST;
@@ -41,6 +42,7 @@ const KEPT: usize = 1 << 20;
 pub(crate) struct Encoder {
     pretokens: PretokenEncoder,
     pattern: Pattern,
+    plain: EncodeOptions,
     splitter: Splitter,
     cache: PretokenCache,
     /// Built for the first long pretoken with a space between words; `None` if no token crosses a space.
@@ -122,9 +124,11 @@ impl Encoder {
     pub(crate) fn new(pretokens: PretokenEncoder, pattern: Pattern) -> Result<Self> {
         let pretokens = pretokens.with_user_defined(pattern.user_defined())?;
         let splitter = Splitter::new(&pattern)?;
+        let vocabulary = &pretokens.vocabulary;
+        let plain = EncodeOptions::new(vocabulary, &pattern, &Special::Text, None, None)?;
         let (cache, repeats) = (PretokenCache::default(), Repeats::new(repeats::DEFAULT_LIMIT));
         let (superwords, pool) = (OnceLock::new(), ScratchPool::default());
-        Ok(Self { pretokens, pattern, splitter, cache, superwords, repeats, pool })
+        Ok(Self { pretokens, pattern, plain, splitter, cache, superwords, repeats, pool })
     }
 
     pub(crate) fn pretokens(&self) -> &PretokenEncoder {
@@ -133,6 +137,11 @@ impl Encoder {
 
     pub(crate) fn pattern(&self) -> &Pattern {
         &self.pattern
+    }
+
+    /// The options of a call without any.
+    pub(crate) fn plain(&self) -> &EncodeOptions {
+        &self.plain
     }
 
     pub(crate) fn splitter(&self) -> &Splitter {
@@ -440,7 +449,7 @@ impl EncodeRun<'_> {
             sink.take(&[id])?;
         }
         options.divide(text, edges.start, |part| match part {
-            TextOrId::Id(id) => sink.take(&[id]),
+            TextOrId::Id(id, _) => sink.take(&[id]),
             TextOrId::Text(part, start) => {
                 self.encode_text(&self.encoder.pattern.normalized_part(part, start)?, sink)
             }
