@@ -179,7 +179,11 @@ def test_training_takes_a_checkpoint(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(CountsError, match="checkpoint would be ignored"):
         bytepair.train(counts, 300, checkpoint=file)
     more: dict[str, Any]
-    for more in ({"mixture": {"a": 1}}, {"superwords": bytepair.Superwords()}):
+    for more in (
+        {"mixture": {"a": 1}},
+        {"parity": bytepair.Parity(ratios={"a": 1.0})},
+        {"superwords": bytepair.Superwords()},
+    ):
         with pytest.raises(ArgumentError, match=f"checkpoint and {next(iter(more))} cannot be"):
             bytepair.train({"a": TEXTS}, 300, checkpoint=file, **more)
 

@@ -77,6 +77,23 @@ def counter_of(
     return lambda _: source
 
 
+def refuse_checkpoint(reading: ReadKeywords, purpose: str) -> None:
+    """Refuse a checkpoint where more than one count is needed.
+
+    Args:
+        reading: the options for reading text.
+        purpose: the option that needs several counts, for the error message.
+
+    Raises:
+        ArgumentError: if there is a checkpoint.
+    """
+    if reading.get("checkpoint") is not None:
+        raise ArgumentError(
+            f"checkpoint and {purpose} cannot be combined: a checkpoint is for one count; count "
+            "each source with bytepair.count(..., checkpoint=...), and train on the counts"
+        )
+
+
 def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords]:
     """A source, or groups of them, resolved and logged once, and the remaining keywords.
 
@@ -135,6 +152,7 @@ def group_counter(
         raise ArgumentError(
             f"{' and '.join(named)} would be ignored, because the source is a mapping"
         )
+    refuse_checkpoint(reading, purpose)
     resolved, reading = resolved_once(groups, reading)
     counters = {name: counter_of(source, regex, **reading) for name, source in resolved.items()}
     return lambda bar: {name: counted(bar) for name, counted in counters.items()}

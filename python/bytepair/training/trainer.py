@@ -29,6 +29,7 @@ from bytepair.training.sources import (
     counter_of,
     mixture_counter,
     pattern_of,
+    refuse_checkpoint,
     resolved_once,
 )
 from bytepair.training.superwords import NOTE, Superwords
@@ -159,7 +160,6 @@ def train(
         "max_document_bytes": max_document_bytes, "split": split, "hold_out": hold_out,
         "checkpoint": checkpoint,
     }  # fmt: skip
-    _check_checkpoint(checkpoint, mixture=mixture, parity=parity, superwords=superwords)
     if parity is not None:
         if mixture is not None or superwords is not None:
             other = "superwords" if mixture is None else "mixture"
@@ -171,6 +171,7 @@ def train(
         return _finished(tokenizer, options)
     second = None
     if superwords is not None:
+        refuse_checkpoint(reading, "superwords")
         _check_source(source, [files, texts], superwords, regex)
         source, reading = resolved_once(source, reading)
         second = _Second(superwords, options, regex, _counter(source, mixture, reading))
@@ -235,18 +236,6 @@ def _counter(
     if mixture is None:
         return lambda regex: counter_of(source, regex, **reading)
     return lambda regex: mixture_counter(source, mixture, regex, **reading)
-
-
-def _check_checkpoint(checkpoint: object, **others: object) -> None:
-    """Refuse a checkpoint with options for which more than one count is needed."""
-    if checkpoint is None:
-        return
-    for name, value in others.items():
-        if value is not None:
-            raise ArgumentError(
-                f"checkpoint and {name} cannot be combined: a checkpoint is for one count; count "
-                "each source with bytepair.count(..., checkpoint=...), and train on the counts"
-            )
 
 
 def _check_source(source: Any, named: list[Any], superwords: Superwords, words: str) -> None:
