@@ -58,7 +58,7 @@ ENTRIES: Final[tuple[MetadataEntry, ...]] = (
     _token("eot", "eot", "end_of_turn"),
     _token("eom", "eom"),
     _token("unk", "unknown"),
-    _token("sep", "seperator"),  # llama.cpp's spelling
+    _token("sep", "seperator"),  # llama.cpp's spelling  # codespell:ignore seperator
     _token("cls", "cls"),
     _token("mask", "mask"),
     *(_token(f"fim_{part}", f"fim_{part}") for part in ("pre", "suf", "mid", "pad", "rep", "sep")),
