@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import random
 import string
+import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,101 @@ def test_a_native_file_takes_memory_in_proportion(tmp_path: Path) -> None:
     special = {name: 256 + at for at, name in enumerate(names)}
     tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4", special_tokens=special)
     assert read(tok.save(tmp_path / "t")) == ""
+
+
+# ---------------------------------------------------------------------------- binary files
+
+
+def gguf_text(value: str) -> bytes:
+    data = value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf_file(*values: tuple[str, int, bytes], stated: int | None = None) -> bytes:
+    """A GGUF file with keys, each with the number of its type and its bytes."""
+    count = len(values) if stated is None else stated
+    body = b"".join(gguf_text(key) + struct.pack("<I", kind) + data for key, kind, data in values)
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, count) + body
+
+
+def gguf_list(kind: int, items: Sequence[bytes], stated: int | None = None) -> bytes:
+    count = len(items) if stated is None else stated
+    return struct.pack("<IQ", kind, count) + b"".join(items)
+
+
+TEXT, ARRAY, UINT8 = 8, 9, 0
+MODEL = ("tokenizer.ggml.model", TEXT, gguf_text("gpt2"))
+
+
+def of_tokens(names: Sequence[str], stated: int | None = None) -> bytes:
+    tokens = gguf_list(TEXT, [gguf_text(name) for name in names], stated)
+    merges = gguf_list(TEXT, [])
+    return gguf_file(
+        MODEL, ("tokenizer.ggml.tokens", ARRAY, tokens), ("tokenizer.ggml.merges", ARRAY, merges)
+    )
+
+
+BYTES = [to_characters(bytes([byte])) for byte in range(256)]
+GGUF: dict[str, Callable[[], bytes]] = {
+    "2^60 keys": lambda: gguf_file(MODEL, stated=1 << 60),
+    "2^60 tokens": lambda: of_tokens(BYTES, 1 << 60),
+    "a text of 2^60 bytes": lambda: gguf_file(("a", TEXT, struct.pack("<Q", 1 << 60))),
+    "2^60 bytes in a list": lambda: gguf_file(("a", ARRAY, gguf_list(UINT8, [], 1 << 60))),
+    "deep lists": lambda: gguf_file(("a", ARRAY, struct.pack("<IQ", ARRAY, 1) * 500_000)),
+    "tokens of a megabyte": lambda: of_tokens([*BYTES, *(letters(10**6, n) for n in range(5))]),
+    "many tokens": lambda: of_tokens([*BYTES, *(f"{letters(6, n)}{n}" for n in range(100_000))]),
+    "empty tokens": lambda: of_tokens([*BYTES, *[""] * 500_000]),
+}
+
+
+@pytest.mark.parametrize("name", GGUF)
+def test_a_gguf_file_takes_memory_in_proportion(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.gguf"
+    path.write_bytes(GGUF[name]())
+    assert len(read(path)) < 400
+
+
+def varint(number: int) -> bytes:
+    data = bytearray()
+    while number > 127:
+        data.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*data, number])
+
+
+def field(number: int, data: bytes) -> bytes:
+    """A field of a protocol buffer with bytes."""
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def piece(text: str, kind: int = 1) -> bytes:
+    """A piece of a SentencePiece model: its text, its score, and its type."""
+    score = varint(2 << 3 | 5) + struct.pack("<f", -1.0)
+    return field(1, field(1, text.encode()) + score + varint(3 << 3) + varint(kind))
+
+
+def model(pieces: Sequence[bytes]) -> bytes:
+    """A model of the type BPE with byte fallback."""
+    start = [piece("<unk>", 2), piece("<s>", 3), piece("</s>", 3)]
+    fallback = [piece(f"<0x{byte:02X}>", 6) for byte in range(256)]
+    trainer = field(2, varint(3 << 3) + varint(2) + varint(35 << 3) + varint(1))
+    return b"".join([*start, *fallback, *pieces]) + trainer
+
+
+MODELS: dict[str, Callable[[], bytes]] = {
+    "a length of 2^60": lambda: varint(1 << 3 | 2) + varint(1 << 60) + b"a" * 100,
+    "deep groups": lambda: varint(1 << 3 | 3) * 1_000_000,
+    "an endless number": lambda: b"\xff" * 1_000_000,
+    "many empty fields": lambda: field(1, b"") * 500_000,
+    "pieces of a megabyte": lambda: model([piece(letters(10**6, n)) for n in range(5)]),
+    "long user-defined pieces": lambda: model([piece(letters(10**6, n), 4) for n in range(5)]),
+    "many pieces": lambda: model([piece(f"{letters(6, n)}{n}") for n in range(100_000)]),
+    "one letter, doubled": lambda: model([piece("a" * n) for n in range(1, 2_000)]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_sentencepiece_model_takes_memory_in_proportion(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.model"
+    path.write_bytes(MODELS[name]())
+    assert len(read(path)) < 400
