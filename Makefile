@@ -31,7 +31,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test test-python test-rust test-bare docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
 	spelling format check docs docs-cli lessons bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
-	windows-wheels rust-targets cross test-cross test-wasm workflows deny container release-notes publish-crate
+	windows-wheels rust-targets cross test-cross test-wasm workflows deny advisories container release-notes publish-crate
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -215,6 +215,11 @@ workflows: $(RELEASE) ## are the workflows well formed?
 
 deny: ## licences and sources of all crates (cargo install cargo-deny)
 	cargo deny --locked check licenses bans sources
+
+advisories: $(RELEASE) ## known vulnerabilities of all crates and Python packages; needs the network and cargo-deny
+	cargo deny --locked check advisories
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.10,<3'
+	$(RELEASE)/python -m pip_audit .
 
 container: ## an image with the command, from the wheels in dist/
 	podman build --file packaging/Containerfile --tag bytepair:$(VERSION) .

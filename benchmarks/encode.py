@@ -35,6 +35,8 @@ MESSAGE = (
 )
 #: How many texts of 100 characters are encoded that the process has not encoded before.
 FRESH = 4000
+#: How many texts of 2,000 characters are encoded, of which the slowest counts.
+REQUESTS = 25_000
 #: How much is encoded at once where memory is measured, in bytes.
 BATCH = 10_000_000
 #: Loads a library.
@@ -129,6 +131,23 @@ def message(load: Load, args: argparse.Namespace) -> Figures:
     again = min(seconds(lambda: [one(MESSAGE) for _ in range(1000)])[0] for _ in range(15))
     times = {"first": 1e6 * first, "fresh": 1e6 * others / len(fresh), "again": 1e3 * again}
     return {**times, "digest": digest(*(np.asarray(one(t), np.uint32) for t in [MESSAGE, *fresh]))}
+
+
+def slowest(load: Load, args: argparse.Namespace) -> Figures:
+    """Texts of 2,000 characters, a call for each: milliseconds of the slowest after the first."""
+    whole = (text for text in documents(args.source, args.megabytes))
+    texts = [text[at : at + 2000] for text in whole for at in range(0, len(text), 2000)][:REQUESTS]
+    gc.collect()
+    gc.disable()
+    one = load().one
+    taken, found = zip(*(seconds(partial(one, text)) for text in texts), strict=True)
+    times = sorted(1e3 * one for one in taken[1:])
+    figures = {
+        "slowest": times[-1],
+        "p99.9": times[-len(times) // 1000],
+        "median": times[len(times) // 2],
+    }
+    return {**figures, "digest": digest(*(np.asarray(ids, np.uint32) for ids in found))}
 
 
 def growing(load: Load, args: argparse.Namespace) -> Figures:
@@ -229,7 +248,7 @@ def memory(load: Load, args: argparse.Namespace) -> Figures:
 
 KINDS: dict[str, Callable[[Load, argparse.Namespace], Figures]] = {
     kind.__name__: kind
-    for kind in (lists, arrays, steady, file, message, growing, decode, hard, memory)
+    for kind in (lists, arrays, steady, file, message, slowest, growing, decode, hard, memory)
 }
 
 

@@ -83,6 +83,7 @@ ROWS = (
     Row("many languages, half met, the next half", "steady", "MB/s", "steady", "multilingual", 50),
     Row("code, 25 MB met, the next 25 MB", "steady", "MB/s", "steady", "code", 50),
     Row("texts of 100 bytes never seen, to lists", "fresh", "µs", "message", "english", 20, ALL),
+    Row("the slowest of 25,000 texts of 2,000 characters", "slowest", "ms", "slowest", "code", 60),
     Row("a prompt that grows by 1,000 characters", "turn", "µs", "growing", "english", 1),
     Row("1 GB from a file, two threads", "first", "MB/s", "file", "large", 1000,
         ("bytepair", "gigatoken"), threads=2),

@@ -1,13 +1,16 @@
 """Stand-ins for packages that are not installed, so that a part of a large package can be imported.
 
 Inference engines import torch and much else before their tokenizers. Those are not called for a
-tokenizer: any name of a stand-in is an empty class.
+tokenizer: any name of a stand-in is an empty class. Packages that are installed are never replaced:
+an engine that can be imported whole is, and another one gets stand-ins only for what it misses.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -83,9 +86,39 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__version__ = "99.0.0"
 
 
+def missing(package: str, names: Sequence[str]) -> list[str]:
+    """The names that cannot be imported: parts of the package, and packages not installed."""
+    return [
+        name
+        for name in names
+        if (top := name.partition(".")[0]) == package
+        or (top not in sys.modules and importlib.util.find_spec(top) is None)
+    ]
+
+
+def imports(package: str) -> bool:
+    """Whether a package can be imported whole."""
+    before = set(sys.modules)
+    try:
+        importlib.import_module(package)
+    except Exception:
+        for name in set(sys.modules) - before:
+            if name.partition(".")[0] == package:
+                del sys.modules[name]
+        return False
+    return True
+
+
 @contextmanager
 def stood_in_for(package: Path, names: Sequence[str]) -> Iterator[None]:
-    """Import parts of a package, whose own `__init__` is not run, with stand-ins for some names."""
+    """Import parts of a package, with stand-ins for those of some names that are not installed.
+
+    If the package cannot be imported whole, its own `__init__` is not run.
+    """
+    if imports(package.name):
+        yield
+        return
+    names = missing(package.name, names)
     before = dict(sys.modules)
     finder = _Finder(names)
     sys.meta_path.insert(0, finder)

@@ -24,3 +24,15 @@ def package(name: str) -> Path:
     if found is None or not found.submodule_search_locations:
         pytest.skip(f"needs the package {name}")
     return Path(next(iter(found.submodule_search_locations)))
+
+
+def message_of(error: str) -> str:
+    """What a command writes to standard error as one line: the message, then what to do about it.
+
+    The first line is `error: ...` or `warning: ...`, each other one `hint: ...`.
+    """
+    first, *hints = error.splitlines()
+    kind, _, message = first.partition(": ")
+    assert kind in ("error", "warning"), error
+    assert all(hint.startswith("hint: ") for hint in hints), error
+    return "; ".join([message, *(hint.removeprefix("hint: ") for hint in hints)])

@@ -185,9 +185,12 @@ def test_ctrl_c_ends_the_reading_of_a_terabyte(
     command = ["-m", "bytepair", *map(str, words[use])] if use in words else ["-c", code]
     run = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
     assert run.stderr is not None
-    while "1,000 times as many" not in (line := run.stderr.readline()):
-        assert line, "it ended without a warning"
-    run.send_signal(signal.SIGINT)
-    error = run.communicate(timeout=60)[1]
+    try:
+        while "1,000 times as many" not in (line := run.stderr.readline()):
+            assert line, "it ended without a warning"
+        run.send_signal(signal.SIGINT)
+        error = run.communicate(timeout=60)[1]
+    finally:
+        run.kill()  # if it did not end, it would read on for hours
     assert run.returncode in (130, -signal.SIGINT)
     assert "KeyboardInterrupt" in error or "interrupted" in error

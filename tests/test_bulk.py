@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import bytepair
 import memory
-from bytepair.errors import CorpusError, SpecialTokenError
+from bytepair.errors import ArgumentError, CorpusError, SpecialTokenError
 from texts import hard_text, unsplittable
 
 BYTES = {bytes([b]): b for b in range(256)}
@@ -96,6 +96,18 @@ class TestArrow:
     def test_any_object_with_the_interface(self) -> None:
         source = OnlyCapsules(pa.array(["the ab", None]), "__arrow_c_array__")
         assert SMALL.encode_arrow(source).to_pylist() == [SMALL.encode("the ab"), None]
+
+    @pytest.mark.parametrize("values", [pa.string(), pa.large_string(), pa.string_view()])
+    @pytest.mark.parametrize("bits", [8, 16, 32, 64])
+    def test_dictionaries(self, values: Any, bits: int) -> None:
+        """A Categorical of polars has string views as values, and unsigned indices."""
+        texts = pa.array(["the ab", "ab", None]).cast(values)
+        for kind in (f"int{bits}", f"uint{bits}"):
+            indices = pa.array([9, 1, 0, None, 2, 0], pa.type_for_alias(kind))[1:]
+            array = pa.DictionaryArray.from_arrays(indices, texts)
+            expected = one_by_one(SMALL, ["ab", "the ab", None, None, "the ab"])
+            assert SMALL.encode_arrow(array).to_pylist() == expected
+            assert bytepair.train(pa.table({"text": array}), 266).vocab_size == 266
 
     def test_nulls_alone(self) -> None:
         assert SMALL.encode_arrow(pa.nulls(3)).to_pylist() == [None] * 3
@@ -284,9 +296,9 @@ class TestTruncate:
         assert SMALL.truncate_text("theé", 2) == "theé"
 
     def test_invalid_arguments_of_truncate(self) -> None:
-        with pytest.raises(ValueError, match='keep is "middle"'):
+        with pytest.raises(ValueError, match="keep is 'middle'; it must be"):
             SMALL.truncate_text("text", 1, keep="middle")  # type: ignore[arg-type]
-        with pytest.raises(OverflowError):
+        with pytest.raises(ArgumentError, match="max_tokens is -1"):
             SMALL.truncate_text("text", -1)
 
 

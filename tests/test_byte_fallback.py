@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair import reference
+from bytepair import _core, reference
 from bytepair.errors import FormatError, UnsupportedError
-from bytepair.formats import characters
 from commands import package, run
 from pieces import BYTES, META, around, document, field, learnt, model, number, piece
 from texts import hard_text

@@ -245,8 +245,8 @@ BROKEN: list[tuple[Any, str]] = [
         "message 1 has no content; pass a string or a list of parts",
     ),
     (
-        [{"role": "user", "content": [part("text", "x")]}, assistant("y")],
-        "message 0 must be a string, not list",
+        [{"role": "user", "content": [part("image", "x")]}, assistant("y")],
+        "message 0 must be a string or a list of text parts, not list",
     ),
     ([user("x"), assistant([part("image", "y")])], "part 0 of message 1 has the type 'image'"),
     ([user("x"), assistant(["y"])], "part 0 of message 1 must be a mapping"),  # type: ignore[list-item]
@@ -285,7 +285,7 @@ def test_a_tokenizer_without_the_tokens_of_the_template_is_an_error() -> None:
 def test_options_that_make_no_sense_are_errors() -> None:
     with pytest.raises(ValueError, match="truncate is 'words'"):
         TOK.render_conversation(TALK, truncate="words")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="cannot be negative"):
+    with pytest.raises(ValueError, match="max_tokens is -1; it must be"):
         TOK.render_conversation(TALK, max_tokens=-1)
     with pytest.raises(ValueError, match="pass either pad_to"):
         TOK.render_batch([TALK], pad_to=9, pack_to=9)
@@ -697,10 +697,14 @@ def test_jinja_that_seeks_special_tokens_in_text_is_an_error() -> None:
         TOK.render_conversation([user("a<|bos|>b")], template=seeks, on_untrained="keep")
 
 
-def test_jinja_without_a_mask_is_an_error() -> None:
-    template = chat.JinjaTemplate("{{ messages[0].content }}", mask="none")
-    with pytest.raises(ConversationError, match="mask is all 0"):
-        TOK.render_conversation(TALK, template=template)
+def test_jinja_without_a_mask_gives_ids() -> None:
+    template = chat.JinjaTemplate("{{ messages[0].content }}", mask="none", pad="<|bos|>")
+    expected = TOK.encode("hi")
+    assert TOK.render_conversation(TALK, template=template) == (expected, [0] * len(expected))
+    for on_untrained in ("error", "keep", "drop"):
+        batch = TOK.render_batch([TALK] * 2, template=template, on_untrained=on_untrained, pad_to=9)
+        assert batch.input_ids[:, : len(expected)].tolist() == [expected] * 2
+        assert not batch.loss_mask.any()
 
 
 def test_jinja_errors() -> None:

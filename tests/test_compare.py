@@ -174,7 +174,9 @@ def test_the_command_has_an_exit_code(tmp_path: Path) -> None:
     assert found["equal"] is False
     assert found["differences"][0]["byte"] == 2
     assert found["differences"][0]["tokens"][0] == ["hell", "o"]
-    run("compare", "one", "none", "a.txt", cwd=tmp_path, code=1)
+    # What could not be compared is not a difference.
+    run("compare", "one", "none", "a.txt", cwd=tmp_path, code=2)
+    run("compare", "one", "two", "none.txt", cwd=tmp_path, code=2)
     run("compare", "one", "two", "--max-chars", "5", cwd=tmp_path, code=2)
 
 

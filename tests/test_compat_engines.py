@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 import bytepair
-from absent import stood_in_for
+from absent import missing, stood_in_for
 from bytepair.compat import huggingface, sglang, vllm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -102,6 +102,34 @@ def same(ours: Any, theirs: Any) -> None:
     assert ours.apply_chat_template(talk, add_generation_prompt=True) == (
         theirs.apply_chat_template(talk, add_generation_prompt=True)
     )
+
+
+# ---------------------------------------------------------------------------- stand-ins
+
+
+def engine(folder: Path, name: str, needs: str) -> Path:
+    """A package of an engine, which imports another one."""
+    (folder / name / "part").mkdir(parents=True)
+    (folder / name / "__init__.py").write_text(f"import {needs}\nwhole = True\n")
+    (folder / name / "part" / "__init__.py").write_text(f"import {needs}\nneeded = {needs}\n")
+    return folder / name
+
+
+def test_what_is_installed_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "real_torch.py").write_text("version = 1\n")
+    for name, needs, whole in (("lame", "no_torch", False), ("able", "real_torch", True)):
+        package = engine(tmp_path, name, needs)
+        absent = [f"{name}.part"] if whole else [needs, f"{name}.part"]
+        assert missing(name, [needs, f"{name}.part"]) == absent
+        with stood_in_for(package, [needs]):
+            part: Any = importlib.import_module(f"{name}.part")
+            assert part.needed is importlib.import_module(needs)
+            assert hasattr(part.needed, "__file__") == whole
+            assert hasattr(sys.modules[name], "whole") == whole
+        assert (name in sys.modules, needs in sys.modules) == (whole, whole)
+    for name in ("able", "able.part", "real_torch"):
+        monkeypatch.delitem(sys.modules, name)
 
 
 # ---------------------------------------------------------------------------- vLLM

@@ -10,11 +10,13 @@ import copy
 import json
 import logging
 import pickle
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given, settings
@@ -594,3 +596,58 @@ def test_what_is_no_tokenizer_is_not_wrapped() -> None:
     for wrong in (None, "gpt2", object()):
         with pytest.raises(TypeError, match="a fast tokenizer of transformers or"):
             huggingface.wrap(wrong)
+
+
+# ---------------------------------------------------------------------------- habits of Python
+
+
+def test_arrays_of_texts_are_batches() -> None:
+    tok = bytepair.train(["hello hello"], vocab_size=269)
+    ours, theirs = huggingface.Tokenizer(tok), tok.to_huggingface()
+    arrays: list[Any] = [
+        np.array(["hello", "x"]), np.array(["hello", "x"], object), np.array(["hello"] * 20),
+        np.array([["hello", "x"]]), np.array([["a", "b"], ["c", "d"]], object), np.array([], "U1"),
+    ]  # fmt: skip
+    wrongs: list[Any] = [np.array([b"x"]), np.array("x"), np.array([1])]
+    for array in arrays:
+        expected = [found.ids for found in theirs.encode_batch(array)]
+        for encode in (ours.encode_batch, ours.encode_batch_fast):
+            assert [found.ids for found in encode(array)] == expected
+    for wrong in wrongs:
+        with pytest.raises(TypeError):
+            theirs.encode_batch(wrong)
+        with pytest.raises(TypeError):
+            ours.encode_batch(wrong)
+
+
+def test_a_tokenizer_is_shown_as_the_original() -> None:
+    tok = bytepair.train(["hello hello"], vocab_size=269)
+    ours, theirs = huggingface.Tokenizer(tok), tok.to_huggingface()
+    assert (repr(ours), str(ours)) == (repr(theirs), str(theirs))
+
+
+def test_async_calls_do_not_block_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = huggingface.Tokenizer(bytepair.train(["hello hello"], vocab_size=269))
+    begun = threading.Event()
+    others = ("encode", "encode_batch", "decode_batch")
+
+    async def run(name: str, argument: Any) -> Any:
+        """The result, if another task of the loop has run while it was made."""
+        made = asyncio.ensure_future(getattr(ours, f"async_{name}")(argument))
+        await asyncio.sleep(0)
+        begun.set()
+        return await made
+
+    for name, argument in zip(others, ("hello", ["hello"], [[259]]), strict=True):
+        expected = getattr(ours, name)(argument)
+        original = getattr(huggingface.Tokenizer, name)
+
+        def waiting(self: Any, argument: Any, original: Any = original) -> Any:
+            assert begun.wait(10), "the loop is blocked"
+            return original(self, argument)
+
+        begun.clear()
+        monkeypatch.setattr(huggingface.Tokenizer, name, waiting)
+        found = asyncio.run(run(name, argument))
+        assert getattr(found, "ids", None) == getattr(expected, "ids", None)
+        monkeypatch.undo()

@@ -214,8 +214,9 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["max_chars", "doc_cap"])
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_limit_below_one_is_an_error(name: str, value: int) -> None:
+    limits: dict[str, Any] = {name: value}
     with pytest.raises(CorpusError, match=f"{name} is {value}; pass at least 1"):
-        Limits(**{name: value})
+        Limits(**limits)
 
 
 def test_jsonl_of_any_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

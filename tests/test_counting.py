@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,9 +25,11 @@ import pytest
 import bytepair
 from bytepair import _core
 from bytepair.corpus import read
+from bytepair.corpus.bounds import block_bounds
 from bytepair.corpus.column import strings
-from bytepair.errors import CorpusError, CountsError, SplitError
+from bytepair.errors import CorpusError, CountsError, InUseError, SplitError
 from bytepair.training import counting
+from bytepair.training.checkpoint import CheckpointWarning, CountState
 from bytepair.training.counts import read_counts
 from bytepair.training.options import Ties
 from tables import write_tables
@@ -359,7 +364,7 @@ def test_damage_that_the_parquet_crate_does_not_expect_is_not_printed(
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
             read += _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
-                [damaged], "text", lambda *_: None
+                [damaged], "text", lambda *_: None, bounds=block_bounds(1 << 27)
             )
     assert 0 < read < 2000
     assert capfd.readouterr().err == ""
@@ -384,7 +389,9 @@ def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
             other[-1 - near] ^= 1 << picked.randrange(8)
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
-            _core.Counter(_core.PATTERNS["gpt2"]).add_parquet([damaged], "text", lambda *_: None)
+            _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
+                [damaged], "text", lambda *_: None, bounds=block_bounds(1 << 27)
+            )
 
     def broken_report(*_: object) -> None:
         raise BrokenError
@@ -481,3 +488,77 @@ def test_texts_that_look_like_urls_are_texts_if_that_is_said() -> None:
     with pytest.raises(CorpusError, match=r"looks like a path; pass files=.*texts="):
         bytepair.count(urls)
     assert bytepair.count(["s3://x.parquet is a name"]).text_bytes == 24
+
+
+# ---------------------------------------------------------------------------- damaged, in use, full
+
+
+def test_a_damaged_checkpoint_is_named_or_still_right(tmp_path: Path) -> None:
+    """Nothing but a `CountsError` that names the file, or the same counts, for any damage."""
+    file, whole = tmp_path / "partial.parquet", bytepair.count(TEXTS[:50])
+    bytepair.count(TEXTS[:50], checkpoint=file)
+    data, rng = file.read_bytes(), random.Random(7)
+    start = data.index(b"bytepair.checkpoint")
+    places = [
+        *range(start, min(start + 400, len(data)), 3),
+        *(rng.randrange(len(data)) for _ in range(200)),
+    ]
+    for place in places:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << rng.randrange(8)
+        file.write_bytes(damaged)
+        try:
+            found = bytepair.count(TEXTS[:50], checkpoint=file)
+        except CountsError as error:
+            wrong = "" if str(file) in str(error) else str(error)
+        else:
+            wrong = "" if found.total == whole.total else f"{found.total} pretokens"
+        assert not wrong, place
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"texts": "x"}, {"reached": [1]}, {"skips": 3}, {"bytes": -1}, {"job": 7}, {"more": 1}],
+)
+def test_a_forged_checkpoint_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    values = json.loads(CountState({}).to_json())
+    del values["crc32"]
+    values |= wrong
+    values["crc32"] = f"{zlib.crc32(json.dumps(values).encode()):08x}"
+    said = json.dumps(values)
+    bytepair.count(TEXTS[:9]).save(tmp_path / "c", metadata={"bytepair.checkpoint": said})
+    with pytest.raises(CountsError, match=r"checkpoint .* is damaged; remove it"):
+        bytepair.load_counts(tmp_path / "c")
+    with pytest.raises(CountsError, match=r"checkpoint .* is damaged; remove it"):
+        bytepair.count(TEXTS[:9], checkpoint=tmp_path / "c")
+
+
+def test_counts_share_no_checkpoint(tmp_path: Path) -> None:
+    file = tmp_path / "partial.parquet"
+
+    def texts() -> Iterator[str]:
+        yield from TEXTS[:10_000]  # more than is looked at to see what the source is
+        with pytest.raises(InUseError, match="another count is using the checkpoint"):
+            bytepair.count(["two"], checkpoint=file)
+
+    assert bytepair.count(texts(), checkpoint=file) == bytepair.count(TEXTS[:10_000])
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_count_whose_checkpoint_cannot_be_written_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, fails = bytepair.Counts.save, itertools.cycle([True, False, True])
+
+    def full(self: bytepair.Counts, path: Path, **said: Any) -> None:
+        if next(fails):
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        save(self, path, **said)
+
+    monkeypatch.setattr(counting, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(bytepair.Counts, "save", full)
+    file = tmp_path / "partial.parquet"
+    with pytest.warns(CheckpointWarning, match="No space left"), pytest.raises(BrokenError):
+        bytepair.count(broken(TEXTS, 30_000), checkpoint=file)
+    with pytest.warns(CheckpointWarning, match="goes on without it"):
+        assert bytepair.count(TEXTS, checkpoint=file) == bytepair.count(TEXTS)

@@ -21,7 +21,7 @@ import memory
 from bytepair.corpus import bounds, read, source
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.source import files_of
-from bytepair.errors import CorpusError
+from bytepair.errors import ArgumentError, CorpusError
 
 #: The module: `bytepair.read_documents` is the function in it.
 documents_module: Any = import_module("bytepair.corpus.documents")
@@ -60,7 +60,8 @@ def test_train_and_validation_splits(folder: Path) -> None:
     assert texts(folder, split="train") == [*TEXTS, *TEXTS[:30], "one"]
     with pytest.raises(CorpusError, match="is the only file"):
         texts(folder / "c.txt", split="train")
-    with pytest.raises(CorpusError, match="'test'"):
+    assert texts(folder, split="all") == texts(folder)
+    with pytest.raises(ArgumentError, match="'test'"):
         texts(folder, split="test")
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import reference
-from bytepair.errors import SplitError
+from bytepair.errors import ArgumentError, SplitError
 from texts import hard_text
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
@@ -212,7 +212,7 @@ def test_invalid_options_are_errors() -> None:
         tok.encode_batch_to_numpy(["a"], dropout=0.1)
     with pytest.raises(TypeError, match="seed would be ignored; also pass dropout="):
         tok.encode_batch_to_numpy(["a"], seed=1)
-    with pytest.raises(OverflowError):
+    with pytest.raises(ArgumentError, match="seed is -1"):
         tok.encode_batch_to_numpy(["a"], dropout=0.1, seed=-1)
     few = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
     with pytest.raises(SplitError):

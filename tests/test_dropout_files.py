@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import bytepair
 from bytepair import distributed, reference, shards
 from bytepair.cli import command
-from bytepair.errors import ShardError
+from bytepair.errors import ArgumentError, ShardError
 from test_dropout import plain, rows_of
 
 columns: Any = import_module("bytepair.shards.columns")
@@ -148,7 +148,7 @@ def test_no_dropout_is_plain_encoding(
     ],
 )
 def test_invalid_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ShardError, match=message):
+    with pytest.raises((ArgumentError, ShardError), match=message):
         shards.ShardOptions(**options)
 
 
@@ -166,7 +166,7 @@ def test_the_command_line(
     texts = [text for some in inputs for text in some]
     assert found == rows_of(trained.encode_batch_to_numpy(texts, **DROPOUT))
 
-    shard = ["shard", str(corpus), *said, "-o", str(tmp_path / "out")]
+    shard = ["shard", str(corpus), *said, "--no-bos", "-o", str(tmp_path / "out")]
     assert CliRunner().invoke(command, shard, catch_exceptions=False).exit_code == 0
     data = shards.Dataset(tmp_path / "out", split=None)
     rows = [data[i].tolist() for i in range(len(data))]

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import tokenizers
+from bytepair._core import to_oniguruma
+from pre_tokenizers import pattern_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -17,9 +19,7 @@ import bytepair
 from bytepair import Superwords, _core
 from bytepair.errors import LossError, PatternError, UnsupportedError
 from bytepair.formats import huggingface, llamacpp
-from bytepair.formats.oniguruma import to_oniguruma
 from bytepair.formats.parts import THEN, Asked
-from bytepair.formats.pretokenizers import pattern_of
 from formats import json_of, small
 
 #: The steps before ByteLevel of SuperBPE's published tokenizers.
@@ -70,7 +70,7 @@ def theirs(node: dict[str, Any]) -> Callable[[str], list[str]]:
 )
 def test_patterns_that_are_read(regexes: list[str]) -> None:
     node = sequence(*regexes)
-    pattern = pattern_of(node, "x")
+    pattern = pattern_of(node)
     ours, expected = small(pattern=pattern), theirs(node)
     written = theirs(sequence(*map(to_oniguruma, pattern.split(THEN))))
     for text in [*SHORT, "a1234567b12 1234", "12½ ٣٤٥٦ ½123 1", "1" * 50, "ab  \n\n c" * 9]:
@@ -80,7 +80,7 @@ def test_patterns_that_are_read(regexes: list[str]) -> None:
 
 def test_an_empty_string_splits_everywhere() -> None:
     node = sequence(string="")
-    ours = small(pattern=pattern_of(node, "x"))
+    ours = small(pattern=pattern_of(node))
     assert ours.pretokenize("abé1") == theirs(node)("abé1") == ["a", "b", "é", "1"]
 
 
@@ -143,7 +143,7 @@ def test_published_patterns_have_no_empty_matches(name: str) -> None:
     for pattern in (regex, Superwords().regex(regex)):
         assert _core.match_lengths(pattern)[0] > 0
         assert small(pattern=pattern).export_losses("huggingface") == []
-        assert pattern_of(sequence(to_oniguruma(pattern)), "x") == pattern
+        assert pattern_of(sequence(to_oniguruma(pattern))) == pattern
 
 
 @pytest.mark.parametrize("kind", llamacpp._STEPS)
@@ -174,7 +174,7 @@ def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 def test_what_is_read_of_any_pattern_is_exact(regexes: list[str]) -> None:
     node = sequence(*regexes)
     try:
-        pattern = pattern_of(node, "x")
+        pattern = pattern_of(node)
         ours, expected = small(pattern=pattern), theirs(node)
     except Exception as error:
         assume(not isinstance(error, UnsupportedError | PatternError))

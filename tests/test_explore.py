@@ -303,6 +303,43 @@ def test_wrong_questions_have_a_reason(
     assert json.loads(answer)["error"]
 
 
+def test_deep_json_is_a_wrong_question(
+    server: explore.Server, capfd: pytest.CaptureFixture[str]
+) -> None:
+    status, _, body = ask(server, "POST", "/api/chat?t=0&template=nanochat", b"[" * 200_000)
+    assert (status, capfd.readouterr().err) == (400, "")
+    assert b"nested too deeply" in body
+
+
+def test_a_slow_client_is_cut_off(
+    trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bytepair.explore.server.LONGEST_REQUEST", 0.2)
+    with (
+        explore.Server({"t": trained}) as server,
+        socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as client,
+    ):
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+        assert client.recv(1) == b""
+
+
+def test_further_connections_are_closed(
+    trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bytepair.explore.server.MOST_CONNECTIONS", 2)
+    with explore.Server({"t": trained}) as server:
+        address = ("127.0.0.1", server.server_port)
+        clients = [socket.create_connection(address, timeout=30) for _ in range(3)]
+        assert clients[2].recv(1) == b""
+        for client in clients:
+            client.close()
+
+
+def test_a_name_that_is_no_text_is_refused(trained: bytepair.Tokenizer) -> None:
+    with pytest.raises(bytepair.errors.ArgumentError, match=r"'n\\udcff' of a tokenizer"):
+        explore.Server({"n\udcff": trained})
+
+
 def test_too_much_is_refused_before_it_is_read(server: explore.Server) -> None:
     for length, status in ((str(1 << 40), b" 413 "), ("many", b" 411 "), ("-5", b" 411 ")):
         with socket.create_connection(("127.0.0.1", server.server_address[1]), 20) as link:

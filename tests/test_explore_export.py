@@ -202,7 +202,7 @@ def saved(trained: bytepair.Tokenizer, tmp_path: Path) -> str:
 
 def test_the_command_writes_a_page(saved: str, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    words = [saved, "--export", str(page), "--text", TEXT.replace("\x00", ""), "--special"]
+    words = [saved, "--export", str(page), "--text", TEXT.replace("\x00", ""), "--special", "all"]
     done = CliRunner().invoke(command, words)
     assert done.exit_code == 0, done.output
     assert str(page) in done.output
@@ -217,7 +217,7 @@ def test_the_command_writes_a_page(saved: str, trained: bytepair.Tokenizer, tmp_
     ("words", "reason"),
     [
         (["--text", "a"], "--text would be ignored"),
-        (["--special"], "--special would be ignored"),
+        (["--special", "all"], "--special would be ignored"),
         (["--export", "page.html", "--port", "1"], "--port would be ignored"),
         (["--export", "none/page.html", "--text", "a"], "does not exist; create it"),
     ],

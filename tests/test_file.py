@@ -6,6 +6,7 @@ import copy
 import os
 import pickle
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -401,3 +402,49 @@ sys.stdin.read()
 def test_a_model_of_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nothing"):
         _core.Model.map(tmp_path / "nothing")
+
+
+# ---------------------------------------------------------------------------- names and full disks
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "t.bytepair", "v.gguf", "x.tiktoken"])
+def test_a_folder_with_the_name_of_a_file_is_not_made(name: str, tmp_path: Path) -> None:
+    tok = large(size=300)
+    with pytest.raises(
+        NotADirectoryError, match=r"the name of a file; pass a folder, or .* export"
+    ):
+        tok.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / name).mkdir()  # a folder that somebody has given this name is used
+    assert bytepair.load(tok.save(tmp_path / name)) == tok
+
+
+def test_what_is_missing_or_no_folder_is_named(tmp_path: Path) -> None:
+    tok = large(size=300)
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(NotADirectoryError, match="file' is a file; pass a folder"):
+        tok.save(tmp_path / "file")
+    with pytest.raises(NotADirectoryError, match="missing' does not exist; create it first"):
+        tok.export(tmp_path / "missing" / "tokenizer.json", lossy=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
+def test_a_full_disk_names_the_file_and_its_size(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the full disk."""
+    code = """
+import resource, sys, bytepair
+tok = bytepair.train(bytepair.sample.paths(), 1000)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+folder = sys.argv[1]
+for write, name in [(tok.save, "new"), (tok.export, "tokenizer.json")]:
+    try:
+        write(f"{folder}/{name}")
+    except OSError as error:
+        print(error.filename.removeprefix(folder), error.strerror)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    named = re.findall(r"^(\S+) File too large for [\d,]+ bytes$", run.stdout, re.MULTILINE)
+    assert named == ["/new/tokenizer.bytepair", "/tokenizer.json"]
+    assert not list(tmp_path.iterdir())

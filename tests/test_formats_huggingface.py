@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pre_tokenizers import pattern_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
 from bytepair import reference
+from bytepair._core import from_oniguruma, to_oniguruma
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import huggingface
 from bytepair.formats.charmap import to_bytes, to_characters
 from bytepair.formats.llamacpp import _STEPS as STEPS
-from bytepair._core import from_oniguruma, to_oniguruma
 from bytepair.formats.parts import (
     THEN,
     Asked,
@@ -29,7 +30,6 @@ from bytepair.formats.parts import (
     is_rule_of_ranks,
     pairs_of_ranks,
 )
-from bytepair.formats.pretokenizers import pattern_of
 from formats import json_of, small
 from texts import hard_text
 
@@ -125,11 +125,11 @@ def pretokens(node: dict[str, Any]) -> Callable[[str], list[str]]:
 def test_pretokens_are_the_same(name: str) -> None:
     node = PRETOKENIZERS[name]
     theirs = pretokens(node)
-    pattern = pattern_of(node, "pre_tokenizer")
+    pattern = pattern_of(node)
     ours = small(pattern=pattern)
     again = sequence(*(split(to_oniguruma(step)) for step in pattern.split(THEN)))  # as written
     theirs_again = pretokens(again)
-    assert pattern_of(again, "x") == pattern
+    assert pattern_of(again) == pattern
 
     @given(
         st.one_of(
@@ -167,7 +167,7 @@ def test_ambiguous_expressions_are_refused(regex: str) -> None:
 @pytest.mark.parametrize("regex", ["x*", "a|(?=b)", r"\s*(?=b)|a", "(?:ab)?"])
 def test_matches_of_some_characters_or_none_are_refused(regex: str) -> None:
     with pytest.raises(UnsupportedError, match="may match no characters"):
-        pattern_of(sequence(split(regex)), "x")
+        pattern_of(sequence(split(regex)))
     tok = small(pattern=regex)
     assert "no characters" in huggingface.losses(tok)[0]
     with pytest.raises(LossError, match="no characters"):

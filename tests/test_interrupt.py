@@ -1,4 +1,4 @@
-"""Ctrl-C amid a long command: it ends and says so, and the same command finishes the work."""
+"""Ctrl-C, SIGTERM or SIGHUP amid a long command: it ends and says so, and can be resumed."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def lasting(folder: Path) -> set[str]:
     return {name for name in found if "/." not in f"/{name.removeprefix('.progress/')}"}
 
 
-def interrupted(words: list[str], out: Path) -> int:
-    """Run a command, and press Ctrl-C when it has finished something; return its exit code."""
+def interrupted(words: list[str], out: Path, number: signal.Signals) -> int:
+    """Run a command, and send a signal when it has finished something; return its exit code."""
     before = lasting(out)
     run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while run.poll() is None and not lasting(out) - before:
         time.sleep(0.001)
     if run.poll() is None:
-        run.send_signal(signal.SIGINT)
+        run.send_signal(number)
     error = run.communicate(timeout=60)[1]
-    # If Ctrl-C comes during an `exec` (the import of a dataclass), Python kills itself by the
+    # If a signal comes during an `exec` (the import of a dataclass), Python kills itself by the
     # signal after the message; shells show that as 130 too.
     code = 130 if run.returncode == -signal.SIGINT else run.returncode
     counted = code == 130 and COUNTED.fullmatch(error)
@@ -72,12 +72,13 @@ def test_a_command_that_is_interrupted_again_and_again(
     trained.save(tmp_path)
     options = {"shard": ["-t", str(tmp_path)], "pipeline": ["--vocab-size", "3000"]}[command]
     words = [
-        sys.executable, "-m", "bytepair", command, str(source), *options,
+        sys.executable, "-m", "bytepair", command, str(source), "--quiet", *options,
         "--tokens-per-shard", "300K", "--out",
     ]  # fmt: skip
     subprocess.run([*words, str(tmp_path / "whole")], check=True, capture_output=True)
     out = tmp_path / "out"
-    codes = [interrupted([*words, str(out)], out) for _ in range(5)]
+    signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTERM, signal.SIGINT]
+    codes = [interrupted([*words, str(out)], out, number) for number in signals]
     assert codes.count(130) >= 2
     subprocess.run([*words, str(out)], check=True, capture_output=True)
     assert listing(out) == listing(tmp_path / "whole")

@@ -101,8 +101,8 @@ def test_convert_needs_force_to_replace(tmp_path: Path) -> None:
     run("convert", "one.bytepair", "tokenizer.json", cwd=tmp_path)
     error = run("convert", "other.bytepair", "tokenizer.json", cwd=tmp_path, code=1)
     assert error == (
-        "bytepair: tokenizer.json exists and has different content; "
-        "pass --force to replace it, or choose another path\n"
+        "error: tokenizer.json exists and has different content\n"
+        "hint: pass --force to replace it, or choose another path\n"
     )
     assert bytepair.load(tmp_path / "tokenizer.json") == ONE
     run("convert", "other.bytepair", "tokenizer.json", "--force", cwd=tmp_path)
@@ -116,5 +116,5 @@ def test_a_folder_to_write_that_is_a_file_is_said_before_any_work(
     (tmp_path / "a.txt").write_text("hello")
     for out in ("a.txt", "a.txt/below"):
         error = run(*words, "a.txt", "-o", out, cwd=tmp_path, code=2)
-        assert "a.txt' is a file; pass a folder" in error
+        assert "a.txt' is a file\nhint: pass a folder" in error
     assert listing(tmp_path) == {"a.txt": b"hello"}

@@ -126,6 +126,13 @@ def test_a_release_is_refused_with_the_reason(facts: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_of_others_are_pinned_by_their_commit(path: Path) -> None:
+    for used in re.findall(r"uses: +(\S+.*)", path.read_text(encoding="utf-8")):
+        pinned = re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[0-9.]+", used)
+        assert used.startswith("./") or pinned, used
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_run_targets_of_the_makefile(path: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     commands = re.findall(r"^ *(?:- )?run: (.+)$", path.read_text(encoding="utf-8"), re.M)

@@ -63,7 +63,7 @@ def test_the_command_reads_a_file_a_language(tok: bytepair.Tokenizer, tmp_path: 
     tok.save(tmp_path / "tok")
     for name, lines in LINES.items():
         (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    said = ("evaluate", "tok", "--against", "none", "--parity", "*.txt", "--base", "en")
+    said = ("evaluate", "tok", "--against", "none", "--parallel", "*.txt", "--base", "en")
     found = evaluate.measure_parallel(tok, LINES, against=[], base="en")
     shown = run(*said, cwd=tmp_path).stdout
     assert "Parity" in shown

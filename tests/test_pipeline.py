@@ -51,6 +51,18 @@ def test_all_steps_of_the_pipeline(source: list[Path], tmp_path: Path) -> None:
     assert list(again.seconds) == ["shard", "verify"]
 
 
+def test_a_pipeline_does_not_read_its_results(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("some text, and more text\n" * 99, encoding="utf-8")
+    first = run(tmp_path, tmp_path / "out", vocab_size=270)
+    before = listing(tmp_path / "out")
+    again = run(tmp_path, tmp_path / "out", vocab_size=270)
+    assert again.tokenizer == first.tokenizer
+    assert listing(tmp_path / "out") == before
+    (tmp_path / "b.txt").write_text("text", encoding="utf-8")
+    with pytest.raises(ShardError, match=r'another inputs\[1\] \(none, now .*b\.txt", 4\]\)'):
+        run(tmp_path, tmp_path / "out", vocab_size=270)
+
+
 class Killed(BaseException):
     """Raised where the process would end."""
 

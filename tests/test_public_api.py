@@ -103,7 +103,7 @@ def test_options_are_named_once() -> None:
     for write in (bytepair.shards.write, bytepair.distributed.shard):
         assert "ShardKeywords" in str(inspect.signature(write).parameters["options"])
     count = inspect.signature(bytepair.count).parameters
-    beside = {"source", "pattern", "progress", "checkpoint"}
+    beside = {"source", "pattern", "progress"}
     assert set(ReadKeywords.__annotations__) == set(count) - beside
 
 

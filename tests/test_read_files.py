@@ -78,11 +78,21 @@ def zstd(data: bytes) -> bytes:
     return bytes(pa.compress(data, "zstd", asbytes=True))
 
 
-def test_half_of_a_surrogate_pair_is_not_utf8(tmp_path: Path) -> None:
+def test_half_of_a_surrogate_pair_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "good"}\n{"text": "b\\ud800"}\n')
-    with pytest.raises(CorpusError, match=r"a\.jsonl, line 2: .* not UTF-8 at byte 1"):
+    with pytest.raises(CorpusError) as caught:
         bytepair.count(path)
+    assert str(caught.value) == (
+        rf"{path}, line 2: the text has the lone surrogate \ud800, half of a character; repair it, "
+        'or pass errors="replace" to read U+FFFD instead, or errors="skip" to leave the document '
+        "out"
+    )
+    with pytest.raises(CorpusError, match=r"text 1 of the source: .*\\ud800, .* at character 1; "):
+        bytepair.count(["good", "b\ud800"])
+    assert bytepair.count(["good", "b\ud800"], errors="replace") == bytepair.count(
+        ["good", "b\ufffd"]
+    )
     assert bytepair.count(path, errors="replace") == bytepair.count(["good", "b\ufffd"])
 
 

@@ -44,7 +44,7 @@ def test_what_is_no_role_is_an_error() -> None:
         plain().with_roles(eos="he")
     with pytest.raises(TypeError, match="'end' is no role; the roles are bos, eos, pad, end_of"):
         plain().with_roles(end="<end>")
-    with pytest.raises(TypeError, match="a chat template must be str or None, not bytes"):
+    with pytest.raises(TypeError, match="template is b'x'; it must be a str or None"):
         plain().with_chat_template(b"x")  # type: ignore[arg-type]
 
 

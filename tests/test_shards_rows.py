@@ -157,20 +157,20 @@ def test_a_run_resumes_with_the_other_reader(
     options = {"tokens_per_shard": 20_000, "bos": True}
     expected = in_order(tmp_path / "in", trained, tmp_path / "whole", **options)
     count = len(shards.Manifest.load(tmp_path / "whole").shards)
-    save = manifest.Mark.save
+    save = manifest.save_mark
     for last in range(0, count - 1, 3):
         for first, second in [(written, in_order), (in_order, written)]:
             out = tmp_path / f"{last}{first.__name__}"
             saved: list[Path] = []
 
-            def dying(mark: Any, folder: Path, last: int = last, saved: Any = saved) -> None:
-                save(mark, folder)
+            def dying(folder: Path, shard: Any, last: int = last, saved: Any = saved) -> None:
+                save(folder, shard)
                 saved.append(folder)
                 if len(saved) > last:
                     raise Killed
 
             with monkeypatch.context() as patch:
-                patch.setattr(manifest.Mark, "save", dying)
+                patch.setattr(manifest, "save_mark", dying)
                 with pytest.raises(Killed):
                     first(tmp_path / "in", trained, out, **options)
             assert second(tmp_path / "in", trained, out, **options) == expected

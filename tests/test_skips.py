@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair.corpus import bounds
+from bytepair.corpus.skips import SkippedWarning
 from bytepair.errors import CorpusError
 from bytepair.shards import ShardOptions
 from bytepair.training import counting
-from bytepair.training.skips import SkippedWarning
 
 GOOD = ["one two three", "", "zwei é 二 zwei", "one two", "the theme of the hour"]
 LONG = "x" * 2000
@@ -181,12 +181,13 @@ def test_documents_that_only_together_are_utf8() -> None:
     assert "row 1: the document is not UTF-8 at byte 0" in said
 
 
-def test_texts_have_nothing_to_leave_out() -> None:
-    """A lone surrogate is U+FFFD, whatever `errors` is."""
-    counts, said = count(["one", "a\ud800b"])
-    assert (counts.items(), said) == (
-        bytepair.count(["one", "a\ufffdb"], pattern="gpt2").items(),
-        "",
+def test_lone_surrogates_in_memory_are_skipped() -> None:
+    counts, said = count(["one", "a\ud800b", "two \ud83d\ude00", "\udc00"])
+    assert counts.items() == bytepair.count(["one", "two \U0001f600"], pattern="gpt2").items()
+    assert said == (
+        r"2 documents skipped as invalid: the source, row 1: the text has the lone surrogate "
+        r"\ud800, half of a character, at character 1; the source, row 3: the text has the lone "
+        r"surrogate \udc00, half of a character, at character 0"
     )
 
 
@@ -235,12 +236,34 @@ def test_a_count_that_goes_on_says_all_that_was_left_out(
     assert said.startswith("5 documents")
 
 
-@pytest.mark.parametrize("name", ["cut.jsonl.gz", "cut.parquet"])
-def test_damage_is_an_error_in_any_case(name: str, folder: Path, tmp_path: Path) -> None:
-    whole = (folder / name.replace("cut", "a")).read_bytes()
-    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(CorpusError, match=name):
-        count(tmp_path / name)
+def test_damaged_parquet_is_an_error_in_any_case(folder: Path, tmp_path: Path) -> None:
+    whole = (folder / "a.parquet").read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CorpusError, match=r"cut\.parquet.*; download or write it again"):
+        count(tmp_path / "cut.parquet")
+
+
+@pytest.mark.parametrize("pack", ["gz", "zst"])
+def test_what_precedes_the_damage_of_a_file_is_kept(pack: str, tmp_path: Path) -> None:
+    texts = [f"{number * number * 7919}" for number in range(3000)]
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    parts = [lines[: len(lines) // 2], lines[len(lines) // 2 :]]
+    zstd = b"".join(pa.compress(part, "zstd", asbytes=True) for part in parts)
+    whole = gzip.compress(lines) if pack == "gz" else zstd
+    path = tmp_path / f"cut.jsonl.{pack}"
+    path.write_bytes(whole[: len(whole) * 2 // 3])
+    with pytest.raises(CorpusError, match=r'it cannot be read: .*; .* pass errors="skip" to keep'):
+        bytepair.count(path)
+    counts, said = count(path)
+    with pytest.warns(SkippedWarning, match="the rest of the file"):
+        batches = list(bytepair.read_documents(path, errors="skip"))
+    kept = sum(batch.num_rows for batch in batches)
+    assert 0 < kept < len(texts)
+    assert counts.items() == bytepair.count(texts[:kept], pattern="gpt2").items()
+    assert f"cut.jsonl.{pack}, row {kept}: the rest of the file cannot be read" in said
+    tok = bytepair.train(texts, 300)
+    made = bytepair.shards.write(path, tok, tmp_path / "out", errors="skip")
+    assert (made.documents, made.skipped[0]["first"], made.skipped[0]["rows"]) == (kept, kept, None)
 
 
 def test_training_and_growing_skip(folder: Path) -> None:

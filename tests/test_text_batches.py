@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,13 @@ import bytepair
 import nanochat_source
 from bytepair import reference
 from bytepair.compat import nanochat
-from bytepair.errors import ConversationError, CorpusError, ShardError, SpecialTokenError
+from bytepair.errors import (
+    ArgumentError,
+    ConversationError,
+    CorpusError,
+    ShardError,
+    SpecialTokenError,
+)
 from bytepair.shards import ConversationBatches, TextBatches
 from bytepair.shards.packing import Waiting
 from nanochat_source import FIRST, LAST_OF_2025, TODAY
@@ -77,6 +84,12 @@ def read(
                     yield (number, row_group, epoch), ids
 
 
+def place_of(batches: TextBatches) -> tuple[int, int, int]:
+    """The position of a loader, as nanochat has it."""
+    state = batches.state or {}
+    return state["pq_idx"], state["rg_idx"], state["epoch"]
+
+
 @pytest.mark.parametrize("split", ["train", "val"])
 @pytest.mark.parametrize(("buffer", "group"), [(10, 4), (1, 1), (25, 128), (200, 7)])
 def test_best_fit_is_the_plain_rule(
@@ -100,7 +113,7 @@ def test_best_fit_is_the_plain_rule(
         assert inputs.dtype == np.uint16
         assert (inputs == wanted[:, :-1]).all()
         assert (targets == wanted[:, 1:]).all()
-        assert batches.state == dict(zip(("pq_idx", "rg_idx", "epoch"), place, strict=True))
+        assert place_of(batches) == place
     assert place[2] > 1
 
 
@@ -141,13 +154,13 @@ def test_a_run_resumes_behind_the_last_row_group(
     for _ in itertools.islice(batches, 300):
         assert batches.state is not None
         state = json.loads(json.dumps(batches.state))
-        place = tuple(state.values())
+        place = place_of(batches)
         if place in seen:
             continue
         seen.add(place)
         resumed = TextBatches(base / "base_data", trained, 1, 1, state=state, group=1, **options)
         next(resumed)
-        assert tuple((resumed.state or {}).values()) == places[places.index(place) + 1]
+        assert place_of(resumed) == places[places.index(place) + 1]
     assert len(seen) > 5
 
 
@@ -155,16 +168,40 @@ def test_a_state_of_2025_has_no_epoch(base: Path, trained: bytepair.Tokenizer) -
     state = {"pq_idx": 2, "rg_idx": 1}
     batches = TextBatches(base / "base_data", trained, 1, 1, state=state, buffer=1, group=1)
     next(batches)
-    assert batches.state == {"pq_idx": 2, "rg_idx": 2, "epoch": 1}
+    assert place_of(batches) == (2, 2, 1)
     for wrong in ({"epoch": 1}, {"pq_idx": -1, "rg_idx": 0}):
         with pytest.raises(ShardError, match="the state"):
             TextBatches(base / "base_data", trained, B, T, state=wrong)
 
 
+def test_a_state_of_other_files_is_refused(
+    base: Path, trained: bytepair.Tokenizer, tmp_path: Path
+) -> None:
+    files = sorted((base / "base_data").glob("*.parquet"))
+    batches = TextBatches(files, trained, 1, 4, split="all", buffer=1, group=1)
+    next(batches)
+    state = batches.state
+    assert state is not None
+    assert state["pq_idx"] == 0
+    TextBatches(files[:2], trained, 1, 4, split="all", state=state)  # more files may come later
+    for others in (files[1:], files[::-1]):
+        with pytest.raises(ShardError, match="belongs to other files than these"):
+            TextBatches(others, trained, 1, 4, split="all", state=state)
+    with pytest.raises(ShardError, match="belongs to other files than these 2"):
+        TextBatches(files[:2], trained, 1, 4, split="all", state={"pq_idx": 2, "rg_idx": 0})
+
+
+def test_batches_are_built_in_the_process_that_uses_them(
+    base: Path, trained: bytepair.Tokenizer
+) -> None:
+    with pytest.raises(TypeError, match=r"TextBatches cannot be pickled: .* build it in"):
+        pickle.dumps(TextBatches(base / "base_data", trained, 1, 4))
+
+
 def test_invalid_options(base: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     data = base / "base_data"
     for options in ({"rank": 1}, {"buffer": 0}, {"group": 0}, {"packing": "x"}):
-        with pytest.raises(ShardError, match=r"must be |packing is 'x'"):
+        with pytest.raises((ArgumentError, ShardError), match=r"must be |packing is 'x'"):
             TextBatches(data, trained, B, T, **options)
     with pytest.raises(CorpusError, match="only file"):
         TextBatches(data / "a.parquet", trained, B, T)

@@ -27,6 +27,7 @@ _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
 
 def pattern(name_or_regex: str) -> str: ...
 def match_lengths(regex: str) -> tuple[int, int | None]: ...
+def lone_surrogates(texts: Sequence[str]) -> list[tuple[int, str]]: ...
 def not_utf8(
     data: NDArray[np.uint8], offsets: NDArray[np.int32 | np.int64]
 ) -> list[tuple[int, int]]: ...
@@ -48,11 +49,14 @@ class Counter:
         self,
         files: Sequence[PathLike[str]],
         column: str,
-        on_progress: Callable[[int, int, list[int]], object],
+        on_progress: Callable[[int, int, int, list[int]], object],
         *,
+        start: _Place = ...,
+        max_chars: int | None = ...,
+        doc_cap: int | None = ...,
         errors: str = ...,
         most_page_bytes: int = ...,
-        most_document_bytes: int = ...,
+        bounds: _Bounds,
     ) -> bool: ...
     def add_files(
         self,
@@ -376,6 +380,7 @@ def encode_file(
     *,
     separator: bytes,
     lossy: bool,
+    reads: bool = False,
     special: _Special | None = None,
     prepend: str | int | None = None,
     append: str | int | None = None,
@@ -394,7 +399,7 @@ def render(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]: ...
 def pack(lengths: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 def counts_footer(path: PathLike[str]) -> tuple[list[str], list[tuple[str, str]]]: ...
-def parquet_rows(path: PathLike[str] | str, column: str) -> int: ...
+def parquet_rows(path: PathLike[str] | str, column: str) -> int | None: ...
 def unpack(
     path: PathLike[str] | str,
     compression: str | None,

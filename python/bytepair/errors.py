@@ -102,8 +102,8 @@ class CorpusError(BytepairError, ValueError):
     """A source of text cannot be read."""
 
 
-class ArgumentError(BytepairError, ValueError):
-    """An argument has an invalid value."""
+class ArgumentError(BytepairError, ValueError, TypeError):
+    """An argument has an invalid value or type."""
 
 
 class CountsError(BytepairError, ValueError):
@@ -119,7 +119,7 @@ class ShardError(BytepairError, ValueError):
 
 
 class InUseError(ShardError):
-    """Another run is using the folder."""
+    """Another run is using the folder or the checkpoint."""
 
 
 class DownloadError(BytepairError, OSError):

@@ -1,13 +1,14 @@
 """All steps from a corpus to verified token shards, in one folder.
 
     out/
-    ├── pipeline.json     the inputs and options
+    ├── pipeline.json     the inputs and options, and the checksums of the next three
     ├── counts.parquet    the pretoken counts of the corpus
     ├── tokenizer/        tokenizer.bytepair
     ├── evaluation.md     the evaluation of the tokenizer
     └── shards/           token shards and their manifest
 
-Each step writes its file atomically. A later run skips the step, unless its options have changed.
+Each step writes its file atomically. A later run skips the step, unless its options have changed,
+or its file is missing or damaged.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
+from bytepair._internal.names import check_own_folder
 from bytepair._internal.progress import Callback
-from bytepair.corpus.source import Files, Input, Limits, Source
+from bytepair.corpus.inputs import recorded
+from bytepair.corpus.source import Files, Input, Limits, Source, resolve_files
+from bytepair.corpus.splits import hold_out
 from bytepair.errors import ShardError
 from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.shards.job import ShardOptions
@@ -37,12 +42,16 @@ if TYPE_CHECKING:
     from bytepair.shards import Report
 
 JOB: Final = "pipeline.json"
+#: The key of the checksums there.
+SUMS: Final = "sums"
 #: The files of each step, in order. `pipeline.json` stores the options of each under its name.
 MADE: Final = {
     "counts": ("counts.parquet", "counts.checkpoint"),
     "tokenizer": ("tokenizer", "evaluation.md"),
     "shards": ("shards",),
 }
+#: The results with checksums in `pipeline.json`; the shards have a manifest of their own.
+SUMMED: Final = ("counts.parquet", "tokenizer", "evaluation.md")
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class Result:
     seconds: dict[str, float]
 
 
+@checked
 def run_pipeline(
     source: Source,
     out: str | os.PathLike[str],
@@ -76,15 +86,16 @@ def run_pipeline(
     """Count, train, evaluate, save, shard and verify. Call it again to resume.
 
     All options are checked before any text is read. If an option has changed since an earlier run,
-    the steps that depend on it are run again, with a warning; all other results are kept.
+    the steps that depend on it are run again, with a warning; all other results are checked and
+    kept. What is missing or damaged is made again, with a warning.
 
     Args:
         source: files, as in `bytepair.read_documents`.
         out: the output folder: new, empty, or from an earlier run on the same inputs.
         training: the options of `bytepair.train`.
-        sharding: the options of `bytepair.shards.write`; `column`, `errors` and
-            `max_document_bytes` also apply to counting. A damaged file, which sharding can skip,
-            is an error while counting.
+        sharding: the options of `bytepair.shards.write`; `column`, `errors`, `split`, `hold_out`
+            and `max_document_bytes` also apply to counting. Damaged parquet, which sharding can
+            skip, is an error while counting.
         pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
         max_chars: train on at most this many characters; all text is sharded.
         doc_cap: train on at most this many characters of each document.
@@ -112,12 +123,15 @@ def run_pipeline(
     counting = {
         "pattern": _core.pattern(pattern), "max_chars": max_chars, "doc_cap": doc_cap,
         "column": sharding.column, "errors": sharding.errors,
+        "split": sharding.split, "hold_out": sharding.hold_out,
     }  # fmt: skip
     limits = {"memory_limit": memory_limit, "max_document_bytes": sharding.max_document_bytes}
-    files = _checked(source, training, sharding, counting)
+    held = hold_out(sharding.hold_out, sharding.split)
     folder = Path(out)
+    source = _without_results(resolve_files(source, sharding.split, held), folder)
+    files = _checked(source, folder, training, sharding, counting)
     job = {
-        "inputs": [[file.name, file.size] for file in files],
+        **recorded(files, folder),
         "counts": {**counting, "unicode": _core.UNICODE_VERSION},
         "tokenizer": asdict(training),
         "shards": asdict(sharding),
@@ -134,8 +148,11 @@ def run_pipeline(
     with manifest.locked(folder):
         _begin(folder, job)
         tok = _trained(folder, files, step, training, {**counting, **limits}, told)
+        _save_sums(folder, job)
         if not (folder / "evaluation.md").exists():
             step("evaluate", lambda: _evaluate(tok, folder / "evaluation.md"))
+            _save_sums(folder, job)
+        _check_shards(folder / "shards")
         step("shard", lambda: shards.write(
             source, tok, folder / "shards", **told, **asdict(sharding)
         ))  # fmt: skip
@@ -144,7 +161,11 @@ def run_pipeline(
 
 
 def _checked(
-    source: Source, training: TrainOptions, sharding: ShardOptions, counting: dict[str, Any]
+    source: Source,
+    folder: Path,
+    training: TrainOptions,
+    sharding: ShardOptions,
+    counting: dict[str, Any],
 ) -> list[Input]:
     """Check the options of all steps before the first one; return the inputs."""
     from bytepair.shards.job import make_job
@@ -155,9 +176,20 @@ def _checked(
     # A tokenizer of single bytes and the special tokens stands in for the one to be trained.
     bare = replace(training, vocab_size=training.smallest, initial_tokens=())
     nothing = _core.Counts.from_items([], counting["pattern"])
-    files = make_job(source, Tokenizer(_core.train(nothing, bare)), sharding).files
+    files = make_job(source, Tokenizer(_core.train(nothing, bare)), sharding, folder).files
     layout(sharding.format).dtype(training.vocab_size - 1)
     return files
+
+
+def _without_results(found: Files, folder: Path) -> Files:
+    """The files of a source that an earlier run of the pipeline has not written."""
+    made = [(folder / name).resolve() for step in MADE.values() for name in step]
+    files = [
+        file for file in found.files
+        if file.cloud is not None
+        or not {path := Path(file.path).resolve(), *path.parents}.intersection(made)
+    ]  # fmt: skip
+    return replace(found, files=files)
 
 
 def _begin(folder: Path, job: dict[str, Any]) -> None:
@@ -166,9 +198,14 @@ def _begin(folder: Path, job: dict[str, Any]) -> None:
 
     known = folder / JOB
     if known.exists():
-        before = manifest.read_json(known)
-        manifest.check_job(folder, {"inputs": before.get("inputs")}, {"inputs": job["inputs"]})
-        _remove(folder, manifest.differing(before, job))
+        before = manifest.read_json(known, folder)
+        sums = before.pop(SUMS, {})
+        same = {key: job[key] for key in MADE}
+        manifest.check_job(folder, {**before, **same}, job, folder)
+        removed = _remove(folder, manifest.differing(before, job, folder))
+        for name in SUMMED:
+            if name in sums and name not in removed:
+                _check(folder, name, sums[name])
     else:
         own = (f".{JOB}", manifest.LOCK)
         others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
@@ -176,11 +213,66 @@ def _begin(folder: Path, job: dict[str, Any]) -> None:
             raise ShardError(
                 f"{folder} is not empty (it contains {min(others)!r}); choose another folder"
             )
-    manifest.write_json(known, job)
+    _save_sums(folder, job)
 
 
-def _remove(folder: Path, changed: list[str]) -> None:
-    """Remove the results of the first step with changed options, and of all later steps."""
+def _file(folder: Path, name: str) -> Path:
+    """The file of a result."""
+    return folder / name / FILE_NAME if name == "tokenizer" else folder / name
+
+
+def _save_sums(folder: Path, job: dict[str, Any]) -> None:
+    """Write the job and the checksums of the results that exist."""
+    from bytepair.shards import manifest
+    from bytepair.shards.whole import part_of
+
+    paths = {name: _file(folder, name) for name in SUMMED}
+    sums = {n: asdict(part_of(p.parent, p.name)) for n, p in paths.items() if p.is_file()}
+    manifest.write_json(folder / JOB, {**job, SUMS: sums})
+
+
+def _check(folder: Path, name: str, sums: Any) -> None:
+    """Remove a result that is not as it was written, so that it is made again."""
+    from bytepair.shards.manifest import damaged, part_from_json
+    from bytepair.shards.whole import wrong_parts
+
+    try:
+        part = part_from_json(sums, folder / JOB)
+    except (KeyError, TypeError) as error:
+        raise damaged(folder / JOB, repr(error), folder) from error
+    path = _file(folder, name)
+    place = path.resolve()  # it may have been moved to another disk and linked
+    if wrong := wrong_parts(place.parent, [replace(part, file=place.name)]):
+        warnings.warn(
+            f"{folder} is not as it was written: {wrong[0]}; {name} is made again", stacklevel=5
+        )
+        check_own_folder(path.parent)
+        path.unlink(missing_ok=True)
+
+
+def _check_shards(folder: Path) -> None:
+    """Remove the shards if their manifest is missing or damaged, so that all are made again."""
+    from bytepair.shards import manifest
+
+    check_own_folder(folder)
+    if not folder.exists() or (folder / manifest.PROGRESS).exists():
+        return
+    path = folder / manifest.NAME
+    try:
+        if path.exists():
+            manifest.Manifest.load(folder)
+            return
+    except manifest.DamageError:
+        pass
+    warnings.warn(f"{path} is missing or damaged; all shards are made again", stacklevel=4)
+    shutil.rmtree(folder)
+
+
+def _remove(folder: Path, changed: list[str]) -> list[str]:
+    """Remove the results of the first step with changed options, and of all later steps.
+
+    Returns their names.
+    """
     first = next((number for number, step in enumerate(MADE) if step in changed), len(MADE))
     names = [name for step in list(MADE)[first:] for name in MADE[step]]
     there = [name for name in names if (folder / name).exists()]
@@ -188,11 +280,13 @@ def _remove(folder: Path, changed: list[str]) -> None:
         warnings.warn(
             f"the options of {' and '.join(changed)} have changed since the previous run: "
             f"{', '.join(there)} in {folder} will be replaced",
-            stacklevel=4,
+            stacklevel=5,
         )
     for name in there:
         path = folder / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        is_folder = path.is_dir() and not path.is_symlink()
+        shutil.rmtree(path) if is_folder else path.unlink()
+    return names
 
 
 def _trained(
@@ -205,14 +299,14 @@ def _trained(
 ) -> Tokenizer:
     """Load the tokenizer of an earlier run, or train it on existing or new counts."""
     home = folder / "tokenizer"
-    if (home / FILE_NAME).exists():
-        return load(home)
     path, checkpoint = folder / "counts.parquet", folder / "counts.checkpoint"
     if not path.exists():
         found = Files(files)
         counted = step("count", lambda: count(found, checkpoint=checkpoint, **counting, **told))
         counted.save(path)
     checkpoint.unlink(missing_ok=True)
+    if (home / FILE_NAME).exists():
+        return load(home)
     counts = load_counts(path, pattern=counting["pattern"])
     tok: Tokenizer = step("train", lambda: train(counts, **asdict(training), **told))
     tok.save(home, overwrite=True)  # the folder belongs to this pipeline

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bytepair.corpus.column import strings
+from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
+from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
@@ -236,6 +237,7 @@ def measure(
     files: Source | None = None,
     texts: Iterable[str] | None = None,
     max_chars: int = MEASURED_CHARS,
+    errors: Errors = "strict",
 ) -> tuple[float, float]:
     """Measure the characters per token and the characters encoded per second.
 
@@ -245,6 +247,7 @@ def measure(
         files: as in `bytepair.train`.
         texts: as in `bytepair.train`.
         max_chars: encode at most this many characters.
+        errors: as in `bytepair.count`.
 
     Returns:
         Characters per token, and characters per second.
@@ -261,8 +264,9 @@ def measure(
     """
     chars = tokens = 0
     seconds = 0.0
-    found = resolve(source, files=files, texts=texts)
-    for batch in read_batches(found, limits=Limits(max_chars)):
+    found, skips = resolve(source, files=files, texts=texts), SkipLog()
+    limits = Limits(max_chars)
+    for batch in read_batches(found, limits=limits, errors=errors, on_skip=skips.add):
         documents = strings(batch)
         started = time.perf_counter()
         tokens += sum(map(len, tokenizer.encode_batch(documents)))
@@ -270,6 +274,7 @@ def measure(
         chars += sum(map(len, documents))
     if not tokens:
         raise PlanError("the source has no text to measure")
+    skips.warn(stacklevel=2)
     return chars / tokens, chars / seconds
 
 

@@ -33,7 +33,8 @@ Step = tuple[list[bytes], int | None, int | None]
 def split(text: str, pattern: str) -> list[bytes]:
     """Split a text into pretokens: the matches of the pattern, and the text between them.
 
-    A match of no characters is ignored.
+    A match of no characters is ignored, and the search goes on at the next character: if the
+    pattern prefers such a match at some place, no other match begins there.
 
     The pattern is a name in `bytepair.PATTERNS` or a regular expression. Needs the third-party
     package `regex`, whose character classes follow its own version of Unicode.
@@ -45,9 +46,14 @@ def split(text: str, pattern: str) -> list[bytes]:
         raise ValueError("normalize the text first, and remove the mark from the pattern")
     step, _, later_steps = pattern.partition("(?#then)")
     pretokens, done = [], 0
-    for match in filter(regex.Match.group, regex.finditer(step, text)):
-        pretokens += [text[done : match.start()], match.group()]
-        done = match.end()
+    expression, at = regex.compile(step), 0
+    while match := expression.search(text, at):
+        at = max(match.end(), match.start() + 1)
+        if match.group():
+            pretokens += [text[done : match.start()], match.group()]
+            done = match.end()
+        if at > len(text):
+            break
     pieces = [p for p in [*pretokens, text[done:]] if p]
     if later_steps:
         return [p for piece in pieces for p in split(piece, later_steps)]

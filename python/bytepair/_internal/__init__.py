@@ -1,1 +1,1 @@
-"""Internal helpers of the subpackages: lazy imports, progress bars, drawing, system calls."""
+"""Internal helpers of the subpackages: argument checks, lazy imports, progress, drawing, system."""

@@ -6,10 +6,11 @@ time. If the total is unknown, it shows the amount, the rate and the elapsed tim
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 #: Called with the stage ("count" or "merge"), the amount done, and the total or None: bytes of
 #: text while counting, merges while merging. The total of bytes is an estimate until the end.
 Callback: TypeAlias = Callable[[str, int, int | None], object]
+
+
+#: If its level is above INFO, bars that nobody asked for are hidden too.
+_LOG: Final = logging.getLogger("bytepair")
 
 
 class Position:
@@ -89,7 +94,8 @@ class Bar:
 
     def __init__(self, progress: bool | Callback | None) -> None:
         self._callback = progress if callable(progress) else None
-        wanted = sys.stderr.isatty() if progress is None else progress is True
+        usual = sys.stderr.isatty() and _LOG.level <= logging.INFO
+        wanted = usual if progress is None else progress is True
         self._bars = _new_bars() if wanted else None
         self._stages: dict[str, _Stage] = {}
 

@@ -13,10 +13,11 @@ user input can become a special token.
     ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
 Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results.
-The modules: `template` (the class `Template`), `renderer` (one conversation to segments; tool calls
-are in `calls`), `turn` (continuing from sampled ids), `batch` (whole data sets), `parser` (ids to
-conversations, also during generation), `jinja` (Hugging Face templates, with `environment`,
-`disguise`, `prefixes` and `checks`), `methods` (the methods of `Tokenizer`).
+The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `sources`
+reads rows), `renderer` (one conversation to segments; tool calls are in `calls`), `turn`
+(continuing from sampled ids), `batch` (whole data sets), `parser` (ids to conversations, also
+during generation), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
+`prefixes`, `blocks` and `checks`), `methods` (the methods of `Tokenizer`).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -5,34 +5,23 @@ Python converts the messages to segments; the core encodes, truncates and packs 
 
 from __future__ import annotations
 
-import itertools
-import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.arguments import whole
 from bytepair.chat.renderer import nothing_to_learn
-from bytepair.chat.segments import Conversation, Segments
-from bytepair.corpus import documents
-from bytepair.corpus.column import Column, strings
-from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.corpus.source import Input, files_of
-from bytepair.errors import ConversationError, SpecialTokenError
+from bytepair.chat.rows import RowOptions, read_row
+from bytepair.chat.segments import Segments
+from bytepair.chat.sources import ConversationSource, read
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-#: Conversations, an Arrow table or column, or files (parquet or jsonl, optionally compressed as
-#: `.gz` or `.zst`): a path, a folder, a glob or a URL.
-ConversationSource: TypeAlias = "Iterable[Conversation] | str | os.PathLike[str] | Any"
-
-#: The columns that may contain conversations.
-COLUMNS = ("messages", "conversations", "conversation")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +34,9 @@ class RenderedBatch:
     Attributes:
         input_ids: int32, the ids.
         loss_mask: uint8, 1 where the model is trained on the id, else 0.
-        labels: int32, the id where it is trained on, else `ignore_index`; None if `ignore_index`
-            was not passed. Labels are at the position of their id; the loss function, or you, must
-            shift them by one.
+        labels: int64, as losses take them: the id where it is trained on, else `ignore_index`; None
+            if `ignore_index` was not passed. Labels are at the position of their id; the loss
+            function, or you, must shift them by one.
         offsets: int64, the start of each conversation in ragged arrays, and the end of the last;
             None if there are rows.
         conversations: int32, the index of the conversation at each position of a row, -1 for
@@ -56,7 +45,7 @@ class RenderedBatch:
 
     input_ids: NDArray[np.int32]
     loss_mask: NDArray[np.uint8]
-    labels: NDArray[np.int32] | None = None
+    labels: NDArray[np.int64] | None = None
     offsets: NDArray[np.int64] | None = None
     conversations: NDArray[np.int32] | None = None
 
@@ -64,7 +53,13 @@ class RenderedBatch:
         return len(self.input_ids) if self.offsets is None else len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """The ids and the mask of one conversation, or of one row."""
+        """The ids and the mask of one conversation, or of one row.
+
+        Raises:
+            ArgumentError: if the index is no integer; there are no slices.
+            IndexError: if there is no such conversation or row.
+        """
+        index = whole("the index of a conversation or row", index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"conversation or row {index} does not exist; there are {len(self)}")
         if self.offsets is None:
@@ -100,19 +95,19 @@ class RenderedBatch:
 def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
     """The number of ids in a row; None if there are no rows."""
     if pad_to is not None and pack_to is not None:
-        raise ValueError("pass either pad_to (one conversation per row) or pack_to (several)")
+        raise ArgumentError("pass either pad_to (one conversation per row) or pack_to (several)")
     width = pad_to if pad_to is not None else pack_to
     if width is not None and width < 1:
-        raise ValueError(f"the row width is {width}; pass at least 1")
+        raise ArgumentError(f"the row width is {width}; pass at least 1")
     return width
 
 
-def written(writer: Any, conversations: ConversationSource) -> Segments:
+def segments(writer: Any, conversations: ConversationSource, options: RowOptions) -> Segments:
     """The segments of all conversations; an error contains the index of the conversation."""
     out = Segments()
-    for number, conversation in enumerate(read(conversations)):
+    for number, row in enumerate(read(conversations, options)):
         try:
-            writer.write(conversation, out)
+            writer.write(read_row(row, writer, options), out, options.train_on)
         except ConversationError as error:
             raise ConversationError(f"conversation {number}: {error}") from None
     return out
@@ -180,81 +175,7 @@ def laid_out(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> 
 
 def labelled(batch: RenderedBatch, ignore_index: int) -> RenderedBatch:
     """The batch with labels: the id where it is trained on, else `ignore_index`."""
-    labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int32(ignore_index))
+    labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(ignore_index))
     return RenderedBatch(
         batch.input_ids, batch.loss_mask, labels, batch.offsets, batch.conversations
     )
-
-
-# ---------------------------------------------------------------------------- sources
-
-
-def read(source: ConversationSource) -> Iterator[Conversation]:
-    """The conversations of a source, in order.
-
-    Raises:
-        ConversationError: if a file or a table does not contain conversations, with its place.
-        CorpusError: if a file cannot be read.
-    """
-    paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
-    if paths or isinstance(source, str | os.PathLike):
-        return itertools.chain.from_iterable(map(_read_file, files_of(source)))
-    if any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream")):
-        return _read_arrow(source, "the Arrow data")
-    if isinstance(source, Mapping):
-        raise ConversationError("this is one conversation; pass a list of conversations")
-    return iter(source)
-
-
-def _read_file(file: Input) -> Iterator[Conversation]:
-    match kind_of(file.path):
-        case "parquet" if compression_of(file.path) is None:
-            from bytepair._internal.extras import pyarrow_parquet as pq
-
-            return _read_arrow(pq.read_table(file.path, filesystem=file.system), file.name)
-        case "jsonl":
-            return _read_jsonl(file)
-    raise ConversationError(f"{file.name} is not a .jsonl or .parquet file")
-
-
-def _read_jsonl(file: Input) -> Iterator[Conversation]:
-    for column in documents.read(file, documents.ReadOptions(kind="lines")):
-        assert isinstance(column, Column)  # with errors="strict" there are no skips
-        for number, line in enumerate(strings(column), column.first + 1):
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise ConversationError(f"{file.name}, line {number}: {error}") from None
-            yield _unwrapped(value)
-
-
-def _unwrapped(value: Any) -> Conversation:
-    """A line of a file: a list of messages, or a mapping that contains one."""
-    if isinstance(value, Mapping) and "messages" not in value:
-        for name in COLUMNS:
-            if name in value:
-                return {**value, "messages": value[name]}
-    found: Conversation = value
-    return found
-
-
-def _read_arrow(source: Any, place: str) -> Iterator[Conversation]:
-    from bytepair._internal.extras import pyarrow as pa
-
-    if isinstance(source, pa.Array | pa.ChunkedArray):
-        column = source
-    else:
-        table = pa.table(source)
-        name = next((name for name in COLUMNS if name in table.column_names), None)
-        if name is None:
-            raise ConversationError(
-                f"{place} has no column {' or '.join(COLUMNS)}; it has "
-                f"{', '.join(table.column_names) or 'none'}"
-            )
-        column = table.column(name)
-    chunks: Sequence[Any] = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    for chunk in chunks:
-        for start in range(0, len(chunk), 1024):
-            yield from chunk.slice(start, 1024).to_pylist()

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from bytepair.chat.rows import REASONING
 from bytepair.chat.segments import role_or_none
 from bytepair.chat.template import Piece, Template, Tools
 from bytepair.errors import ConversationError
@@ -121,7 +122,7 @@ def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]
     """
     tools, content = template.tools, message.get("content")
     calls = message.get("tool_calls")
-    for name in ("reasoning_content", "thinking", "reasoning"):
+    for name in REASONING:
         if message.get(name):
             raise ConversationError(
                 f"message {index} has {name}, which the template {template.name!r} does not "

@@ -12,15 +12,12 @@ from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.chat.disguise import Rendering
+from bytepair.chat.rows import REASONING
 from bytepair.errors import ConversationError, SpecialTokenError
 from bytepair.formats import roles
 
 #: Inserts a mark into a text; the second argument describes the text.
-_Mark: TypeAlias = Callable[[str, str], str]
-
-#: The fields of a message that may contain reasoning, as in `transformers`; the first one is used.
-REASONING: Final = ("reasoning_content", "thinking", "reasoning")
-
+MarkText: TypeAlias = Callable[[str, str], str]
 
 _TOOLS: Final = "the tool definitions"
 
@@ -38,13 +35,13 @@ def dropped(rendering: Rendering) -> Iterator[str]:
     places: dict[str, str] = {}  # the description of the text of each mark
 
     def mark(text: str, place: str) -> str:
-        for at in reversed(_middles(text)):
+        for at in reversed(middles(text)):
             character = next(rendering.disguise.free)
             places[character] = place
             text = text[:at] + character + text[at:]
         return text
 
-    messages = [_marked(m, f"message {i}", mark) for i, m in enumerate(rendering.messages)]
+    messages = [with_marks(m, f"message {i}", mark) for i, m in enumerate(rendering.messages)]
     tools = _texts(rendering.tools, _TOOLS, mark)
     try:
         found = set(rendering.run(messages, tools=tools))
@@ -60,7 +57,7 @@ def dropped(rendering: Rendering) -> Iterator[str]:
         )
 
 
-def _middles(text: str) -> list[int]:
+def middles(text: str) -> list[int]:
     """The positions of marks: not at the ends, which templates inspect; also within reasoning."""
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     thought = text.find("</think>")
@@ -72,13 +69,14 @@ def _middles(text: str) -> list[int]:
     return [thought] if not text[after:].strip() else [thought, (after + end + 1) // 2]
 
 
-def _marked(message: Any, place: str, mark: _Mark) -> Any:
-    """A message with marks in its content, its reasoning and its tool calls."""
+def with_marks(message: Any, place: str, mark: MarkText) -> Any:
+    """A message with marks in its content, its name, its reasoning and its tool calls."""
     if not isinstance(message, Mapping):
         return message
     made = dict(message)
     reasoning = next((name for name in REASONING if message.get(name) is not None), None)
-    for name in filter(None, ("content", reasoning)):
+    named = "name" if message.get("role") != "tool" else None  # there it is that of the call
+    for name in filter(None, ("content", named, reasoning)):
         if name in made:
             made[name] = _said(made[name], f"the {name} of {place}", mark)
     calls = made.get("tool_calls")
@@ -87,7 +85,7 @@ def _marked(message: Any, place: str, mark: _Mark) -> Any:
     return made
 
 
-def _said(content: Any, place: str, mark: _Mark) -> Any:
+def _said(content: Any, place: str, mark: MarkText) -> Any:
     """Content with marks in its text; in a list of parts, only in text parts."""
     if not isinstance(content, list):
         return _texts(content, place, mark)
@@ -99,7 +97,7 @@ def _said(content: Any, place: str, mark: _Mark) -> Any:
     ]
 
 
-def _marked_call(call: Any, place: str, mark: _Mark) -> Any:
+def _marked_call(call: Any, place: str, mark: MarkText) -> Any:
     if not isinstance(call, Mapping):
         return call
     if isinstance(call.get("function"), Mapping):
@@ -108,7 +106,7 @@ def _marked_call(call: Any, place: str, mark: _Mark) -> Any:
     return {**call, **{name: _texts(value, place, mark) for name, value in named.items()}}
 
 
-def _texts(value: Any, place: str, mark: _Mark) -> Any:
+def _texts(value: Any, place: str, mark: MarkText) -> Any:
     """A value with marks in its strings, except in types."""
     if isinstance(value, str):
         return mark(value, place)

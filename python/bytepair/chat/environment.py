@@ -1,4 +1,4 @@
-"""Compile and render Jinja templates in a sandbox.
+"""Compile and render Jinja templates in a sandbox, within limits (`limits`).
 
 The environment equals that of `transformers`: its filters and functions, and `{% generation %}`
 blocks, which mark what the model is trained on.
@@ -26,7 +26,8 @@ NO_MARKS: Final = {ord(START): None, ord(STOP): None}
 
 #: The exceptions, besides Jinja's, that templates raise for unexpected values.
 _FAILURES: Final = (
-    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
+    ValueError,
 )  # fmt: skip
 
 
@@ -39,8 +40,11 @@ def render(source: str, name: str, variables: Mapping[str, Any]) -> str:
     """Render a template; raise failures as `ConversationError` with the name of the template."""
     from bytepair._internal.extras import jinja2
 
+    template = compiled(source)
+    from bytepair.chat.limits import rendered
+
     try:
-        return compiled(source).render(**variables)
+        return rendered(template, variables)
     except (jinja2.TemplateError, *_FAILURES) as error:
         kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
         raise ConversationError(f"the template {name!r}: {kind}{error}") from error
@@ -50,12 +54,20 @@ def render(source: str, name: str, variables: Mapping[str, Any]) -> str:
 def compiled(source: str) -> jinja2.Template:
     """Compile a template in an environment equal to that of `transformers`."""
     from bytepair._internal.extras import jinja2
+    from bytepair.chat.limits import SOURCE
 
+    if len(source) > SOURCE:
+        raise ConversationError(
+            f"the chat template has {len(source):,} characters; the most are {SOURCE:,}"
+        )
     try:
         template: jinja2.Template = _environment().from_string(source)
     except jinja2.TemplateSyntaxError as error:
         message = f"the chat template is not valid at line {error.lineno}: {error.message}"
         raise ConversationError(message) from error
+    except (RecursionError, SyntaxError, MemoryError) as error:
+        # Python compiles what Jinja makes of the template, and refuses deep nesting in many ways.
+        raise ConversationError(f"the chat template is nested too deeply: {error}") from error
     return template
 
 
@@ -63,8 +75,9 @@ def _environment() -> Any:
     from jinja2 import TemplateError, nodes
     from jinja2.exceptions import SecurityError
     from jinja2.ext import Extension
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
     from jinja2.utils import Namespace
+
+    from bytepair.chat.limits import LimitedEnvironment
 
     class Generation(Extension):
         tags = {"generation"}  # noqa: RUF012 - as jinja2 has it
@@ -89,10 +102,11 @@ def _environment() -> Any:
     def raise_exception(message: str) -> NoReturn:
         raise TemplateError(message)
 
-    environment = ImmutableSandboxedEnvironment(
+    environment = LimitedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"]
     )
     environment.filters["tojson"] = _to_json
+    environment.limit_filters("tojson")
     environment.globals["namespace"] = PlainNamespace
     environment.globals["raise_exception"] = raise_exception
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)

@@ -15,17 +15,19 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
-from bytepair.chat import checks, prefixes
+from bytepair._internal.arguments import check_fields, checked
+from bytepair.chat import blocks, checks, prefixes, usage
 from bytepair.chat.disguise import Disguise, Rendering, deep
-from bytepair.chat.environment import NO_MARKS, START, STOP, compiled, has_blocks, render
-from bytepair.chat.segments import Conversation, Segments, messages_of
+from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
+from bytepair.chat.rows import REASONING, Row, TrainOn, text_of
+from bytepair.chat.segments import Segments
 from bytepair.errors import ConversationError
-from bytepair.formats.companions import role_tokens
+from bytepair.formats.metadata import engine_tokens
 
 #: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
 MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
@@ -80,16 +82,14 @@ class JinjaTemplate:
     checks: Literal["error", "warn", "off"] = "error"
 
     def __post_init__(self) -> None:
-        if self.mask not in ("blocks", "prefixes", "none", None):
-            raise ValueError(f'mask is {self.mask!r}; it must be "blocks", "prefixes" or "none"')
-        if self.checks not in ("error", "warn", "off"):
-            raise ValueError(f'checks is {self.checks!r}; it must be "error", "warn" or "off"')
+        check_fields(self)
 
     def padding(self) -> str | None:
         """The name of the special token that pads rows, or None."""
         variables = self.variables or {}
         return self.pad or variables.get("pad_token") or variables.get("eos_token")
 
+    @checked
     def writer(self, tokenizer: _core.Tokenizer) -> JinjaWriter:
         """Create the object that converts conversations to segments for one tokenizer."""
         return JinjaWriter(tokenizer, self)
@@ -103,30 +103,64 @@ class JinjaWriter:
     def __init__(self, tokenizer: _core.Tokenizer, template: JinjaTemplate) -> None:
         self.tokenizer = tokenizer
         self.template = template
+        self.name = template.name
         self.special = tokenizer.special_tokens
         self._variables: dict[str, Any] = {"tools": None, "documents": None}
-        self._variables |= {**role_tokens(tokenizer), **(template.variables or {})}
+        self._variables |= {**engine_tokens(tokenizer), **(template.variables or {})}
         names = sorted(self.special, key=len, reverse=True)
         self._find = re.compile("|".join(map(re.escape, names)) or r"(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
+        self.has_mask = self._mask != "none"
         self._stops = checks.stops(tokenizer, template.stop)
-        compiled(template.source)
+        self._usage = usage.of(template.source)
+        reserved = {"messages", "add_generation_prompt", *engine_tokens(tokenizer)}
+        self._fields = {"tools", *self._usage.variables} - reserved
+        self.writes_ids_of_calls = "tool_call_id" in self._usage.names
 
-    def write(self, conversation: Conversation, out: Segments) -> None:
+    def reads(self, field: str) -> bool:
+        """Whether the template uses a field of rows; that of `tools` is checked in training."""
+        return field in self._fields
+
+    def reads_in_message(self, field: str) -> bool:
+        """Whether the template uses a field of messages that not every template takes."""
+        return self._usage.is_generic or field in self._usage.names
+
+    def trains_on(self, role: str) -> bool:
+        """Whether the model may be trained on messages of a role."""
+        return role == self.template.prompted or self._mask != "prefixes"
+
+    def joins_parts(self, role: str) -> bool:
+        """Whether a list of text parts is read as one text; `rendering` finds out."""
+        return False
+
+    def write(self, row: Row, out: Segments, train_on: TrainOn = "all") -> None:
         """Append a conversation."""
-        rendering = self.rendering(conversation)
-        string, start = rendering.string, len(out.items)
+        rendering = self.rendering(row.messages, row.fields)
+        start = len(out.items)
+        self.append(self._marked(rendering, row, train_on), rendering.disguise, out)
+        self._finish(rendering, out, start)
+
+    def _marked(self, rendering: Rendering, row: Row, train_on: TrainOn) -> str:
+        """The rendered string, with marks around what is trained on."""
+        trained = row.trained(train_on, self.template.prompted)
         if self._mask == "prefixes":
-            string = prefixes.marked(rendering, self.template.prompted)
-        self.append(string, rendering.disguise, out)
+            return prefixes.marked(rendering, self.template.prompted, trained)
+        if self._mask == "blocks" and trained is not None:
+            off = [index for index, on in enumerate(trained) if not on]
+            on = [index for index, flag in row.flags.items() if flag]
+            return blocks.without(rendering, off, on)
+        return rendering.string
+
+    def _finish(self, rendering: Rendering, out: Segments, start: int) -> None:
+        """End a conversation, and check it."""
         out.ends.append(len(out.items))
-        if self._mask != "none" and self.template.checks != "off":
+        if self.has_mask and self.template.checks != "off":
             for problem in self._problems(rendering, out, start):
                 self._report(problem)
 
-    def prompt(self, conversation: Conversation, out: Segments) -> None:
+    def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation and the start of the model's turn."""
-        rendering = self.rendering(conversation, prompt=True)
+        rendering = self.rendering(row.messages, row.fields, prompt=True)
         self.append(rendering.string.translate(NO_MARKS), rendering.disguise, out)
         out.ends.append(len(out.items))
 
@@ -139,16 +173,36 @@ class JinjaWriter:
         message = f"the template {self.template.name!r}: {problem}"
         if self.template.checks == "error":
             raise ConversationError(f'{message}; or pass checks="warn" or "off" to the template')
-        warnings.warn(message, stacklevel=4)
+        warnings.warn(message, stacklevel=6)
 
-    def rendering(self, conversation: Conversation, *, prompt: bool = False) -> Rendering:
-        """Render a conversation with a disguise that does not mislead the template."""
-        messages = messages_of(conversation)
-        fields = dict(conversation) if isinstance(conversation, Mapping) else {}
-        fields |= {"messages": messages}
+    def rendering(
+        self, messages: Sequence[Any], fields: Mapping[str, Any], *, prompt: bool = False
+    ) -> Rendering:
+        """Render a conversation with a disguise that does not mislead the template.
+
+        If the template takes no lists of parts, lists of text parts are joined to one text. If it
+        does not ask whether the content is none, it would print a missing content as "None".
+        """
+        if not self._usage.tests_content:
+            messages = [{**m, "content": ""} if m["content"] is None else m for m in messages]
+        try:
+            return self._disguised({**fields, "messages": list(messages)}, prompt)
+        except ConversationError:
+            joined = [_with_text(message) for message in messages]
+            if joined == list(messages):
+                raise
+        return self._disguised({**fields, "messages": joined}, prompt)
+
+    def _disguised(self, fields: dict[str, Any], prompt: bool) -> Rendering:
         used = set(json.dumps([fields, self._variables], ensure_ascii=False, default=str))
         used |= set(self.template.source)
         plain = self._run(fields, prompt)
+        for index, message in enumerate(fields["messages"]):
+            if isinstance(message.get("content"), list) and str(message["content"]) in plain:
+                raise ConversationError(
+                    f"the content of message {index} is a list, which the template "
+                    f"{self.name!r} does not take"
+                )
         for everywhere in (True, False):
             disguise = Disguise(self.special, used, everywhere=everywhere)
             disguised = deep(fields, disguise.put_on)
@@ -212,5 +266,11 @@ def _aliased(message: Any) -> Any:
     """A message with its reasoning in all fields that templates use, as in `transformers`."""
     if not isinstance(message, Mapping):
         return message
-    said = next((message[name] for name in checks.REASONING if message.get(name) is not None), None)
+    said = next((message[name] for name in REASONING if message.get(name) is not None), None)
     return message if said is None else {"thinking": said, **message, "reasoning_content": said}
+
+
+def _with_text(message: Any) -> Any:
+    """A message whose content, if it is a list of text parts, is joined to one text."""
+    text = text_of(message.get("content"))
+    return message if text is None else {**message, "content": text}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
+from bytepair._internal.arguments import checked, integers
 from bytepair.chat.parser import Parser
 from bytepair.chat.renderer import nothing_to_learn, writer
+from bytepair.chat.rows import Row, RowKind, TrainOn, read_row, row_options
 from bytepair.chat.segments import (
     Conversation,
     OnUntrained,
@@ -15,15 +17,15 @@ from bytepair.chat.segments import (
     Segments,
     Truncate,
     items_of,
-    messages_of,
-    role_of,
 )
 from bytepair.chat.template import NANOCHAT, Template
 from bytepair.errors import ConversationError
+from bytepair.formats import roles
 
 if TYPE_CHECKING:
-    from bytepair.chat.batch import ConversationSource, RenderedBatch
+    from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.jinja import JinjaTemplate
+    from bytepair.chat.sources import ConversationSource
 
 
 class ChatMethods(_core.Tokenizer):
@@ -31,6 +33,62 @@ class ChatMethods(_core.Tokenizer):
 
     __slots__ = ()
 
+    @property
+    def chat_template(self) -> str | None:
+        """The chat template (Jinja); None if unknown.
+
+        `bytepair.chat.JinjaTemplate` renders it. GGUF and Hugging Face files contain it. A
+        tokenizer with nanochat's special tokens has nanochat's template.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.train(["hello hello"], vocab_size=269).chat_template[:17]
+            "{{- '<|bos|>' -}}"
+            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).chat_template is None
+            True
+        """
+        return roles.chat_template(self)
+
+    @property
+    def chat_templates(self) -> dict[str, str]:
+        """All chat templates (Jinja), by name.
+
+        The one named `default` is `chat_template`. Files may have others, such as `tool_use` for
+        conversations with tools.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
+            >>> tok.with_chat_template("{{ tools }}", name="tool_use").chat_templates
+            {'tool_use': '{{ tools }}'}
+        """
+        return roles.chat_templates(self)
+
+    @checked
+    def with_chat_template(self, template: str | None, *, name: str = "default") -> Self:
+        """Return a copy with another chat template.
+
+        Args:
+            template: the Jinja template, such as the text of `chat_template.jinja`; None removes
+                it. It is stored unchanged, and checked when it is rendered.
+            name: its name in `chat_templates`; templates of other names stay.
+
+        Returns:
+            The copy, which is equal to this tokenizer: templates are not compared. They are saved.
+
+        Raises:
+            TypeError: if the template is not text.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
+            >>> tok.with_chat_template("{{ messages[0].content }}").chat_template
+            '{{ messages[0].content }}'
+        """
+        notes = roles.with_template(self, template, name)
+        return type(self)(_core.with_notes(self, self.notes | notes))
+
+    @checked
     def render_conversation(
         self,
         conversation: Conversation,
@@ -39,25 +97,37 @@ class ChatMethods(_core.Tokenizer):
         template: Template | JinjaTemplate = NANOCHAT,
         truncate: Truncate = "tokens",
         on_untrained: OnUntrained = "error",
+        rows: RowKind = "messages",
+        ignore_fields: Collection[str] = (),
+        train_on: TrainOn = "all",
     ) -> tuple[list[int], list[int]]:
         """Render a conversation for training.
 
         Args:
             conversation: `{"messages": [{"role": ..., "content": ...}, ...]}`, or the list of
-                messages. With nanochat's template, the content of the assistant may be a list of
-                parts: `{"type": "text" | "python" | "python_output", "text": ...}`.
+                messages. The content is a string or a list of parts, `{"type": "text", "text":
+                ...}`; with nanochat's template, the assistant may have parts of the types "text",
+                "python" and "python_output".
             max_tokens: the maximum number of ids; None, the default, means no limit.
             template: the chat template.
             truncate: "tokens" truncates after `max_tokens` ids, as nanochat does; "messages" drops
                 complete messages from the end until the rest fits.
             on_untrained: "error" rejects a mask that is all 0 or all 1, "keep" returns it.
+            rows: what the fields of a conversation are: "messages", or "sharegpt", "alpaca" or
+                "completion", formats of data sets.
+            ignore_fields: the names of fields, of the conversation and of its messages, that are
+                not read. Any other field that the template does not use is an error.
+            train_on: which turns of the assistant are trained on: "all", except messages with
+                `"train": false` or `"weight": 0`; the "last" one; or the "flagged" ones, with
+                `"train": true` or `"weight": 1`.
 
         Returns:
             The ids, and a mask of the same length: 1 where the model is trained on the id.
 
         Raises:
-            ConversationError: if the conversation is invalid for the template, or has nothing to
-                train on; the message contains the place and the rule.
+            ArgumentError: if an option has another value.
+            ConversationError: if the conversation is invalid for the template, has a field that is
+                not used, or has nothing to train on; the message contains the place and the rule.
             SpecialTokenError: if the tokenizer lacks a special token of the template.
 
         Example:
@@ -68,21 +138,25 @@ class ChatMethods(_core.Tokenizer):
             >>> mask
             [0, 0, 0, 0, 0, 0, 1, 1, 1]
         """
+        options = row_options(rows, ignore_fields, train_on)
         write, out = writer(self, template), Segments()
-        write.write(conversation, out)
+        write.write(read_row(conversation, write, options), out, train_on)
         ids, mask, _ = out.encode(
             self, join=write.join, max_tokens=max_tokens, truncate=truncate, threads=1
         )
         trained = int(mask.sum())
-        if on_untrained == "error" and trained in (0, len(mask)):
+        if on_untrained == "error" and write.has_mask and trained in (0, len(mask)):
             raise ConversationError(nothing_to_learn(trained, len(mask), max_tokens))
         return ids.tolist(), mask.tolist()
 
+    @checked
     def render_for_completion(
         self,
         conversation: Conversation,
         *,
         template: Template | JinjaTemplate = NANOCHAT,
+        rows: RowKind = "messages",
+        ignore_fields: Collection[str] = (),
     ) -> list[int]:
         """Render a prompt: the conversation, and the start of the assistant's next message.
 
@@ -90,6 +164,8 @@ class ChatMethods(_core.Tokenizer):
             conversation: as in `render_conversation`. If it ends with a message of the assistant,
                 this message is dropped.
             template: the chat template.
+            rows: as in `render_conversation`.
+            ignore_fields: as in `render_conversation`.
 
         Raises:
             ConversationError: if the conversation is invalid for the template.
@@ -102,17 +178,17 @@ class ChatMethods(_core.Tokenizer):
             >>> tok.decode(ids)
             '<|bos|><|user_start|>hi<|user_end|><|assistant_start|>'
         """
-        messages = messages_of(conversation)
-        if role_of(len(messages) - 1, messages[-1]) == template.prompted:
-            messages = messages[:-1]
-        if not messages:
-            raise ConversationError("there is no message before the one to be completed")
-        fields = conversation if isinstance(conversation, dict | Mapping) else {}
         write, out = writer(self, template), Segments()
-        write.prompt({**fields, "messages": messages}, out)
+        row = read_row(conversation, write, row_options(rows, ignore_fields))
+        if row.messages[-1]["role"] == template.prompted:
+            row = Row(row.messages[:-1], row.fields, row.flags)
+        if not row.messages:
+            raise ConversationError("there is no message before the one to be completed")
+        write.prompt(row, out)
         ids, _, _ = out.encode(self, join=write.join, max_tokens=None, truncate="tokens", threads=1)
         return list(ids.tolist())
 
+    @checked
     def render_turn(
         self,
         ids: Sequence[int],
@@ -122,6 +198,7 @@ class ChatMethods(_core.Tokenizer):
         template: Template | JinjaTemplate = NANOCHAT,
         prompt: bool = True,
         history: Conversation | None = None,
+        ignore_fields: Collection[str] = (),
     ) -> tuple[list[int], list[int]]:
         """Continue from sampled ids: append messages, and the start of the assistant's next turn.
 
@@ -142,6 +219,7 @@ class ChatMethods(_core.Tokenizer):
             prompt: whether to open the next turn of the assistant.
             history: the conversation so far, required if a `JinjaTemplate` renders messages
                 differently depending on it; its last message is the sampled one.
+            ignore_fields: as in `render_conversation`.
 
         Returns:
             The extended ids, and a mask that is 1 only for sampled ids.
@@ -164,14 +242,18 @@ class ChatMethods(_core.Tokenizer):
         """
         from bytepair.chat import turn
 
-        ids, write = [int(id) for id in ids], writer(self, template)
+        ids, write = integers("ids", ids), writer(self, template)
         so_far = turn.masked(ids, mask)
-        out = turn.appended(write, ids, messages, prompt=prompt, history=history)
+        options = row_options(ignore_fields=ignore_fields)
+        row = read_row(messages, write, options, empty=bool(ids))
+        past = None if history is None else read_row(history, write, options)
+        out = turn.appended(write, ids, row, prompt=prompt, history=past)
         more, _, _ = out.encode(
             self, join=write.join, max_tokens=None, truncate="tokens", threads=1
         )
         return [*ids, *more.tolist()], [*so_far, *[0] * len(more)]
 
+    @checked
     def encode_segments(
         self, segments: Iterable[tuple[str, Origin]], *, join: bool = False
     ) -> list[int]:
@@ -209,6 +291,7 @@ class ChatMethods(_core.Tokenizer):
         ids, _, _ = out.encode(self, join=join, max_tokens=None, truncate="tokens", threads=1)
         return list(ids.tolist())
 
+    @checked
     def render_batch(
         self,
         conversations: ConversationSource,
@@ -221,14 +304,18 @@ class ChatMethods(_core.Tokenizer):
         pack_to: int | None = None,
         pad: str | None = None,
         ignore_index: int | None = None,
+        rows: RowKind = "messages",
+        ignore_fields: Collection[str] = (),
+        train_on: TrainOn = "all",
         threads: int | None = None,
     ) -> RenderedBatch:
         """Render a data set of conversations to arrays, in parallel.
 
         Args:
             conversations: an iterable of conversations; the path of a jsonl file (one conversation
-                or list of messages per line) or of a parquet file with a column `messages`; or an
-                Arrow table or column.
+                or list of messages per line) or of a parquet file with a column `messages`; an
+                Arrow table or column, a data frame of pandas or polars, or a data set of Hugging
+                Face. A null that a table has in place of a field means that there is no field.
             template: the chat template.
             max_tokens: the maximum number of ids of each conversation; None means the row width, or
                 no limit without rows.
@@ -240,6 +327,9 @@ class ChatMethods(_core.Tokenizer):
                 split across rows.
             pad: the special token that pads rows; None means the template's.
             ignore_index: if given, `labels` are created, with this value where the mask is 0.
+            rows: as in `render_conversation`.
+            ignore_fields: as in `render_conversation`.
+            train_on: as in `render_conversation`.
             threads: the number of threads; None means all processors.
 
         Returns:
@@ -247,6 +337,7 @@ class ChatMethods(_core.Tokenizer):
             `ignore_index`, `labels`.
 
         Raises:
+            ArgumentError: if an option has another value.
             ConversationError: as in `render_conversation`; the message also contains the index of
                 the conversation.
             SpecialTokenError: if the tokenizer lacks a special token of the template.
@@ -264,16 +355,18 @@ class ChatMethods(_core.Tokenizer):
         if width is not None:
             max_tokens = width if max_tokens is None else min(max_tokens, width)
         write = writer(self, template)
-        out = batch.written(write, conversations)
+        out = batch.segments(write, conversations, row_options(rows, ignore_fields, train_on))
         ids, mask, offsets = out.encode(
             self, join=write.join, max_tokens=max_tokens, truncate=truncate, threads=threads
         )
+        on_untrained = on_untrained if write.has_mask else "keep"
         made = batch.checked(ids, mask, offsets, on_untrained, max_tokens)
         if width is not None:
             filler = batch.pad_id(self, pad or template.padding())
             made = batch.laid_out(made, width, filler, packed=pack_to is not None)
         return made if ignore_index is None else batch.labelled(made, ignore_index)
 
+    @checked
     def parse_conversation(
         self, ids: Iterable[int], *, template: Template = NANOCHAT
     ) -> dict[str, Any]:
@@ -300,7 +393,7 @@ class ChatMethods(_core.Tokenizer):
             True
         """
         parser = Parser(self, template)
-        for id in ids:
-            parser.feed(int(id))
+        for id in integers("ids", ids):
+            parser.feed(id)
         parser.finish()
         return parser.conversation

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair.chat.template import NANOCHAT, Part, Role, Special, Template
 from bytepair.errors import ConversationError
 
@@ -109,6 +110,7 @@ class Parser:
         run 1+1
     """
 
+    @checked
     def __init__(self, tokenizer: _core.Tokenizer, template: Template = NANOCHAT) -> None:
         """Prepare to parse ids of `tokenizer` that were rendered with `template`."""
         self._tokenizer = tokenizer
@@ -143,6 +145,7 @@ class Parser:
         """Whether a message has begun and not ended."""
         return self._message is not None
 
+    @checked
     def feed(self, id: int) -> list[Event]:
         """Process one id and return the resulting events, in order.
 

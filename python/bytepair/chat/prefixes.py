@@ -12,6 +12,8 @@ text would differ from what the model sees in use.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bytepair.chat.disguise import Rendering
 from bytepair.chat.environment import START, STOP
 from bytepair.chat.segments import role_or_none
@@ -23,8 +25,11 @@ _WAY_OUT = (
 )
 
 
-def marked(rendering: Rendering, role: str) -> str:
+def marked(rendering: Rendering, role: str, trained: Sequence[bool] | None) -> str:
     """The string, with marks at the start and end of the parts added by messages of a role.
+
+    Messages that are not `trained` on are left out, and need not be prefix-stable; None means that
+    all are.
 
     Raises:
         ConversationError: if the rendering of a prefix of the conversation is not a prefix of the
@@ -32,7 +37,7 @@ def marked(rendering: Rendering, role: str) -> str:
     """
     whole, done, pieces = rendering.string, 0, []
     for index, message in enumerate(rendering.messages):
-        if role_or_none(message) != role:
+        if role_or_none(message) != role or (trained and not trained[index]):
             continue
         start, end = _span(rendering, index)
         pieces += [whole[done:start], START, whole[start:end], STOP]

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
+from bytepair._internal.arguments import refuse
 from bytepair.chat import calls
 from bytepair.chat.calls import Body, Numbered
-from bytepair.chat.segments import Conversation, Segments, messages_of, role_of
+from bytepair.chat.rows import Row, TrainOn
+from bytepair.chat.segments import Segments, role_of
 from bytepair.chat.template import Part, Piece, Role, Special, Template
-from bytepair.errors import ConversationError, SpecialTokenError
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
+
+#: What the content of a message must be, if its role has no parts of its own.
+_STRING: Final = "a string or a list of text parts"
 
 #: Consecutive segments of a template, ready to be appended: the items and their mask.
 _Frame: TypeAlias = "tuple[list[str | int | None], bytes]"
@@ -22,9 +27,13 @@ _Frame: TypeAlias = "tuple[list[str | int | None], bytes]"
 class TemplateWriter:
     """Converts messages to segments, with a template and the ids of one tokenizer."""
 
+    writes_ids_of_calls = False
+    has_mask = True
+
     def __init__(self, tokenizer: _core.Tokenizer, template: Template) -> None:
         self.tokenizer = tokenizer
         self.template = template
+        self.name = template.name
         self.join = template.join
         self._special = tokenizer.special_tokens
         self._begin = self.frame(template.begin)
@@ -58,25 +67,52 @@ class TemplateWriter:
         """The frames before and after a part or a message."""
         return self.frame(part.open), self.frame(part.close)
 
-    def write(self, conversation: Conversation, out: Segments) -> None:
+    def reads(self, field: str) -> bool:
+        """Whether the template uses a field of rows; without tools, it refuses them by name."""
+        return field in ("tools", "builtin_tools")
+
+    def reads_in_message(self, field: str) -> bool:
+        """Whether the template uses a field of messages that not every template takes."""
+        return False
+
+    def trains_on(self, role: str) -> bool:
+        """Whether the model is trained on messages of a role."""
+        return role not in self.roles or self.roles[role].is_trained
+
+    def joins_parts(self, role: str) -> bool:
+        """Whether a list of text parts is read as one text; else the role has parts of its own."""
+        if role == "tool" and self._json_results:
+            return False
+        return role not in self.roles or not self.roles[role].parts
+
+    def write(self, row: Row, out: Segments, train_on: TrainOn = "all") -> None:
         """Append a conversation. An error contains the index of the message and the rule."""
-        fields = conversation if isinstance(conversation, dict | Mapping) else {}
-        messages = self._merged(messages_of(conversation))
-        if self._offers or fields.keys() & {"tools", "builtin_tools"}:
-            messages = calls.offered(self.template, messages, fields)
+        messages = self._merged(row.messages)
+        if self._offers or row.fields:
+            messages = calls.offered(self.template, messages, row.fields)
         out.items += self._begin[0]
         out.trained += self._begin[1]
-        self.append(messages, fields, out)
+        trained = row.trained(train_on, self.template.prompted)
+        self.append(messages, row.fields, out, trained=trained)
         out.ends.append(len(out.items))
 
     def append(
-        self, messages: list[Numbered], fields: Mapping[str, Any], out: Segments, place: int = 0
+        self,
+        messages: list[Numbered],
+        fields: Mapping[str, Any],
+        out: Segments,
+        place: int = 0,
+        trained: Sequence[bool] | None = None,
     ) -> None:
-        """Append messages, starting at a position in the order of turns."""
+        """Append messages, starting at a position in the order of turns.
+
+        What is from a message that is not `trained` on gets the mask 0; None means all are.
+        """
         before: _Role | None = None
         strip = self.template.strip
         for at, (index, message) in enumerate(messages, place):
             role = self._role(index, at, message)
+            start = len(out.trained)
             content: Any = message.get("content")
             if len(message) > 2 or self._json_results:
                 content = calls.body(self.template, index, message, fields)
@@ -84,17 +120,19 @@ class TemplateWriter:
                 role.write(index, content, out, strip)
             else:
                 role.write_each(index, content, out, strip, goes_on=role is before)
+            if trained is not None and not trained[index]:
+                out.trained[start:] = bytes(len(out.trained) - start)
             before = role
 
-    def prompt(self, conversation: Conversation, out: Segments) -> None:
+    def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation, and open the turn of the prompted role."""
-        self.write(conversation, out)
+        self.write(row, out)
         items, trained = self.prompted.open
         out.items += items
         out.trained += trained
         out.ends[-1] = len(out.items)
 
-    def _merged(self, messages: list[Any]) -> list[Numbered]:
+    def _merged(self, messages: Sequence[Mapping[str, Any]]) -> list[Numbered]:
         """The messages with their indices, with a first system message merged into the next one."""
         numbered = list(enumerate(messages))
         separator = self.template.merge_system
@@ -134,6 +172,7 @@ class _Role:
         self.name = name
         self.open, self.close = writer.frames(role)
         self.trained = role.trained
+        self.is_trained = role.trained or any(part.trained for part in role.parts.values())
         self._end = _ended(self.close)
         self._mask_of_text = self.open[1] + bytes([role.trained]) + self._end[1]
         self.each = writer.frames(role.each) if role.each else None
@@ -188,7 +227,7 @@ class _Role:
 
     def _write_parts(self, index: int, content: object, out: Segments) -> None:
         if not self.parts or not isinstance(content, list | Sequence) or isinstance(content, bytes):
-            expected = "a string or a list of parts" if self.parts else "a string"
+            expected = "a string or a list of parts" if self.parts else _STRING
             if content is None:
                 raise ConversationError(f"message {index} has no content; pass {expected}")
             raise ConversationError(
@@ -207,6 +246,11 @@ class _Role:
         place = f"part {number} of message {index}"
         if not isinstance(part, dict | Mapping) or not isinstance(part.get("text"), str):
             raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
+        if unused := sorted(part.keys() - {"type", "text"}):
+            raise ConversationError(
+                f"{place} has the fields {', '.join(unused)}, which the template "
+                f"{self._writer.name!r} does not use; remove them"
+            )
         kind = part.get("type")
         if kind not in self.parts:
             raise ConversationError(
@@ -233,11 +277,13 @@ def writer(tokenizer: _core.Tokenizer, template: Template | JinjaTemplate) -> An
     """The object that converts conversations to segments: a `TemplateWriter` or `JinjaWriter`."""
     global _last
     if isinstance(template, str):  # type: ignore[unreachable]
-        raise TypeError(
+        raise ArgumentError(
             f"template is the str {template[:40]!r}; pass a template of bytepair.chat, such as "
             "chat.CHATML, or chat.JinjaTemplate(source)"
         )
     if not isinstance(template, Template):
+        if not hasattr(template, "writer"):
+            raise refuse("template", template, "a Template or a JinjaTemplate")
         return template.writer(tokenizer)
     last = _last
     if last is None or last.tokenizer is not tokenizer or last.template is not template:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import ConversationError, SpecialTokenError
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
-#: A mapping with a list of messages under "messages", or that list.
+#: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
 Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
 
 #: What truncation may cut: any id, or whole messages only.
@@ -53,9 +53,9 @@ class Segments:
     ) -> tuple[Any, Any, Any]:
         """Encode in parallel; return the ids, the mask, and the offsets of the conversations."""
         if max_tokens is not None and max_tokens < 0:
-            raise ValueError(f"max_tokens is {max_tokens}; it cannot be negative")
+            raise ArgumentError(f"max_tokens is {max_tokens}; it cannot be negative")
         if truncate not in ("tokens", "messages"):
-            raise ValueError(f'truncate is {truncate!r}; it must be "tokens" or "messages"')
+            raise ArgumentError(f'truncate is {truncate!r}; it must be "tokens" or "messages"')
         return _core.render(
             tokenizer,
             self.items,
@@ -80,17 +80,19 @@ def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int])
     items: list[str | int] = []
     for number, segment in enumerate(segments):
         if not isinstance(segment, tuple | list) or len(segment) != 2:
-            raise TypeError(
+            raise ArgumentError(
                 f'segment {number} is {segment!r}; it must be (text, "untrusted") or '
                 '(name, "control")'
             )
         text, origin = segment
         if not isinstance(text, str):
-            raise TypeError(f"the text of segment {number} must be str, not {type(text).__name__}")
+            raise ArgumentError(
+                f"the text of segment {number} must be str, not {type(text).__name__}"
+            )
         if origin == "untrusted":
             items.append(text)
         elif origin != "control":
-            raise ValueError(
+            raise ArgumentError(
                 f'the origin of segment {number} is {origin!r}; it must be "untrusted" or "control"'
             )
         elif text in special:
@@ -102,25 +104,6 @@ def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int])
                 'tokens as separate "untrusted" segments'
             )
     return items
-
-
-def messages_of(conversation: Conversation) -> list[Any]:
-    """The messages of a conversation; at least one."""
-    messages = (
-        conversation.get("messages") if isinstance(conversation, dict | Mapping) else conversation
-    )
-    if not isinstance(messages, list | Sequence) or isinstance(messages, str | bytes):
-        found = type(conversation).__name__
-        if isinstance(conversation, dict | Mapping):
-            has = "messages" in conversation
-            found = f"a mapping with {type(messages).__name__}" if has else "a mapping without it"
-        raise ConversationError(
-            'a conversation must be a mapping with a list under "messages", or that list; this is '
-            f"{found}"
-        )
-    if not messages:
-        raise ConversationError("a conversation needs at least one message")
-    return list(messages)
 
 
 def role_or_none(message: Any) -> Any:

@@ -21,6 +21,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
+from bytepair._internal.arguments import check_fields
+from bytepair.errors import ArgumentError
+
 
 @dataclass(frozen=True, slots=True)
 class Special:
@@ -77,6 +80,7 @@ class Role:
     each: Part | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
 
 
@@ -176,10 +180,11 @@ class Template:
     stop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check_fields(self)
         object.__setattr__(self, "roles", MappingProxyType(dict(self.roles)))
         for role in (*self.alternate, self.prompted):
             if role not in self.roles:
-                raise ValueError(
+                raise ArgumentError(
                     f"template {self.name!r} uses the role {role!r}, but has no such role"
                 )
 

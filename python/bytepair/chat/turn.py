@@ -20,11 +20,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from bytepair._internal.arguments import integers
 from bytepair.chat import calls, prefixes
 from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.renderer import TemplateWriter
-from bytepair.chat.segments import Conversation, Segments, role_of
-from bytepair.errors import ConversationError
+from bytepair.chat.rows import Row
+from bytepair.chat.segments import Segments, role_of
+from bytepair.errors import ArgumentError, ConversationError
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaWriter
@@ -42,18 +44,19 @@ def masked(ids: Sequence[int], mask: Sequence[int] | None) -> list[int]:
     """
     if mask is None:
         return [0] * len(ids)
+    mask = integers("mask", mask)
     if len(mask) > len(ids):
-        raise ValueError(f"the mask has {len(mask)} entries, but there are only {len(ids)} ids")
-    return [*map(int, mask), *[1] * (len(ids) - len(mask))]
+        raise ArgumentError(f"the mask has {len(mask)} entries, but there are only {len(ids)} ids")
+    return [*mask, *[1] * (len(ids) - len(mask))]
 
 
 def appended(
     writer: Any,
     ids: Sequence[int],
-    conversation: Conversation,
+    row: Row,
     *,
     prompt: bool,
-    history: Conversation | None,
+    history: Row | None,
 ) -> Segments:
     """The continuation of the ids: the end of their turn, the messages, and the next turn's start.
 
@@ -61,21 +64,20 @@ def appended(
         ConversationError: if the ids end neither with a turn nor within one of the assistant; if
             the messages are invalid for the template; or if the template is not prefix-stable.
     """
-    fields = dict(conversation) if isinstance(conversation, Mapping) else {}
-    messages = fields.pop("messages", []) if fields else list(conversation)
+    for index, flag in row.flags.items():
+        if flag:
+            raise ConversationError(
+                f"message {index} is to be trained on, but only sampled ids are; remove the flag"
+            )
     if not ids:
         out = Segments()
-        (writer.prompt if prompt else writer.write)({**fields, "messages": messages}, out)
+        (writer.prompt if prompt else writer.write)(row, out)
         return out
     if isinstance(writer, TemplateWriter):
-        return _after_value(writer, list(ids), messages, fields, prompt=prompt)
-    found = _messages(history) if history is not None else None
-    items = _after_jinja(writer, list(ids), messages, fields, prompt=prompt, history=found)
+        return _after_value(writer, list(ids), row.messages, row.fields, prompt=prompt)
+    past = history.messages if history is not None else None
+    items = _after_jinja(writer, list(ids), row.messages, row.fields, prompt=prompt, history=past)
     return Segments(items, bytearray(len(items)), [len(items)])
-
-
-def _messages(conversation: Conversation) -> list[Any]:
-    return list(conversation["messages"] if isinstance(conversation, Mapping) else conversation)
 
 
 # ---------------------------------------------------------------------------- templates as values
@@ -84,7 +86,7 @@ def _messages(conversation: Conversation) -> list[Any]:
 def _after_value(
     writer: TemplateWriter,
     ids: list[int],
-    messages: list[Any],
+    messages: Sequence[Any],
     fields: Mapping[str, Any],
     *,
     prompt: bool,
@@ -167,13 +169,13 @@ def _encoded(writer: TemplateWriter, items: _Items) -> list[int]:
 def _after_jinja(
     writer: JinjaWriter,
     ids: list[int],
-    messages: list[Any],
-    fields: dict[str, Any],
+    messages: Sequence[Any],
+    fields: Mapping[str, Any],
     *,
     prompt: bool,
-    history: list[Any] | None,
+    history: Sequence[Any] | None,
 ) -> _Items:
-    made_up = [history] if history is not None else _histories(writer, messages)
+    made_up = [list(history)] if history is not None else _histories(writer, messages)
     prompt = prompt and bool(messages)
     try:
         found = [_suffix(writer, past, messages, fields, prompt=prompt) for past in made_up]
@@ -206,7 +208,7 @@ def _after_jinja(
     return [*end[done:], *following]
 
 
-def _histories(writer: JinjaWriter, messages: list[Any]) -> list[list[Any]]:
+def _histories(writer: JinjaWriter, messages: Sequence[Any]) -> list[list[Any]]:
     """Histories that the messages may follow."""
     asked = {"role": "user", "content": "a"}
     said: dict[str, Any] = {"role": writer.template.prompted, "content": "b"}
@@ -224,9 +226,9 @@ def _histories(writer: JinjaWriter, messages: list[Any]) -> list[list[Any]]:
 
 def _suffix(
     writer: JinjaWriter,
-    history: list[Any],
-    messages: list[Any],
-    fields: dict[str, Any],
+    history: Sequence[Any],
+    messages: Sequence[Any],
+    fields: Mapping[str, Any],
     *,
     prompt: bool,
 ) -> tuple[Any, _Items, _Items]:
@@ -239,8 +241,7 @@ def _suffix(
         raise ConversationError(
             f"a history must end with a message of {writer.template.prompted!r}"
         )
-    all_of_it = {**fields, "messages": [*history, *messages]}
-    rendering = writer.rendering(all_of_it, prompt=prompt)
+    rendering = writer.rendering([*history, *messages], fields, prompt=prompt)
     count = len(history)
     asked, before, past, whole = (
         string.translate(NO_MARKS)

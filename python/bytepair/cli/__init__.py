@@ -1,8 +1,10 @@
 """The command `bytepair`: one file per subcommand; each calls only the public API.
 
-Results go to standard output, messages to standard error. Exit codes: 0 success; 1 failure, with
-one line on standard error that gives the reason; 2 wrong usage; 130 interrupted by Ctrl-C. Every
-exception becomes such a line; with `BYTEPAIR_DEBUG=1` the traceback is printed above it.
+Results go to standard output, messages to standard error. Exit codes: 0 success; 1 failure, with a
+line `error: ...` on standard error that gives the reason, and lines `hint: ...` with what to do; 2
+wrong usage; 130 interrupted by Ctrl-C. Of `compare`, 1 means that the tokenizers differ, and 2 that
+they could not be compared. Every exception becomes such lines; with `BYTEPAIR_DEBUG=1` the
+traceback is printed above them.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ import sys
 import traceback
 import warnings
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 
 from bytepair import BytepairError, __version__
+from bytepair.cli.messages import show_log, tell
 from bytepair.cli.output import is_closed_pipe, use_output
+from bytepair.cli.signals import treat_as_interrupts
 from bytepair.cli.words import in_words_of
 
 #: The commands in the order of `--help`. Each is a function in the file of the same name.
@@ -28,6 +32,16 @@ COMMANDS: Final = (
 
 #: The commands that resume after an interruption.
 CONTINUED: Final = ("download", "shard", "pipeline")
+
+
+#: The commands whose exit code 1 is a result, so that 2 means a failure.
+COMPARING: Final = ("compare",)
+
+
+class CannotCompareError(click.ClickException):
+    """A failure of a command whose exit code 1 is a result."""
+
+    exit_code = 2
 
 
 class Commands(click.Group):
@@ -66,7 +80,9 @@ class Commands(click.Group):
             raise
         except Exception as error:
             _debug()
-            raise click.ClickException(_in_words(_reason(error))) from None
+            is_comparing = ctx.invoked_subcommand in COMPARING
+            failure = CannotCompareError if is_comparing else click.ClickException
+            raise failure(_with_option(_in_words(_reason(error)), ctx)) from None
 
     def _invoke_to_closed_pipe(self, ctx: click.Context) -> Any:
         """Run a command; a closed output pipe is not a failure."""
@@ -91,14 +107,16 @@ class Commands(click.Group):
 def command() -> None:
     """Train, inspect and use byte-level BPE tokenizers.
 
-    Exit codes: 0 success, 1 failure (standard error gives the reason in one line), 2 wrong usage,
+    Exit codes: 0 success, 1 failure (standard error gives the reason after error:), 2 wrong usage,
     130 interrupted. Set the environment variable BYTEPAIR_DEBUG=1 to print tracebacks.
     """
 
 
 def main() -> None:
     """Run the command and exit with its exit code."""
+    treat_as_interrupts()
     warnings.showwarning = _one_line
+    show_log()
     use_output(sys.stdout)
     use_output(sys.stderr)
     try:
@@ -109,16 +127,16 @@ def main() -> None:
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "bytepair"
         said = _in_words(error.format_message().removesuffix("."), error.ctx)
-        click.echo(f"{path}: {said}; see {path} --help", err=True)
+        tell("error", f"{said[:1].lower()}{said[1:]}; see {path} --help")
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        click.echo(f"bytepair: {error.message}", err=True)
+        tell("error", error.message)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):  # Ctrl-C before or after a command runs
         sys.exit(130)
     except Exception as error:  # a command that cannot be imported
         _debug()
-        click.echo(f"bytepair: {_reason(error)}", err=True)
+        tell("error", _reason(error))
         sys.exit(1)
 
 
@@ -151,6 +169,17 @@ def _in_words(message: str, ctx: click.Context | None = None) -> str:
     return in_words_of([command for command in commands if command], message)
 
 
+def _with_option(message: str, ctx: click.Context) -> str:
+    """The message, with the option that names a tokenizer if there is none at its default."""
+    command = ctx.invoked_subcommand and cast("Commands", ctx.command).get_command(
+        ctx, ctx.invoked_subcommand
+    )
+    if not command or not message.startswith("there is no tokenizer at "):
+        return message
+    names = {name for param in command.params for name in param.opts}
+    return f"{message}; name another one with -t" if "-t" in names else message
+
+
 def _debug() -> None:
     """Print the traceback of the current exception if `BYTEPAIR_DEBUG=1` is set."""
     if os.environ.get("BYTEPAIR_DEBUG") == "1":
@@ -159,4 +188,4 @@ def _debug() -> None:
 
 def _one_line(message: Warning | str, *_: object, **_named: object) -> None:
     """Replace `warnings.showwarning`: print the message without its source location."""
-    click.echo(f"bytepair: {_in_words(str(message))}", err=True)
+    tell("warning", _in_words(str(message)))

@@ -43,6 +43,7 @@ from bytepair.cli import option
 @option.column
 @option.errors
 @option.max_document_bytes
+@option.quiet
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 def compare(
     one: str,
@@ -58,7 +59,7 @@ def compare(
     ONE, TWO: a folder, a file or a published name such as gpt2. SOURCE: files, folders or globs of
     text; without SOURCE, the included texts in sixty languages.
 
-    Exit code 0 if all texts are encoded equally, 1 if some differ.
+    Exit code 0 if all texts are encoded equally, 1 if some differ, 2 if they cannot be compared.
     """
     if not source:
         option.refuse("it needs SOURCE", "max_chars", "column", "errors", "max_document_bytes")

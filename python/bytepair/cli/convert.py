@@ -10,6 +10,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import tell
 
 
 @option.command(
@@ -69,7 +70,7 @@ def convert(
     except bytepair.errors.ArgumentError as error:
         raise click.BadParameter(str(error), param_hint="--format") from None
     for lost in tokenizer.export_losses(format or target):
-        click.echo(f"bytepair: not kept in {path}: {lost}", err=True)
+        tell("warning", f"not kept in {path}: {lost}")
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 
 

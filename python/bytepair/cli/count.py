@@ -29,15 +29,14 @@ from bytepair.cli import option
 @option.memory_limit
 @option.weight
 @option.errors
+@option.split
+@option.hold_out
 @option.max_document_bytes
-@click.option(
-    "--checkpoint",
-    type=option.OUTPUT_FILE,
-    help="Write a checkpoint to this file every few minutes; resume from it if it exists.",
-)
+@option.checkpoint
 @option.rank
 @option.world_size
 @option.ray
+@option.quiet
 def count(
     source: tuple[str, ...],
     out: Path,
@@ -79,8 +78,7 @@ def count(
         else:
             _report(shared, out)
         return
-    if checkpoint is not None and "-" in source:
-        raise click.UsageError("--checkpoint needs files: standard input cannot be read again")
+    option.check_checkpoint(checkpoint, source)
     options |= {
         "column": column, "errors": errors, "max_chars": max_chars, "memory_limit": memory_limit,
         "max_document_bytes": max_document_bytes, "checkpoint": checkpoint,

@@ -13,10 +13,12 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.corpus.column import TextBatch, strings
-from bytepair.corpus.kinds import is_plain_text, kind_of
+from bytepair.corpus.column import REPAIR, Errors, TextBatch, strings
+from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.source import resolve
+from bytepair.corpus.skips import SkipLog
+from bytepair.corpus.source import Files, Input, Resolved, Texts, resolve_files
+from bytepair.errors import CorpusError
 from bytepair.reference import seed_at
 
 PIECE_BYTES: Final = 1 << 20
@@ -27,10 +29,12 @@ PIECE_BYTES: Final = 1 << 20
     "bytepair encode book.txt -t my-tokenizer > ids.txt",
     "bytepair encode --lines < questions.txt",
 )
-@click.argument("files", nargs=-1, type=option.PATH)
+@click.argument("files", nargs=-1)
 @option.tokenizer
 @option.column
+@option.errors
 @option.max_document_bytes
+@option.quiet
 @click.option("--text", help="Encode this text instead of files.")
 @click.option(
     "--lines", is_flag=True, help="Treat each line as a document, without its line ending."
@@ -47,10 +51,11 @@ PIECE_BYTES: Final = 1 << 20
 @option.dropout
 @click.option("--json", "as_json", is_flag=True, help="Write the ids of each document as JSON.")
 def encode(
-    files: tuple[Path, ...],
+    files: tuple[str, ...],
     tokenizer: str,
     pattern: str | None,
     column: str,
+    errors: Errors,
     max_document_bytes: int,
     text: str | None,
     lines: bool,
@@ -63,21 +68,23 @@ def encode(
 ) -> None:
     """Encode text: write one line of ids per document, while the text is still being read.
 
-    FILES: text files (one document each), or parquet or jsonl (one document per row); each may be
-    compressed as .gz or .zst. Without FILES, or for -, text is read from standard input. With
-    --special all or error, and with --dropout, each document is read completely before encoding.
+    FILES: text files (one document each), or parquet or jsonl (one document per row), each may be
+    compressed as .gz or .zst; also folders, globs and URLs of these. Without FILES, or for -, text
+    is read from standard input. With --special all or error, with --dropout and with --errors skip,
+    each document is read completely before encoding.
     """
     option.one_of("files", "text")
     option.both_or_none("dropout", "seed")
     tok = bytepair.load(tokenizer, pattern=pattern)
     how = {"special": special, "prepend": prepend, "append": append}
     encode_batch = _encoder(tok, how, dropout, seed)
-    for pieces in _sources(files, text, column, max_document_bytes):
+    inputs = _Inputs(column, max_document_bytes, errors)
+    for pieces in inputs.sources(files, text):
         if isinstance(pieces, Documents) or lines:
             if isinstance(pieces, Documents) and lines:
                 raise click.BadParameter("--lines is for text; a table has one document per row")
             if not isinstance(pieces, Documents):
-                pieces = Documents(read_batches(resolve(texts=_lines(pieces))))
+                pieces = inputs.lines(pieces)
             for batch in map(strings, pieces.batches):
                 for ids in encode_batch(batch):
                     _write([ids], as_json)
@@ -87,6 +94,7 @@ def encode(
             _write(chain([before], (ids.tolist() for ids in arrays), [after]), as_json)
         else:
             _write(encode_batch(["".join(pieces)]), as_json)
+    inputs.skips.warn(stacklevel=1)
 
 
 def _encoder(
@@ -125,40 +133,79 @@ class Documents(NamedTuple):
     batches: Iterator[TextBatch]
 
 
-def _sources(
-    files: tuple[Path, ...], text: str | None, column: str, max_document_bytes: int
-) -> Iterator[Iterator[str] | Documents]:
-    """The inputs: each text as an iterator of pieces, each table as `Documents`."""
-    if text is not None:
-        yield iter([text])
-        return
-    for path in files or [Path("-")]:
-        if str(path) == "-":
-            yield _pieces(sys.stdin.buffer, "standard input")
-        elif is_plain_text(path):
-            with path.open("rb") as file:
-                yield _pieces(file, str(path))
+class _Inputs:
+    """Reads the inputs: each text as an iterator of pieces, each table as `Documents`."""
+
+    def __init__(self, column: str, max_document_bytes: int, errors: Errors) -> None:
+        self._how: dict[str, Any] = {"column": column, "max_document_bytes": max_document_bytes}
+        self._errors = errors
+        self.skips = SkipLog()
+
+    def sources(
+        self, names: tuple[str, ...], text: str | None
+    ) -> Iterator[Iterator[str] | Documents]:
+        """The text of an option, or the inputs that are named."""
+        if text is not None:
+            yield from self._whole(self.batches(Texts([text])))
+            return
+        for name in names or ("-",):
+            if name == "-":
+                yield from self._stream(sys.stdin.buffer, "standard input")
+                continue
+            for file in resolve_files([name], "all").files:
+                yield from self._file(file)
+
+    def batches(self, source: Resolved) -> Iterator[TextBatch]:
+        """The documents of a source."""
+        return read_batches(source, **self._how, errors=self._errors, on_skip=self.skips.add)
+
+    def lines(self, pieces: Iterable[str]) -> Documents:
+        """The lines of a text as documents."""
+        return Documents(self.batches(Texts(_lines(pieces))))
+
+    def _file(self, file: Input) -> Iterator[Iterator[str] | Documents]:
+        if file.cloud is None and is_plain_text(file.path):
+            with Path(file.path).open("rb") as opened:
+                yield from self._stream(opened, file.name)
+        elif kind_of(file.path) == "text":
+            yield from self._whole(self.batches(Files([file])))
         else:
-            source = resolve(files=[path])
-            found = read_batches(source, column=column, max_document_bytes=max_document_bytes)
-            is_text = kind_of(path) == "text"
-            yield chain.from_iterable(map(strings, found)) if is_text else Documents(found)
+            yield Documents(self.batches(Files([file])))
+
+    def _whole(self, batches: Iterator[TextBatch]) -> Iterator[Iterator[str]]:
+        """One text, or none if it is skipped."""
+        texts = list(chain.from_iterable(map(strings, batches)))
+        if texts:
+            yield iter(texts)
+
+    def _stream(self, file: BinaryIO, name: str) -> Iterator[Iterator[str]]:
+        """The pieces of a text while it is read; with `skip`, it must be read to its end first."""
+        if self._errors != "skip":
+            yield _pieces(file, name, self._errors)
+            return
+        try:
+            yield iter(list(_pieces(file, name, "strict")))
+        except CorpusError as error:
+            self.skips.add(name, 0, str(error).partition(";")[0])
 
 
-def _pieces(file: BinaryIO, name: str) -> Iterator[str]:
+def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
     """Decode a UTF-8 file piece by piece."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
     done = 0
     while True:
         block = file.read(PIECE_BYTES)
         kept = len(decoder.getstate()[0])
+        if not done and block.startswith(LFS):
+            raise CorpusError(
+                f"{name}: it is a pointer of Git LFS, not the file itself; fetch the file with "
+                "`git lfs pull`"
+            )
         try:
             piece = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             at = done - kept + error.start
-            raise bytepair.errors.CorpusError(
-                f"{name} is not UTF-8 at byte {at}; convert it, for example with iconv"
-            ) from None
+            raise CorpusError(f"{name} is not UTF-8 at byte {at}{REPAIR}") from None
         if not block:
             return
         done += len(block)

@@ -11,6 +11,10 @@ import click
 
 import bytepair
 from bytepair.cli import groups, option
+from bytepair.cli.messages import tell
+from bytepair.corpus.column import Errors
+from bytepair.corpus.source import is_divided, resolve_files
+from bytepair.corpus.splits import Split
 
 #: The options for `found_for`.
 measured = option.together(
@@ -35,7 +39,9 @@ measured = option.together(
         help="Read at most this many characters of --train and of --val.",
     ),
     option.column,
+    option.errors,
     option.max_document_bytes,
+    option.quiet,
     click.option(
         "--width",
         type=option.number,
@@ -50,7 +56,7 @@ measured = option.together(
     "bytepair evaluate my-tokenizer --val 'shards/val*.parquet' --markdown > figures.md",
     "bytepair evaluate my-tokenizer --against other-tokenizer --json",
     "bytepair evaluate gpt2.tiktoken --pattern gpt2",
-    "bytepair evaluate my-tokenizer --parity 'flores/*.txt' --base en",
+    "bytepair evaluate my-tokenizer --parallel 'flores/*.txt' --base en",
 )
 @measured
 @click.option("--markdown", is_flag=True, help="Write Markdown.")
@@ -67,19 +73,19 @@ measured = option.together(
     help="Write the length in bytes of each id to this file: .npy, or .pt for torch.",
 )
 @click.option(
-    "--parity",
+    "--parallel",
     multiple=True,
     metavar="NAME=PATH",
     help="Compare languages on parallel text instead: one source per language, with the same "
     "sentences line by line; without NAME=, each file is a language. May be repeated.",
 )
-@click.option("--base", help="With --parity: the reference language.")
+@click.option("--base", help="With --parallel: the reference language.")
 def evaluate(
     markdown: bool,
     as_json: bool,
     sizes: Path | None,
     token_bytes: Path | None,
-    parity: tuple[str, ...],
+    parallel: tuple[str, ...],
     base: str | None,
     **options: Any,
 ) -> None:
@@ -89,19 +95,19 @@ def evaluate(
     "tokenizer".
     """
     option.one_of("markdown", "as_json")
-    if parity:
+    if parallel:
         option.refuse(
-            "--parity reads its own text", "train", "val", "max_chars", "width", "sizes",
+            "--parallel reads its own text", "train", "val", "max_chars", "width", "sizes",
             "max_document_bytes",
         )  # fmt: skip
     else:
-        option.refuse("it needs --parity", "base")
+        option.refuse("it needs --parallel", "base")
     option.ending(sizes, ".csv", ".svg")
     option.ending(token_bytes, ".npy", ".pt")
     if token_bytes:  # before measuring, which is slow: torch may be missing
         own = bytepair.load(options["tokenizer"], pattern=options["pattern"])
         bytepair.evaluate.save_token_bytes(own, token_bytes)
-    found = parallel_for(parity, base, **options) if parity else found_for(**options)
+    found = parallel_for(parallel, base, **options) if parallel else found_for(**options)
     if sizes and isinstance(found, bytepair.evaluate.Evaluation):
         _write_sizes(found, sizes)
     if as_json:
@@ -131,15 +137,19 @@ def found_for(
 ) -> bytepair.evaluate.Evaluation:
     """Evaluate with these options; print what is missing to standard error."""
     if not train and not val:
-        option.refuse("there is neither --train nor --val to read", "max_chars", "column")
+        option.refuse("there is neither --train nor --val to read", "max_chars", "column", "errors")
     names = _names(tokenizer, against)
-    sources = {"train": train, "validation": val}
+    sources: dict[str, tuple[Sequence[str], Split]] = {
+        "train": (train, "train"), "validation": (val, "val")
+    }  # fmt: skip
     found = bytepair.evaluate.measure(
         bytepair.load(tokenizer, pattern=pattern),
         **names,
         texts={
-            kind: bytepair.evaluate.documents(files=paths, **reading)
-            for kind, paths in sources.items()
+            kind: bytepair.evaluate.documents(
+                files=resolve_files(paths, split if is_divided(paths) else "all"), **reading
+            )
+            for kind, (paths, split) in sources.items()
             if paths
         },
         width=width,
@@ -149,21 +159,23 @@ def found_for(
 
 
 def parallel_for(
-    parity: Sequence[str],
+    parallel: Sequence[str],
     base: str | None,
     tokenizer: str,
     pattern: str | None,
     against: Sequence[str],
     column: str,
+    errors: Errors,
     **_: Any,
 ) -> bytepair.evaluate.ParallelText:
     """Measure parallel text with these options; print what is missing to standard error."""
     found = bytepair.evaluate.measure_parallel(
         bytepair.load(tokenizer, pattern=pattern),
-        groups.groups_of(parity),
+        groups.groups_of(parallel),
         **_names(tokenizer, against),
         base=base,
         column=column,
+        errors=errors,
     )
     _print_missing(found)
     return found
@@ -180,7 +192,7 @@ def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
 
 def _print_missing(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:
     for reason in found.missing.values():
-        click.echo(f"bytepair: {reason}", err=True)
+        tell("warning", str(reason))
 
 
 def _print(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:

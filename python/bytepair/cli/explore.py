@@ -11,6 +11,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import tell
 
 
 @option.command(
@@ -44,7 +45,10 @@ from bytepair.cli import option
 )
 @click.option("--text", help="With --export: the text, instead of standard input.")
 @click.option(
-    "--special", is_flag=True, help="With --export: encode special tokens in the text as ids."
+    "--special",
+    type=click.Choice(["text", "all"]),
+    default="text",
+    help="With --export: encode special tokens that occur in the text as text, or as their ids.",
 )
 def explore(
     tokenizers: tuple[str, ...],
@@ -54,7 +58,7 @@ def explore(
     open_page: bool,
     export: Path | None,
     text: str | None,
-    special: bool,
+    special: str,
 ) -> None:
     """Explore tokens in the browser: splits, merges, chats, the vocabulary, costs.
 
@@ -85,13 +89,13 @@ def _write(
     found: dict[str, bytepair.Tokenizer],
     path: Path,
     text: str | None,
-    special: bool,
+    special: str,
     open_page: bool,
 ) -> None:
     """Write the page of one text; without a text, read standard input."""
     if text is None:
         text = _input()
-    bytepair.explore.save(found, text, path, special=special)
+    bytepair.explore.save(found, text, path, special=special == "all")
     click.echo(f"{path.stat().st_size / 1e3:,.0f} kB: {path}")
     if open_page:
         webbrowser.open(path.resolve().as_uri())
@@ -127,7 +131,7 @@ def _opened(names: Sequence[str], patterns: Sequence[str]) -> dict[str, bytepair
     if missing and not found:
         raise missing[0]
     for reason in missing:
-        click.echo(f"bytepair: {reason}", err=True)
+        tell("warning", str(reason))
     return found
 
 

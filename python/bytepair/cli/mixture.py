@@ -30,6 +30,7 @@ from bytepair.cli import groups, option
 @option.column
 @option.errors
 @option.max_document_bytes
+@option.quiet
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 def mixture(
     tokenizer: str,

@@ -15,16 +15,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 import click
 
 import bytepair
+from bytepair.cli.messages import hide_log
+from bytepair.corpus.column import Errors
 from bytepair.corpus.outputs import check_output_file, check_output_folder
+from bytepair.corpus.scratch import scratch
+from bytepair.corpus.splits import Split
 
 PATH: Final = click.Path(path_type=Path)
-TIES: Final = click.Choice(["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"])
+TIES: Final = click.Choice(get_args(get_type_hints(bytepair.TrainOptions)["ties"]))
 
 #: The formats that are written, without importing the modules that write them.
 WRITTEN: Final = "bytepair, huggingface, tiktoken, gpt2, nanochat, llama2c, qwen3, gguf, llmc"
@@ -58,7 +61,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _SIZES: Final = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 
 
-def number(text: str | int) -> int:
+def number(text: str | float) -> int:
     """Option type: an integer from 1 to 2^63 - 1, with an optional suffix K, M, B (or G) or T."""
     found = re.fullmatch(
         r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)", str(text).strip(), re.I
@@ -77,6 +80,18 @@ def size(text: str | int) -> int:
 
 
 size.__name__ = "number"
+
+
+def amount(text: str | float) -> float:
+    """Option type: a number of documents, such as 1000 or 10k, or a share, such as 0.01 or 1%."""
+    found = re.fullmatch(r"(0?\.[0-9]+)|([0-9]{1,2}(?:\.[0-9]+)?)%", str(text).strip())
+    value = float(found[1] or Fraction(found[2]) / 100) if found else number(text)
+    if not value:
+        raise click.BadParameter(f"{str(text)!r} holds nothing out")
+    return value
+
+
+amount.__name__ = "number"
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
@@ -117,6 +132,19 @@ def refuse(reason: str, *names: str) -> None:
     """Raise a usage error if one of these options is given, because it would be ignored."""
     if found := given(*names):
         raise click.UsageError(f"{', '.join(found)} would be ignored: {reason}")
+
+
+def check_checkpoint(checkpoint: Path | None, source: Sequence[str], *others: str) -> None:
+    """Raise a usage error if a count could not be resumed, or one of the other options is given."""
+    if checkpoint is None:
+        return
+    if "-" in source:
+        raise click.UsageError("--checkpoint needs files: standard input cannot be read again")
+    refuse(
+        "a checkpoint is for one count; count each source with bytepair count --checkpoint, and "
+        "train on the counts",
+        *others,
+    )
 
 
 def one_of(*names: str) -> None:
@@ -177,10 +205,38 @@ doc_cap = click.option(
 )
 errors = click.option(
     "--errors",
-    type=click.Choice(["strict", "replace", "skip"]),
+    type=click.Choice(get_args(Errors)),
     default="strict",
-    help="What to do with invalid text: stop, replace invalid bytes by U+FFFD, or skip the "
-    "document.",
+    help="What to do with invalid text: stop, replace invalid bytes and lone surrogates by U+FFFD, "
+    "or skip the document.",
+)
+split = click.option(
+    "--split",
+    type=click.Choice(get_args(Split)),
+    help="What to read of a data set that says which of its files are for validation.  [default: "
+    "train; all of other sources]",
+)
+hold_out = click.option(
+    "--hold-out",
+    type=amount,
+    metavar="N|SHARE",
+    help="For other sources: hold out the first N documents, or a share such as 0.01, chosen by a "
+    "hash of their text; --split val reads only these.",
+)
+
+
+def _be_quiet(_: click.Context, __: click.Parameter, is_quiet: bool) -> None:
+    if is_quiet:
+        hide_log()
+
+
+quiet = click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    expose_value=False,
+    callback=_be_quiet,
+    help="Do not say what is read, and show no progress bar.",
 )
 pattern_of_file = click.option(
     "--pattern", help="The split pattern, if the tokenizer file does not contain one."
@@ -238,6 +294,11 @@ training = together(
     merging,
     click.option("--max-token-bytes", type=number, help="The maximum length of a token, in bytes."),
 )
+checkpoint = click.option(
+    "--checkpoint",
+    type=OUTPUT_FILE,
+    help="Write a checkpoint to this file every few minutes; resume from it if it exists.",
+)
 memory_limit = click.option(
     "--memory-limit",
     type=number,
@@ -284,37 +345,33 @@ roles = together(
 )
 
 
-def sharding(*, bos: bool) -> Callable[[Decorated], Decorated]:
-    """The options for `shard_options`."""
-    return together(
-        click.option(
-            "--format",
-            type=click.Choice(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]),
-            default="bytepair",
-            help="The format of the shards.",
-        ),
-        click.option(
-            "--tokens-per-shard",
-            type=number,
-            default="100M",
-            help="The maximum number of tokens in a shard.",
-        ),
-        click.option(
-            "--bos/--no-bos", default=bos, help="Begin each document with the tokenizer's BOS."
-        ),
-        click.option("--bos-token", help="Begin each document with this special token."),
-        click.option("--eos", is_flag=True, help="End each document with the tokenizer's EOS."),
-        click.option("--eos-token", help="End each document with this special token."),
-        column,
-        max_document_bytes,
-        click.option(
-            "--errors",
-            type=click.Choice(["strict", "skip"]),
-            default="strict",
-            help="What to do with an invalid document: stop, or skip and record it.",
-        ),
-        dropout,
-    )
+#: The options for `shard_options`.
+sharding = together(
+    click.option(
+        "--format",
+        type=click.Choice(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]),
+        default="bytepair",
+        help="The format of the shards.",
+    ),
+    click.option(
+        "--tokens-per-shard",
+        type=number,
+        default="100M",
+        help="The maximum number of tokens in a shard.",
+    ),
+    click.option(
+        "--bos/--no-bos", default=True, help="Begin each document with the tokenizer's BOS."
+    ),
+    click.option("--bos-token", help="Begin each document with this special token."),
+    click.option("--eos", is_flag=True, help="End each document with the tokenizer's EOS."),
+    click.option("--eos-token", help="End each document with this special token."),
+    column,
+    max_document_bytes,
+    errors,
+    split,
+    hold_out,
+    dropout,
+)
 
 
 #: The role that each of these options gives a token.
@@ -335,8 +392,7 @@ def _standard_input() -> Path:
 
     Several threads can then read it in parallel.
     """
-    folder = click.get_current_context().with_resource(TemporaryDirectory(prefix="bytepair-"))
-    path = Path(folder, "standard-input.txt")
+    path = click.get_current_context().with_resource(scratch()) / "standard-input.txt"
     with path.open("xb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
     return path
@@ -362,7 +418,8 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
         more[role] = named or usual
     both_or_none("dropout", "seed")
     names = (
-        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "dropout", "seed",
+        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "split", "hold_out",
+        "dropout", "seed",
     )  # fmt: skip
     return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)
 

@@ -30,9 +30,10 @@ from bytepair.cli import option
     type=option.number,
     help="Train on at most this many characters of each document.",
 )
-@option.sharding(bos=True)
+@option.sharding
 @option.memory_limit
 @option.threads
+@option.quiet
 def pipeline(
     source: tuple[str, ...],
     out: Path,

@@ -8,13 +8,14 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.corpus.column import Errors
 
 
 @option.command(
     "bytepair plan --params 561M",
     "bytepair plan --depth 20 --preset nanochat-2025",
     "bytepair plan --depth 24 --preset nanochat-2026 --ratio 8",
-    "bytepair plan --params 1.5B -t my-tokenizer --text 'shards/*.parquet'",
+    "bytepair plan --params 1.5B -t my-tokenizer --corpus 'shards/*.parquet'",
 )
 @click.option("--params", type=option.number, help="The number of model parameters, such as 561M.")
 @click.option(
@@ -60,9 +61,10 @@ from bytepair.cli import option
 )
 @option.pattern_of_file
 @click.option(
-    "--text",
+    "--corpus",
     multiple=True,
-    help="With --tokenizer: files to measure on; may be repeated.  [default: the sample text]",
+    help="With --tokenizer: files, folders or globs to measure on; may be repeated.  [default: "
+    "the sample text]",
 )
 @click.option(
     "--available",
@@ -72,7 +74,15 @@ from bytepair.cli import option
 @click.option(
     "--chars-per-shard", type=option.number, help="Characters per text shard.  [default: 250M]"
 )
-def plan(tokenizer: str | None, pattern: str | None, text: tuple[str, ...], **options: Any) -> None:
+@option.errors
+@option.quiet
+def plan(
+    tokenizer: str | None,
+    pattern: str | None,
+    corpus: tuple[str, ...],
+    errors: Errors,
+    **options: Any,
+) -> None:
     """Estimate the data needed to train a model: tokens, text, shards, disk space, time."""
     option.one_of("params", "depth")
     if options["params"] is None and options["depth"] is None:
@@ -82,12 +92,12 @@ def plan(tokenizer: str | None, pattern: str | None, text: tuple[str, ...], **op
             "a vocabulary has at least the 256 bytes", param_hint="--vocab-size"
         )
     if tokenizer is None:
-        option.refuse("it needs --tokenizer", "text", "pattern")
+        option.refuse("it needs --tokenizer", "corpus", "pattern", "errors")
     else:
         said = ("vocab_size", "chars_per_token", "chars_per_second")
         option.refuse("it is measured with --tokenizer", *said)
         tok = bytepair.load(tokenizer, pattern=pattern)
-        files = option.files(text) or bytepair.sample.paths()
-        measured = bytepair.plan.measure(tok, files=files)
+        files = option.files(corpus) or bytepair.sample.paths()
+        measured = bytepair.plan.measure(tok, files=files, errors=errors)
         options |= dict(zip(said, (tok.vocab_size, *measured), strict=True))
     click.echo(str(bytepair.plan.plan_data(**options)))

@@ -10,17 +10,18 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import tell
 
 
 @option.command(
-    "bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards --bos",
-    "bytepair shard corpus/ -o gpt2-shards --format llmc --tokens-per-shard 100M --bos",
+    "bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards",
+    "bytepair shard corpus/ -o gpt2-shards --format llmc --tokens-per-shard 100M",
     "srun --ntasks=100 bytepair shard corpus/ -o shards --world-size 100",
 )
 @option.sources
 @option.out_folder
 @option.tokenizer
-@option.sharding(bos=False)
+@option.sharding
 @click.option(
     "--doc-cap", type=option.number, help="Encode at most this many characters of each document."
 )
@@ -28,6 +29,7 @@ from bytepair.cli import option
 @option.rank
 @option.world_size
 @option.ray
+@option.quiet
 def shard(
     source: tuple[str, ...],
     out: Path,
@@ -42,7 +44,8 @@ def shard(
 ) -> None:
     """Encode text and write token shards; run it again to resume.
 
-    SOURCE: files, folders, globs or URLs.
+    SOURCE: files, folders, globs or URLs. Run it again also to check the shards and to write again
+    what is missing or damaged, or with new files behind the old ones to add these.
     """
     said = asdict(option.shard_options(options, doc_cap=doc_cap))
     tok = bytepair.load(tokenizer, pattern=pattern)
@@ -58,7 +61,7 @@ def shard(
         click.echo("this rank is done; the last rank to finish writes the shards")
         return
     for left in made.skipped:
-        click.echo(f"skipped: {left['input']}, {_rows(left)}: {left['reason']}", err=True)
+        tell("warning", f"skipped {left['input']}, {_rows(left)}: {left['reason']}")
     click.echo(f"{made}: {out}")
     click.echo(f"next: bytepair verify {out}")
 

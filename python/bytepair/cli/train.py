@@ -15,6 +15,7 @@ import click
 
 import bytepair
 from bytepair.cli import groups, option, superwords
+from bytepair.cli.messages import tell
 from bytepair.cli.output import can_write
 
 #: The default vocabulary size for the sample text, which is small.
@@ -27,6 +28,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     "bytepair train                 # on the sample text, in a second",
     "bytepair train corpus/ --vocab-size 32768 -o my-tokenizer",
     "bytepair train 'shards/*.parquet' --max-chars 2B --doc-cap 10000",
+    "bytepair train corpus/ --checkpoint partial.parquet  # run it again to resume",
     "bytepair train counts.parquet  # from counts written by bytepair count",
     "bytepair train news.parquet code.parquet --weight code.parquet=2.5",
     "bytepair train english=books/ code=repos/ --mixture english=0.6,code=0.4",
@@ -57,8 +59,12 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
 @option.threads
 @option.column
 @option.errors
+@option.split
+@option.hold_out
 @option.memory_limit
+@option.checkpoint
 @option.max_document_bytes
+@option.quiet
 def train(
     source: tuple[str, ...],
     vocab_size: int | None,
@@ -68,6 +74,7 @@ def train(
     mixture: str | None,
     threads: int | None,
     pattern: str | None,
+    checkpoint: Path | None,
     **options: Any,
 ) -> None:
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
@@ -77,12 +84,13 @@ def train(
     without NAME=, each file is a source named after the file.
     """
     option.one_of("weight", "mixture", "parity")
+    option.check_checkpoint(checkpoint, source, "weight", "mixture", "parity", "superwords")
     parity = groups.parity_of(options)
     if (out / "tokenizer.bytepair").exists() and not overwrite:
-        click.echo(
-            f"bytepair: {out} already contains a tokenizer; a different one will be saved to a "
-            "new folder beside it (pass --force to overwrite)",
-            err=True,
+        tell(
+            "warning",
+            f"{out} already contains a tokenizer; a different one will be saved to a new folder "
+            "beside it; pass --force to overwrite",
         )
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
     options["vocab_size"] = default_size if vocab_size is None else vocab_size
@@ -103,11 +111,14 @@ def train(
     if weight:
         options = {}  # reading options; the text has already been read
     tokenizer = bytepair.train(
-        **found, **asdict(training), superwords=rules, pattern=pattern, threads=threads, **options
-    )
+        **found, **asdict(training), superwords=rules, pattern=pattern, threads=threads,
+        checkpoint=checkpoint, **options,
+    )  # fmt: skip
     seconds = time.perf_counter() - started
     tokenizer = option.with_roles(tokenizer, roles)
     path = _saved(tokenizer, out, overwrite)
+    if checkpoint is not None:
+        checkpoint.unlink()
     click.echo(tokenizer.show(SENTENCE, color=option.colored()))
     curve = tokenizer.compression_curve()
     if len(curve) > 1 and curve[0]:
@@ -118,10 +129,10 @@ def train(
     click.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
     click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
     if path.parent != out:
-        click.echo(
-            f"bytepair: {out} contains a different tokenizer, which is unchanged; the new one is "
-            f"in {path.parent}; pass --force to overwrite",
-            err=True,
+        tell(
+            "error",
+            f"{out} contains a different tokenizer, which is unchanged; the new one is in "
+            f"{path.parent}; pass --force to overwrite",
         )
         sys.exit(1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
@@ -36,7 +36,7 @@ def verify(
     path: str,
     counts: Path | None,
     pattern: str | None,
-    ties: Literal["rustbpe", "hf", "first-seen", "bytes-max"],
+    ties: Any,
     min_count: int,
     superword_counts: Path | None,
     samples: int,

@@ -53,12 +53,15 @@ def in_words_of(commands: Sequence[click.Command], message: str) -> str:
         'it is not UTF-8; repair it'
     """
     options: dict[str, str] = {}
+    negated: dict[str, str] = {}
     choices: dict[str, Sequence[str]] = {}
     for command in reversed(commands):
         suffix = "" if command is commands[0] else f" of bytepair {command.name}"
         for param in command.params:
             if isinstance(param, click.Option) and param.name is not None:
                 options[param.name] = max(param.opts, key=len) + suffix
+                for name in param.secondary_opts:
+                    negated[param.name] = name + suffix
                 if isinstance(param.type, click.Choice):
                     choices[param.name] = param.type.choices
     options |= {python: options[name] for python, name in RENAMED.items() if name in options}
@@ -67,6 +70,8 @@ def in_words_of(commands: Sequence[click.Command], message: str) -> str:
         name, value = found[1], (found[3] or "").strip("'\"")
         if name not in options or not (found[2] or "_" in name):
             return found[0]
+        if value == "False" and name in negated:
+            return negated[name]
         option, _, where = options[name].partition(" ")
         words = [option, "" if value == "True" else value, where]
         return " ".join(word for word in words if word)

@@ -28,7 +28,7 @@ from bytepair.training import NANOCHAT_SPECIAL_TOKENS, train
 
 if TYPE_CHECKING:
     from bytepair.chat.segments import Conversation
-    from bytepair.corpus.documents import Split
+    from bytepair.corpus.splits import Split
     from bytepair.shards.texts import TextState
 
 SPECIAL_TOKENS: Final = list(NANOCHAT_SPECIAL_TOKENS)
@@ -159,8 +159,18 @@ class RustBPETokenizer:
     def render_conversation(
         self, conversation: Conversation, max_tokens: int = 2048
     ) -> tuple[list[int], list[int]]:
-        """Render to ids and a mask; a conversation without a target is accepted."""
-        return self.tokenizer.render_conversation(conversation, max_tokens, on_untrained="keep")
+        """Render to ids and a mask; a conversation without a target is accepted.
+
+        As in nanochat, other fields than `messages`, `role` and `content` are ignored.
+        """
+        messages = conversation["messages"] if isinstance(conversation, Mapping) else conversation
+        plain = [
+            {name: message[name] for name in ("role", "content") if name in message}
+            if isinstance(message, Mapping)
+            else message
+            for message in messages
+        ]
+        return self.tokenizer.render_conversation(plain, max_tokens, on_untrained="keep")
 
     def render_for_completion(self, conversation: Conversation) -> list[int]:
         """Render all but the last message, the assistant's, and begin a new one."""

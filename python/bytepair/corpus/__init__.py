@@ -4,10 +4,11 @@
     >>> sum(batch.num_rows for batch in bytepair.read_documents(bytepair.sample.paths()))
     61
 
-The modules: `source` (what a source refers to), `documents` (the documents of a file), `read`
-(batches of any source), `column` (documents in memory), `kinds` (file suffixes), `bounds` (memory
-limits), `arrow` (Arrow columns), `read_ahead` (a reader thread), `outputs` (checks of output paths)
-and `download` (published data sets).
+The modules: `source` (what a source refers to), `folders` (the files of a folder or glob), `splits`
+(which documents are for validation), `documents` (the documents of a file), `read` (batches of any
+source), `skips` (skipped documents), `column` (documents in memory), `kinds` (file suffixes),
+`bounds` (memory limits), `arrow` (Arrow columns), `read_ahead` (a reader thread), `scratch`
+(temporary folders), `outputs` (checks of output paths) and `download` (published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from bytepair.corpus.column import Column
-from bytepair.errors import CorpusError
+from bytepair.errors import ArgumentError, CorpusError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ def plain(array: pa.Array) -> pa.Array:
     """Convert a column to strings or large strings; nulls are kept.
 
     Raises:
-        TypeError: if the column does not contain text.
+        ArgumentError: if the column does not contain text.
 
     Example:
         >>> import pyarrow as pa
@@ -33,14 +33,35 @@ def plain(array: pa.Array) -> pa.Array:
     from bytepair._internal.extras import pyarrow as pa
 
     types, kind = pa.types, array.type
-    inner = kind.value_type if types.is_dictionary(kind) else kind
+    check_text(kind)
     if types.is_string(kind) or types.is_large_string(kind):
         return array
-    if types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner):
-        return array.cast(pa.large_string())
-    if types.is_null(kind):
-        return array.cast(pa.large_string())
-    raise TypeError(f"the column has type {kind}, not text")
+    if types.is_dictionary(kind):  # of string views, as polars has them, Arrow cannot cast it whole
+        values = array.dictionary.cast(pa.large_string())
+        array = pa.DictionaryArray.from_arrays(array.indices, values)
+    return array.cast(pa.large_string())
+
+
+def check_text(kind: pa.DataType) -> None:
+    """Check that a type of Arrow is one of text.
+
+    Raises:
+        ArgumentError: if it is not.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from bytepair.corpus.arrow import check_text
+        >>> check_text(pa.int8())
+        Traceback (most recent call last):
+        bytepair.errors.ArgumentError: the column has type int8, not text
+    """
+    from bytepair._internal.extras import pyarrow as pa
+
+    types = pa.types
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    if not types.is_null(kind) and not any(is_text(inner) for is_text in texts):
+        raise ArgumentError(f"the column has type {kind}, not text")
 
 
 def offsets(texts: pa.Array) -> NDArray[Any]:
@@ -80,8 +101,6 @@ def data(texts: pa.Array) -> NDArray[np.uint8]:
 
 def check_column(column: str, schema: pa.Schema, place: str) -> None:
     """Raise a `CorpusError` if a table has no such column, or the column is not text."""
-    from bytepair._internal.extras import pyarrow as pa
-
     names = schema.names
     if column not in names:
         found = ", ".join(names) or "none"
@@ -89,8 +108,8 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
             f"{place} has no column {column!r}; it has {found}; pass column= to read one of these"
         )
     try:
-        plain(pa.array([], schema.field(column).type))
-    except TypeError as error:
+        check_text(schema.field(column).type)
+    except ArgumentError as error:
         raise CorpusError(f"{place}, column {column!r}: {error}") from None
 
 
@@ -109,7 +128,7 @@ def column(array: pa.Array, name: str) -> Column:
     """
     try:
         texts = plain(array)
-    except TypeError as error:
+    except ArgumentError as error:
         raise CorpusError(f"{name}: {error}") from None
     texts = texts.fill_null("") if texts.null_count else texts
     return Column(data(texts), offsets(texts), name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from bytepair.errors import CorpusError
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: What to do with an invalid document: raise an error; replace invalid UTF-8 by U+FFFD and raise an
-#: error in other cases; or skip it.
+#: What to do with an invalid document: raise an error; replace invalid UTF-8 and lone surrogates by
+#: U+FFFD and raise an error in other cases; or skip it.
 Errors: TypeAlias = Literal["strict", "replace", "skip"]
 
 
@@ -78,6 +78,13 @@ class Column:
 TextBatch: TypeAlias = "list[str] | Column"
 
 
+#: The way out of a document that is not UTF-8, as in the core.
+REPAIR: Final = (
+    '; repair it, or pass errors="replace" to read U+FFFD instead, or errors="skip" to leave the '
+    "document out"
+)
+
+
 @dataclass(frozen=True)
 class Skip:
     """Skipped documents, at their position among the others.
@@ -115,9 +122,27 @@ def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -
             texts.append(data[start:end].decode(errors=errors))
         except UnicodeDecodeError as error:
             raise CorpusError(
-                f"{batch.place}: document {index} is not UTF-8 at byte {error.start}"
+                f"{batch.place}: document {index} is not UTF-8 at byte {error.start}{REPAIR}"
             ) from None
     return texts
+
+
+def capped(column: Column, most: int | None) -> Column:
+    """The documents, with at most this many characters of each; None means all.
+
+    Example:
+        >>> import numpy as np
+        >>> data = np.frombuffer("oneé".encode(), np.uint8)
+        >>> strings(capped(Column(data, np.array([0, 3, 5]), "texts"), 1))
+        ['o', 'é']
+    """
+    if most is None:
+        return column
+    import numpy as np
+
+    texts = [text[:most].encode() for text in strings(column)]
+    offsets = np.cumsum([0, *map(len, texts)])
+    return replace(column, data=np.frombuffer(b"".join(texts), np.uint8), offsets=offsets)
 
 
 Batch = TypeVar("Batch", "list[str]", Column, TextBatch, "TextBatch | Skip")

@@ -14,22 +14,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
 from bytepair.corpus.column import Column, Errors, Skip, until
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
-from bytepair.corpus.source import Input, Limits, Source, files_of
+from bytepair.corpus.skips import SkipLog
+from bytepair.corpus.source import Input, Limits, Source, files_by_position
+from bytepair.corpus.splits import Split
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Split: TypeAlias = Literal["train", "val"]
 
 #: The approximate size of a column in bytes.
 BATCH_BYTES: Final = 1 << 24
@@ -72,6 +73,7 @@ class Wanted:
     step: int = 1
 
 
+@checked
 def read_documents(
     source: Source,
     column: str = "text",
@@ -79,6 +81,7 @@ def read_documents(
     start: int = 0,
     step: int = 1,
     *,
+    errors: Errors = "strict",
     max_chars: int | None = None,
     doc_cap: int | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
@@ -90,10 +93,13 @@ def read_documents(
             optionally compressed as `.gz` or `.zst`; a folder; a glob; or URLs of remote storage
             that Arrow supports (`s3://`, `gs://`, `hf://` and others).
         column: the table column or JSON field that contains the text.
-        split: "val" means the last file, "train" all others, as in nanochat; None means all files.
+        split: "train", "val" or "all". A data set may say which of its files are for validation
+            (`bytepair.corpus.splits`); where none does, "val" means the last file and "train" all
+            others, as in nanochat. None means "train" of a data set that says it, else "all".
         start: the first row group of each parquet file to read; for jsonl, the first block of
             16 MB; for text files, the first file.
         step: read every `step`-th row group, so that rank r of w passes `start=r, step=w`.
+        errors: as in `bytepair.count`.
         max_chars: stop after the document with which the total exceeds this many characters.
         doc_cap: read at most this many characters of each document.
         max_document_bytes: the maximum size of a document; a longer one is an error. So is a
@@ -114,37 +120,27 @@ def read_documents(
     """
     if start < 0 or step < 1:
         raise CorpusError(f"start is {start} and step is {step}; pass start >= 0 and step >= 1")
-    files = part(files_of(source), split)
+    files = files_by_position(source, split)
     limits = Limits(max_chars, doc_cap)
-    how = ReadOptions(column, doc_cap=doc_cap, max_document_bytes=max_document_bytes)
+    how = ReadOptions(column, errors, doc_cap, max_document_bytes)
     stream = until(_strided(files, how, Wanted(0, start, step)), limits.max_chars)
     return ahead(arrow.record_batch(texts, column) for texts in stream)
 
 
-def part(files: list[Input], split: Split | None) -> list[Input]:
-    """The files of a split; the last file is the validation split."""
-    if split is None:
-        return files
-    if split not in ("train", "val"):
-        raise CorpusError(f"unknown split {split!r}; pass 'train', 'val' or None")
-    if split == "train" and len(files) == 1:
-        raise CorpusError(
-            f"{files[0].name} is the only file, and the last file is the validation split; pass "
-            "split=None to read it"
-        )
-    return files[-1:] if split == "val" else files[:-1]
-
-
 def _strided(files: list[Input], how: ReadOptions, wanted: Wanted) -> Iterator[Column]:
     """The documents of every `step`-th unit of each table, and of every `step`-th text file."""
+    skips = SkipLog()
     turns, texts = range(wanted.start, sys.maxsize, wanted.step), itertools.count()
     for file in files:
         is_text = kind_of(file.path) == "text"
         if is_text and next(texts) not in turns:
             continue
         for piece in read(file, how, Wanted() if is_text else wanted):
-            assert isinstance(piece, Column)  # with errors="strict" there are no skips
-            yield piece
+            if isinstance(piece, Column):
+                yield piece
+            else:
+                skips.add(piece.input, piece.first, piece.reason)
+    skips.warn(stacklevel=2)
 
 
 # ---------------------------------------------------------------------------- one file
@@ -176,7 +172,7 @@ def read(
             for piece in _pieces(file, how, wanted, position, opened):
                 rows = piece.rows if isinstance(piece, Skip) else len(piece)
                 after = piece.first + (rows or 0)
-                if after > wanted.first:
+                if rows is None or after > wanted.first:
                     yield _from_row(piece, wanted.first)
                 del piece  # free it before reading the next one
     except arrow.failures() as error:
@@ -221,7 +217,7 @@ def _divided(column: Column, skipped: list[tuple[int, int, str]]) -> Iterator[Co
         count = first - column.first
         if count:
             yield column[:count]
-        yield Skip(column.name, first, rows, reason)
+        yield Skip(column.name, first, rows or None, reason)
         column = replace(column[count:], first=first + rows)
     if len(column):
         yield column

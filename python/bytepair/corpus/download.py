@@ -2,7 +2,9 @@
 
 A file is downloaded under a temporary name, resumed after an interruption, checked against the size
 and SHA-256 announced by the server, and renamed. So a file with its final name is complete, and
-running the same command again downloads what is missing.
+running the same command again downloads what is missing. A download is resumed only if it is
+certain to be the same version of the file: the server names it by a strong ETag or a date, or its
+SHA-256 is known. Otherwise it begins again.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import http.client
 import os
 import random
 import re
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -23,6 +26,8 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
 
+from bytepair._internal.arguments import checked
+from bytepair._internal.names import is_plain
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
 from bytepair.errors import DownloadError
@@ -32,8 +37,12 @@ ENDPOINT: Final = "https://huggingface.co"
 BLOCK: Final = 1 << 18
 #: The number of consecutive failures without progress after which to give up.
 ATTEMPTS: Final = 6
+#: The number of failures after which to give up if the server never answered.
+UNREACHED_ATTEMPTS: Final = 2
 #: The timeout of a connection without data, in seconds.
 TIMEOUT: Final = 30.0
+#: A connection with fewer bytes per second than this within the timeout counts as one without data.
+SLOWEST: Final = 1000
 #: The wait after the first failure, in seconds; it doubles with each further failure.
 PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
@@ -102,6 +111,7 @@ def folder(dataset: str = "fineweb-edu") -> Path:
     return Path("~/.cache/bytepair").expanduser() / name
 
 
+@checked
 def download_dataset(
     dataset: str = "fineweb-edu",
     n: int = 8,
@@ -174,13 +184,25 @@ def _listed(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]:
         raise DownloadError(f"cannot list the data set {dataset}: {error}") from error
     for item in sorted(tree, key=lambda item: item.path):
         size, lfs = getattr(item, "size", None), getattr(item, "lfs", None)
-        if {"", "..", "/"} & set(Path(item.path).parts):
+        if not is_inside(item.path):
             raise DownloadError(
-                f"the data set {dataset} lists a file outside its folder: {item.path!r}"
+                f"the data set {dataset} lists a file outside its folder, or with a name that not "
+                f"every system has: {item.path!r}"
             )
         if size is not None and fnmatch.fnmatch(item.path, pattern):
             url = f"{endpoint}/datasets/{dataset}/resolve/main/{item.path}"
             yield Remote(url, item.path, size, None if lfs is None else lfs.sha256)
+
+
+def is_inside(path: str) -> bool:
+    r"""Whether a path with slashes stays in its folder, on every system.
+
+    Example:
+        >>> from bytepair.corpus.download import is_inside
+        >>> [is_inside(path) for path in ("a/b.parquet", "../x", "/x", "C:/x", "a\\b", "nul.txt")]
+        [True, False, False, False, False, False]
+    """
+    return all(map(is_plain, path.split("/")))
 
 
 def fetch_all(
@@ -302,10 +324,12 @@ def fetch(
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, DownloadError) and not isinstance(error, _RetryError):
                 raise
-            failures = 0 if transfer.size > before else failures + 1
-            if failures >= attempts:
+            failures = 0 if transfer.size >= before + BLOCK else failures + 1
+            reached = transfer.has_answer or isinstance(error, _RetryError)
+            most = attempts if reached else min(attempts, UNREACHED_ATTEMPTS)
+            if failures >= most:
                 raise DownloadError(
-                    f"cannot download {file.url} after {attempts} attempts: {_reason(error)}"
+                    f"cannot download {file.url} after {most} attempts: {_reason(error)}"
                 ) from error
             longer = min(pause * 2**failures, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
             if stop.wait(max(longer, getattr(error, "wait", 0.0))):
@@ -343,6 +367,8 @@ class _Transfer:
         self._partial = path.with_name(f".{path.name}.partial")
         self._tag = path.with_name(f".{path.name}.etag")
         self._size, self._sha256 = file.size, file.sha256
+        #: Whether the server has answered.
+        self.has_answer = False
 
     @property
     def size(self) -> int:
@@ -367,23 +393,24 @@ class _Transfer:
         try:
             answer, headers, _ = _opened(self._file.url, "HEAD", {}, self._timeout, follow=False)
             answer.close()
+            self.has_answer = True
         except (OSError, http.client.HTTPException):
             return None, None
         tag = (headers.get("X-Linked-Etag") or "").strip('"')
-        size = headers.get("X-Linked-Size")
         return (
-            int(size) if size and size.isdigit() else None,
+            _number(headers.get("X-Linked-Size")),
             tag if re.fullmatch(r"[0-9a-f]{64}", tag) else None,
         )
 
     def _receive(self) -> None:
-        """Append what is missing; restart if the server does not support range requests."""
-        total, tag = self._saved_version()
-        have = self.size if total or tag else 0
+        """Append what is missing; begin again if the server may have another version."""
+        total, version = self._saved_version()
+        have = self.size if version or self._sha256 else 0
         asked = {"Range": f"bytes={have}-"} if have else {}
-        if have and tag:
-            asked["If-Range"] = tag
+        if have and version:
+            asked["If-Range"] = version
         response, headers, status = _opened(self._file.url, "GET", asked, self._timeout)
+        self.has_answer = True
         with response:
             if status == 416:
                 self._partial.unlink(missing_ok=True)
@@ -391,21 +418,39 @@ class _Transfer:
             if status == 206:
                 self._check_range(headers.get("Content-Range") or "", have, total)
             start = have if status == 206 else 0
-            length = headers.get("Content-Length")
-            end = start + int(length) if length and length.isdigit() else None
+            length = _number(headers.get("Content-Length"))
+            end = None if length is None else start + length
             self._save_version(headers, end)
             if end is not None:
                 self._on_size(end - start)
             with self._partial.open("r+b" if start else "wb") as out:
                 out.seek(start)
                 out.truncate()
-                while block := response.read1(BLOCK):
-                    out.write(block)
-                    self._on_bytes(len(block))
+                self._copy(response, out, start)
                 out.flush()
                 sync(out.fileno())
         if end is not None and self.size < end:
             raise _RetryError(f"the connection closed after {self.size:,} of {end:,} bytes")
+
+    def _copy(self, response: Any, out: Any, size: int) -> None:
+        """Append a response, at most to the announced size, and not more slowly than `SLOWEST`."""
+        since, before = time.monotonic(), size
+        while block := response.read1(BLOCK):
+            size += len(block)
+            if self._size is not None and size > self._size:
+                out.truncate(0)
+                raise _RetryError(
+                    f"{self._file.url} is corrupt: it has more than the announced {self._size:,} "
+                    "bytes"
+                )
+            out.write(block)
+            self._on_bytes(len(block))
+            waited = time.monotonic() - since
+            if waited >= self._timeout:
+                if size - before < SLOWEST * waited:
+                    out.flush()
+                    raise _RetryError(f"{size - before:,} bytes came in {waited:.0f} seconds")
+                since, before = time.monotonic(), size
 
     def _check_range(self, said: str, have: int, total: int) -> None:
         """Check that the response continues at the right byte of a file of the same size."""
@@ -418,17 +463,16 @@ class _Transfer:
 
     def _save_version(self, headers: Any, total: int | None) -> None:
         """Save the identity of this version of the file, to resume no other version."""
-        tag = headers.get("ETag") or headers.get("Last-Modified") or ""
-        self._tag.write_text(
-            f"{total or 0} {'' if tag.startswith('W/') else tag}", encoding="utf-8"
-        )
+        tag = headers.get("ETag") or ""
+        strong = tag if tag.startswith('"') else headers.get("Last-Modified") or ""
+        self._tag.write_text(f"{total or 0} {strong}", encoding="utf-8")
 
     def _saved_version(self) -> tuple[int, str]:
-        """The size and ETag of the version in the partial file; 0 and "" if unknown."""
+        """The size and the ETag or date of the version in the partial file; 0 and "" if unknown."""
         if not self._tag.exists():
             return 0, ""
-        total, _, tag = self._tag.read_text(encoding="utf-8").partition(" ")
-        return int(total) if total.isdigit() else 0, tag
+        total, _, version = self._tag.read_text(encoding="utf-8", errors="replace").partition(" ")
+        return _number(total) or 0, version
 
     def _check(self) -> None:
         """Check the size and the hash; delete the partial file if they are wrong."""
@@ -446,11 +490,44 @@ class _Transfer:
             raise _RetryError(f"{self._file.url} is corrupt: {wrong}")
 
 
+def _number(text: str | None) -> int | None:
+    """A number in a header; None if it is none."""
+    return int(text) if text and re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
+class _Redirect(urllib.request.HTTPRedirectHandler):
+    """A handler that follows redirects to HTTP and HTTPS, and from HTTPS to HTTPS only."""
+
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Any:
+        """The next request; `DownloadError` if the redirect is not followed."""
+        allowed = ("https://",) if req.full_url.startswith("https://") else ("https://", "http://")
+        if not newurl.lower().startswith(allowed):
+            raise DownloadError(
+                f"{req.full_url} redirects to {newurl[:200]!r}, which is not followed: only "
+                f"{' and '.join(allowed)} are"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A handler that follows no redirects: the headers of the first response are needed."""
 
     def redirect_request(self, *args: object) -> None:
         """Do not follow."""
+
+
+def _opener(*, follow: bool) -> urllib.request.OpenerDirector:
+    """An opener for HTTP and HTTPS alone."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler,
+        urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor,
+        urllib.request.UnknownHandler, _Redirect if follow else _NoRedirect,
+    ):  # fmt: skip
+        opener.add_handler(handler())
+    return opener
 
 
 def _opened(
@@ -465,9 +542,8 @@ def _opened(
     request.add_header("User-Agent", "bytepair")
     if (token := os.environ.get("HF_TOKEN")) and url.startswith("https://"):
         request.add_unredirected_header("Authorization", f"Bearer {token}")
-    handlers = [] if follow else [_NoRedirect]
     try:
-        response = urllib.request.build_opener(*handlers).open(request, timeout=timeout)
+        response: Any = _opener(follow=follow).open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         if error.code == 416 or (not follow and 300 <= error.code < 400):
             return error, error.headers, error.code
@@ -476,6 +552,6 @@ def _opened(
         message = f"{url}: HTTP {error.code} {error.reason}"
         if error.code in (408, 425, 429) or error.code >= 500:
             after = error.headers.get("Retry-After") or ""
-            raise _RetryError(message, float(after) if after.isdigit() else 0.0) from None
+            raise _RetryError(message, float(_number(after) or 0)) from None
         raise DownloadError(f"{message}; check the name and your access") from None
     return response, response.headers, response.status

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import PurePath
 from typing import Final, Literal, TypeAlias
 
 from bytepair.errors import CorpusError
@@ -21,6 +21,9 @@ Kind: TypeAlias = Literal["parquet", "jsonl", "text"]
 
 #: The names of compressions in Arrow, by suffix.
 COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
+
+#: How a pointer of Git LFS begins, which stands where the file should be.
+LFS: Final = b"version https://git-lfs.github.com/spec/v1"
 
 _KINDS: Final[dict[str, Kind]] = {
     ".parquet": "parquet",
@@ -43,7 +46,7 @@ _REFUSED: Final = {
 }  # fmt: skip
 
 
-def kind_of(path: str | Path) -> Kind:
+def kind_of(path: str | PurePath) -> Kind:
     """How a file is read, by its suffix.
 
     Raises:
@@ -60,7 +63,7 @@ def kind_of(path: str | Path) -> Kind:
     return _KINDS.get(ending, "text")
 
 
-def is_listed(path: str | Path) -> bool:
+def is_listed(path: str | PurePath) -> bool:
     """Whether a file is read as part of a folder.
 
     Example:
@@ -71,7 +74,7 @@ def is_listed(path: str | Path) -> bool:
     return _ending(path) in _KINDS
 
 
-def is_plain_text(path: str | Path) -> bool:
+def is_plain_text(path: str | PurePath) -> bool:
     """Whether a file is one document of uncompressed text.
 
     Raises:
@@ -85,7 +88,7 @@ def is_plain_text(path: str | Path) -> bool:
     return kind_of(path) == "text" and compression_of(path) is None
 
 
-def has_known_ending(path: str | Path) -> bool:
+def has_known_ending(path: str | PurePath) -> bool:
     """Whether a name has a suffix that is listed here, supported or not.
 
     Example:
@@ -101,7 +104,7 @@ def listed_endings() -> str:
     return " ".join(sorted(_KINDS))
 
 
-def compression_of(path: str | Path) -> str | None:
+def compression_of(path: str | PurePath) -> str | None:
     """The compression of a file, by its last suffix.
 
     Example:
@@ -109,12 +112,12 @@ def compression_of(path: str | Path) -> str | None:
         >>> compression_of("a.txt.GZ"), compression_of("a.txt")
         ('gzip', None)
     """
-    return COMPRESSIONS.get(Path(path).suffix.lower())
+    return COMPRESSIONS.get(PurePath(path).suffix.lower())
 
 
-def _ending(path: str | Path) -> str:
+def _ending(path: str | PurePath) -> str:
     """The last suffix before the one of the compression."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    suffixes = [suffix.lower() for suffix in PurePath(path).suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""

@@ -15,8 +15,9 @@ from bytepair import _core
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Column, Errors, Skip, TextBatch, strings, until
+from bytepair.corpus.column import REPAIR, Column, Errors, Skip, TextBatch, strings, until
 from bytepair.corpus.documents import ReadOptions, read
+from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import (
     Files,
@@ -35,6 +36,9 @@ BATCH_TEXTS: Final = 1 << 13
 BATCH_ROWS: Final = 1 << 10
 BATCH_BYTES: Final = 1 << 22
 
+#: The name of texts in memory, for messages.
+MEMORY: Final = "the source"
+
 
 def read_batches(
     source: Source | Resolved,
@@ -52,10 +56,11 @@ def read_batches(
         source: a source as defined in `bytepair.corpus.source`.
         column: the table column or JSON field that contains the text.
         limits: how much to read; None means all.
-        errors: how to treat invalid UTF-8 in files and Arrow data: `"strict"` raises an error, at
-            the latest in the consumer of the documents; `"replace"` replaces it by U+FFFD, as
-            Python does; `"skip"` skips the document, and in files also documents that are too long
-            and lines that are not JSON objects.
+        errors: how to treat invalid UTF-8 in files and Arrow data, and lone surrogates in jsonl and
+            in memory: `"strict"` raises an error, at the latest in the consumer of the documents;
+            `"replace"` replaces them by U+FFFD, as Python does; `"skip"` skips the document, and in
+            files also documents that are too long, lines that are not JSON objects and what
+            follows the damage of a compressed file.
         position: updated with the fraction of the files that has been read.
         max_document_bytes: the maximum size of a document in a file; a longer one is an error.
         on_skip: called for each skipped document, in order, with the name of its file or other
@@ -71,9 +76,13 @@ def read_batches(
         [['one text', 'another']]
     """
     position, limits = position or Position(), limits or Limits()
-    how = ReadOptions(column, errors, limits.doc_cap, max_document_bytes, BATCH_BYTES)
-    stream = until(_open(resolve(source), how, position), limits.max_chars, position.limit)
-    return _kept(stream, on_skip)
+    # A hash is that of the whole document, so documents are capped after some are held out.
+    read_cap = limits.doc_cap if limits.held is None else None
+    how = ReadOptions(column, errors, read_cap, max_document_bytes, BATCH_BYTES)
+    stream = _open(resolve(source), how, position)
+    if limits.held is not None:
+        stream = _capped(limits.held.chosen(stream), limits.doc_cap)
+    return _kept(until(stream, limits.max_chars, position.limit), on_skip)
 
 
 def _kept(
@@ -104,7 +113,7 @@ def _open(found: Resolved, how: ReadOptions, position: Position) -> Iterator[Tex
     if isinstance(found, Files):
         return ahead(_read_files(found.files, how, position))
     if isinstance(found, Texts):
-        return _capped(_read_texts(found.texts), how.doc_cap)
+        return _capped(_checked_texts(_read_texts(found.texts), how.errors), how.doc_cap)
     if is_arrow(found.data):
         columns = _read_arrow(found.data, how.column, "the Arrow data")
     else:
@@ -118,9 +127,9 @@ def _read_files(
     for file in files:
         position.enter(file.size)
         for piece in read(file, how, position=position):
-            if (
-                isinstance(piece, Skip) and piece.rows != 1
-            ):  # the file is invalid, not a single document
+            is_table = kind_of(file.path) == "parquet"
+            if isinstance(piece, Skip) and piece.rows != 1 and is_table:
+                # the file is invalid, not a single document
                 raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
             yield piece
 
@@ -128,7 +137,7 @@ def _read_files(
 # ---------------------------------------------------------------------------- texts
 
 
-def _read_texts(texts: Iterable[Any]) -> Iterator[TextBatch]:
+def _read_texts(texts: Iterable[Any]) -> Iterator[list[str]]:
     """Gather texts into batches of a few megabytes."""
     batch: list[str] = []
     chars = 0
@@ -144,6 +153,30 @@ def _read_texts(texts: Iterable[Any]) -> Iterator[TextBatch]:
             batch, chars = [], 0
     if batch:
         yield batch
+
+
+def _checked_texts(batches: Iterator[list[str]], errors: Errors) -> Iterator[TextBatch | Skip]:
+    """Refuse, replace or skip lone surrogates in texts, as `errors` says."""
+    done = 0
+    for batch in batches:
+        lone = _core.lone_surrogates(batch)
+        start = 0
+        for row, reason in lone:
+            if errors == "strict":
+                raise CorpusError(f"text {done + row} of the source: {reason}{REPAIR}")
+            yield batch[start:row]
+            if errors == "replace":
+                yield [_replaced(batch[row])]
+            else:
+                yield Skip(MEMORY, done + row, 1, reason)
+            start = row + 1
+        yield batch[start:] if lone else batch
+        done += len(batch)
+
+
+def _replaced(text: str) -> str:
+    """A text with U+FFFD in place of lone surrogates; a pair becomes its character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 # ---------------------------------------------------------------------------- Arrow

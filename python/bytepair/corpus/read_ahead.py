@@ -6,8 +6,10 @@ thread ends at the next block of its file.
 
 from __future__ import annotations
 
+import atexit
 import mmap
 import threading
+import weakref
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final, TypeVar
 
@@ -85,6 +87,7 @@ class _Reader(threading.Thread):
 
     def __init__(self, stream: Iterator[Any]) -> None:
         super().__init__(name="bytepair-corpus", daemon=True)
+        _live.add(self)
         self.is_stopped = False
         self._stream, self._item = stream, None
         self._error: BaseException | None = None
@@ -118,7 +121,20 @@ class _Reader(threading.Thread):
 
     def stop(self) -> None:
         """Make the thread end."""
+        if self.is_stopped:  # at exit, when the functions below may be gone
+            return
         self.is_stopped = True
         self._asked.release()
         if threading.current_thread() is not self:  # the garbage collector may run in this thread
             self.join(FAREWELL)
+
+
+#: The threads that may be reading.
+_live: weakref.WeakSet[_Reader] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """End all threads before the interpreter takes apart the modules that they use."""
+    for reader in list(_live):
+        reader.stop()

@@ -9,27 +9,49 @@ The type of a source determines how it is read; nothing is guessed:
 | an iterable of `str` | texts; if they look like paths, an error that explains both readings |
 | an object with the Arrow interface, or an iterable of such objects | Arrow data |
 | `files=`, `texts=` | files or texts |
+
+What a folder or a glob contains is defined in `folders`, which files belong to a split in `splits`.
+Where names stand for other files, or some are left out, a line of the logger `bytepair` says before
+the work what is read and what is not.
 """
 
 from __future__ import annotations
 
 import glob
 import itertools
+import logging
 import os
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeAlias
 
-from bytepair.corpus.kinds import has_known_ending, is_listed, kind_of, listed_endings
-from bytepair.errors import CorpusError
+from bytepair._internal.arguments import checked
+from bytepair.corpus.folders import in_cloud, in_folder, matching
+from bytepair.corpus.kinds import has_known_ending, kind_of
+from bytepair.corpus.splits import (
+    HoldOut,
+    Split,
+    files_of_split,
+    part,
+    splits_of,
+    unsplit,
+)
+from bytepair.errors import ArgumentError, CorpusError
 
 #: The type of a source of text; see the table above.
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
 
 #: The number of items of an iterable that are inspected to determine its type.
 LOOKED_AT: Final = 64
+
+#: The logger of the line that says what is read.
+LOG: Final = logging.getLogger("bytepair")
+
+#: The number of skipped files that the line names.
+NAMED: Final = 3
 
 #: A cloud that does not answer within about this many seconds is an error. Once files are found,
 #: reading them retries for as long as the cloud's own library does.
@@ -67,6 +89,7 @@ class Limits:
     Attributes:
         max_chars: stop after the document with which the total exceeds this many characters.
         doc_cap: read at most this many characters of each document.
+        held: which documents to read if some are held out; limits apply to these.
 
     Raises:
         CorpusError: if a limit is below 1.
@@ -74,6 +97,7 @@ class Limits:
 
     max_chars: int | None = None
     doc_cap: int | None = None
+    held: HoldOut | None = None
 
     def __post_init__(self) -> None:
         """Reject negative limits: as slices, they would silently cut text at the end."""
@@ -88,9 +112,15 @@ class Files:
 
     Attributes:
         files: the files in the order in which they are read.
+        skipped: the names of the files that a folder or glob has and that are not read.
+        split: the split to which the files belong; "all" if none was chosen.
+        is_listed: whether names stood for other files, or files were left out.
     """
 
     files: list[Input]
+    skipped: list[str] = field(default_factory=list, compare=False)
+    split: Split = field(default="all", compare=False)
+    is_listed: bool = field(default=False, compare=False)
 
     @property
     def size(self) -> int:
@@ -130,13 +160,24 @@ class ArrowData:
 Resolved: TypeAlias = Files | Texts | ArrowData
 
 
-def resolve(source: Source | Resolved = None, *, files: Any = None, texts: Any = None) -> Resolved:
+def resolve(
+    source: Source | Resolved = None,
+    *,
+    files: Any = None,
+    texts: Any = None,
+    split: Split | None = None,
+    held: HoldOut | None = None,
+    logs: bool = True,
+) -> Resolved:
     """Determine what a source is.
 
     Args:
         source: see the table above.
         files: a path, a folder, a glob or a URL, or an iterable of these.
         texts: an iterable of `str`.
+        split: the split to read; None means `train` if a data set says what is for validation.
+        held: the documents to hold out, if any; then `split` says nothing about files.
+        logs: whether to log what is read.
 
     Raises:
         CorpusError: if a path, folder, glob or URL matches no file or an unsupported file; if texts
@@ -152,17 +193,30 @@ def resolve(source: Source | Resolved = None, *, files: Any = None, texts: Any =
         True
     """
     if sum(one is not None for one in (source, files, texts)) != 1:
-        raise TypeError("pass exactly one of source, files= and texts=")
-    if isinstance(source, Files | Texts | ArrowData):
-        return source
+        raise ArgumentError("pass exactly one of source, files= and texts=")
+    for given in (source, files):
+        if isinstance(given, Files | Texts | ArrowData):
+            return given
+    found = _resolved(source, files, texts)
+    if isinstance(found, Files):
+        found = of_split(found, split, held)
+        if logs:
+            announce(found, held)
+    elif split in ("train", "val") and held is None:
+        raise CorpusError(unsplit(split))
+    return found
+
+
+def _resolved(source: Source, files: Any, texts: Any) -> Resolved:
+    """Resolve a source, whatever its splits."""
     if texts is not None:
         if isinstance(texts, str | bytes):
             raise CorpusError(f"texts is a {type(texts).__name__}; pass a list of texts")
         return Texts(texts)
     if files is not None:
-        return Files(files_of(files))
+        return _listed(files)
     if isinstance(source, str | os.PathLike):
-        return Files(files_of(source, "to pass a text instead of a path, pass [text]"))
+        return _listed(source, "to pass a text instead of a path, pass [text]")
     if isinstance(source, bytes):
         raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
     if is_arrow(source):
@@ -175,33 +229,166 @@ def resolve(source: Source | Resolved = None, *, files: Any = None, texts: Any =
     return _of_items(source)
 
 
-def files_of(names: Source, way_out: str = "check the path") -> list[Input]:
+def resolve_files(
+    names: Source | Files, split: Split | None = None, held: HoldOut | None = None
+) -> Files:
+    """Determine the files of a source that must be files.
+
+    Args:
+        names: a path, a folder, a glob or a URL, an iterable of these, or a resolved source.
+        split: as in `resolve`.
+        held: as in `resolve`.
+
+    Raises:
+        CorpusError: as in `files_of`, or if no file belongs to the split.
+    """
+    if isinstance(names, Files):
+        return names
+    found = of_split(_listed(names), split, held)
+    announce(found, held)
+    return found
+
+
+def is_divided(names: Source) -> bool:
+    """Whether a data set says which of these files are for validation.
+
+    Raises:
+        CorpusError: as in `files_of`.
+    """
+    return any(splits_of(files_of(names)))
+
+
+def files_by_position(names: Source | Files, split: Split | None) -> list[Input]:
+    """The files of a split, where the last file is for validation if no data set says it.
+
+    Args:
+        names: as in `resolve_files`.
+        split: as in `bytepair.read_documents`.
+
+    Raises:
+        CorpusError: as in `resolve_files`.
+    """
+    if isinstance(names, Files):
+        return names.files
+    found = _listed(names)
+    files = part(found.files, split)
+    left = [PurePosixPath(file.name).name for file in found.files if file not in files]
+    chosen = "all" if not left else split or "train"
+    is_listed = found.is_listed or bool(left)
+    announce(Files(files, [*left, *found.skipped], chosen, is_listed))
+    return files
+
+
+def of_split(found: Files, split: Split | None, held: HoldOut | None) -> Files:
+    """The files of a split; all of them if documents are held out.
+
+    Raises:
+        CorpusError: if no file belongs to the split, no data set says what does, or documents are
+            held out of a data set that says it.
+    """
+    if held is not None:
+        if any(splits_of(found.files)):
+            raise CorpusError(
+                "hold_out is not needed: the source says which files are for validation; pass "
+                'split="train" or split="val"'
+            )
+        return found
+    files, chosen = files_of_split(found.files, split)
+    splits = dict(zip(found.files, splits_of(found.files), strict=True)) if chosen != "all" else {}
+    left = [
+        f"{PurePosixPath(file.name).name} ({said})"
+        for file, said in splits.items()
+        if file not in files
+    ]
+    is_listed = found.is_listed or bool(left)
+    return Files(files, [*left, *found.skipped], chosen, is_listed)
+
+
+def describe(found: Files, held: HoldOut | None = None) -> str:
+    """What is read of a source, and what is not, in words.
+
+    Example:
+        >>> from bytepair.corpus.source import Files, Input, describe
+        >>> files = [Input(name, 1, None, name) for name in ("a.parquet", "b.parquet")]
+        >>> describe(Files(files, ["README.md"]))
+        '2 parquet files; skipped README.md'
+        >>> describe(Files(files[:1], ["b.parquet"], "train"))
+        '1 parquet file of the split train; skipped b.parquet'
+    """
+    counts = Counter(kind_of(file.path) for file in found.files)
+    kinds = [f"{n:,} {kind} {'file' if n == 1 else 'files'}" for kind, n in counts.items()]
+    text = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
+    if found.split != "all":
+        text += f" of the split {found.split}"
+    if held is not None:
+        what = (
+            f"{held.amount:,} documents" if held.counts else f"{held.amount:.6g} of the documents"
+        )
+        text += f", {'only' if held.split == 'val' else 'without'} the held-out {what}"
+    if found.skipped:
+        more = len(found.skipped) - NAMED
+        names = ", ".join(found.skipped[:NAMED])
+        text += f"; skipped {names}" + (f" and {more:,} more" if more > 0 else "")
+    return text
+
+
+def announce(found: Files | Mapping[str, Files], held: HoldOut | None = None) -> None:
+    """Log what is read before it is read, if the names that the caller gave do not say it.
+
+    Args:
+        found: files, or those of several groups by name.
+        held: the documents to hold out, if any.
+    """
+    groups = {"": found} if isinstance(found, Files) else found
+    if not groups or (held is None and not any(files.is_listed for files in groups.values())):
+        return
+    parts = [f"{name}: {describe(files, held)}" if name else describe(files, held)
+             for name, files in groups.items()]  # fmt: skip
+    LOG.info("reading %s", "; ".join(parts))
+
+
+def files_of(names: Source | Files) -> list[Input]:
     """The files that match a path, a folder, a glob or a URL, or an iterable of these.
 
     Args:
         names: the path, folder, glob or URL, or an iterable of these.
-        way_out: the remedy to suggest in the error message if nothing matches.
 
     Raises:
         CorpusError: if a name matches no file, or a file of an unsupported kind.
     """
+    return _listed(names).files
+
+
+def _listed(names: Source | Files, way_out: str = "check the path") -> Files:
+    """The files that match names, with what was passed over.
+
+    Args:
+        names: as in `files_of`.
+        way_out: the remedy to suggest in the error message if nothing matches.
+    """
     if isinstance(names, Files):
-        return names.files
+        return names
     if isinstance(names, str | os.PathLike):
         names = [names]
     if is_arrow(names) or not isinstance(names, Iterable):
         raise CorpusError("the source must be files: paths, folders, globs or URLs")
-    found = []
+    files: list[Input] = []
+    skipped: list[str] = []
+    is_listed = False
     for name in names:
         if not isinstance(name, str | os.PathLike) or not os.fspath(name):
             raise CorpusError("the source must be files: paths, folders, globs or URLs")
         text = os.fspath(name)
-        found += _remote(text) if is_url(text) else _local(text, way_out)
-    if not found:
+        found = _remote(text) if is_url(text) else _local(text, way_out)
+        files += found.files
+        skipped += found.skipped
+        is_listed = is_listed or found.is_listed
+    if not files:
         raise CorpusError("the source is an empty list of files")
-    return found
+    return Files(files, skipped, is_listed=is_listed)
 
 
+@checked
 def list_files(names: Source) -> list[str]:
     """The names of the files that match a path, a folder, a glob or a URL.
 
@@ -243,7 +430,7 @@ def _of_items(items: Iterable[Any]) -> Resolved:
         rest = itertools.chain(first, stream)
     if any(isinstance(item, os.PathLike) for item in first):
         if all(isinstance(item, os.PathLike) for item in first):
-            return Files(files_of(rest))
+            return _listed(rest)
         raise CorpusError(
             "the source contains both paths and other items; pass files= for paths, or texts= for "
             "texts"
@@ -289,7 +476,7 @@ def _exists(name: str) -> bool:
 # ---------------------------------------------------------------------------- files
 
 
-def _expand(name: str, way_out: str) -> list[Path]:
+def _local(name: str, way_out: str) -> Files:
     """The files that match a path, a folder or a glob, sorted.
 
     Args:
@@ -297,69 +484,71 @@ def _expand(name: str, way_out: str) -> list[Path]:
         way_out: the remedy to suggest in the error message if nothing matches.
 
     Raises:
-        CorpusError: if nothing matches, or a file is of an unsupported kind.
+        CorpusError: if nothing matches, or a file is of an unsupported kind or cannot be read.
     """
-    if _exists(name):
-        return _expanded(Path(name))
-    if glob.has_magic(name):
-        files = sorted(Path(found) for found in glob.glob(name, recursive=True))  # noqa: PTH207
-        if not files:
-            raise CorpusError(f"no file matches {name!r}")
-        return [found for file in files for found in _expanded(file)]
-    shown = name if len(name) < 80 else f"{name[:77]}..."
-    raise CorpusError(f"there is no file or folder {shown!r}; {way_out}")
+    if not _exists(name):
+        if not glob.has_magic(name):
+            shown = name if len(name) < 80 else f"{name[:77]}..."
+            raise CorpusError(f"there is no file or folder {shown!r}; {way_out}")
+        listing = matching(name)
+    elif Path(name).is_dir():
+        listing = in_folder(Path(name))
+    else:
+        return Files([_input(Path(name))])
+    return Files([_input(path) for path in listing.files], listing.skipped, is_listed=True)
 
 
-def _expanded(path: Path) -> list[Path]:
-    """The file, or the supported files of a folder."""
-    if path.is_dir():
-        return _folder(path)
+def _input(path: Path) -> Input:
+    """A local file."""
     kind_of(path)  # raises if the file is not supported
-    return [path]
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+    if not os.access(path, os.R_OK):
+        raise CorpusError(f"{path} cannot be read: change its permissions, or leave it out")
+    return Input(str(path), size, None, str(path))
 
 
-def _folder(folder: Path) -> list[Path]:
-    files = [f for f in folder.rglob("*") if f.is_file() and is_listed(f)]
-    files = sorted(f for f in files if not any(p.startswith(".") for p in f.parts[-1:]))
-    if not files:
-        raise CorpusError(
-            f"the folder {folder} contains no file with a known suffix: {listed_endings()}, or "
-            "these with .gz or .zst; to read other files as text, pass their paths"
-        )
-    return files
-
-
-def _local(name: str, way_out: str) -> list[Input]:
-    found = _expand(name, way_out)
-    return [Input(str(p), p.stat().st_size, None, str(p)) for p in found]
-
-
-def _remote(url: str) -> list[Input]:
+def _remote(url: str) -> Files:
     from bytepair._internal.extras import pyarrow_fs as fs
 
     system, path = _file_system(url)
-    first = _file_system(asked)[0] if (asked := with_retry_limit(url)) != url else system
     prefix = url[: len(url) - len(path)] if url.endswith(path) else ""
+    if isinstance(system, fs.LocalFileSystem):
+        if not _exists(path) and not glob.has_magic(path):
+            raise CorpusError(f"there is no file at {url}")
+        found = _local(path, "check the URL")
+        files = [replace(file, name=prefix + file.path) for file in found.files]
+        return Files(files, found.skipped, is_listed=found.is_listed)
+    first = _file_system(asked)[0] if (asked := with_retry_limit(url)) != url else system
     try:
-        if any(mark in path for mark in "*?["):
-            base = re.split(r"/[^/]*[*?\[]", path)[0]
-            found = first.get_file_info(fs.FileSelector(base, recursive=True))
-            chosen = [i for i in found if PurePosixPath(i.path).match(path)]
-        else:
-            chosen = [first.get_file_info(path)]
-            if chosen[0].type == fs.FileType.Directory:
-                found = first.get_file_info(fs.FileSelector(path, recursive=True))
-                chosen = [info for info in found if is_listed(info.path)]
+        infos, base = _stored(first, path)
     except Exception as error:  # file systems have no common base class of errors
         way_out = "" if asked == url else f" {_GOOGLE_WAY_OUT}"
         raise CorpusError(f"{url}: {error or type(error).__name__}{way_out}") from error
-    files = sorted((i for i in chosen if i.type == fs.FileType.File), key=lambda info: info.path)
-    if not files:
+    sizes = {info.path: info.size for info in infos if info.type == fs.FileType.File}
+    names, skipped = (list(sizes), []) if base is None else in_cloud(list(sizes), base, path)
+    if not names:
         raise CorpusError(f"there is no file at {url}")
-    for info in files:
-        kind_of(info.path)  # raises if the file is not supported
-    cloud = None if isinstance(system, fs.LocalFileSystem) else system
-    return [Input(prefix + info.path, info.size, cloud, info.path) for info in files]
+    for name in names:
+        kind_of(name)  # raises if the file is not supported
+    inputs = [Input(prefix + name, sizes[name], system, name) for name in sorted(names)]
+    return Files(inputs, skipped, is_listed=base is not None)
+
+
+def _stored(system: Any, path: str) -> tuple[list[Any], str | None]:
+    """What an Arrow file system stores at a path, and the folder that was listed, if any."""
+    from bytepair._internal.extras import pyarrow_fs as fs
+
+    if any(mark in path for mark in "*?["):
+        base = re.split(r"/[^/]*[*?\[]", path)[0]
+        found = system.get_file_info(fs.FileSelector(base, recursive=True))
+        return [info for info in found if PurePosixPath(info.path).match(path)], base
+    found = [system.get_file_info(path)]
+    if found[0].type != fs.FileType.Directory:
+        return found, None
+    return system.get_file_info(fs.FileSelector(path, recursive=True)), path
 
 
 def with_retry_limit(url: str) -> str:

@@ -1,7 +1,7 @@
 """Counting and sharding by many processes: job arrays, or a Ray cluster.
 
-The results are byte for byte those of one process: `count` gives the counts of `bytepair.count`,
-`shard` the files of `bytepair.shards.write`. All processes see the same folders.
+The results are those of one process: `count` gives the counts of `bytepair.count`, `shard` byte for
+byte the files of `bytepair.shards.write`. All processes see the same folders.
 
 The files: `tasks` (pieces of work and their marks), `count` and `shard` (what is done with them),
 `on_ray` (Ray, and nothing else).

@@ -2,15 +2,16 @@
 
 A task counts its files. A hash of the pretoken divides its counts into partitions, so all counts of
 a pretoken are in the same partition of each task, where they are added up. Each row has the place
-where its pretoken was first seen, by which the rows of all partitions are sorted in the end.
+where its pretoken was first seen, by which the rows of all partitions are sorted in the end. The
+output names its job, so a rank that is started again finds that there is nothing to do.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,26 +20,36 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal import extras
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.source import Files, Limits, Source, files_of
+from bytepair.corpus.inputs import recorded
+from bytepair.corpus.scratch import scratch
+from bytepair.corpus.skips import SkipLog
+from bytepair.corpus.source import LOG, Files, Limits, Source, resolve_files
+from bytepair.corpus.splits import Split
+from bytepair.corpus.splits import hold_out as held_out
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
-from bytepair.errors import CountOverflowError, InUseError, ShardError
+from bytepair.errors import CountOverflowError, CountsError, InUseError, ShardError
 from bytepair.shards import manifest
 from bytepair.training.counting import CountJob
-from bytepair.training.counts import Counts
-from bytepair.training.skips import SkipLog
+from bytepair.training.counts import Counts, metadata_of, read_counts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PARTITIONS: Final = 64
+#: The file of a task.
+PART: Final = "counts.parquet"
+#: The key of the job in the metadata of the output.
+JOB: Final = "bytepair.job"
 #: A place has the number of the task in the bits from this one on, and the row in the lower bits.
 TASK_BIT: Final = 40
 
 
+@checked
 def count(
     source: Source,
     out: str | os.PathLike[str] | None = None,
@@ -51,6 +62,8 @@ def count(
     column: str = "text",
     errors: Errors = "strict",
     max_document_bytes: int = DOCUMENT_BYTES,
+    split: Split | None = None,
+    hold_out: float | None = None,
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
     partitions: int = PARTITIONS,
@@ -59,23 +72,27 @@ def count(
 
     Args:
         source: files that all processes can read.
-        out: the parquet file to write, in a folder shared by all processes. None, which needs
-            Ray, writes no file; all workers must then share `TMPDIR`.
+        out: the parquet file to write, in a folder shared by all processes; if it has the counts of
+            this very call already, they are returned. None, which needs Ray, writes no file; all
+            workers must then share `TMPDIR`.
         rank: the rank of this process; None means that of the job array in the environment.
         world_size: the number of processes; None means that of the job array.
         ray: whether a Ray cluster runs the tasks, instead of ranks; needs the extra `ray`.
-        pattern: as in `bytepair.count`, like the next four.
+        pattern: as in `bytepair.count`, like the next six; `hold_out` must be a share.
         doc_cap: as in `bytepair.count`.
         column: as in `bytepair.count`.
         errors: as in `bytepair.count`; the process that finishes last warns of what all skipped.
         max_document_bytes: as in `bytepair.count`.
+        split: as in `bytepair.count`.
+        hold_out: as in `bytepair.count`, but a share.
         threads: the number of threads of each process; None means one with Ray, else all.
         task_bytes: the approximate number of bytes of the files of a task.
         partitions: the number of partitions. Each process holds one of them in memory, and the
             last one the result.
 
     Returns:
-        The counts, from the process that finishes last; None from the others.
+        The counts, from the process that finishes last, and from all that come later; None from the
+        others.
 
     Raises:
         CorpusError: if something cannot be read.
@@ -97,44 +114,87 @@ def count(
         True
     """
     tasks.check_ranks(rank, world_size, ray=ray)
+    tasks.check_held(hold_out)
+    held = held_out(hold_out, split)
     if out is None:
         if not ray:
             raise ShardError("several ranks need a shared folder: pass out, the file to write")
-        with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
+        with scratch() as folder:
             return count(
-                source, Path(folder) / "counts.parquet", ray=True, pattern=pattern,
+                source, folder / "counts.parquet", ray=True, pattern=pattern,
                 doc_cap=doc_cap, column=column, errors=errors,
-                max_document_bytes=max_document_bytes, threads=threads,
-                task_bytes=task_bytes, partitions=partitions,
+                max_document_bytes=max_document_bytes, split=split, hold_out=hold_out,
+                threads=threads, task_bytes=task_bytes, partitions=partitions,
             )  # fmt: skip
     if ray:
         on_ray.check()
     assert extras.pyarrow  # raises the error that names the extra before anything is written
     path = Path(out)
-    files = files_of(source)
+    files = resolve_files(source, split, held).files
     options: dict[str, Any] = {
         "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column, "errors": errors,
     }  # fmt: skip
-    root = path.with_name(f"{path.name}.parts")
-    work = tasks.split(files, task_bytes)
     job = {
-        **options, "inputs": [[f.name, f.size] for f in files], "task_bytes": task_bytes,
-        "partitions": partitions, "unicode": _core.UNICODE_VERSION,
+        **options, **recorded(files, path.parent), "unicode": _core.UNICODE_VERSION,
+        **({} if held is None else {"held": [held.amount, held.split]}),
     }  # fmt: skip
-    tasks.begin(root, job)
+    root = path.with_name(f"{path.name}.parts")
+    task_job = {**job, "task_bytes": task_bytes, "partitions": partitions}
+    if (done := _finished(path, job, root, task_job)) is not None:
+        return done
+    options["held"] = held
     options["max_document_bytes"] = max_document_bytes
-    left = [task for task in work if not task.is_done(root)]
+    work = tasks.split(files, task_bytes)
+    mine = work if ray else tasks.share(work, rank, world_size)
+    if mine:
+        tasks.begin(root, task_job)
     if ray:
+        left = [task for task in work if not task.is_done(root)]
         on_ray.each(left, count_task, (root, {**options, "threads": threads or 1}, partitions))
     else:
-        rank, world_size = tasks.place(rank, world_size)
-        for task in work[rank::world_size]:
+        for task in mine:
             count_task(task, root, {**options, "threads": threads}, partitions)
     if not tasks.all_done(root, work):
-        return None
-    counts, skips = _put_together(path, root, work, partitions, ray=ray)
-    skips.warn(stacklevel=2)
+        # If another rank has finished meanwhile, it has removed what this one would wait for.
+        return _finished(path, job, root, task_job)
+
+    def redo(task: Task) -> None:
+        count_task(task, root, {**options, "threads": threads}, partitions)
+
+    counts, skips = _put_together(path, root, work, job, partitions, redo, ray=ray)
+    skips.warn(stacklevel=3)
     return counts
+
+
+def _finished(
+    path: Path, job: dict[str, Any], root: Path, task_job: dict[str, Any]
+) -> Counts | None:
+    """The counts of a job that has finished, from its output; None if there are none.
+
+    An output that is damaged, or that of another job, is counted again.
+    """
+    if not Counts.found_in(path):
+        return None
+    try:
+        said = json.loads(metadata_of(path)[JOB])
+        if manifest.differing(said["job"], job, path.parent):
+            return None
+        counts = read_counts(path)
+    except (CountsError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return None
+    if _checksum(counts) != said["checksum"]:
+        return None
+    tasks.clear(root, task_job)
+    LOG.info("%s has the counts of these files already", path)
+    return counts
+
+
+def _checksum(counts: Counts) -> str:
+    """The CRC-32 of all pretokens and their numbers."""
+    crc = 0
+    for column in counts.core.columns():
+        crc = _core.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8), crc)
+    return f"{crc:08x}"
 
 
 def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int) -> None:
@@ -143,18 +203,18 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
     def work(task: Task, folder: Path) -> dict[str, Any]:
         from bytepair._internal.extras import pyarrow_parquet as pq
 
-        limits = Limits(doc_cap=options["doc_cap"])
-        given = {name: value for name, value in options.items() if name != "doc_cap"}
+        limits = Limits(doc_cap=options["doc_cap"], held=options["held"])
+        given = {name: options[name] for name in options if name not in ("doc_cap", "held")}
         with Bar(False) as bar:
             counts, skips = CountJob(Files(task.files), limits=limits, **given).counted(bar)
         tables = list(divided(counts, task.number, partitions))
-        with pq.ParquetWriter(folder / "counts.parquet", tables[0].schema) as writer:
+        with pq.ParquetWriter(folder / PART, tables[0].schema) as writer:
             for table in tables:
                 writer.write_table(table, row_group_size=max(len(counts), 1))
         said = {"text_bytes": counts.text_bytes, "pattern": counts.pattern}
         return {**said, "skips": skips.state()}
 
-    tasks.run(root, [task], work)
+    tasks.run(root, [task], [PART], work)
 
 
 def divided(counts: Counts, task: int, partitions: int) -> Iterator[pa.Table]:
@@ -186,7 +246,14 @@ def hashes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.ui
 
 
 def _put_together(
-    path: Path, root: Path, work: list[Task], partitions: int, *, ray: bool
+    path: Path,
+    root: Path,
+    work: list[Task],
+    job: dict[str, Any],
+    partitions: int,
+    redo: Callable[[Task], None],
+    *,
+    ray: bool,
 ) -> tuple[Counts | None, SkipLog]:
     """Write the counts of all tasks, and remove the tasks; None if another process does so.
 
@@ -197,10 +264,12 @@ def _put_together(
         with manifest.locked(root):
             if not tasks.all_done(root, work):
                 return None, skips
+            tasks.redo_broken(root, work, redo)
             for mark in tasks.marks(root, work):
                 skips.add_all(*SkipLog(*mark["skips"]).state())
             counts = _reduced(root, work, partitions, ray=ray)
-            counts.save(path)
+            said = {"job": job, "checksum": _checksum(counts)}
+            counts.save(path, metadata={JOB: json.dumps(said)})
             shutil.rmtree(root)
             return counts, skips
     except InUseError:
@@ -234,8 +303,7 @@ def reduce_partition(partition: int, root: Path, numbers: list[int]) -> pa.Table
     from bytepair._internal.extras import pyarrow_parquet as pq
 
     pieces = [
-        pq.ParquetFile(root / f"{number:06}" / "counts.parquet").read_row_group(partition)
-        for number in numbers
+        pq.ParquetFile(root / f"{number:06}" / PART).read_row_group(partition) for number in numbers
     ]
     table = pa.concat_tables(pieces).group_by("pretoken")
     found = table.aggregate([("count", "sum"), ("place", "min")])

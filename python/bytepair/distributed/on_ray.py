@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def check() -> None:
         ConnectionError: if the cluster that Ray would use does not answer.
     """
     try:
+        import_module("pandas")  # which Ray Data imports when it is used
         from bytepair._internal.extras import ray
     except ImportError as error:
         raise ImportError("to use a cluster, install Ray: pip install 'bytepair[ray]'") from error

@@ -7,22 +7,23 @@ lengths (a part), and one pass that only copies then cuts the parts into shards.
 from __future__ import annotations
 
 import os
-import shutil
+from bisect import bisect_right
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import replace
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Any, Final, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.progress import Bar, Callback, Position
+from bytepair._internal.arguments import checked
+from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import InUseError, ShardError
-from bytepair.shards import Manifest, manifest
+from bytepair.shards import Manifest, manifest, resume
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.encode import encode_all
 from bytepair.shards.job import (
@@ -34,14 +35,18 @@ from bytepair.shards.job import (
     ShardOptions,
     make_job,
 )
-from bytepair.shards.writer import Cut, finish, finished
+from bytepair.shards.resume import FolderState
+from bytepair.shards.writer import Take, resumed
 from bytepair.tokenizer import Tokenizer
 
 PARTS: Final = ".parts"
+#: The files of a part.
+FILES: Final = ("ids", "lengths", "places")
 #: The number of documents of a part that are copied at a time.
 DOCUMENTS: Final = 1 << 13
 
 
+@checked
 def shard(
     source: Source,
     tokenizer: Tokenizer,
@@ -71,7 +76,8 @@ def shard(
         options: the fields of `bytepair.shards.ShardOptions`, as keywords.
 
     Returns:
-        The manifest, from the process that finishes last; None from the others.
+        The manifest, from the process that finishes last, and from those that come later; None from
+        the others.
 
     Raises:
         CorpusError: if something cannot be read and is not skipped, or if everything is skipped.
@@ -95,21 +101,37 @@ def shard(
     tasks.check_ranks(rank, world_size, ray=ray)
     if ray:
         on_ray.check()
-    job = make_job(source, tokenizer, ShardOptions(**options))
-    if (Path(out) / manifest.NAME).exists() and (done := finished(Path(out), job)):
-        return done
-    manifest.check_folder(Path(out), job.values, ignore=PARTS)
-    root = Path(out) / PARTS
-    work = tasks.split(job.files, task_bytes)
-    tasks.begin(root, {**job.values, "task_bytes": task_bytes})
+    tasks.check_held(options.get("hold_out"))
+    folder = Path(out)
+    job = make_job(source, tokenizer, ShardOptions(**options), folder)
+    state = resume.known(folder, job.values, ignore=PARTS)
+    if state.manifest is not None:
+        return assemble(folder, job, [], task_bytes, threads, progress)
+    root = folder / PARTS
+    work = _unwritten(tasks.split(job.files, task_bytes), state)
+    mine = work if ray else tasks.share(work, rank, world_size)
+    if mine:
+        tasks.begin(root, {**job.values, "task_bytes": task_bytes})
     if ray:
         left = [task for task in work if not task.is_done(root)]
         on_ray.each(left, encode_task, (job, root, threads or 1))
     else:
-        rank, world_size = tasks.place(rank, world_size)
-        for task in work[rank::world_size]:
+        for task in mine:
             encode_task(task, job, root, threads)
-    return assemble(Path(out), job, work, progress) if tasks.all_done(root, work) else None
+    if not tasks.all_done(root, work):
+        # If another rank has finished meanwhile, it has removed what this one would wait for.
+        state = resume.known(folder, job.values, ignore=PARTS)
+        if state.manifest is None:
+            return None
+    return assemble(folder, job, work, task_bytes, threads, progress)
+
+
+def _unwritten(work: list[Task], state: FolderState) -> list[Task]:
+    """The tasks with documents that are in no finished shard."""
+    if state.following is None:
+        return []
+    first = state.following[0]
+    return [task for task in work if task.first_input + len(task.files) > first]
 
 
 def encode_task(task: Task, job: ShardJob, root: Path, threads: int | None) -> None:
@@ -119,82 +141,158 @@ def encode_task(task: Task, job: ShardJob, root: Path, threads: int | None) -> N
         part = replace(job, files=task.files, first_input=task.first_input)
         return _write_part(part, folder, threads)
 
-    tasks.run(root, [task], work)
+    tasks.run(root, [task], FILES, work)
 
 
 def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, Any]:
-    """Write ids, and for each document the number of ids and of bytes of text."""
-    skipped: list[Left] = []
+    """Write ids, for each document the number of ids and of bytes of text, and the addresses.
+
+    An address is three numbers: a document of the part, its input and its row there. Those of the
+    documents after it follow from it, up to the next address.
+    """
+    skipped: list[tuple[int, Left]] = []
     tokens = documents = 0
 
     def take(item: Encoded | Left) -> None:
         nonlocal tokens, documents
         if isinstance(item, dict):
-            skipped.append(item)
+            skipped.append((documents, item))
             return
         ids.add(np.ascontiguousarray(item.ids, job.dtype))
         rows = np.stack([np.diff(item.offsets), np.diff(item.text_ends)], axis=1)
         lengths.add(np.ascontiguousarray(rows, np.int64).reshape(-1))
+        numbers = [
+            (documents + int(first), job.first_input + place.input, place.row)
+            for first, place in zip(item.starts, item.places, strict=True)
+        ]
+        places.add(np.array(numbers, np.int64).reshape(-1))
         tokens += len(item.ids)
         documents += len(rows)
 
-    with closing(DiskFile(folder / "ids")) as ids, closing(DiskFile(folder / "lengths")) as lengths:
+    with ExitStack() as opened:
+        files = [opened.enter_context(closing(DiskFile(folder / name))) for name in FILES]
+        ids, lengths, places = files
         encode_all(job, take, threads=threads)
-        ids.finish()
-        lengths.finish()
+        for file in files:
+            file.finish()
     return {"tokens": tokens, "documents": documents, "skipped": skipped}
 
 
 def assemble(
-    folder: Path, job: ShardJob, work: list[Task], progress: bool | Callback | None = None
+    folder: Path,
+    job: ShardJob,
+    work: list[Task],
+    task_bytes: int,
+    threads: int | None = None,
+    progress: bool | Callback | None = None,
 ) -> Manifest | None:
     """Cut the parts of all tasks into shards; None if another process is doing so.
 
-    It can be interrupted and called again, as `bytepair.shards.write` can.
+    It can be interrupted and called again, as `bytepair.shards.write` can. A document that is in no
+    part, since its shard was finished before and is not whole, is encoded here.
     """
+    root = folder / PARTS
+
+    def feed(start: Address, take: Take) -> None:
+        if not tasks.all_done(root, work) or not (work and work[0].first_input <= start.input):
+            encode_all(job, take, start, threads)
+            return
+        tasks.redo_broken(root, work, lambda task: encode_task(task, job, root, threads))
+        for item in _documents(root, work, start, job.dtype):
+            take(item)
+
     try:
         with manifest.locked(folder), Bar(progress) as bar:
-            if not (made := finished(folder, job)):
-                marks = manifest.begin(folder, job.values, ignore=PARTS)
-                following = marks[-1].following if marks else (0, 0)
-                if following is not None:
-                    said = tasks.marks(folder / PARTS, work)
-                    position = Position(sum(mark["tokens"] for mark in said))
-                    with Cut(job, folder, marks, bar, position) as run:
-                        position.enter(sum(mark.shard.tokens for mark in marks))
-                        for item in _parts(folder / PARTS, work, Address(*following), job.dtype):
-                            if not isinstance(item, dict):
-                                position.enter(len(item.ids))
-                                position.within(1.0)
-                            run.take(item)
-                        run.finish()
-                    marks += run.marks
-                made = finish(folder, job, marks)
-            shutil.rmtree(folder / PARTS, ignore_errors=True)
+            made = resumed(folder, job, bar, feed, threads, ignore=PARTS)
+            tasks.clear(root, {**job.values, "task_bytes": task_bytes})
             return made
     except InUseError:
         return None
 
 
-def _parts(
+def _documents(
     root: Path, work: list[Task], start: Address, dtype: np.dtype[Any]
 ) -> Iterator[Encoded | Left]:
-    """The documents of the parts from a place on; after each part what it skipped."""
-    for task in work[start.input :]:
-        folder = task.folder(root)
-        said = manifest.read_json(folder / tasks.MARK)
-        rows = np.fromfile(folder / "lengths", np.int64).reshape(-1, 2)
-        if len(rows) != said["documents"] or int(rows[:, 0].sum()) != said["tokens"]:
-            raise ShardError(f"{folder} does not match its marker file; remove it and start again")
-        ids = np.memmap(folder / "ids", dtype, "r") if said["tokens"] else np.empty(0, dtype)
+    """The documents of the parts from an address on, and what was skipped, in order.
+
+    What was skipped before the document at the address belongs to the shard before it.
+    """
+    for task in work:
+        part = _Part.load(task.folder(root), dtype)
+        first = at = part.first_from(start)
+        for place, left in part.skipped:
+            if place < first or (place == first and part.is_begun_at(start)):
+                continue
+            yield from part.slices(at, place)
+            yield left
+            at = place
+        yield from part.slices(at, part.documents)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The result of a task.
+
+    Attributes:
+        ids: of all documents, end to end.
+        ends: where each document begins, in ids and in bytes of text; and the end of the last.
+        runs: a document, its input and its row there, for each run of rows.
+        skipped: what was skipped, and the document before which.
+    """
+
+    ids: NDArray[Any]
+    ends: NDArray[np.int64]
+    runs: NDArray[np.int64]
+    skipped: list[tuple[int, Left]]
+
+    @classmethod
+    def load(cls, folder: Path, dtype: np.dtype[Any]) -> Self:
+        """Map the files of a task that is done, whose checksums are right."""
+        said = manifest.read_json(folder / tasks.MARK, folder)
+        ids, lengths, places = (folder / name for name in FILES)
+        rows = np.fromfile(lengths, np.int64).reshape(-1, 2)
         ends = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(rows, axis=0)])
-        first = start.row if task.number == start.input else 0
-        for begin in range(first, len(rows), DOCUMENTS):
-            yield _slice(ids, ends[begin : begin + DOCUMENTS + 1], Address(task.number, begin))
-        yield from said["skipped"]
+        runs = np.fromfile(places, np.int64).reshape(-1, 3)
+        mapped = np.memmap(ids, dtype, "r") if said["tokens"] else np.empty(0, dtype)
+        if len(rows) != said["documents"] or not ends[-1, 0] == said["tokens"] == len(mapped):
+            raise ShardError(f"{folder} does not match its marker file; remove it and start again")
+        return cls(mapped, ends, runs, [(int(at), left) for at, left in said["skipped"]])
 
+    @property
+    def documents(self) -> int:
+        """The number of documents."""
+        return len(self.ends) - 1
 
-def _slice(ids: NDArray[Any], ends: NDArray[np.int64], place: Address) -> Encoded:
-    offsets, text_ends = ends[:, 0], ends[:, 1]
-    used = ids[int(offsets[0]) : int(offsets[-1])]
-    return Encoded(used, offsets - offsets[0], text_ends, np.zeros(1, np.int64), [place])
+    def is_begun_at(self, address: Address) -> bool:
+        """Whether the first document does not come after an address."""
+        return bool(len(self.runs)) and tuple(self.runs[0, 1:]) <= (address.input, address.row)
+
+    def first_from(self, address: Address) -> int:
+        """The first document that does not come before an address."""
+        starts = [(int(number), int(row)) for _, number, row in self.runs]
+        run = bisect_right(starts, (address.input, address.row)) - 1
+        if run < 0:
+            return 0
+        first, number, row = map(int, self.runs[run])
+        end = int(self.runs[run + 1, 0]) if run + 1 < len(starts) else self.documents
+        return min(first + address.row - row, end) if number == address.input else end
+
+    def slices(self, begin: int, end: int) -> Iterator[Encoded]:
+        """A range of documents, a few at a time."""
+        for at in range(begin, end, DOCUMENTS):
+            yield self._slice(at, min(at + DOCUMENTS, end))
+
+    def _slice(self, begin: int, end: int) -> Encoded:
+        ends = self.ends[begin : end + 1]
+        offsets, text_ends = ends[:, 0], ends[:, 1]
+        first = int(np.searchsorted(self.runs[:, 0], begin, side="right")) - 1
+        last = int(np.searchsorted(self.runs[:, 0], end, side="left"))
+        runs = self.runs[first:last]
+        ahead = np.maximum(begin - runs[:, 0], 0)
+        places = [
+            Address(int(number), int(row) + int(more))
+            for (_, number, row), more in zip(runs, ahead, strict=True)
+        ]
+        starts = np.maximum(runs[:, 0] - begin, 0)
+        used = self.ids[int(offsets[0]) : int(offsets[-1])]
+        return Encoded(used, offsets - offsets[0], text_ends, starts, places)

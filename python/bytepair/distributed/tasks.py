@@ -1,22 +1,30 @@
 """Inputs in, tasks out: units of work for any process, each with a marker file when it is done.
 
 A task is a run of neighbouring files. It writes a folder of its own, which is complete when it has
-the marker file. Tasks are independent, so they may run in any order, on any machine, and more than
-once. The process that finds all markers combines the results, in the order of the tasks.
+the marker file, with the checksums of the others. Tasks are independent, so they may run in any
+order, on any machine, and more than once. The process that finds all markers checks the files and
+combines them, in the order of the tasks.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from bytepair._internal.arguments import checked
+from bytepair._internal.names import check_own_folder, check_regular
 from bytepair.corpus.source import Input
 from bytepair.errors import ShardError
 from bytepair.shards import manifest
+from bytepair.shards.manifest import part_from_json
+from bytepair.shards.whole import part_of, wrong_parts
 
 #: The approximate number of bytes of the files of a task.
 TASK_BYTES: Final = 1 << 27
@@ -91,6 +99,20 @@ def check_ranks(rank: int | None, world_size: int | None, *, ray: bool) -> None:
         raise ShardError("Ray needs no ranks: pass either ray, or rank and world_size")
 
 
+def check_held(amount: float | None) -> None:
+    """Refuse a number of documents to hold out: a rank does not know how many are before its own.
+
+    Raises:
+        ShardError: if it is a number and not a share.
+    """
+    if amount is not None and amount >= 1:
+        raise ShardError(
+            f"hold_out is {amount}, but ranks and Ray cannot count the documents before their own; "
+            "pass a share, such as hold_out=0.01"
+        )
+
+
+@checked
 def place(
     rank: int | None, world_size: int | None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
@@ -128,37 +150,67 @@ def place(
     return rank, world_size
 
 
+def share(work: list[Task], rank: int | None, world_size: int | None) -> list[Task]:
+    """The tasks of a rank; see `place`."""
+    rank, world_size = place(rank, world_size)
+    return work[rank::world_size]
+
+
 def begin(root: Path, job: dict[str, Any]) -> None:
     """Create the folder of the tasks of a job; any number of ranks may call this.
+
+    Args:
+        root: the folder, in the folder to which the record of the inputs refers.
+        job: the job.
 
     Raises:
         ShardError: if the folder belongs to another job.
     """
+    check_own_folder(root)
     root.mkdir(parents=True, exist_ok=True)
-    known = root / "job.json"
+    known = root / manifest.JOB
+    # Listed before the job file is looked for: another rank writes that file before its tasks.
+    others = [path.name for path in root.iterdir() if not manifest.is_own(path.name)]
+    if others and not known.exists():
+        raise ShardError(
+            f"{root} is not empty (it has {others[0]!r}), and the results of tasks are kept there "
+            "and removed at the end; move it elsewhere"
+        )
     if known.exists():
-        manifest.check_job(root, manifest.read_json(known), job)
+        manifest.check_job(root, manifest.read_json(known, root), job, root.parent)
     manifest.write_json(known, job)
 
 
-def run(root: Path, tasks: list[Task], work: Callable[[Task, Path], dict[str, Any]]) -> None:
+def run(
+    root: Path,
+    tasks: list[Task],
+    names: Sequence[str],
+    work: Callable[[Task, Path], dict[str, Any]],
+) -> None:
     """Run the tasks that are not done, one after the other.
 
     Args:
         root: the folder of the results.
         tasks: the tasks.
-        work: runs one task, writes into the given folder, and returns the content of the marker.
+        names: the names of the files that a task writes.
+        work: runs one task, writes these files into the given folder, and returns what the marker
+            says besides their checksums.
 
     Raises:
         ShardError: if another process is running one of them.
     """
     for task in tasks:
+        folder = task.folder(root)
+        check_own_folder(folder)
         if task.is_done(root):
             continue
-        with manifest.locked(task.folder(root)):
+        with manifest.locked(folder):
             if not task.is_done(root):
-                said = work(task, task.folder(root))
-                manifest.write_json(task.folder(root) / MARK, said)
+                for name in names:
+                    check_regular(folder / name)
+                said = work(task, folder)
+                parts = [asdict(part_of(folder, name)) for name in names]
+                manifest.write_json(folder / MARK, {**said, "parts": parts})
 
 
 def all_done(root: Path, tasks: list[Task]) -> bool:
@@ -166,6 +218,38 @@ def all_done(root: Path, tasks: list[Task]) -> bool:
     return all(task.is_done(root) for task in tasks)
 
 
+def redo_broken(root: Path, tasks: list[Task], redo: Callable[[Task], None]) -> None:
+    """Run the tasks again whose files are not as their markers say."""
+    for task in tasks:
+        if wrong := _wrong(task, root):
+            warnings.warn(
+                f"{task.folder(root)} is not as it was written: {wrong}; it is made again",
+                stacklevel=5,
+            )
+            (task.folder(root) / MARK).unlink()
+            redo(task)
+
+
+def _wrong(task: Task, root: Path) -> str:
+    """What is wrong with the results of a task; empty if they are whole."""
+    folder = task.folder(root)
+    try:
+        said = manifest.read_json(folder / MARK, folder)
+        parts = [part_from_json(part, folder / MARK) for part in said["parts"]]
+        return "; ".join(wrong_parts(folder, parts))
+    except (ShardError, KeyError, TypeError) as error:
+        return f"{MARK} is damaged: {error}"
+
+
 def marks(root: Path, tasks: list[Task]) -> Iterator[dict[str, Any]]:
     """The contents of the markers, in order."""
-    return (manifest.read_json(task.folder(root) / MARK) for task in tasks)
+    return (manifest.read_json(task.folder(root) / MARK, task.folder(root)) for task in tasks)
+
+
+def clear(root: Path, job: dict[str, Any]) -> None:
+    """Remove the folder of the tasks, unless it is that of another job, or none of bytepair's."""
+    check_own_folder(root)
+    known = root / manifest.JOB
+    with suppress(FileNotFoundError):
+        if not manifest.differing(manifest.read_json(known, root), job, root.parent):
+            shutil.rmtree(root, ignore_errors=True)

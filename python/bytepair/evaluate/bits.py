@@ -18,11 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from bytepair._internal.arguments import checked, refuse
 from bytepair.errors import ArgumentError
 from bytepair.formats.files import write_whole
 from bytepair.tokenizer import Tokenizer
 
 
+@checked
 def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, int]:
     """Add up the losses and the bytes of one batch.
 
@@ -45,9 +47,12 @@ def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, 
         >>> nats_and_bytes(losses, targets, np.array([1, 3, 0]))  # id 2 is special
         (3.0, 4)
     """
+    for name, value in (("losses", losses), ("targets", targets), ("token_bytes", token_bytes)):
+        if not hasattr(value, "reshape") or isinstance(value, np.generic):
+            raise refuse(name, value, "an array or a tensor")
     losses, targets = losses.reshape(-1), targets.reshape(-1)
     if losses.shape != targets.shape:
-        raise ValueError(f"there are {losses.shape[0]} losses but {targets.shape[0]} targets")
+        raise ArgumentError(f"there are {losses.shape[0]} losses but {targets.shape[0]} targets")
     real = targets >= 0
     lengths = token_bytes[targets[real]]
     counted = losses[real][lengths > 0]
@@ -56,6 +61,7 @@ def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, 
     return float(counted.sum()), int(lengths.sum())
 
 
+@checked
 def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
     """The number of bits that a model needs per byte of the text.
 
@@ -77,6 +83,7 @@ def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
     return nats / (math.log(2) * size) if size else math.inf
 
 
+@checked
 def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path:
     """Write the number of bytes of each id, atomically.
 

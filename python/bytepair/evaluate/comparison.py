@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bytepair import _core, sample
+from bytepair._internal.arguments import checked
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Column, Errors, strings
 from bytepair.corpus.read import read_batches
+from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
+from bytepair.errors import ArgumentError
 from bytepair.evaluate.reasons import (
     SHOWN,
     By,
@@ -133,6 +136,7 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     ]
 
 
+@checked
 def compare(
     one: Any,
     two: Any,
@@ -194,7 +198,7 @@ def compare(
         (1, 4, 'vocabulary', "'hello' is a token of one only")
     """
     if by not in ("ids", "tokens"):
-        raise ValueError(f'by is {by!r}; it must be "ids" or "tokens"')
+        raise ArgumentError(f'by is {by!r}; it must be "ids" or "tokens"')
     if source is None and files is None and texts is None:
         files = sample.paths()
     first, second = (
@@ -203,10 +207,10 @@ def compare(
     )
     shared = _Shared(first, second) if by == "tokens" else None
     found: list[Difference] = []
-    counts = Counter(texts=0, tokens=0, differing=0)
+    counts, skips = Counter(texts=0, tokens=0, differing=0), SkipLog()
     batches = read_batches(
         resolve(source, files=files, texts=texts), column=column, limits=Limits(max_chars),
-        errors=errors, max_document_bytes=max_document_bytes,
+        errors=errors, max_document_bytes=max_document_bytes, on_skip=skips.add,
     )  # fmt: skip
     for place, documents in _addressed(batches):
         rows = zip(documents, first.encode(documents), second.encode(documents), strict=True)
@@ -218,6 +222,7 @@ def compare(
             if len(found) < limit:
                 why = reason(first, second, text, (a, b), special, by)
                 found.append(_difference(first, second, (place[0], row), (a, b), why, by))
+    skips.warn(stacklevel=2)
     values = _values(first, second)
     return Comparison(names, counts["texts"], counts["tokens"], counts["differing"], values, found)
 

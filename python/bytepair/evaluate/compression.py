@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bytepair._internal.arguments import checked
 from bytepair.tokenizer import Tokenizer
 
 
@@ -22,10 +23,12 @@ class Compression:
     bytes: int
     tokens: dict[str, int]
 
+    @checked
     def ratio(self, name: str) -> float:
         """Bytes per token: more is better."""
         return self.bytes / self.tokens[name] if self.tokens[name] else 0.0
 
+    @checked
     def difference(self, ours: str, theirs: str) -> float:
         """What share of their tokens we save: 0.1 is ten in a hundred, less than 0 is a loss."""
         if not self.tokens[theirs]:
@@ -33,6 +36,7 @@ class Compression:
         return 1 - self.tokens[ours] / self.tokens[theirs]
 
 
+@checked
 def compress(
     tokenizers: Mapping[str, Tokenizer], texts: Mapping[str, str | Sequence[str]]
 ) -> list[Compression]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bytepair.errors import NotFetchedError
+from bytepair._internal.arguments import checked, instance, refuse
+from bytepair.errors import ArgumentError, NotFetchedError
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.languages import Language, by_language
 from bytepair.evaluate.sizes import Sweep, sweep
@@ -67,6 +69,7 @@ class Evaluation(Subject):
     sweep: Sweep | None
 
 
+@checked
 def measure(
     tokenizer: Tokenizer,
     *,
@@ -135,7 +138,7 @@ def rivals_of(
     """
     tokenizers, missing = _rivals(against, name)
     if name in tokenizers:
-        raise ValueError(f"two tokenizers are named {name!r}; pass another name")
+        raise ArgumentError(f"two tokenizers are named {name!r}; pass another name")
     return {name: tokenizer, **tokenizers}, missing
 
 
@@ -143,10 +146,14 @@ def _rivals(
     against: Iterable[str] | Mapping[str, Tokenizer], ours: str
 ) -> tuple[dict[str, Tokenizer], dict[str, str]]:
     if isinstance(against, Mapping):
+        for rival in against.values():
+            instance("against", rival, Tokenizer)
         return dict(against), {}
     found: dict[str, Tokenizer] = {}
     missing: dict[str, str] = {}
     for rival in against:
+        if not isinstance(rival, str | os.PathLike):
+            raise refuse("against", against, "names or paths of tokenizers, or a mapping of them")
         name = Path(rival).resolve().name if Path(rival).exists() else rival
         try:
             found[rival if name in {ours, *found} else name] = load(rival)

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from bytepair._internal.arguments import checked
 from bytepair.evaluate.texts import declarations
 from bytepair.tokenizer import Tokenizer
 
@@ -70,6 +71,7 @@ class Language:
         return self.tokens / self.words if self.words else None
 
 
+@checked
 def by_language(tokenizer: Tokenizer) -> list[Language]:
     """Encode the declaration in each language; English first, then by parity.
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 
+from bytepair._internal.arguments import checked, refuse
+from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
 from bytepair.errors import CorpusError
 from bytepair.evaluate.evaluation import USUAL_RIVALS, Subject, rivals_of
@@ -34,16 +37,19 @@ class ParallelText(Subject):
     tokens: dict[str, dict[str, int]]
     base: str | None = None
 
+    @checked
     def ratio(self, who: str, language: str, to: str | None = None) -> float:
         """The number of tokens of a language relative to another, or to the best."""
         tokens = self.tokens[who]
         return tokens[language] / (min(tokens.values()) if to is None else tokens[to])
 
+    @checked
     def gini(self, who: str) -> float:
         """The Gini coefficient of the tokens: 0 if all languages have the same number."""
         return gini(self.tokens[who].values())
 
 
+@checked
 def gini(numbers: Iterable[float]) -> float:
     """The Gini coefficient: how unequal numbers are, from 0 (all equal) to nearly 1.
 
@@ -53,11 +59,17 @@ def gini(numbers: Iterable[float]) -> float:
         >>> gini([3, 3, 3]), gini([0, 0, 0, 1])
         (0.0, 0.75)
     """
-    ordered = sorted(numbers)
+    ordered = list(numbers)
+    if not all(isinstance(number, Real) for number in ordered):
+        raise refuse("numbers", numbers, "an iterable of numbers")
+    ordered.sort()
     count, total = len(ordered), sum(ordered)
+    if not total:
+        return 0.0
     return sum((2 * i - count + 1) * n for i, n in enumerate(ordered)) / (count * total)
 
 
+@checked
 def measure_parallel(
     tokenizer: Tokenizer,
     texts: Mapping[str, Source],
@@ -66,6 +78,7 @@ def measure_parallel(
     against: Iterable[str] | Mapping[str, Tokenizer] = USUAL_RIVALS,
     base: str | None = None,
     column: str = "text",
+    errors: Errors = "strict",
 ) -> ParallelText:
     """Encode a parallel text with a tokenizer, and with others.
 
@@ -77,6 +90,7 @@ def measure_parallel(
         against: as in `measure`.
         base: the language to compare with.
         column: the table column or JSON field that contains the text.
+        errors: as in `bytepair.count`.
 
     Raises:
         CorpusError: if there is no text, the numbers of lines differ, or `base` is not a language
@@ -93,7 +107,7 @@ def measure_parallel(
         ({'en': 2, 'de': 8}, 4.0)
     """
     lines = {
-        key: _lines(documents(source, column=column, max_chars=None))
+        key: _lines(documents(source, column=column, max_chars=None, errors=errors))
         for key, source in texts.items()
     }
     if not lines or base not in {None, *lines}:

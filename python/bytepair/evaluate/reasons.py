@@ -160,7 +160,7 @@ def _splitting(
     for name, form, rest in changes:
         if (form, rest) == (mine.form, mine.rest):
             continue
-        changed = _with_pattern(one.own, marked(form, mine.strips, rest, mine.user_defined))
+        changed = _with_pattern(one.own, marked(form, mine.flags, rest, mine.user_defined))
         got = pieces(changed, changed.encode(text, special=special))
         place = first_difference(got, row)
         if place is not None and _bytes_before(got, place) <= before:

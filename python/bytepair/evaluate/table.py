@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import readable
 from bytepair.evaluate.compression import Compression
 from bytepair.evaluate.evaluation import Evaluation
@@ -46,6 +47,7 @@ class Table:
     rows: list[list[Cell]]
 
 
+@checked
 def tables(found: Evaluation | ParallelText) -> list[Table]:
     """Lay out an evaluation, or what a parallel text costs, as tables.
 
@@ -218,6 +220,7 @@ def _parallel(found: ParallelText) -> Table:
     return Table("Parity", note, head, rows)
 
 
+@checked
 def to_markdown(found: Evaluation | ParallelText) -> str:
     """Write an evaluation, or what a parallel text costs, as Markdown."""
     parts = [f"# {found.name}: {found.tokenizer!r}"]
@@ -251,6 +254,7 @@ def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "↵")
 
 
+@checked
 def to_json(found: Evaluation | ParallelText) -> str:
     """Write every number of an evaluation as JSON; the bytes of tokens as `readable` shows them."""
     if isinstance(found, ParallelText):

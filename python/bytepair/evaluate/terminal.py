@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from bytepair._internal.arguments import checked
 from bytepair.evaluate.evaluation import Evaluation
 from bytepair.evaluate.parallel import ParallelText
 from bytepair.evaluate.table import Cell, Table, tables
@@ -25,6 +26,7 @@ LONGEST_WORD: Final = 16
 GAP: Final = 2
 
 
+@checked
 def to_terminal(found: Evaluation | ParallelText) -> list[Any]:
     """Make an evaluation something that a console of the package `rich` prints in colours."""
     from rich.text import Text

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import sample
+from bytepair._internal.arguments import checked
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import strings
+from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
+from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import CorpusError
 
@@ -44,6 +46,7 @@ def declarations() -> dict[str, str]:
     return {path.stem: path.read_text(encoding="utf-8") for path in paths}
 
 
+@checked
 def documents(
     source: Source | None = None,
     *,
@@ -52,6 +55,7 @@ def documents(
     column: str = "text",
     max_chars: int | None = 10_000_000,
     max_document_bytes: int = DOCUMENT_BYTES,
+    errors: Errors = "strict",
 ) -> list[str]:
     """Read the first documents of a source.
 
@@ -63,6 +67,7 @@ def documents(
         max_chars: stop after the document with which the total exceeds this many characters; None
             means no limit.
         max_document_bytes: as in `bytepair.count`.
+        errors: as in `bytepair.count`.
 
     Raises:
         CorpusError: if the source cannot be read, or has no text.
@@ -71,12 +76,13 @@ def documents(
         >>> documents(["one", "two"])
         ['one', 'two']
     """
-    limits = Limits(max_chars)
+    limits, skips = Limits(max_chars), SkipLog()
     batches = read_batches(
         resolve(source, files=files, texts=texts), column=column, limits=limits,
-        max_document_bytes=max_document_bytes,
+        max_document_bytes=max_document_bytes, errors=errors, on_skip=skips.add,
     )  # fmt: skip
     found = [text for b in batches for text in strings(b)]
     if not any(found):
         raise CorpusError("the source holds no text to evaluate on")
+    skips.warn(stacklevel=2)
     return found

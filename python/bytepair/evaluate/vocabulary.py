@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.arguments import checked, refuse
 from bytepair.formats import parents
 from bytepair.tokenizer import Tokenizer
 
@@ -59,6 +60,7 @@ class VocabularyReport:
         return sum(len(group) - 1 for group in self.duplicates)
 
 
+@checked
 def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     """Look through the vocabulary of a tokenizer.
 
@@ -91,6 +93,7 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     )
 
 
+@checked
 def unreachable(tokenizer: Tokenizer) -> list[int]:
     """Find the tokens that merging their bytes can never produce.
 
@@ -150,6 +153,7 @@ class Use:
     counts: NDArray[np.int64] = field(repr=False)
 
 
+@checked
 def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     """Encode a corpus and see which tokens occur.
 
@@ -167,7 +171,7 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     total = max(int(counts.sum()), 1)
     single = {token: int(counts[id]) for token, id in ranks.items() if len(token) == 1}
     return Use(
-        bytes=sum(len(text.encode()) for text in texts),
+        bytes=sum(len(text.encode(errors="replace")) for text in texts),
         tokens=int(counts.sum()),
         unused=[id for id in ranks.values() if not counts[id]],
         single_bytes=sum(single.values()) / total,
@@ -177,6 +181,7 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     )
 
 
+@checked
 def renyi_efficiency(
     counts: Sequence[int] | NDArray[np.integer], size: int, order: float = RENYI_ORDER
 ) -> float:
@@ -194,7 +199,10 @@ def renyi_efficiency(
         >>> renyi_efficiency([5, 5, 5, 5], 4), renyi_efficiency([9, 0, 0, 0], 4)
         (1.0, 0.0)
     """
-    used = np.asarray(counts, np.float64)
+    try:
+        used = np.asarray(counts, np.float64)
+    except (TypeError, ValueError):
+        raise refuse("counts", counts, "a sequence of numbers") from None
     used = used[used > 0]
     if size < 2 or not used.size:
         return 0.0

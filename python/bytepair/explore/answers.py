@@ -15,7 +15,7 @@ import numpy as np
 
 from bytepair import chat
 from bytepair._internal.drawing import MARKED
-from bytepair.errors import ConversationError
+from bytepair.errors import ArgumentError, ConversationError
 from bytepair.evaluate import by_language, declarations, samples
 from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES, Tree, merge_steps, merge_tree
 from bytepair.tokenizer import Tokenizer
@@ -29,6 +29,16 @@ TEMPLATES: Final = {one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.L
 _SCRIPTS: Final = ("en", "el", "ru", "ar", "he", "hi", "th", "ka", "ko", "zh-Hans")
 
 
+def _check_names(names: Iterable[str]) -> None:
+    """Check that names are text; the names of files are bytes on some systems."""
+    for name in names:
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise ArgumentError(
+                f"the name {name!r} of a tokenizer is not valid UTF-8, so no page can show it; "
+                "rename the file or folder"
+            )
+
+
 class Answers:
     """The answers to all requests of the page about some tokenizers.
 
@@ -37,6 +47,9 @@ class Answers:
 
     Attributes:
         names: the names of the tokenizers.
+
+    Raises:
+        ArgumentError: if a name is not valid text.
 
     Example:
         >>> import bytepair
@@ -50,6 +63,7 @@ class Answers:
 
     def __init__(self, tokenizers: Mapping[str, Tokenizer]) -> None:
         self.names = list(tokenizers)
+        _check_names(self.names)
         self._tokenizers = list(tokenizers.values())
         self._ranks = [tok.mergeable_ranks() for tok in self._tokenizers]
         self._tokens = [tok.tokens for tok in self._tokenizers]

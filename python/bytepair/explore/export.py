@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bytepair._internal.arguments import checked
 from bytepair.errors import ArgumentError
 from bytepair.explore.answers import Answers
 from bytepair.explore.bundle import bundle
@@ -42,6 +43,7 @@ _HERE: Final = Path(__file__).parent
 _COST: Final = re.compile(r'  <section id="view-cost".*?</section>', re.S)
 
 
+@checked
 def save(
     tokenizers: Mapping[str, Tokenizer],
     text: str,
@@ -68,6 +70,7 @@ def save(
     return Path(path)
 
 
+@checked
 def to_html(tokenizers: Mapping[str, Tokenizer], text: str, *, special: bool = False) -> str:
     """A page about one text and some tokenizers that works offline.
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bytepair import reference
+from bytepair._internal.arguments import checked
+from bytepair.errors import ArgumentError
 from bytepair.formats.parents import first_parts
 from bytepair.tokenizer import Tokenizer
 
@@ -42,6 +44,7 @@ class Tree:
     right: Tree | None = None
 
 
+@checked
 def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
     """Merge a pretoken, and record every step.
 
@@ -63,7 +66,7 @@ def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
         [[b'l', b'o', b'w'], [b'lo', b'w'], [b'low']]
     """
     if len(pretoken) > LONGEST_PRETOKEN_BYTES:
-        raise ValueError(
+        raise ArgumentError(
             f"the pretoken has {len(pretoken)} bytes; steps are shown for at most "
             f"{LONGEST_PRETOKEN_BYTES}"
         )
@@ -78,6 +81,7 @@ def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
     return [Step(*step) for step in reference.steps(pretoken, rank, first)]
 
 
+@checked
 def merge_tree(token: bytes, parents: Mapping[bytes, tuple[bytes, bytes]]) -> Tree:
     """Draw the tree of a token.
 

@@ -9,12 +9,16 @@ Other web pages are kept out in these ways:
 3. a request from another origin, according to the browser, is refused, unless it follows a link to
    the page;
 4. the page may load only from this server, and run only the scripts that are files here.
+
+A client cannot occupy the server: a request must arrive within a minute, and at most
+`MOST_CONNECTIONS` are open at once.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import json
+import socket
 import sys
 import threading
 import time
@@ -27,12 +31,18 @@ from socketserver import TCPServer
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
-from bytepair.errors import BytepairError
+from bytepair.errors import ArgumentError, BytepairError
 from bytepair.explore.answers import Answers
 from bytepair.tokenizer import Tokenizer
 
 #: Larger requests are refused.
 MOST_BYTES: Final = 64 << 20
+
+#: A request that has not arrived after this many seconds is given up.
+LONGEST_REQUEST: Final = 60.0
+
+#: The number of connections at once; further ones are closed.
+MOST_CONNECTIONS: Final = 64
 
 #: One day, in seconds.
 DAY: Final = 86_400
@@ -67,7 +77,24 @@ class RefusedError(Exception):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "bytepair", ""
-    timeout = 60
+    timeout = LONGEST_REQUEST
+
+    def handle_one_request(self) -> None:
+        """Read and answer a request; a client that sends it byte by byte is cut off."""
+        self._arrival = threading.Timer(LONGEST_REQUEST, self._give_up)
+        self._arrival.daemon = True
+        self._arrival.start()
+        try:
+            super().handle_one_request()
+        except ConnectionError:  # the client has gone
+            self.close_connection = True
+        finally:
+            self._arrival.cancel()
+
+    def _give_up(self) -> None:
+        self.close_connection = True
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def do_GET(self) -> None:
         self._answer(self._get)
@@ -83,11 +110,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._check()
             url = urlsplit(self.path)
             query = {key: values[-1] for key, values in parse_qs(url.query).items()}
+            if self.command == "GET":
+                self._arrival.cancel()
             kind, body = make(url.path, query)
             self._send(HTTPStatus.OK, kind, body)
         except RefusedError as error:
             self.close_connection = True  # the rest of the request may be unread
             self._error(error.status, str(error))
+        except RecursionError:
+            self._error(HTTPStatus.BAD_REQUEST, "the JSON is nested too deeply")
         except (BytepairError, ValueError, TypeError, LookupError) as error:
             self._error(HTTPStatus.BAD_REQUEST, str(error))
 
@@ -140,7 +171,11 @@ class _Handler(BaseHTTPRequestHandler):
         if int(length) > MOST_BYTES:
             limit = f"a request has at most {MOST_BYTES >> 20} MB"
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
-        return self.rfile.read(int(length))
+        body = self.rfile.read(int(length))
+        self._arrival.cancel()
+        if len(body) < int(length):
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "the request is incomplete")
+        return body
 
     def _error(self, status: HTTPStatus, reason: str) -> None:
         self._send(status, "application/json", json.dumps({"error": reason}).encode())
@@ -166,7 +201,7 @@ def _json(value: object) -> tuple[str, bytes]:
 def _number(answers: Answers, query: Mapping[str, str]) -> int:
     index = int(query.get("t", "0"))
     if not 0 <= index < len(answers.names):
-        raise ValueError(f"there is no tokenizer {index}")
+        raise ArgumentError(f"there is no tokenizer {index}")
     return index
 
 
@@ -210,17 +245,35 @@ class Server(ThreadingHTTPServer):
         self, tokenizers: Mapping[str, Tokenizer], host: str = "127.0.0.1", port: int = 0
     ) -> None:
         if not tokenizers:
-            raise ValueError("there is no tokenizer to explore; name one")
+            raise ArgumentError("there is no tokenizer to explore; name one")
         self.answers, self.told = Answers(tokenizers), host
+        self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         if ":" in host:
-            import socket
-
             self.address_family = socket.AF_INET6
         try:
             super().__init__((host, port), _Handler)
         except OSError as error:
             where = f"cannot listen on port {port} of {host}: {error.strerror}"
             raise OSError(f"{where}; pass another port, or 0 for any free port") from None
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread, unless too many are open."""
+        if not self._connections.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer a connection, and count it no more."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._connections.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Write the traceback of a defect of this server, but nothing about clients that went."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     def server_bind(self) -> None:
         """Bind the port without looking up the name of the host, which can be slow."""

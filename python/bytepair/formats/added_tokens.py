@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import UnsupportedError
+from bytepair.formats import parts
 from bytepair.formats.charmap import lookalikes
 from bytepair.formats.parts import STRIPS, Asked, marks
 
@@ -38,14 +39,15 @@ def unusual(tokenizer: _core.Tokenizer) -> dict[str, dict[str, bool]]:
 def written(tokenizer: _core.Tokenizer) -> list[Token]:
     """The special tokens in the form of a `tokenizer.json`, in the order of their ids."""
     flags, left_out = unusual(tokenizer), set(lookalikes(tokenizer))
-    strips = marks(tokenizer.pattern).strips
+    marked, in_every_text = marks(tokenizer.pattern).flags, parts.added(tokenizer)
     return [
         {
             "id": id,
             "content": name,
             **_USUAL,
             **flags.get(name, {}),
-            **{side: id in strips.get(side, []) for side in STRIPS},
+            **{side: id in marked.get(side, []) for side in STRIPS},
+            "special": id not in in_every_text,
         }
         for name, id in sorted(tokenizer.special_tokens.items(), key=lambda item: item[1])
         if name not in left_out

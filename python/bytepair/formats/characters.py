@@ -75,9 +75,9 @@ def parts(
         if name in ids and tokens.setdefault(bytes([byte]), ids[name]) != ids[name]:
             twins[ids[name]] = bytes([byte])
     pairs = [(_token(left), _token(right)) for left, right in merges]
-    form, strips, split = pattern
+    form, flags, split = pattern
     found = sorted(ids[name] for name in user_defined)
-    regex = marked(form, strips, split or _core.harmless_pattern(list(tokens)), found)
+    regex = marked(form, flags, split or _core.harmless_pattern(list(tokens)), found)
     return Parts(tokens, regex, dict(special), pairs, notes=notes, twins=twins)
 
 

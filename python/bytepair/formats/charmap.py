@@ -1,7 +1,7 @@
 """The mapping of bytes to printable characters that GPT-2 introduced; the core has the table.
 
-`vocab.json`, `merges.txt`, `tokenizer.json` and GGUF store tokens in this form: a space is `Ġ` and a
-line break `Ċ`.
+`vocab.json`, `merges.txt`, `tokenizer.json` and GGUF store tokens in this form: a space is `Ġ` and
+a line break `Ċ`.
 """
 
 from __future__ import annotations

@@ -13,10 +13,13 @@ import os
 import stat
 import struct
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from bytepair._internal.system import sync, sync_folder
+from bytepair.corpus.outputs import check_output_file, not_written
 from bytepair.errors import FormatError
 
 #: The name of the native file in a folder.
@@ -73,6 +76,20 @@ def typed(value: Any, kind: type[_T], place: str) -> _T:
     return cast(_T, value)
 
 
+def json_note(notes: Mapping[str, str], key: str, kind: type[_T]) -> _T:
+    """The value of a note that is JSON; an empty one if there is no such note.
+
+    Raises:
+        FormatError: if the note is damaged.
+
+    Example:
+        >>> json_note({"a": "[1]"}, "a", list), json_note({}, "a", list)
+        ([1], [])
+    """
+    text, place = notes.get(key), f"the note {key!r}"
+    return typed(parse_json(text.encode(), place), kind, place) if text else kind()
+
+
 def id_of(value: Any, place: str) -> int:
     """Check that a JSON value is an id."""
     id = typed(value, int, place)
@@ -122,16 +139,27 @@ class Cursor:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file atomically: write to a temporary name, sync, rename, sync the folder."""
+    """Write a file atomically: write to a temporary name, sync, rename, sync the folder.
+
+    A file that is replaced keeps its permissions.
+
+    Raises:
+        OSError: if that fails; it names the file, and its size if the disk is full.
+    """
+    check_output_file(path)
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with temporary.open("xb") as file:
+            with suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(path.stat().st_mode))
             file.write(data)
             file.flush()
             sync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise not_written(error, path, len(data)) from error
         raise
     sync_folder(path.parent)
 

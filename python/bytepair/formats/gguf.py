@@ -9,17 +9,17 @@ Files written by bytepair also contain the pattern and the merge rule under cust
 
 from __future__ import annotations
 
-import json
 import mmap
 import struct
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats import added_tokens, companions, gguf_pieces, llamacpp, roles
+from bytepair.formats import gguf_metadata, gguf_pieces, llamacpp
 from bytepair.formats.charmap import lost_twins, to_characters
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gpt2 import (
@@ -28,7 +28,15 @@ from bytepair.formats.gpt2 import (
     read_pair,
     read_vocabulary,
 )
-from bytepair.formats.parts import Asked, Parts, is_rule_of_ranks, marks
+from bytepair.formats.parts import (
+    Asked,
+    Parts,
+    added,
+    is_rule_of_ranks,
+    marks,
+    strips,
+    with_added,
+)
 from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 MAGIC: Final = b"GGUF"
@@ -41,20 +49,6 @@ _U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 
 _PATTERN_KEY: Final = "bytepair.pattern"
 _RULE_KEY: Final = "bytepair.merge_rule"
-#: The keys of roles; the others are fallbacks for roles that llama.cpp requires.
-_ROLES_KEY: Final = "bytepair.roles"
-#: The ids that llama.cpp uses for EOS if a file does not set it: for bytes, and for pieces.
-_DEFAULT_ENDS: Final = (11, 2)
-_ROLES: Final = {
-    "bos_token": "tokenizer.ggml.bos_token_id",
-    "eos_token": "tokenizer.ggml.eos_token_id",
-    "eot_token": "tokenizer.ggml.eot_token_id",
-    "unk_token": "tokenizer.ggml.unknown_token_id",
-    "sep_token": "tokenizer.ggml.seperator_token_id",
-    "pad_token": "tokenizer.ggml.padding_token_id",
-    "cls_token": "tokenizer.ggml.cls_token_id",
-    "mask_token": "tokenizer.ggml.mask_token_id",
-}
 
 # ---------------------------------------------------------------------------- reading
 
@@ -145,7 +139,8 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
     lines = enumerate(_list(values, place, str))
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
     merges = check_merges(pairs, tokens, place)
-    notes = _notes(values, names) | _users(kinds, special)
+    notes = gguf_metadata.read(values, names, special)
+    pattern = with_added(pattern, _users(kinds, special))
     if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
         return Parts(tokens, pattern, special, notes=notes)
     return Parts(tokens, pattern, special, merges, ignore, notes)
@@ -166,9 +161,9 @@ def _parts_of_pieces(
         for id, entry in enumerate(zip(names, scores, kinds, strict=True))
         if not (entry[2] == UNUSED and entry[0] == _hole(id))
     }
-    made = gguf_pieces.parts(values, entries, _notes(values, names), own, asked)
-    made.notes.update(_users(kinds, made.special_tokens))
-    return made
+    made = gguf_pieces.parts(values, entries, {}, own, asked)
+    made.notes.update(gguf_metadata.read(values, names, made.special_tokens))
+    return replace(made, pattern=with_added(made.pattern, _users(kinds, made.special_tokens)))
 
 
 def _names_and_kinds(values: dict[str, Any]) -> tuple[list[str], list[int]]:
@@ -227,24 +222,9 @@ def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, 
     return ids, special
 
 
-def _notes(values: dict[str, Any], names: list[str]) -> dict[str, str]:
-    """The notes of roles and of the chat template."""
-    notes = {}
-    said = values.get(_ROLES_KEY)
-    said = said.split(" ") if isinstance(said, str) else _ROLES
-    for role, key in _ROLES.items():
-        id = values.get(key)
-        if type(id) is int and 0 <= id < len(names) and role in said:
-            notes[role] = names[id]
-    if isinstance(values.get("tokenizer.chat_template"), str):
-        notes["chat_template"] = values["tokenizer.chat_template"]
-    return notes
-
-
-def _users(kinds: list[int], special: dict[str, int]) -> dict[str, str]:
-    """The note of the special tokens that llama.cpp finds in every text."""
-    users = {name: {"special": False} for name, id in special.items() if kinds[id] == USER_DEFINED}
-    return {added_tokens.NOTE: json.dumps(users)} if users else {}
+def _users(kinds: list[int], special: dict[str, int]) -> list[int]:
+    """The ids of the special tokens that llama.cpp finds in every text."""
+    return sorted(id for id in special.values() if kinds[id] == USER_DEFINED)
 
 
 # ---------------------------------------------------------------------------- writing
@@ -254,14 +234,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a GGUF file cannot represent."""
     is_pieces = tokenizer.merge_rule == "characters"
     lost = gguf_pieces.losses(tokenizer) if is_pieces else _losses_of_bytes(tokenizer)
-    if "eos_token" not in _role_ids(tokenizer):
-        end = _DEFAULT_ENDS[is_pieces]
-        lost.append(
-            f"the token that ends a text, since no token has this role: llama.cpp would stop at id "
-            f"{end} ({_shown(tokenizer, end)}); set one with --eos-token or "
-            "Tokenizer.with_roles(eos=...)"
-        )
-    return lost
+    return lost + gguf_metadata.losses(tokenizer)
 
 
 def _losses_of_bytes(tokenizer: _core.Tokenizer) -> list[str]:
@@ -270,28 +243,9 @@ def _losses_of_bytes(tokenizer: _core.Tokenizer) -> list[str]:
     found = marks(tokenizer.pattern)
     if found.form:
         lost.append(f"the normalization to {found.form}, which llama.cpp does not support")
-    if found.strips:
+    if strips(tokenizer):
         lost.append("special tokens that strip white space (lstrip, rstrip)")
     return lost
-
-
-def _shown(tokenizer: _core.Tokenizer, id: int) -> str:
-    known = id < tokenizer.vocab_size and tokenizer.token_bytes(id)
-    return repr(known.decode("utf-8", "replace")) if known else "no token"
-
-
-def _role_ids(tokenizer: _core.Tokenizer) -> dict[str, int]:
-    """The id of each role.
-
-    llama.cpp needs BOS and EOS, or else uses unrelated tokens. If no token ends a text, the token
-    that ends a turn is used, or the one that begins a text.
-    """
-    tokens = companions.role_tokens(tokenizer)
-    ends = [tokens[role] for role in ("eos_token", "eot_token", "bos_token") if role in tokens]
-    if ends:
-        tokens = {"bos_token": ends[0], "eos_token": ends[0]} | tokens
-    special = tokenizer.special_tokens
-    return {role: special[name] for role, name in tokens.items() if name in special}
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
@@ -304,28 +258,34 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     is_pieces = tokenizer.merge_rule == "characters"
-    adds_bos = companions.noted(tokenizer).get("add_bos_token") is True
     values = {
         "general.architecture": (_STRING, _text("llama")),
         **(_keys_of_pieces(tokenizer) if is_pieces else _keys_of_bytes(tokenizer)),
-        "tokenizer.ggml.add_bos_token": (_BOOL, bytes([adds_bos])),
         _PATTERN_KEY: (_STRING, _text(tokenizer.pattern)),
-        _ROLES_KEY: (_STRING, _text(" ".join(companions.role_tokens(tokenizer)))),
     }
-    for role, id in _role_ids(tokenizer).items():
-        values[_ROLES[role]] = (_U32, struct.pack("<I", id))
-    if template := roles.chat_template(tokenizer):
-        values["tokenizer.chat_template"] = (_STRING, _text(template))
-    return values
+    return values | {key: _encoded(v) for key, v in gguf_metadata.keys(tokenizer).items()}
+
+
+def _encoded(value: gguf_metadata.Value) -> tuple[int, bytes]:
+    """The type and the bytes of a value."""
+    if isinstance(value, str):
+        return _STRING, _text(value)
+    if isinstance(value, bool):
+        return _BOOL, bytes([value])
+    if isinstance(value, int):
+        return _U32, struct.pack("<I", value)
+    texts = [each for each in value if isinstance(each, str)]
+    if texts:
+        return _ARRAY, _texts(texts)
+    return _ARRAY, _array_of("i", _I32, [each for each in value if isinstance(each, int)])
 
 
 def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     """The keys of a byte-level tokenizer."""
-    flags = added_tokens.unusual(tokenizer)
+    users = added(tokenizer)
     entries = {i: (to_characters(t), NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
     for name, id in tokenizer.special_tokens.items():
-        user = flags.get(name, {}).get("special") is False
-        entries[id] = (name, USER_DEFINED if user else CONTROL)
+        entries[id] = (name, USER_DEFINED if id in users else CONTROL)
     ids = range(tokenizer.vocab_size)
     names, kinds = zip(*(entries.get(id, (_hole(id), UNUSED)) for id in ids), strict=True)
     return {

@@ -25,9 +25,9 @@ from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import UnsupportedError
-from bytepair.formats import added_tokens, characters, pieces
+from bytepair.formats import characters, pieces
 from bytepair.formats.characters import BYTES, META
-from bytepair.formats.parts import Asked, Parts, marks
+from bytepair.formats.parts import Asked, Parts, added, marks, strips
 from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, ScoredPiece
 
 #: The name in `tokenizer.ggml.model`.
@@ -121,7 +121,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     if spaced := next((token for token in tokens if b" " in token), None):
         name = spaced.decode(errors="replace").replace(" ", META)
         lost.append(f"that the user-defined {name!r} is found where a text has U+2581 itself")
-    if found.strips:
+    if strips(tokenizer):
         lost.append("special tokens that strip white space (lstrip, rstrip)")
     ordinary = set(tokenizer.mergeable_ranks().values())
     if shared := [name for name, id in tokenizer.special_tokens.items() if id in ordinary]:
@@ -169,10 +169,9 @@ def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
         kind = USER_DEFINED if id in user_defined else BYTE if name in _BYTES else NORMAL
         score = scores.get(name, least - number) if kind == NORMAL else 0.0
         found[id] = ScoredPiece(name, score, kind)
-    flags, unknown = added_tokens.unusual(tokenizer), tokenizer.notes.get("unk_token")
+    users, unknown = added(tokenizer), tokenizer.notes.get("unk_token")
     for name, id in special.items():
-        user = flags.get(name, {}).get("special") is False
-        kind = UNKNOWN if name == unknown else USER_DEFINED if user else CONTROL
+        kind = UNKNOWN if name == unknown else USER_DEFINED if id in users else CONTROL
         found[id] = ScoredPiece(name, 0.0, kind)
     return found
 

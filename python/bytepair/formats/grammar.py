@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import SpecialTokenError
+from bytepair.errors import ArgumentError, SpecialTokenError
 from bytepair.formats import roles
 from bytepair.formats.parts import all_tokens
 
@@ -48,7 +48,7 @@ def _padding(tokenizer: _core.Tokenizer, vocab_size: int | None) -> list[bytes]:
     """Empty tokens for the additional ids of a model."""
     more = (vocab_size or tokenizer.vocab_size) - tokenizer.vocab_size
     if more < 0:
-        raise ValueError(
+        raise ArgumentError(
             f"vocab_size is {vocab_size}, but the tokenizer has {tokenizer.vocab_size} ids; pass "
             "the vocabulary size of the model, which must be at least as large"
         )
@@ -85,6 +85,6 @@ def to_outlines(tokenizer: _core.Tokenizer, stop: str | int | None) -> outlines_
 
     end, *others = stop_ids(tokenizer, stop)
     if others:
-        raise ValueError(f"Outlines supports one stop token, not {1 + len(others)}")
+        raise ArgumentError(f"Outlines supports one stop token, not {1 + len(others)}")
     tokens = {token: [id] for token, id in tokenizer.mergeable_ranks().items()}
     return outlines_core.Vocabulary(end, tokens)

@@ -14,12 +14,14 @@ from typing import Final
 
 from bytepair.errors import FormatError
 
-#: The files to download: no weights.
+#: The files to download, as patterns: no weights.
 FILES: Final = (
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
     "chat_template.jinja",
+    "additional_chat_templates/*.jinja",
+    "generation_config.json",
     "vocab.json",
     "merges.txt",
     "tekken.json",
@@ -58,9 +60,10 @@ def folder(name: str, revision: str | None) -> Path:
             f"there is no file {name!r}, and the repository {name} is neither cached nor reachable"
         ) from error
     path = Path(found)
-    for file in FILES:
-        if (path / file).is_file():
-            check(path / file)
+    for pattern in FILES:
+        for file in path.glob(pattern):
+            if file.is_file():
+                check(file)
     return path
 
 

@@ -6,12 +6,13 @@ The core reads and writes `tokenizer.json`; here are the folder around it and th
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
 from bytepair.errors import LossError
-from bytepair.formats import companions
+from bytepair.formats import companions, post_processor
 from bytepair.formats.files import read_file, write_whole
 from bytepair.formats.parts import Asked, Parts
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     import tokenizers
 
 FILE: Final = "tokenizer.json"
-
-#: The notes for content of a file that changes no id.
-PROCESSOR_NOTE: Final = "huggingface.post_processor"
 
 
 # ---------------------------------------------------------------------------- reading
@@ -39,6 +37,7 @@ def read(path: Path, asked: Asked) -> Parts:
     parts = parse(read_file(file), asked)
     if file.name == FILE:
         parts.notes.update(companions.read(folder, parts, asked))
+    parts.notes.update(companions.flag_notes(parts))
     return parts
 
 
@@ -64,6 +63,11 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 def text(tokenizer: _core.Tokenizer) -> str:
     """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
+    processor = post_processor.written(tokenizer)
+    noted = "" if processor is None else json.dumps(processor)
+    if tokenizer.notes.get(post_processor.NOTE, "") != noted:
+        notes = tokenizer.notes | {post_processor.NOTE: noted}
+        tokenizer = _core.Tokenizer(_core.with_notes(tokenizer, notes))
     return _core.tokenizer_json(tokenizer)
 
 
@@ -101,9 +105,5 @@ def of_object(value: Any, asked: Asked) -> Parts:
     """Read a tokenizer object through the `tokenizer.json` that it would write."""
     inner = getattr(value, "backend_tokenizer", value)
     parts = parse(inner.to_str().encode(), asked)
-    named = {role: getattr(value, role, None) for role in companions.ROLES}
-    parts.notes.update(companions.role_notes(named, type(value).__name__))
-    template = getattr(value, "chat_template", None)
-    if isinstance(template, str):
-        parts.notes["chat_template"] = template
+    parts.notes.update(companions.object_notes(value, parts))
     return parts

@@ -26,6 +26,7 @@ import numpy as np
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
+from bytepair.formats.metadata import engine_tokens
 from bytepair.formats.parts import Asked, Parts, all_pairs, all_tokens
 from bytepair.formats.renumber import FIRST_BYTE
 from bytepair.formats.roles import roles
@@ -259,9 +260,10 @@ def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> 
 
 def _ends(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The special tokens for BOS and EOS; for chat engines, EOS is the end of a turn."""
-    known = roles(tokenizer)
-    if not tokenizer.notes.get("eos_token") and "end_of_turn" in known:
-        known["eos"] = known["end_of_turn"]
+    known, named = roles(tokenizer), engine_tokens(tokenizer)
+    ends = (named.get("eos_token"), known.get("end_of_turn"))
+    if end := next((name for name in ends if name in tokenizer.special_tokens), None):
+        known["eos"] = end
     return {field: known[role] for field, role in _ROLES.items() if role in known}
 
 

@@ -11,7 +11,7 @@ If it has no name for a pattern, the name whose pattern differs least is used (`
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from bytepair import _core
 from bytepair.formats import differences
@@ -102,6 +102,47 @@ _NAMES: Final = {
     ("tekken", True): "tekken",
     ("default", False): "default",
 }
+
+
+#: The names of tokens at which llama.cpp stops, whatever their roles.
+STOPS: Final = frozenset((
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
+    "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
+    "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>",
+    "<｜end▁of▁sentence｜>", "[e~[",
+))  # fmt: skip
+
+#: The names whose files get BOS before a text, or the separator between two, if no key says it.
+_ADD_BOS: Final = (
+    "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken"
+)
+_ADD_SEP: Final = "jina-v1-en jina-v2-code roberta-bpe"
+
+#: The names with which llama.cpp removes spaces before punctuation when it decodes.
+_CLEAN_UP: Final = (
+    "default minicpm5 llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 "
+    "jina-v5-nano falcon mpt starcoder gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de "
+    "a.x-4.0 mellum modern-bert jina-v1-en jina-v2-code roberta-bpe refact stablelm2 olmo dbrx "
+    "smaug-bpe glm4 chatglm-bpe jais codeshell bloom gpt3-finnish exaone exaone4 minerva-7b megrez "
+    "mellum2"
+)
+
+
+def usual_flags(model: Any, name: Any) -> list[str]:
+    """The flags that llama.cpp sets for a tokenizer model and a name, if a file has no keys.
+
+    Example:
+        >>> usual_flags("llama", None), usual_flags("gpt2", "roberta-bpe")
+        (['add_bos_token'], ['add_sep_token'])
+    """
+    if model == "llama" or name in _ADD_BOS.split():
+        return ["add_bos_token"]
+    return ["add_sep_token"] if name in _ADD_SEP.split() else []
+
+
+def cleans_up(name: str) -> bool:
+    """Whether llama.cpp removes spaces before punctuation when it decodes with this rule."""
+    return name in _CLEAN_UP.split()
 
 
 def rule(name: str) -> tuple[str, bool] | None:

@@ -45,7 +45,9 @@ def read(path: Path, asked: Asked) -> Parts:
     named = {id: tokens[id] for id in special.values() if 0 <= id < len(tokens)}
     asked.check_special({token: id for id, token in named.items()})
     ids = ids_of(b"" if id in named else token for id, token in enumerate(tokens))
-    return Parts(ids, pattern, dict(special))
+    ends = [name for name, id in special.items() if id == end]
+    notes = {"eos_token": ends[0]} if ends else {}
+    return Parts(ids, pattern, dict(special), notes=notes)
 
 
 def _tokens(data: bytes) -> tuple[list[bytes], int]:

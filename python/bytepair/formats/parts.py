@@ -37,6 +37,9 @@ UNICODE_FORMS: Final = ("NFC", "NFKC")
 #: The sides on which a special token may strip white space.
 STRIPS: Final = ("lstrip", "rstrip")
 
+#: The mark of special tokens that are found in every text: added tokens that control nothing.
+ADDED: Final = "added"
+
 #: The mark of tokens that are found in text before it is merged.
 _USER_DEFINED: Final = "user-defined"
 
@@ -50,14 +53,14 @@ class Marks:
 
     Attributes:
         form: the normalization of texts, if any: a name in `MARKS`.
-        strips: the ids of the special tokens that strip white space before them (`lstrip`) and
-            after them (`rstrip`).
+        flags: the ids of the special tokens that strip white space before them (`lstrip`) and
+            after them (`rstrip`), and of those that are found in every text (`added`).
         rest: the pattern after the marks: a regular expression, or several, separated by `THEN`.
         user_defined: the ids of the tokens that are found in text before it is merged.
     """
 
     form: str | None
-    strips: dict[str, list[int]]
+    flags: dict[str, list[int]]
     rest: str
     user_defined: list[int] = field(default_factory=list)
 
@@ -67,34 +70,56 @@ def marks(pattern: str) -> Marks:
 
     Example:
         >>> marks("(?#NFC)(?#lstrip 5 7)a")
-        Marks(form='NFC', strips={'lstrip': [5, 7]}, rest='a', user_defined=[])
+        Marks(form='NFC', flags={'lstrip': [5, 7]}, rest='a', user_defined=[])
     """
     form = next((name for name, mark in MARKS.items() if pattern.startswith(mark)), None)
     rest = pattern.removeprefix(MARKS[form]) if form else pattern
-    strips = {}
-    for side in (*STRIPS, _USER_DEFINED):
-        found = re.match(rf"\(\?#{side} (\d+(?: \d+)*)\)", rest)
+    flags = {}
+    for flag in (*STRIPS, ADDED, _USER_DEFINED):
+        found = re.match(rf"\(\?#{flag} (\d+(?: \d+)*)\)", rest)
         if found:
-            strips[side] = [int(id) for id in found[1].split(" ")]
+            flags[flag] = [int(id) for id in found[1].split(" ")]
             rest = rest[found.end() :]
-    user_defined = strips.pop(_USER_DEFINED, [])
-    return Marks(form, strips, rest, user_defined)
+    user_defined = flags.pop(_USER_DEFINED, [])
+    return Marks(form, flags, rest, user_defined)
 
 
 def marked(
     form: str | None,
-    strips: Mapping[str, Sequence[int]],
+    flags: Mapping[str, Sequence[int]],
     rest: str,
     user_defined: Sequence[int] = (),
 ) -> str:
     """Add marks to a pattern; the inverse of `marks`."""
-    lists = {**strips, _USER_DEFINED: user_defined}
-    sides = [
-        f"(?#{side} {' '.join(map(str, lists[side]))})"
-        for side in (*STRIPS, _USER_DEFINED)
-        if lists.get(side)
+    lists = {**flags, _USER_DEFINED: user_defined}
+    listed = [
+        f"(?#{flag} {' '.join(map(str, lists[flag]))})"
+        for flag in (*STRIPS, ADDED, _USER_DEFINED)
+        if lists.get(flag)
     ]
-    return "".join([MARKS[form] if form else "", *sides, rest])
+    return "".join([MARKS[form] if form else "", *listed, rest])
+
+
+def with_added(pattern: str, ids: Sequence[int]) -> str:
+    """A pattern with the mark of these special tokens, which are found in every text.
+
+    Example:
+        >>> with_added("(?#NFC)a", [7])
+        '(?#NFC)(?#added 7)a'
+    """
+    found = marks(pattern)
+    return marked(found.form, {**found.flags, ADDED: ids}, found.rest, found.user_defined)
+
+
+def added(tokenizer: _core.Tokenizer) -> set[int]:
+    """The ids of the special tokens that are found in every text."""
+    return set(marks(tokenizer.pattern).flags.get(ADDED, []))
+
+
+def strips(tokenizer: _core.Tokenizer) -> bool:
+    """Whether a special token strips white space."""
+    flags = marks(tokenizer.pattern).flags
+    return any(flags.get(side) for side in STRIPS)
 
 
 def unspeakable(pattern: str) -> str | None:
@@ -108,8 +133,10 @@ def unspeakable(pattern: str) -> str | None:
     if found.form:
         unicode = found.form in UNICODE_FORMS
         return f"to normalize texts to {found.form}" if unicode else "to replace spaces in texts"
-    if found.strips:
+    if any(found.flags.get(side) for side in STRIPS):
         return "that special tokens strip white space"
+    if found.flags.get(ADDED):
+        return "to find added tokens in every text"
     if found.user_defined:
         return "to find user-defined tokens before merging"
     return "to split in several steps" if THEN in pattern else None

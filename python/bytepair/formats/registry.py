@@ -20,6 +20,8 @@ from bytepair.errors import (
     VocabularyError,
 )
 from bytepair.formats import (
+    companions,
+    entries,
     existing,
     gguf,
     gpt2,
@@ -27,6 +29,7 @@ from bytepair.formats import (
     huggingface,
     llama2c,
     llmc,
+    metadata,
     nanochat,
     published,
     sentencepiece,
@@ -38,6 +41,7 @@ from bytepair.formats.parts import Asked, Parts
 
 _Read: TypeAlias = Callable[[Path, Asked], Parts]
 _Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
+_Stale: TypeAlias = Callable[[_core.Tokenizer, Path], list[Path]]
 _Losses: TypeAlias = Callable[[_core.Tokenizer], list[str]]
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
@@ -55,17 +59,26 @@ class Format:
         write: writes a tokenizer to a path. It raises a `LossError` for what no program could read.
         losses: says what of a tokenizer the format cannot hold.
         suffixes: how the names of its files end.
+        merged: the names of files in a folder to which `write` adds.
+        stale: the files in a folder that `write` removes.
     """
 
     read: _Read
     write: _Write | None
     losses: _Losses
     suffixes: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
+    stale: _Stale = lambda _tokenizer, _path: []
 
 
 FORMATS: Final[dict[str, Format]] = {
     "huggingface": Format(
-        huggingface.read, huggingface.write, huggingface.losses, ("tokenizer.json",)
+        huggingface.read,
+        huggingface.write,
+        huggingface.losses,
+        ("tokenizer.json",),
+        (entries.GENERATION,),
+        companions.stale,
     ),
     "tiktoken": Format(tiktoken.read, tiktoken.write, tiktoken.losses, (".tiktoken",)),
     "gpt2": Format(gpt2.read, gpt2.write, gpt2.losses, ("merges.txt", "vocab.json")),
@@ -105,7 +118,7 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
             return tiktoken.of_encoding(source)
         if huggingface.is_object(source):
             return huggingface.of_object(source, asked)
-        raise TypeError(
+        raise ArgumentError(
             "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
             f"loaded, not {type(source).__name__}"
         )
@@ -119,10 +132,12 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
         if isinstance(source, str) and hub.is_name(source):
             path = hub.folder(source, revision)
         else:
-            raise FileNotFoundError(
-                f"there is no tokenizer at {path}; train one and save it there, or name an "
-                "encoding of tiktoken or a repository of the hub"
-            )
+            meant = published.near(str(source))
+            way_out = f"did you mean {meant!r}, a published encoding?" if meant else (
+                "train one and save it there, or name an encoding of tiktoken or a repository of "
+                "the hub"
+            )  # fmt: skip
+            raise FileNotFoundError(f"there is no tokenizer at {path}; {way_out}")
     return _read_path(path, format, asked)
 
 
@@ -140,7 +155,9 @@ def _read_path(path: Path, format: str | None, asked: Asked) -> Parts:
         return _format(format).read(path, asked)
     except FormatError as error:
         place = error.place if error.place == str(path) else f"{path}: {error.place}"
-        raise type(error)(place, error.reason) from None
+        # A reader that asks for lossy=True although it was passed has no such way out.
+        reason = re.sub(r"[;,] (or )?pass lossy=True[^;]*", "", error.reason)
+        raise type(error)(place, reason if asked.lossy else error.reason) from None
 
 
 def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
@@ -217,13 +234,17 @@ def write(
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
     if reason := _of_characters(tokenizer, format):
         raise UnsupportedError(format, f"{reason}; write huggingface (tokenizer.json) or bytepair")
-    lost = found.losses(tokenizer)
+    lost = losses(tokenizer, format)
     if lost and not lossy:
         raise LossError(format, lost)
     put = partial(found.write, tokenizer)
     if not overwrite:
         said = Asked(tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True)
-        existing.check(tokenizer, path, put, lambda old: found.read(old, said).model())
+        stale = found.stale(tokenizer, path) if path.is_dir() else []
+        existing.check(
+            tokenizer, path, put, lambda old: found.read(old, said).model(),
+            merged=found.merged if path.is_dir() else (), stale=stale,
+        )  # fmt: skip
     put(path)
 
 
@@ -238,7 +259,8 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
         return []
     if reason := _of_characters(tokenizer, format):
         return [reason]
-    return _format(format).losses(tokenizer)
+    own = _format(format).losses(tokenizer)
+    return own if format == "gguf" else metadata.losses(tokenizer, format) + own
 
 
 def _of_characters(tokenizer: _core.Tokenizer, format: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from bytepair import _core
 from bytepair.errors import VocabularyError
+from bytepair.formats import metadata
 from bytepair.formats.parts import Parts, marked, marks
 from bytepair.formats.roles import NOTES, roles
 
@@ -69,6 +70,9 @@ def renumbered(
     twins = (twins or {}) if tokenizer.merge_rule == "characters" else None
     pattern = _pattern(tokenizer, ids, special)
     ignore = tokenizer.ignore_merges
+    old = tokenizer.mergeable_ranks()
+    moved = {old[token]: id for token, id in ids.items() if token in old}
+    notes = metadata.renumbered(notes, special, moved)
     return Parts(ids, pattern, special, merges, ignore, notes, twins=twins).model()
 
 
@@ -84,10 +88,10 @@ def _pattern(tokenizer: _core.Tokenizer, ids: dict[bytes, int], special: dict[st
     """The pattern, in whose marks tokens are named by their ids."""
     found = marks(tokenizer.pattern)
     names = {id: name for name, id in tokenizer.special_tokens.items()}
-    strips = {
-        side: sorted(special[names[id]] for id in listed if id in names)
-        for side, listed in found.strips.items()
+    flags = {
+        flag: sorted(special[names[id]] for id in listed if id in names)
+        for flag, listed in found.flags.items()
     }
     tokens = (tokenizer.token_bytes(id) for id in found.user_defined)
     user_defined = sorted(ids[token] for token in tokens if token in ids)
-    return marked(found.form, strips, found.rest, user_defined)
+    return marked(found.form, flags, found.rest, user_defined)

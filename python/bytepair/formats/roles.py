@@ -8,26 +8,31 @@ others such as `<|eos|>` are self-explanatory.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from bytepair import _core
-from bytepair.errors import SpecialTokenError
+from bytepair.errors import ArgumentError, SpecialTokenError
+from bytepair.formats.entries import TOKENS
+from bytepair.formats.files import json_note
 
-#: The roles, and the note of each, which is also the name of its field in `tokenizer_config.json`.
-#: An empty note means that no token has the role.
-NOTES: Final = {
-    "bos": "bos_token",
-    "eos": "eos_token",
-    "pad": "pad_token",
-    "end_of_turn": "eot_token",
-}
+#: The roles, and the note of each. An empty note means that no token has the role.
+NOTES: Final = {entry.role: entry.note for entry in TOKENS if entry.role}
 
-#: The note of the chat template.
+#: The note of the chat template, and that of the others, by name, as JSON.
 TEMPLATE: Final = "chat_template"
+TEMPLATES: Final = "chat_templates"
+
+#: The name of the template that is used if none is named.
+DEFAULT: Final = "default"
+
+#: The note of the tokens at which generation stops, if a file states them: names, or ids of
+#: ordinary tokens, as JSON.
+STOPS: Final = "stop_tokens"
 
 #: The roles in vocabularies that have all these special tokens; the first match counts.
 _PUBLISHED: Final[tuple[dict[str, str], ...]] = (
@@ -63,7 +68,7 @@ _BETWEEN: Final = ("<|endoftext|>", "<|bos|>")
 def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The names of the special tokens that have a role; see `Tokenizer.roles`."""
     special, notes = tokenizer.special_tokens, tokenizer.notes
-    found = _usual(special)
+    found = usual(special)
     for role, note in NOTES.items():
         name = notes.get(note)
         if name == "":
@@ -84,15 +89,15 @@ def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
     return special[name]
 
 
-def _usual(special: Mapping[str, int]) -> dict[str, str]:
-    """The roles of special tokens without notes."""
+def usual(special: Collection[str]) -> dict[str, str]:
+    """The roles that special tokens have by their names alone."""
     for known in _PUBLISHED:
         if all(name in special for name in known.values()):
             return dict(known)
     found = {
         role: next(name for name in names if name in special)
         for role, names in _NAMES.items()
-        if not special.keys().isdisjoint(names)
+        if not set(names).isdisjoint(special)
     }
     if len(found.keys() & {"bos", "eos"}) == 1:
         (name,) = (found[role] for role in ("bos", "eos") if role in found)
@@ -105,13 +110,15 @@ def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[
     made = {}
     for role, name in wanted.items():
         if role not in NOTES:
-            raise TypeError(f"{role!r} is no role; the roles are {', '.join(NOTES)}")
+            raise ArgumentError(f"{role!r} is no role; the roles are {', '.join(NOTES)}")
         if name is not None and name not in tokenizer.special_tokens:
             raise SpecialTokenError(
                 f"{name!r} cannot be the {role} token, since it is not a special token of the "
                 f"tokenizer; it has {', '.join(tokenizer.special_tokens) or 'none'}"
             )
         made[NOTES[role]] = name or ""
+    if tokenizer.notes.get(STOPS) and not wanted.keys().isdisjoint(("eos", "end_of_turn")):
+        made[STOPS] = ""  # generation stops at the tokens that have these roles now
     return made
 
 
@@ -125,12 +132,27 @@ def chat_template(tokenizer: _core.Tokenizer) -> str | None:
     return noted or None
 
 
+def other_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The chat templates other than the default one, by name."""
+    return json_note(tokenizer.notes, TEMPLATES, dict)
+
+
+def chat_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """All chat templates by name; see `Tokenizer.chat_templates`."""
+    template = chat_template(tokenizer)
+    default = {} if template is None else {DEFAULT: template}
+    return default | other_templates(tokenizer)
+
+
+def with_template(tokenizer: _core.Tokenizer, template: str | None, name: str) -> dict[str, str]:
+    """The notes that set or remove a chat template; see `Tokenizer.with_chat_template`."""
+    if name == DEFAULT:
+        return {TEMPLATE: template or ""}
+    others = {key: text for key, text in other_templates(tokenizer).items() if key != name}
+    others |= {name: template} if template else {}
+    return {TEMPLATES: json.dumps(others) if others else ""}
+
+
 @cache
 def _nanochat() -> str:
     return Path(__file__).with_name("nanochat.jinja").read_text(encoding="utf-8")
-
-
-def kept(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    """The notes to copy to a tokenizer with the same special tokens."""
-    noted = tokenizer.notes
-    return {note: noted[note] for note in (*NOTES.values(), TEMPLATE) if note in noted}

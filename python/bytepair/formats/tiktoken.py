@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import FormatError, UnsupportedError
+from bytepair.errors import ArgumentError, FormatError, UnsupportedError
 from bytepair.formats.files import MAX_VOCAB_SIZE, read_file, write_whole
 from bytepair.formats.parts import Asked, Parts, plain, unspeakable
 
@@ -114,9 +114,9 @@ def is_encoding(value: Any) -> bool:
 def values(tokenizer: _core.Tokenizer, *, exact: bool) -> dict[str, Any]:
     """The arguments of an `Encoding` with the same ids; a `ValueError` if there are none."""
     if exact and (asks := unspeakable(tokenizer.pattern)):
-        raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
+        raise ArgumentError(f"tiktoken does not do what the pattern asks for: {asks}")
     if exact and tokenizer.merge_rule != "ranks":
-        raise ValueError(
+        raise ArgumentError(
             "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
             "differ, so there is no tiktoken.Encoding of it"
         )

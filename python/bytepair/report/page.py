@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bytepair import plot
+from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import Markup, draw_all
 from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, tables
 from bytepair.evaluate.table import language_row, saved_of
@@ -24,6 +25,7 @@ _MOST = 40
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
+@checked
 def save(found: Evaluation, path: str | os.PathLike[str]) -> Path:
     """Write the page, whole or not at all.
 
@@ -38,6 +40,7 @@ def save(found: Evaluation, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
+@checked
 def to_html(found: Evaluation) -> str:
     """Make the page of an evaluation.
 
@@ -270,6 +273,7 @@ def _sizes(found: Evaluation, table: Table) -> str:
     return _section("Sizes", words, sizes_plot(found.sweep, found.corpus), _table(table))
 
 
+@checked
 def save_sizes_plot(sweep: Sweep, path: str | os.PathLike[str], corpus: str = "other text") -> Path:
     """Write the plot of `sizes_plot` to an SVG file, which appears complete or not at all.
 
@@ -292,6 +296,7 @@ def save_sizes_plot(sweep: Sweep, path: str | os.PathLike[str], corpus: str = "o
     return Path(path)
 
 
+@checked
 def sizes_plot(sweep: Sweep, corpus: str = "other text") -> Markup:
     """Draw the bytes per token of every size, on the training text and on other text.
 

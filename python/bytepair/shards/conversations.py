@@ -6,7 +6,7 @@ is filled with the longest waiting ones that fit. The rest of a row is padding; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import count, islice
 from typing import Any, Final, TypeAlias
@@ -14,11 +14,14 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.arguments import checked
 from bytepair.chat import NANOCHAT, JinjaTemplate, Template
 from bytepair.chat.batch import RenderedBatch, pad_id
+from bytepair.chat.rows import RowKind, TrainOn, row_options
 from bytepair.chat.segments import Conversation
+from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.errors import ConversationError, ShardError
-from bytepair.shards.packing import Waiting, check_numbers, check_tokenizer, delivered
+from bytepair.shards.packing import Unpicklable, Waiting, check_numbers, check_tokenizer, delivered
 from bytepair.tokenizer import Tokenizer
 
 #: The ids of a conversation, and its mask.
@@ -32,12 +35,13 @@ AHEAD: Final = 128
 IGNORED: Final = -1
 
 
-class ConversationBatches:
+class ConversationBatches(Unpicklable):
     """The batches of one rank, packed while conversations are rendered; they never end.
 
     Args:
         conversations: a sequence of conversations, each as `Tokenizer.render_conversation` takes
-            it; an item is read when it is rendered.
+            it; an item is read when it is rendered. Or a table, a data frame or files, as
+            `Tokenizer.render_batch` takes them; files are read into memory.
         tokenizer: the tokenizer that renders them.
         batch_size: the number of rows in a batch.
         length: the number of ids in a row.
@@ -48,10 +52,14 @@ class ConversationBatches:
         rank: the rank of this process, from 0.
         world_size: the number of ranks; a rank takes every `world_size`-th conversation.
         buffer: the number of conversations that wait for a row.
+        rows: as in `Tokenizer.render_conversation`.
+        ignore_fields: as in `Tokenizer.render_conversation`.
+        train_on: as in `Tokenizer.render_conversation`.
         threads: the number of encoding threads; None means all.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays of int32.
 
     Raises:
+        ArgumentError: if an option has an invalid value.
         ConversationError: if a conversation breaks a rule of the template.
         ShardError: if there is no conversation for this rank, or a number is out of range.
         SpecialTokenError: if the tokenizer lacks a special token of the template.
@@ -71,9 +79,10 @@ class ConversationBatches:
         1.0
     """
 
+    @checked
     def __init__(
         self,
-        conversations: Sequence[Conversation],
+        conversations: Sequence[Conversation] | ConversationSource,
         tokenizer: Tokenizer,
         batch_size: int,
         length: int,
@@ -84,6 +93,9 @@ class ConversationBatches:
         rank: int = 0,
         world_size: int = 1,
         buffer: int = BUFFER,
+        rows: RowKind = "messages",
+        ignore_fields: Collection[str] = (),
+        train_on: TrainOn = "all",
         threads: int | None = None,
         torch: bool = False,
     ) -> None:
@@ -95,13 +107,15 @@ class ConversationBatches:
         )  # fmt: skip
         if max_tokens > length + 1:
             raise ShardError(f"max_tokens is {max_tokens}; at most length + 1 is possible")
+        conversations = sequence(conversations, row_options(rows, ignore_fields, train_on))
         if rank >= len(conversations):
             raise ShardError(
                 f"rank {rank} of {world_size} has none of the {len(conversations)} conversations"
             )
         render = partial(
             tokenizer.render_batch, template=template, max_tokens=max_tokens,
-            on_untrained="keep", threads=threads,
+            on_untrained="keep", rows=rows, ignore_fields=ignore_fields, train_on=train_on,
+            threads=threads,
         )  # fmt: skip
         numbers = (number % len(conversations) for number in count(rank, world_size))
         self._rendered = _rendered(conversations, numbers, render)

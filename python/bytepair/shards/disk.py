@@ -44,8 +44,10 @@ class DiskFile:
         self._offset = offset
         # The buffer begins at a multiple of the block size in the file.
         self._buffer = memoryview(_buffer())
-        path.touch()
-        self._file = path.open("r+b", buffering=0)
+        # A link at this name would lead out of the folder.
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+        self._path = path
+        self._file = os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
         self._file.truncate(offset)
         self._file.seek(offset - offset % BLOCK_BYTES)
         before = self._file.read(offset % BLOCK_BYTES) + bytes(header)
@@ -93,7 +95,7 @@ class DiskFile:
                 data = data[self._file.write(data) :]
             except OSError as error:
                 if not (self._direct and error.errno == errno.EINVAL):
-                    raise OSError(error.errno, error.strerror, str(self._file.name)) from error
+                    raise OSError(error.errno, error.strerror, str(self._path)) from error
                 self._direct = self._set_direct(False)  # the file system needs another alignment
 
     def finish(self, header: bytes = b"") -> None:

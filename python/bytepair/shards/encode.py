@@ -2,7 +2,8 @@
 
 Plain parquet files of this machine are read and encoded by all threads of the core (`rows`); of all
 others, and of what is damaged, one thread reads and the others encode (`columns`). Both give the
-same documents. With BPE-dropout all go the second way, where the row of each document is known.
+same documents. With BPE-dropout and with held-out documents all go the second way, where the row of
+each document is known.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def encode_all(
         start: the address of the first document.
         threads: how many threads encode; None means all.
     """
-    if job.drops_merges:
+    if job.drops_merges or job.held is not None:
         _in_order(job, start, len(job.files), take, threads)
         return
     place = start

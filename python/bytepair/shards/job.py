@@ -6,13 +6,18 @@ Also the values passed on while it runs: documents as ids, and their addresses.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias, TypedDict
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.arguments import check_fields
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.source import Input, Limits, Source, files_of
+from bytepair.corpus.column import Errors
+from bytepair.corpus.inputs import recorded
+from bytepair.corpus.source import Input, Limits, Source, resolve_files
+from bytepair.corpus.splits import HoldOut, Split, hold_out
 from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.tokenizer import Tokenizer
@@ -35,8 +40,11 @@ class ShardOptions:
         doc_cap: the maximum number of characters of a document; the rest is cropped. None means no
             limit.
         errors: how to treat a document or file that cannot be read: "strict" raises an error,
-            "skip" skips it and records it in the manifest.
+            "replace" replaces invalid UTF-8 and lone surrogates by U+FFFD and is otherwise
+            "strict", "skip" skips it and records it in the manifest.
         max_document_bytes: the maximum size of a document in a file.
+        split: as in `bytepair.count`.
+        hold_out: as in `bytepair.count`.
         dropout: the probability with which each merge is skipped (BPE-dropout); None or 0 is plain
             encoding. It is much slower, and the ids depend on the order of the inputs.
         seed: with `dropout`, a number from 0 to 2^64 - 1; pass a different one in each epoch.
@@ -54,17 +62,19 @@ class ShardOptions:
     eos: bool | str = False
     column: str = "text"
     doc_cap: int | None = None
-    errors: Literal["strict", "skip"] = "strict"
+    errors: Errors = "strict"
     max_document_bytes: int = DOCUMENT_BYTES
+    split: Split | None = None
+    hold_out: float | None = None
     dropout: float | None = None
     seed: int | None = None
 
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
+        check_fields(self)
         if self.tokens_per_shard < 1:
             raise ShardError(f"tokens_per_shard is {self.tokens_per_shard}; pass at least 1")
-        if self.errors not in ("strict", "skip"):
-            raise ShardError(f'errors is {self.errors!r}; pass "strict" or "skip"')
+        hold_out(self.hold_out, self.split)
         Limits(doc_cap=self.doc_cap)
         layout(self.format)
         _check_dropout(self.dropout, self.seed)
@@ -92,8 +102,10 @@ class ShardKeywords(TypedDict, total=False):
     eos: bool | str
     column: str
     doc_cap: int | None
-    errors: Literal["strict", "skip"]
+    errors: Errors
     max_document_bytes: int
+    split: Split | None
+    hold_out: float | None
     dropout: float | None
     seed: int | None
 
@@ -105,7 +117,8 @@ class ShardJob:
     Attributes:
         tokenizer: the tokenizer.
         files: the inputs, in order.
-        values: what the manifest says of the job; "dropout" and "seed" only if merges are dropped.
+        values: what the manifest says of the job; "dropout" and "seed" only if merges are dropped,
+            "held" only if documents are held out.
         first_input: the number of the first input in the source.
     """
 
@@ -118,6 +131,11 @@ class ShardJob:
     def drops_merges(self) -> bool:
         """Whether this is BPE-dropout."""
         return "dropout" in self.values
+
+    @property
+    def held(self) -> HoldOut | None:
+        """Which documents are encoded if some are held out."""
+        return HoldOut(*self.values["held"]) if "held" in self.values else None
 
     @property
     def layout(self) -> Layout:
@@ -168,19 +186,31 @@ class Encoded:
 Left: TypeAlias = "dict[str, Any]"
 
 
-def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions) -> ShardJob:
-    """Collect everything that determines the shards."""
-    files = files_of(source)
+def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions, folder: Path) -> ShardJob:
+    """Collect everything that determines the shards.
+
+    Args:
+        source: the inputs.
+        tokenizer: encodes them.
+        options: the options.
+        folder: the folder of the shards.
+    """
+    held = hold_out(options.hold_out, options.split)
+    files = resolve_files(source, options.split, held).files
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
         "dtype": layout(options.format).dtype(largest).name,
         "tokenizer": tokenizer.fingerprint,
         "bos": special_id(tokenizer, options.bos, "bos"),
         "eos": special_id(tokenizer, options.eos, "eos"),
-        "inputs": [[file.name, file.size] for file in files],
+        **recorded(files, folder),
     }
     if not options.dropout:
         del values["dropout"], values["seed"]
+    # The inputs say which split was read.
+    del values["split"], values["hold_out"]
+    if held is not None:
+        values["held"] = [held.amount, held.split]
     return ShardJob(tokenizer, files, values)
 
 
@@ -199,6 +229,6 @@ def special_id(tokenizer: Tokenizer, wanted: bool | str, role: str) -> int | Non
         what = f"{role} token" if wanted is True else f"special token {wanted}"
         raise SpecialTokenError(
             f"the tokenizer has no {what}; it has {', '.join(known) or 'no special tokens'}; name "
-            "one of them"
+            f"one of them, or pass {role}=False to use none"
         )
     return known[found]

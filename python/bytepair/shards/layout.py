@@ -52,6 +52,11 @@ class Layout:
     joined = False
     header_bytes = 0
 
+    @property
+    def joined_file(self) -> str | None:
+        """The file of all training shards, which has a temporary name until the last is written."""
+        return self.data_file.format(number=0, split="train") if self.joined else None
+
     def dtype(self, largest_id: int) -> np.dtype[Any]:
         """The type of ids of a vocabulary."""
         return np.dtype("<u2" if largest_id < 1 << 16 else "<u4")
@@ -266,8 +271,13 @@ class ShardWriter:
         self.documents += len(lengths)
         self.text_bytes += text_bytes
 
-    def close(self) -> Shard:
-        """Finish the files, sync them and give them their names."""
+    def close(self, following: tuple[int, int] | None, skipped: list[dict[str, Any]]) -> Shard:
+        """Finish the files, sync them and give them their names.
+
+        Args:
+            following: the address of the next document, for the description of the shard.
+            skipped: what was skipped, also for the description.
+        """
         lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
         header = self.layout.header(self.tokens, self.dtype)
         self._file.finish(header)
@@ -285,7 +295,10 @@ class ShardWriter:
             parts.append(ShardPart(self._name, place, size, f"{self._file.crc:08x}"))
             parts.append(self._write_index(lengths))
         sync_folder(self.folder)  # before the mark of the shard is written
-        return Shard(self.number, self.split, self.tokens, self.documents, parts)
+        return Shard(
+            self.number, self.split, self.tokens, self.documents, parts, self.text_bytes,
+            following, skipped,
+        )  # fmt: skip
 
     def _write_index(self, lengths: NDArray[np.int64]) -> ShardPart:
         data = self.layout.index(lengths, self.dtype)

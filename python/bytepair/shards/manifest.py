@@ -1,12 +1,13 @@
 """The manifest of a folder of shards (`manifest.json`), and the marks of a run in progress.
 
 A run writes a mark for each finished shard (`.progress/000003.json`), by a rename after its files
-are complete. A mark describes the shard and says at which document the next one begins, so a
-restarted run resumes there. In the end the marks become the manifest.
+are complete. A mark is the description of the shard, which says at which document the next one
+begins, so a restarted run resumes there. In the end the marks become the manifest.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -21,6 +22,9 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal import system
+from bytepair._internal.arguments import checked
+from bytepair._internal.names import check_plain, check_regular
+from bytepair.corpus.inputs import BASE, INPUTS, is_same, shared
 from bytepair.corpus.outputs import check_output_folder
 from bytepair.errors import InUseError, ShardError
 from bytepair.formats.files import write_whole
@@ -42,6 +46,19 @@ class ShardPart:
     crc32: str
 
 
+def part_from_json(values: dict[str, Any], place: Path) -> ShardPart:
+    """Make a part from the result of `dataclasses.asdict`, which stands at `place`.
+
+    Raises:
+        ShardError: if it names a file outside its folder.
+        KeyError, TypeError: if a value is missing or has the wrong type.
+    """
+    found = ShardPart(**values)
+    _check(found)
+    check_plain(found.file, place)
+    return found
+
+
 @dataclass(frozen=True)
 class Shard:
     """One shard.
@@ -52,6 +69,11 @@ class Shard:
         tokens: the number of ids.
         documents: the number of documents.
         parts: the ranges of files that make it up.
+        text_bytes: the number of bytes of UTF-8 that were encoded.
+        following: the number of the input and the row of the first document of the next shard; None
+            for the last shard.
+        skipped: what was skipped since the first document of the shard: the input, the row, the
+            number of rows (None means the rest), and the reason.
     """
 
     number: int
@@ -59,14 +81,27 @@ class Shard:
     tokens: int
     documents: int
     parts: list[ShardPart]
+    text_bytes: int
+    following: tuple[int, int] | None
+    skipped: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """Make a shard from the result of `dataclasses.asdict`."""
-        found = cls(**{**values, "parts": [ShardPart(**part) for part in values["parts"]]})
+    @checked
+    def from_json(cls, values: dict[str, Any], place: Path) -> Self:
+        """Make a shard from the result of `dataclasses.asdict`, which stands at `place`.
+
+        Raises:
+            ShardError: if it names a file outside its folder.
+            KeyError, TypeError: if a value is missing or has the wrong type.
+        """
+        parts = [part_from_json(part, place) for part in values["parts"]]
+        following = None if values["following"] is None else tuple(values["following"])
+        found = cls(**{**values, "parts": parts, "following": following})
         _check(found)
-        for part in found.parts:
-            _check(part)
+        if following is not None and not (len(following) == 2 and all(map(_is_count, following))):
+            raise TypeError(f"following is {following!r}")
+        if not all(_is_skip(left) for left in found.skipped):
+            raise TypeError(f"skipped is {found.skipped!r}")
         return found
 
 
@@ -78,9 +113,22 @@ def _check(found: ShardPart | Shard) -> None:
     """Raise a `TypeError` if a field of a file has the wrong type."""
     for name, value in vars(found).items():
         kind = type(found).__annotations__[name]
-        is_count = isinstance(value, int) and 0 <= value < 1 << 63
-        if (kind == "str" and not isinstance(value, str)) or (kind == "int" and not is_count):
+        if (kind == "str" and not isinstance(value, str)) or (
+            kind == "int" and not _is_count(value)
+        ):
             raise TypeError(f"{name} is {value!r}")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < 1 << 63
+
+
+def _is_skip(left: object) -> bool:
+    """Whether this is the record of skipped documents."""
+    match left:
+        case {"input": str(), "first": int(), "rows": int() | None, "reason": str()}:
+            return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -91,15 +139,10 @@ class Manifest:
         job: the job: the format, the dtype, the tokenizer's fingerprint, the inputs with
             their sizes, and every option that changes the result.
         shards: the shards, in order.
-        text_bytes: the number of bytes of UTF-8 that were encoded.
-        skipped: what was skipped: the input, the row, the number of rows (null means the rest), and
-            the reason.
     """
 
     job: dict[str, Any]
     shards: list[Shard]
-    text_bytes: int
-    skipped: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def format(self) -> str:
@@ -127,21 +170,33 @@ class Manifest:
         """The number of documents in all shards."""
         return sum(shard.documents for shard in self.shards)
 
+    @property
+    def text_bytes(self) -> int:
+        """The number of bytes of UTF-8 that were encoded."""
+        return sum(shard.text_bytes for shard in self.shards)
+
+    @property
+    def skipped(self) -> list[dict[str, Any]]:
+        """What was skipped in all shards; see `Shard`."""
+        return [left for shard in self.shards for left in shard.skipped]
+
     def __str__(self) -> str:
         """The amount of data, in one line."""
         documents = _number(self.documents, "document")
         shards = _number(len(self.shards), "shard")
         return f"{self.tokens:,} tokens ({self.dtype.name}) of {documents} in {shards}"
 
+    @checked
     def save(self, folder: Path) -> None:
         """Write `manifest.json` under a temporary name, then rename it."""
         values = {
             "bytepair_shards": VERSION, "checksum": "crc32", "tokens": self.tokens,
-            "documents": self.documents, **asdict(self),
+            "documents": self.documents, "text_bytes": self.text_bytes, **asdict(self),
         }  # fmt: skip
         write_json(folder / NAME, {**values, "crc32": _crc_of_values(values)})
 
     @classmethod
+    @checked
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read the manifest of a folder.
 
@@ -149,105 +204,70 @@ class Manifest:
             ShardError: if it is missing, damaged or of another version.
         """
         path = Path(folder) / NAME
+        check_regular(path)
         if not path.exists():
             under_way = (Path(folder) / PROGRESS).is_dir()
             why = "the run is not finished; start it again" if under_way else "no shards are here"
             raise ShardError(f"there is no {path}: {why}")
-        values = read_json(path)
+        values = read_json(path, Path(folder))
         if values.get("bytepair_shards") != VERSION:
             raise ShardError(f"{path} has version {values.get('bytepair_shards')}, not {VERSION}")
         if values.pop("crc32", None) != _crc_of_values(values):
-            raise ShardError(f"{path} is damaged: its own CRC-32 is not that of its content")
+            raise damaged(path, "its own CRC-32 is not that of its content", Path(folder))
         try:
-            shards = [Shard.from_json(shard) for shard in values["shards"]]
-            found = cls(values["job"], shards, values["text_bytes"], values["skipped"])
+            shards = [Shard.from_json(shard, path) for shard in values["shards"]]
+            found = cls(values["job"], shards)
             known = found.dtype.kind in "ui" and found.format and found.fingerprint
-        except (KeyError, TypeError) as error:
-            raise ShardError(f"{path} is damaged: {error!r}") from error
+            check_order(found.job, shards)
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(path, repr(error), Path(folder)) from error
         if not known:
-            raise ShardError(f"{path} is damaged: its job is {found.job!r}")
+            raise damaged(path, f"its job is {found.job!r}", Path(folder))
+        for name in {part.file for shard in shards for part in shard.parts}:
+            check_regular(Path(folder) / name)
         return found
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A finished shard, and the position of the next.
-
-    Attributes:
-        shard: the shard.
-        following: the number of the input and the row of the next document; None at the end.
-        text_bytes: bytes of text in this shard.
-        skipped: what was skipped since the last mark.
-    """
-
-    shard: Shard
-    following: tuple[int, int] | None
-    text_bytes: int
-    skipped: list[dict[str, Any]]
-
-    def save(self, folder: Path) -> None:
-        """Write the mark under a temporary name, then rename it."""
-        write_json(_mark(folder, self.shard.number), asdict(self))
-
-
-def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[Mark]:
-    """Prepare a folder for a run, and return the marks of an earlier run.
-
-    Args:
-        folder: the folder, which is locked.
-        job: the job.
-        ignore: the name of a file that may be in a new folder.
+def check_order(job: dict[str, Any], shards: list[Shard]) -> None:
+    """Check that shards are in order, and that each but the last names the next document.
 
     Raises:
-        ShardError: if the folder has shards or a run of another job; it is left unchanged.
+        ValueError: if they are not, or a document is none of the inputs of the job.
     """
-    check_folder(folder, job, ignore=ignore)
-    known = folder / PROGRESS / JOB
-    known.parent.mkdir(exist_ok=True)
-    write_json(known, job)
-    return list(_marks(folder))
+    before = (0, -1)
+    for number, shard in enumerate(shards):
+        after = shard.following
+        is_last = after is None and number == len(shards) - 1
+        is_next = after is not None and before < after and after[0] < len(job[INPUTS])
+        if shard.number != number or not (is_last or is_next):
+            raise ValueError(f"shard {shard.number} is followed by the document {after}")
+        before = after or before
 
 
-def check_folder(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> None:
-    """Raise a `ShardError` unless a folder is empty or holds a run of this job."""
-    if not folder.is_dir():
-        return
-    known = folder / PROGRESS / JOB
-    before = read_json(known) if known.exists() else {}
-    if _mark(folder, 0).exists():
-        check_job(folder, before, job)
-    elif differing(before, job):  # no shard is finished, so nothing can be lost
-        names = {path.name for path in folder.iterdir()} - {PROGRESS, LOCK, ignore}
-        others = sorted(name for name in names if not is_left_over(name))
-        if others:
-            raise ShardError(f"{folder} is not empty (it has {others[0]!r}); choose another folder")
+def save_mark(folder: Path, shard: Shard) -> None:
+    """Write the mark of a finished shard under a temporary name, then rename it."""
+    write_json(mark_path(folder, shard.number), asdict(shard))
 
 
-def _mark(folder: Path, number: int) -> Path:
+def load_marks(folder: Path) -> list[Shard]:
+    """The finished shards of a run in progress.
+
+    Raises:
+        ShardError: if a mark is damaged.
+    """
+    shards: list[Shard] = []
+    while (path := mark_path(folder, len(shards))).exists():
+        values = read_json(path, folder)
+        try:
+            shards.append(Shard.from_json(values, path))
+        except (KeyError, TypeError) as error:
+            raise damaged(path, repr(error), folder) from error
+    return shards
+
+
+def mark_path(folder: Path, number: int) -> Path:
+    """The file of the mark of a shard."""
     return folder / PROGRESS / f"{number:06}.json"
-
-
-def _marks(folder: Path) -> Iterator[Mark]:
-    number = 0
-    while (path := _mark(folder, number)).exists():
-        values = read_json(path)
-        shard = Shard.from_json(values["shard"])
-        for part in shard.parts:
-            _check_size(folder, part)
-        following = values["following"] and tuple(values["following"])
-        yield Mark(shard, following, values["text_bytes"], values["skipped"])
-        number += 1
-
-
-def _check_size(folder: Path, part: ShardPart) -> None:
-    """Check that the files of a finished shard exist; a shared file still has a temporary name."""
-    names = (folder / part.file, folder / partial(part.file))
-    path = next((path for path in names if path.exists()), None)
-    if path is None or path.stat().st_size < part.offset + part.bytes:
-        raise ShardError(
-            f"{folder / part.file} was complete, and is missing or truncated now; remove "
-            f"{folder} and start again"
-        )
 
 
 def partial(name: str) -> str:
@@ -260,17 +280,29 @@ def is_left_over(name: str) -> bool:
     return re.fullmatch(r"\..+\.(partial|[0-9a-f]{16})", name) is not None
 
 
-def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any]) -> None:
-    """Raise a `ShardError` that names what differs between two jobs."""
-    if wrong := differing(known, job):
-        key = wrong[0]
+def is_own(name: str) -> bool:
+    """Whether a file in the folder of marks has a name that bytepair gives it."""
+    return re.fullmatch(r"(\.?)(job|[0-9]{6,})\.json(\.[0-9a-f]{16})?", name) is not None
+
+
+def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any], base: Path) -> None:
+    """Raise a `ShardError` that names what differs between two jobs.
+
+    Args:
+        folder: the folder of the results, for the message.
+        known: the job of the results.
+        job: the job of this run.
+        base: the folder to which the records of the inputs refer; see `bytepair.corpus.inputs`.
+    """
+    if wrong := differing(known, job, base):
+        name, before, now = _difference(wrong[0], known, job, base)
         raise ShardError(
-            f"{folder} belongs to a run with another {key} ({_short(known.get(key))}, now "
-            f"{_short(job.get(key))}); choose another folder, or remove it"
+            f"{folder} belongs to a run with another {name} ({_short(before)}, now {_short(now)}); "
+            "choose another folder, or remove it"
         )
 
 
-def differing(known: dict[str, Any], job: dict[str, Any]) -> list[str]:
+def differing(known: dict[str, Any], job: dict[str, Any], base: Path) -> list[str]:
     """The differences between the job of a run and the job that resumes it.
 
     What was done under `errors="strict"` had no errors, and so is what "skip" would have given.
@@ -278,12 +310,30 @@ def differing(known: dict[str, Any], job: dict[str, Any]) -> list[str]:
     plain = json.loads(json.dumps(job))
     if known.get("errors") == "strict":
         known = {**known, "errors": plain.get("errors")}
-    return sorted(key for key in {**known, **plain} if known.get(key) != plain.get(key))
+    keys = {**known, **plain}.keys() - {INPUTS, BASE}
+    found = [key for key in keys if known.get(key) != plain.get(key)]
+    return sorted(found if is_same(known, plain, base) else [*found, INPUTS])
+
+
+def _difference(
+    key: str, known: dict[str, Any], job: dict[str, Any], base: Path
+) -> tuple[str, Any, Any]:
+    """The name and the values of what differs; of two lists, the first items that differ."""
+    old, new = known.get(key), json.loads(json.dumps(job.get(key)))
+    if not (isinstance(old, list) and isinstance(new, list)):
+        return key, old, new
+    pairs = list(itertools.zip_longest(old, new))
+    at = shared(known, job, base) if key == INPUTS else -1
+    if not 0 <= at < len(pairs):
+        at = next(at for at, (one, two) in enumerate(pairs) if one != two)
+    return f"{key}[{at}]", *pairs[at]
 
 
 def _short(value: object) -> str:
+    if value is None:
+        return "none"
     text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= 60 else f"{text[:20]}...{text[-37:]}"
 
 
 @contextmanager
@@ -296,6 +346,7 @@ def locked(folder: Path) -> Iterator[None]:
     """
     check_output_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    check_regular(folder / LOCK)
     with ExitStack() as held:
         try:
             held.enter_context(system.locked(folder / LOCK))
@@ -316,15 +367,33 @@ def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
     return f"{crc:08x}"
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; a damaged file raises a `ShardError`."""
+def read_json(path: Path, folder: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Args:
+        path: the file.
+        folder: what to remove if it is damaged, for the message.
+
+    Raises:
+        ShardError: if it is damaged, a link or a pipe.
+    """
+    check_regular(path)
     try:
         values = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise ShardError(f"{path} is damaged: {error}") from error
+        raise damaged(path, error, folder) from error
     if not isinstance(values, dict):
-        raise ShardError(f"{path} is damaged: it is not a JSON object")
+        raise damaged(path, "it is not a JSON object", folder)
     return values
+
+
+class DamageError(ShardError):
+    """A manifest or a mark is damaged."""
+
+
+def damaged(path: Path, why: object, folder: Path) -> DamageError:
+    """The error of a damaged file, with the way out: to remove the folder."""
+    return DamageError(f"{path} is damaged: {why}; remove {folder} and start again")
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
@@ -102,6 +102,10 @@ class Order:
             "seed": self.seed, "length": width - 1, "packing": self.packing, "buffer": self.buffer,
             "data": f"{zlib.crc32(crcs.encode()):08x}",
         }  # fmt: skip
+
+    def __reduce__(self) -> tuple[type[Order], tuple[Any, ...]]:
+        """Pickled by its fields; what follows from them is computed again."""
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def place_of(self, state: State) -> TokenAddress:
         """The place of a state, which must belong to the same data and options."""

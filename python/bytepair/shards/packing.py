@@ -7,12 +7,12 @@ lengths in advance; the core plans its rows (`order`).
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair.errors import ShardError
+from bytepair.errors import ArgumentError, ShardError
 from bytepair.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -31,7 +31,20 @@ def check_tokenizer(tokenizer: object) -> None:
     """Raise a `TypeError` unless this is a tokenizer."""
     if not isinstance(tokenizer, Tokenizer):
         kind = type(tokenizer).__name__
-        raise TypeError(f"tokenizer is of type {kind}; pass a Tokenizer, as bytepair.load gives")
+        raise ArgumentError(
+            f"tokenizer is of type {kind}; pass a Tokenizer, as bytepair.load gives"
+        )
+
+
+class Unpicklable:
+    """A loader that has a thread and documents that wait, which another process would lack."""
+
+    def __reduce__(self) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(
+            f"{name} cannot be pickled: it reads files in a thread; build it in the process that "
+            f"uses it, as in an IterableDataset whose __iter__ returns a new {name}"
+        )
 
 
 class Waiting(Generic[T]):

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.arguments import checked, refuse, whole
 from bytepair.errors import ShardError
 from bytepair.formats.files import FILE_NAME
 from bytepair.shards.layout import layout
@@ -36,7 +37,8 @@ class Dataset:
         dtype: if given, the ids must have this type.
 
     Raises:
-        ShardError: if there are no finished shards, or they have another tokenizer or type.
+        ShardError: if there are no finished shards, none of the split, or they have another
+            tokenizer or type.
 
     Example:
         >>> import bytepair, tempfile
@@ -49,6 +51,7 @@ class Dataset:
         (61, (2, 8), True)
     """
 
+    @checked
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -66,17 +69,38 @@ class Dataset:
                 f"{folder} was made by tokenizer {self.manifest.fingerprint[:12]}, not by "
                 f"{tokenizer.fingerprint[:12]}; its ids are those of another vocabulary"
             )
+        try:
+            np.dtype(dtype)
+        except (TypeError, ValueError):
+            raise refuse("dtype", dtype, "a type of numpy or None") from None
         if dtype is not None and np.dtype(dtype) != self.manifest.dtype:
             raise ShardError(f"{folder} holds {self.manifest.dtype.name}, not {np.dtype(dtype)}")
         self.shards = [s for s in self.manifest.shards if split in (None, s.split)]
+        if not self.shards and self.manifest.shards:
+            there = " and ".join(dict.fromkeys(s.split for s in self.manifest.shards))
+            raise ShardError(
+                f"{folder} has no shards of the split {split!r}, only of {there!r}; write them to "
+                f"a folder of their own with bytepair.shards.write(..., split={split!r}) or "
+                "hold_out="
+            )
         self._starts = np.cumsum([0, *(s.documents for s in self.shards)])
         self._open: OrderedDict[int, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the mapped shards, which the process that reads it maps again."""
+        return {**self.__dict__, "_open": OrderedDict()}
 
     def __len__(self) -> int:
         return int(self._starts[-1])
 
     def __getitem__(self, index: int) -> NDArray[Any]:
-        """The ids of one document, mapped and not copied."""
+        """The ids of one document, mapped and not copied.
+
+        Raises:
+            ArgumentError: if the index is no integer; there are no slices.
+            IndexError: if there is no such document.
+        """
+        index = whole("the index of a document", index)
         place = index + len(self) if index < 0 else index
         if not 0 <= place < len(self):
             raise IndexError(f"there is no document {index}; there are {len(self)}")
@@ -96,6 +120,7 @@ class Dataset:
         """The tokenizer that made the ids, stored beside them."""
         return load(self._folder / FILE_NAME)
 
+    @checked
     def mapped(self, shard: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The ids of a shard and where its documents end; the last few shards stay mapped."""
         if shard not in self._open:
@@ -112,6 +137,7 @@ class Dataset:
         self._open.move_to_end(shard)
         return self._open[shard]
 
+    @checked
     def batches(
         self,
         batch_size: int,
@@ -162,8 +188,12 @@ class Dataset:
 
 
 class Batches:
-    """The batches of one rank; `state` is the position. Made by `Dataset.batches`."""
+    """The batches of one rank; `state` is the position. Made by `Dataset.batches`.
 
+    They can be pickled, so a worker process may go on with them.
+    """
+
+    @checked
     def __init__(
         self,
         order: Order,

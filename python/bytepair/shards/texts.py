@@ -2,34 +2,40 @@
 
 No token shards are written. The batches equal those of nanochat's loader for the same files and
 tokenizer, with either of its packings. So does the state: the file, the row group and the epoch of
-the documents that were read last. Resuming from a state begins after that row group.
+the documents that were read last; besides, it says which files these are. Resuming from a state
+begins after that row group.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby, pairwise
 from operator import itemgetter
+from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.corpus.column import Column
-from bytepair.corpus.documents import ReadOptions, Split, Wanted, part, read
+from bytepair._internal.arguments import checked
+from bytepair.corpus.column import Column, Errors
+from bytepair.corpus.documents import ReadOptions, Wanted, read
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Source, files_of
+from bytepair.corpus.source import Source, files_by_position
+from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
 from bytepair.shards.order import BUFFER, Packing
-from bytepair.shards.packing import Waiting, check_numbers, check_tokenizer, delivered
+from bytepair.shards.packing import Unpicklable, Waiting, check_numbers, check_tokenizer, delivered
 from bytepair.tokenizer import Tokenizer
 
-#: The position of a loader: `pq_idx`, `rg_idx` and `epoch`, as in nanochat.
-TextState: TypeAlias = "dict[str, int]"
+#: The position of a loader: `pq_idx`, `rg_idx` and `epoch`, as in nanochat; and `data`, a checksum
+#: of the names and sizes of the files up to this one.
+TextState: TypeAlias = "dict[str, Any]"
 #: The same as numbers: the file, the row group in it, and the epoch, from 1.
 TextPlace: TypeAlias = "tuple[int, int, int]"
 #: The position of a document with the number of its group in the row group, and its ids.
@@ -41,7 +47,7 @@ GroupPart: TypeAlias = "tuple[int, int, Column, int]"
 GROUP: Final = 128
 
 
-class TextBatches:
+class TextBatches(Unpicklable):
     """The batches of one rank, packed while the files are read; they never end.
 
     Args:
@@ -49,12 +55,14 @@ class TextBatches:
         tokenizer: encodes each document, after `bos`.
         batch_size: the number of rows in a batch.
         length: the number of ids in a row.
-        split: "train" is all files but the last, "val" is the last; None means all.
+        split: as in `bytepair.read_documents`: where no data set says it, "val" is the last file
+            and "train" all others; "all" means all.
         packing: "best-fit" is nanochat's of 2026: every row begins with a document, and is filled
             with the longest waiting document that fits; if none fits, the shortest is cropped and
             its rest is not used. "stream" is nanochat's of 2025: documents, concatenated, of which
             each batch takes `batch_size * length + 1` ids.
         column: the column that holds the text.
+        errors: as in `bytepair.count`; damaged files are an error.
         bos: the name of the special token before each document; True means that with the role.
         rank: the rank of this process, from 0.
         world_size: the number of ranks; a rank reads every `world_size`-th row group.
@@ -66,8 +74,8 @@ class TextBatches:
 
     Raises:
         CorpusError: if there is nothing to read, or something cannot be read, with its place.
-        ShardError: if a number is out of range, a file is not parquet, or this rank has no row
-            group.
+        ShardError: if a number is out of range, a file is not parquet, this rank has no row group,
+            or the state is of other files.
         SpecialTokenError: if the tokenizer lacks the special token.
 
     Iteration yields inputs and targets, new arrays of the shape (batch_size, length); targets are
@@ -85,9 +93,10 @@ class TextBatches:
         >>> inputs.shape, bool((inputs[:, 0] == tok.special_tokens["<|bos|>"]).all())
         ((2, 8), True)
         >>> batches.state
-        {'pq_idx': 0, 'rg_idx': 1, 'epoch': 1}
+        {'pq_idx': 0, 'rg_idx': 1, 'epoch': 1, 'data': ...}
     """
 
+    @checked
     def __init__(
         self,
         files: Source,
@@ -98,6 +107,7 @@ class TextBatches:
         split: Split | None = "train",
         packing: Packing = "best-fit",
         column: str = "text",
+        errors: Errors = "strict",
         bos: bool | str = True,
         rank: int = 0,
         world_size: int = 1,
@@ -114,8 +124,10 @@ class TextBatches:
         if packing not in ("best-fit", "stream"):
             raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
         self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch
-        self._packing, self._place = packing, None if state is None else _place_of(state)
-        pieces = _RankReader(files, split, column, rank, world_size).pieces(self._place)
+        reader = _RankReader(files, split, ReadOptions(column, errors), rank, world_size)
+        self._packing, self._data = packing, lru_cache(1)(reader.data)
+        self._place = None if state is None else reader.place_of(state)
+        pieces = reader.pieces(self._place)
         encoder = partial(
             _core.encode_utf8, tokenizer, prepend=special_id(tokenizer, bos, "bos"), threads=threads
         )
@@ -125,11 +137,11 @@ class TextBatches:
 
     @property
     def state(self) -> TextState | None:
-        """The row group that was read last, as nanochat keeps it; None before the first batch."""
+        """The row group that was read last, and of which files; None before the first batch."""
         if self._place is None:
             return None
         file, row_group, epoch = self._place
-        return {"pq_idx": file, "rg_idx": row_group, "epoch": epoch}
+        return {"pq_idx": file, "rg_idx": row_group, "epoch": epoch, "data": self._data(file)}
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         return self
@@ -194,13 +206,34 @@ class _RankReader:
     """The text of one rank: every `world_size`-th row group of each file."""
 
     def __init__(
-        self, files: Source, split: Split | None, column: str, rank: int, world_size: int
+        self, files: Source, split: Split | None, how: ReadOptions, rank: int, world_size: int
     ) -> None:
-        self._files, self._how = part(files_of(files), split), ReadOptions(column)
+        self._files, self._how = files_by_position(files, split), how
         self._rank, self._world_size = rank, world_size
         for file in self._files:
             if kind_of(file.path) != "parquet":
                 raise ShardError(f"{file.name} is not parquet, whose row groups the ranks share")
+
+    def data(self, file: int) -> str:
+        """A checksum of the names and sizes of the files up to one; more may be added later."""
+        named = [(PurePath(file.name).name, file.size) for file in self._files[: file + 1]]
+        return f"{zlib.crc32(repr(named).encode()):08x}"
+
+    def place_of(self, state: TextState) -> TextPlace:
+        """The position of a state, which must be of these files; a state of 2025 has no epoch."""
+        try:
+            place = int(state["pq_idx"]), int(state["rg_idx"]), int(state.get("epoch", 1))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ShardError(f"the state has no {error}; it is not of a text loader") from None
+        if min(place) < 0:
+            raise ShardError(f"the state {state} has a negative number")
+        data = self.data(place[0])
+        if place[0] >= len(self._files) or state.get("data", data) != data:
+            raise ShardError(
+                f"the state {state} belongs to other files than these {len(self._files)}; pass the "
+                "files of that run, or no state to begin again"
+            )
+        return place
 
     def pieces(self, after: TextPlace | None) -> Iterator[GroupPart]:
         """The text after a position, or from the beginning, repeated without end."""
@@ -228,19 +261,9 @@ class _RankReader:
             unit = top = -1
             wanted = Wanted(0, self._rank + row_group, self._world_size)
             for column in read(self._files[number], self._how, wanted):
-                assert isinstance(column, Column)  # with errors="strict" there are no skips
+                if not isinstance(column, Column):
+                    continue  # a skipped document, which each epoch meets again
                 if column.unit != unit:
                     unit, top = column.unit, column.first
                 yield number, epoch, column, column.first - top
             row_group = 0
-
-
-def _place_of(state: TextState) -> TextPlace:
-    """The position of a state; a state of 2025 has no epoch."""
-    try:
-        place = int(state["pq_idx"]), int(state["rg_idx"]), int(state.get("epoch", 1))
-    except KeyError as error:
-        raise ShardError(f"the state has no {error}; it is not of a text loader") from None
-    if min(place) < 0:
-        raise ShardError(f"the state {state} has a negative number")
-    return place

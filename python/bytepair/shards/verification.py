@@ -15,13 +15,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
 from bytepair.formats.files import FILE_NAME
-from bytepair.shards import manifest
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.read import Dataset
+from bytepair.shards.whole import wrong_shards
 from bytepair.tokenizer import load
 
 SAMPLE_TOKENS: Final = 60
@@ -53,6 +54,7 @@ class Report:
         return "\n".join([*lines, *(f"document {n:,}: {text!r}" for n, text in self.samples)])
 
 
+@checked
 def verify(
     folder: str | os.PathLike[str], *, samples: int = 3, progress: bool | Callback | None = None
 ) -> Report:
@@ -83,10 +85,9 @@ def verify(
     valid = None if tokens is None else np.array([bool(t) for t in tokens], np.bool_)
     with Bar(progress) as bar:
         bar.update("verify", 0, len(made.shards), "shards")
-        for shard in made.shards:
-            wrong += _wrong_files(path, shard) or _wrong_ids(path, made, shard, valid)
+        for shard, found in wrong_shards(path, made.shards):
+            wrong += found or _wrong_ids(path, made, shard, valid)
             bar.update("verify", shard.number + 1, len(made.shards), "shards")
-    wrong += _wrong_sizes(path, made)
     return Report(made, wrong, [] if wrong else _samples(path, samples))
 
 
@@ -101,35 +102,6 @@ def _wrong_tokenizer(folder: Path, made: Manifest) -> Iterator[str]:
             f"{FILE_NAME} is the tokenizer {found.fingerprint[:12]}, and the ids were made by "
             f"{made.fingerprint[:12]}"
         )
-
-
-def _wrong_files(folder: Path, shard: Shard) -> list[str]:
-    wrong = []
-    for part in shard.parts:
-        path = folder / part.file
-        if not path.exists():
-            wrong.append(f"{part.file} is gone")
-        elif path.stat().st_size < part.offset + part.bytes:
-            wrong.append(f"{part.file} is cut off: it has {path.stat().st_size:,} bytes")
-        elif (found := manifest.crc_of(path, part.offset, part.bytes)) != part.crc32:
-            wrong.append(
-                f"{part.file} is damaged: CRC-32 of bytes {part.offset} to "
-                f"{part.offset + part.bytes} is {found}, not {part.crc32}"
-            )
-    return wrong
-
-
-def _wrong_sizes(folder: Path, made: Manifest) -> list[str]:
-    """Problems of files that are longer than their parts."""
-    ends: dict[str, int] = {}
-    for part in (part for shard in made.shards for part in shard.parts):
-        ends[part.file] = max(ends.get(part.file, 0), part.offset + part.bytes)
-    sizes = {n: (folder / n).stat().st_size for n in ends if (folder / n).exists()}
-    return [
-        f"{name} has {size:,} bytes; the manifest knows {ends[name]:,}"
-        for name, size in sizes.items()
-        if size > ends[name]
-    ]
 
 
 def _wrong_ids(

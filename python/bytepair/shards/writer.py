@@ -3,26 +3,32 @@
 The documents of the inputs, in order, are divided into shards: a shard ends before the document
 that would exceed `tokens_per_shard`. So the shards depend only on the inputs and the options, not
 on threads, interruptions or the sizes of batches. A finished shard leaves a mark with the address
-of the next document; a run that is killed loses only the unfinished shard.
+of the next document; a run that is killed loses only the unfinished shard. A finished shard that is
+missing or damaged is written again, alone if its files are its own.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Self, Unpack
+from typing import Self, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
+from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.corpus.source import Input, Source
-from bytepair.errors import CorpusError
+from bytepair.corpus.source import LOG, Input, Source
+from bytepair.errors import CorpusError, ShardError
 from bytepair.formats.files import FILE_NAME, write_whole
-from bytepair.shards import manifest
+from bytepair.shards import manifest, resume
 from bytepair.shards.encode import encode_all
 from bytepair.shards.job import (
     Address,
@@ -34,10 +40,17 @@ from bytepair.shards.job import (
     make_job,
 )
 from bytepair.shards.layout import ShardWriter, Split
-from bytepair.shards.manifest import Manifest, Mark, Shard
+from bytepair.shards.manifest import Manifest, Shard
+from bytepair.shards.resume import FolderState
 from bytepair.tokenizer import Tokenizer
 
+#: Takes documents, and what is left out, in order.
+Take: TypeAlias = "Callable[[Encoded | Left], None]"
+#: Passes on the documents from an address on.
+Feed: TypeAlias = "Callable[[Address, Take], None]"
 
+
+@checked
 def write(
     source: Source,
     tokenizer: Tokenizer,
@@ -49,12 +62,16 @@ def write(
 ) -> Manifest:
     """Write token shards. The same call resumes a run that was interrupted.
 
+    Shards that are there already are checked: one that is missing or damaged is written again, with
+    a warning. A call with new inputs behind the old ones adds these.
+
     Args:
         source: files, as in `bytepair.read_documents`.
         tokenizer: encodes them; special tokens in their text are text.
-        out: the folder: new, empty, or with an unfinished run of the same job.
+        out: the folder: new, empty, or with shards of the same job, finished or not.
         threads: the number of encoding threads; None means all.
-        progress: as in `bytepair.train`; the stage is "shard", and counts bytes of text.
+        progress: as in `bytepair.train`; the stage is "check" for shards that are there already,
+            and counts shards, then "shard", and counts bytes of text.
         options: the fields of `bytepair.shards.ShardOptions`, as keywords.
 
     Returns:
@@ -62,7 +79,8 @@ def write(
 
     Raises:
         CorpusError: if a document cannot be read and `errors` is "strict", or if all are skipped.
-        ShardError: if the folder has other content, or another run uses it.
+        ShardError: if the folder has other content, another run uses it, or a shard that is written
+            again is not what it was, because an input has changed.
         SpecialTokenError: if the special token does not exist.
         OSError: if the disk is full. Finished shards are kept, and the next run resumes.
 
@@ -74,22 +92,95 @@ def write(
         ...     made.documents, len(made.shards)
         (61, 1)
     """
-    job = make_job(source, tokenizer, ShardOptions(**options))
     folder = Path(out)
+    job = make_job(source, tokenizer, ShardOptions(**options), folder)
+
+    def feed(start: Address, take: Take) -> None:
+        encode_all(job, take, start, threads)
+
     with manifest.locked(folder), Bar(progress) as bar:
-        if done := finished(folder, job):
-            return done
-        marks = manifest.begin(folder, job.values)
-        if not (marks and marks[-1].following is None):
-            start = (
-                Address(*marks[-1].following) if marks and marks[-1].following else Address(0, 0)
-            )
-            read = Read(job, start)
-            with Cut(job, folder, marks, bar, read.position) as run:
-                encode_all(job, lambda item: run.take(read.moved(item)), start, threads)
-                run.finish()
-            marks += run.marks
-        return finish(folder, job, marks)
+        return resumed(folder, job, bar, feed, threads)
+
+
+def resumed(
+    folder: Path,
+    job: ShardJob,
+    bar: Bar,
+    feed: Feed,
+    threads: int | None,
+    *,
+    ignore: str = manifest.PROGRESS,
+) -> Manifest:
+    """Write what is missing of the shards of a job, in a locked folder.
+
+    Args:
+        folder: the folder.
+        job: the job.
+        bar: shows the progress.
+        feed: passes on the documents from an address on.
+        threads: the number of threads that encode a shard that is written again.
+        ignore: the name of a file that may be in a new folder.
+    """
+    state = resume.known(folder, job.values, ignore=ignore)
+    state = resume.checked(folder, job.values, state, bar)
+    _tell(folder, state)
+    if state.manifest is None:
+        resume.begin(folder, job.values, state)
+    for number in state.damage:
+        if number < len(state.shards):
+            _write_again(folder, job, state.shards, number, bar, threads)
+    if state.manifest is not None:
+        _write_tokenizer(folder, job)
+        remove_marks(folder)
+        return state.manifest
+    shards = state.shards
+    if state.following is not None:
+        start = Address(*state.following)
+        read = Read(job, start)
+        with Cut(job, folder, shards, bar, read.position) as run:
+            feed(start, lambda item: run.take(read.moved(item)))
+            run.finish()
+            shards = run.shards
+    return finish(folder, job, shards)
+
+
+def _tell(folder: Path, state: FolderState) -> None:
+    """Say what is there already, and which shards are written again, and why."""
+    if state.damage:
+        first, more = next(iter(state.damage.values()))[0], len(state.damage) - 1
+        others = f" (and {more:,} more shards)" if more else ""
+        warnings.warn(
+            f"{folder} is not as it was written: {first}{others}; it is written again",
+            stacklevel=5,
+        )
+    elif state.manifest is not None:
+        LOG.info("%s has all shards already", folder)
+    elif state.shards:
+        LOG.info("%s has %s shards already", folder, f"{len(state.shards):,}")
+
+
+def _write_again(
+    folder: Path, job: ShardJob, shards: list[Shard], number: int, bar: Bar, threads: int | None
+) -> None:
+    """Write one shard again; its mark and the manifest stay.
+
+    Raises:
+        ShardError: if it is another one than before.
+    """
+    before = shards[:number]
+    start = Address(*before[-1].following) if before and before[-1].following else Address(0, 0)
+    read = Read(job, start)
+    with Cut(job, folder, before, bar, read.position, last=number) as run:
+        with suppress(_LastShard):
+            encode_all(job, lambda item: run.take(read.moved(item)), start, threads)
+            run.finish()
+        made = replace(run.shards[number], skipped=shards[number].skipped)
+    if made != shards[number]:
+        raise ShardError(
+            f"shard {number} of {folder} was missing or damaged, and is another one when it is "
+            "written again: an input has changed, or the library that writes the format; remove "
+            f"{folder} and start again"
+        )
 
 
 # ---------------------------------------------------------------------------- progress
@@ -147,7 +238,7 @@ def _is_packed(path: str) -> bool:
 def _rows(file: Input, column: str) -> int:
     """The number of rows of a local parquet file; 0 for other files."""
     is_table = file.cloud is None and file.path.lower().endswith(".parquet")
-    return _core.parquet_rows(file.path, column) if is_table else 0
+    return (_core.parquet_rows(file.path, column) or 0) if is_table else 0
 
 
 # ---------------------------------------------------------------------------- writing
@@ -161,23 +252,30 @@ class Cut:
     Args:
         job: defines the shards.
         folder: the output folder.
-        marks: the marks of the earlier shards.
+        shards: the earlier shards.
         bar: shows the progress.
         position: the position of the documents in the inputs.
+        last: the number of the only shard to write, which leaves no mark; None means all.
 
     Attributes:
-        marks: the marks of the shards that this object has finished.
+        shards: the earlier shards and those that this object has finished.
     """
 
     def __init__(
-        self, job: ShardJob, folder: Path, marks: list[Mark], bar: Bar, position: Position
+        self,
+        job: ShardJob,
+        folder: Path,
+        shards: list[Shard],
+        bar: Bar,
+        position: Position,
+        last: int | None = None,
     ) -> None:
         self._job, self._folder, self._bar, self._position = job, folder, bar, position
-        self._shards = [mark.shard for mark in marks]
-        self._before = sum(mark.text_bytes for mark in marks)
+        self.shards = list(shards)
+        self._before = sum(shard.text_bytes for shard in shards)
         self._limit: int = job.values["tokens_per_shard"]
         self._skipped: list[Left] = []
-        self.marks: list[Mark] = []
+        self._last = last
         self.writer = self._open()
 
     def __enter__(self) -> Self:
@@ -189,7 +287,7 @@ class Cut:
     @property
     def number(self) -> int:
         """The number of the shard that is being written."""
-        return len(self._shards)
+        return len(self.shards)
 
     @property
     def text_bytes(self) -> int:
@@ -199,8 +297,8 @@ class Cut:
     def _open(self) -> ShardWriter:
         """Begin the next shard."""
         layout = self._job.layout
-        split: Split = "val" if layout.validation and not self._shards else "train"
-        same = [s for s in self._shards if layout.joined and s.split == split]
+        split: Split = "val" if layout.validation and not self.shards else "train"
+        same = [s for s in self.shards if layout.joined and s.split == split]
         offset = sum(shard.tokens for shard in same) * self._job.dtype.itemsize
         return ShardWriter(layout, self._folder, self.number, split, self._job.dtype, offset)
 
@@ -238,7 +336,7 @@ class Cut:
         Raises:
             CorpusError: if no document could be read.
         """
-        documents = sum(shard.documents for shard in self._shards) + self.writer.documents
+        documents = sum(shard.documents for shard in self.shards) + self.writer.documents
         if self._skipped and not documents:
             left = self._skipped[0]
             raise CorpusError(
@@ -248,58 +346,59 @@ class Cut:
         self.close(None)
 
     def close(self, following: Address | None) -> None:
-        """Finish a shard; its mark has the address at which the next one begins."""
-        shard = self.writer.close()
-        mark = Mark(
-            shard,
-            None if following is None else (following.input, following.row),
-            self.writer.text_bytes,
-            self._skipped,
-        )
-        mark.save(self._folder)
-        self._before += self.writer.text_bytes
-        self.marks.append(mark)
-        self._shards.append(shard)
+        """Finish a shard, which has the address at which the next one begins."""
+        after = None if following is None else (following.input, following.row)
+        shard = self.writer.close(after, self._skipped)
+        if self._last is None:
+            manifest.save_mark(self._folder, shard)
+        self._before += shard.text_bytes
+        self.shards.append(shard)
         self._skipped = []
+        if shard.number == self._last:
+            raise _LastShard
+
+
+class _LastShard(Exception):  # noqa: N818 - it is no error
+    """Raised to leave the reading once the last wanted shard is written."""
 
 
 # ---------------------------------------------------------------------------- the end of a run
 
 
-def finished(folder: Path, job: ShardJob) -> Manifest | None:
-    """The manifest of a folder in which this job has already finished, else None."""
-    if not (folder / manifest.NAME).exists():
-        return None
-    done = Manifest.load(folder)
-    manifest.check_job(folder, done.job, job.values)
-    remove_marks(folder)
-    return done
-
-
-def finish(folder: Path, job: ShardJob, marks: list[Mark]) -> Manifest:
-    """Write the manifest from the marks of a finished run, and remove the marks."""
-    for name in {part.file for mark in marks for part in mark.shard.parts}:
-        if (folder / manifest.partial(name)).exists():
-            (folder / manifest.partial(name)).replace(folder / name)
-    shards: list[Shard] = [mark.shard for mark in marks]
-    skipped = [left for mark in marks for left in mark.skipped]
-    made = Manifest(job.values, shards, sum(mark.text_bytes for mark in marks), skipped)
-    write_whole(folder / FILE_NAME, job.tokenizer.to_bytes(tables=False))
+def finish(folder: Path, job: ShardJob, shards: list[Shard]) -> Manifest:
+    """Write the manifest of a finished run, and remove the marks."""
+    name = job.layout.joined_file
+    if name is not None and (folder / manifest.partial(name)).exists():
+        (folder / manifest.partial(name)).replace(folder / name)
+    made = Manifest(job.values, shards)
+    _write_tokenizer(folder, job)
     made.save(folder)
     remove_marks(folder)
     if shards and made.tokens and all(shard.split == "val" for shard in shards):
         warnings.warn(
             f"all {made.tokens:,} tokens are in the first shard, which is for validation in the "
             f"format {made.format!r}; pass a smaller tokens_per_shard",
-            stacklevel=3,
+            stacklevel=5,
         )
     return made
+
+
+def _write_tokenizer(folder: Path, job: ShardJob) -> None:
+    """Write the tokenizer beside the shards, unless it is there."""
+    data, path = job.tokenizer.to_bytes(tables=False), folder / FILE_NAME
+    check_regular(path)
+    if not path.exists() or path.read_bytes() != data:
+        write_whole(path, data)
 
 
 def remove_marks(folder: Path) -> None:
     """Remove the marks, after the manifest was written, and temporary files of killed runs."""
     progress = folder / manifest.PROGRESS
+    check_own_folder(progress)
     if progress.is_dir():
+        others = [path for path in progress.iterdir() if not manifest.is_own(path.name)]
+        if others:
+            raise ShardError(f"{others[0]} is none of bytepair's own files; move it elsewhere")
         for mark in progress.iterdir():
             mark.unlink()
         progress.rmdir()

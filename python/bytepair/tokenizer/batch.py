@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import TextBatch
+from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
+from bytepair.corpus.skips import SkipLog
+from bytepair.errors import ArgumentError
 from bytepair.formats import roles
 
 if TYPE_CHECKING:
@@ -53,6 +57,7 @@ class BulkMethods(_core.Tokenizer):
 
     __slots__ = ()
 
+    @checked
     def encode_arrow(
         self,
         array: Any,
@@ -110,14 +115,16 @@ class BulkMethods(_core.Tokenizer):
         ids_type = pa.uint16() if self.vocab_size <= 1 << 16 else pa.uint32()
         return pa.chunked_array(lists, pa.large_list(ids_type) if large else pa.list_(ids_type))
 
+    @checked
     def encode_file(
         self,
         path: str | os.PathLike[str],
         *,
         separator: str | bytes | None = None,
-        errors: Literal["strict", "replace"] = "strict",
+        errors: Errors = "strict",
         column: str = "text",
         max_document_bytes: int = DOCUMENT_BYTES,
+        memory_map: bool = True,
         special: SpecialMode = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
@@ -127,19 +134,21 @@ class BulkMethods(_core.Tokenizer):
 
         The suffix determines how the file is read, as for `bytepair.train`: parquet or jsonl (one
         document per row), or text, optionally compressed as `.gz` or `.zst`. Plain text is
-        memory-mapped and must not be modified meanwhile. With a named split pattern, a long
-        document is divided between threads at places that do not change the ids, unless special
-        tokens are searched.
+        memory-mapped and must not be modified meanwhile: ids would be wrong, and if it is
+        truncated, the system ends the process (SIGBUS); `memory_map=False` reads it instead. With a
+        named split pattern, a long document is divided between threads at places that do not change
+        the ids, unless special tokens are searched.
 
         Args:
             path: the file.
             separator: the string between two documents of plain text; it is not part of them. None
                 means that the file is one document. As with `str.split`, n separators give n + 1
                 documents.
-            errors: "strict" raises an error for invalid UTF-8, "replace" replaces it by U+FFFD.
+            errors: as in `bytepair.count`.
             column: the table column or JSON field that contains the text.
             max_document_bytes: the maximum size of a document, except in plain text; a longer one
                 is an error.
+            memory_map: whether to map a file of plain text instead of reading it.
             special: as in `encode`.
             prepend: as in `encode`, for each document.
             append: as in `encode`, for each document.
@@ -171,24 +180,32 @@ class BulkMethods(_core.Tokenizer):
             ([259, 33, 104, 111], [0, 2, 4])
         """
         if separator is not None and not separator:
-            raise ValueError("separator is empty; pass None for one document, or a string")
-        if errors not in ("strict", "replace"):
-            raise ValueError(f'errors is {errors!r}; it must be "strict" or "replace"')
-        with Path(path).open("rb"):  # so that a missing file raises the usual FileNotFoundError
+            raise ArgumentError("separator is empty; pass None for one document, or a string")
+        skips = SkipLog()
+        # A missing file raises the usual FileNotFoundError; a pipe can be opened only once.
+        with nullcontext() if Path(path).is_fifo() else Path(path).open("rb"):
             if not is_plain_text(Path(path)):
                 if separator is not None:
-                    raise ValueError(f"separator is for plain text, but {path} is not; omit it")
+                    raise ArgumentError(f"separator is for plain text, but {path} is not; omit it")
                 batches = read_batches(
                     [Path(path)], column=column, errors=errors,
-                    max_document_bytes=max_document_bytes,
+                    max_document_bytes=max_document_bytes, on_skip=skips.add,
                 )  # fmt: skip
-                return self._encode_batches(
+                encoded = self._encode_batches(
                     batches, special=special, prepend=prepend, append=append, threads=threads
+                )
+                skips.warn(stacklevel=2)
+                return encoded
+            if errors == "skip":
+                texts = _documents(Path(path), separator, skips)
+                skips.warn(stacklevel=2)
+                return self.encode_batch_to_numpy(
+                    texts, special=special, prepend=prepend, append=append, threads=threads
                 )
             return _core.encode_file(
                 self, os.fspath(path),
                 separator=separator.encode() if isinstance(separator, str) else separator or b"",
-                lossy=errors == "replace",
+                lossy=errors == "replace", reads=not memory_map,
                 special=special, prepend=prepend, append=append, threads=threads,
             )  # fmt: skip
 
@@ -208,6 +225,7 @@ class BulkMethods(_core.Tokenizer):
             ends.append(offsets[1:] + ends[-1][-1])
         return np.concatenate(ids), np.concatenate(ends)
 
+    @checked
     def encode_iterable(self, texts: Iterable[str]) -> Iterator[int]:
         """Encode pieces of one text, such as the lines of a file, without holding all of it.
 
@@ -233,6 +251,7 @@ class BulkMethods(_core.Tokenizer):
         for ids in self.encode_iterable_to_numpy(texts):
             yield from ids.tolist()
 
+    @checked
     def encode_iterable_to_numpy(self, texts: Iterable[str]) -> Iterator[Ids]:
         """Encode pieces of one text, as `encode_iterable` does, but yield arrays.
 
@@ -252,7 +271,7 @@ class BulkMethods(_core.Tokenizer):
             [[259, 33]]
         """
         if isinstance(texts, str):
-            raise TypeError("expected an iterable of texts, not a str; pass [text]")
+            raise ArgumentError("expected an iterable of texts, not a str; pass [text]")
         stream = _core.EncodeStream(self)
         for text in texts:
             ids = stream.push(text)
@@ -263,6 +282,21 @@ class BulkMethods(_core.Tokenizer):
             yield ids
 
 
+def _documents(path: Path, separator: str | bytes | None, skips: SkipLog) -> list[str]:
+    """The documents of a file of plain text that are UTF-8."""
+    data = path.read_bytes()
+    ending = separator.encode() if isinstance(separator, str) else separator
+    texts = []
+    for number, document in enumerate([data] if ending is None else data.split(ending)):
+        try:
+            texts.append(document.decode())
+        except UnicodeDecodeError as error:
+            reason = f"the document is not UTF-8 at byte {error.start}"
+            skips.add(str(path), number, reason)
+    return texts
+
+
+@checked
 def encode_rows(
     tokenizer: _core.Tokenizer,
     texts: Iterable[str],
@@ -277,7 +311,7 @@ def encode_rows(
     before, after = tokenizer.encode("", prepend=prepend), tokenizer.encode("", append=append)
     room = None if max_tokens is None else max_tokens - len(before) - len(after)
     if room is not None and room < 0:
-        raise ValueError(f"max_tokens is {max_tokens}, too small for prepend and append")
+        raise ArgumentError(f"max_tokens is {max_tokens}, too small for prepend and append")
     encoded = tokenizer.encode_batch(texts, special=special, threads=threads)
     rows = [[*before, *ids[:room], *after] for ids in encoded]
     return rows if pad_to is None else _padded(tokenizer, rows, pad_to)
@@ -293,7 +327,7 @@ def _padded(
     longest = int(lengths.max(initial=0))
     width = longest if pad_to == "longest" else pad_to
     if width < longest:
-        raise ValueError(
+        raise ArgumentError(
             f"text {int(lengths.argmax())} has {longest} ids, more than the row width {width} "
             f"(pad_to); pass max_tokens={width} to truncate it"
         )
@@ -311,13 +345,13 @@ def _imported(source: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(source, pa.Array | pa.ChunkedArray):
         return source
     if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
-        raise TypeError("expected a column, not a table; pass for example table['text']")
+        raise ArgumentError("expected a column, not a table; pass for example table['text']")
     if hasattr(source, "__arrow_c_stream__"):
         return pa.chunked_array(source)
     if hasattr(source, "__arrow_c_array__"):
         return pa.array(source)
     kind = type(source).__name__
-    raise TypeError(f"a {kind} is not Arrow data; pass a list of str to encode_batch_to_numpy")
+    raise ArgumentError(f"a {kind} is not Arrow data; pass a list of str to encode_batch_to_numpy")
 
 
 def _lists(

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from bytepair import _core
+from bytepair._internal.arguments import integers
 from bytepair._internal.drawing import COLORS, SPECIAL, Drawn, Markup, draw_all
+from bytepair.errors import ArgumentError
 
 if TYPE_CHECKING:
     from bytepair.tokenizer.batch import SpecialMode
@@ -48,11 +50,11 @@ def show(
     if isinstance(text_or_ids, str):
         ids = tokenizer.encode(text_or_ids, special=special)
     else:
-        ids = [int(id) for id in text_or_ids]
+        ids = integers("text_or_ids", text_or_ids)
     if mask is not None and len(ids) != len(mask):
-        raise ValueError(f"the mask has {len(mask)} entries, but there are {len(ids)} ids")
+        raise ArgumentError(f"the mask has {len(mask)} entries, but there are {len(ids)} ids")
     if format not in ("terminal", "html"):
-        raise ValueError(f'format is {format!r}; it must be "terminal" or "html"')
+        raise ArgumentError(f'format is {format!r}; it must be "terminal" or "html"')
     trained = [None] * len(ids) if mask is None else [bool(one) for one in mask]
     tokens = list(zip(ids, draw_all(tokenizer, ids), trained, strict=True))
     if format == "html":
@@ -88,7 +90,7 @@ def _html(tokenizer: _core.Tokenizer, tokens: Iterable[_Shown], *, with_ids: boo
         kind = "special token, " if token.special else ""
         state = "" if trained is None else ", trained on" if trained else ", not trained on"
         size = len(tokenizer.token_bytes(id))
-        title = f"{kind}id {id:,}, {size:,} byte{'' if size == 1 else 's'}{state}"
+        title = f"{kind}id {id}, {size:,} byte{'' if size == 1 else 's'}{state}"
         number = f"<sub>{id}</sub>" if with_ids else ""
         shown.append(token.html(style=style, title=title) + number + "\n" * token.ends_line)
     return Markup(f'<div style="{_FRAME}">{"".join(shown)}</div>')
@@ -122,7 +124,7 @@ def _some(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> str:
     kept = list(ids)
     shown = [
         token.html(
-            style=_SPECIAL_ALONE if token.special else _IN_TURN[0], title=f"id {id:,}", space="·"
+            style=_SPECIAL_ALONE if token.special else _IN_TURN[0], title=f"id {id}", space="·"
         )
         for id, token in zip(kept, draw_all(tokenizer, kept[:_MOST_SHOWN]), strict=False)
     ]

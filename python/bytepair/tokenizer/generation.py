@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair.formats import grammar
 from bytepair.formats.grammar import Stop
 from bytepair.tokenizer.batch import Affix, SpecialMode
@@ -26,6 +27,7 @@ class GenerationMethods(_core.Tokenizer):
 
     __slots__ = ()
 
+    @checked
     def session(self, *, special: SpecialMode = None, prepend: Affix = None) -> Session:
         """Start encoding a growing text, such as a chat prompt; only new text is encoded.
 
@@ -53,6 +55,7 @@ class GenerationMethods(_core.Tokenizer):
         """
         return Session(self, special=special, prepend=prepend)
 
+    @checked
     def cover(self, text: str, *, special: SpecialMode = None) -> Cover:
         """Find all sequences of ids with which the encoding of a continued text may begin.
 
@@ -98,6 +101,7 @@ class GenerationMethods(_core.Tokenizer):
 
         return cover(self, text, special)
 
+    @checked
     def to_llguidance(
         self, *, stop: Stop = None, vocab_size: int | None = None
     ) -> llguidance.LLTokenizer:
@@ -127,6 +131,7 @@ class GenerationMethods(_core.Tokenizer):
         """
         return grammar.to_llguidance(self, stop, vocab_size)
 
+    @checked
     def to_xgrammar(
         self, *, stop: Stop = None, vocab_size: int | None = None
     ) -> xgrammar.TokenizerInfo:
@@ -154,6 +159,7 @@ class GenerationMethods(_core.Tokenizer):
         """
         return grammar.to_xgrammar(self, stop, vocab_size)
 
+    @checked
     def to_outlines(self, *, stop: str | int | None = None) -> outlines_core.Vocabulary:
         """Convert the vocabulary for Outlines, which constrains generation by regular expressions.
 

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bytepair import _core
-from bytepair.errors import FileFormatError, FormatError, PatternError, VocabularyError
+from bytepair._internal.arguments import checked
+from bytepair.errors import (
+    ArgumentError,
+    FileFormatError,
+    FormatError,
+    PatternError,
+    VocabularyError,
+)
 from bytepair.formats.files import FILE_NAME, read_file
 from bytepair.formats.parts import Asked, marks, splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 MAGIC = b"BYTEPAIR"
 
 
+@checked
 def load(
     source: str | os.PathLike[str] | tiktoken.Encoding | tokenizers.Tokenizer | Any,
     format: str | None = None,
@@ -30,13 +38,15 @@ def load(
     lossy: bool = False,
     revision: str | None = None,
     check: bool = False,
+    memory_map: bool = True,
     repeats: int | None = None,
 ) -> Tokenizer:
     """Load a tokenizer from a file, a folder, another library's object or a published name.
 
     A file in the native format is memory-mapped, which takes less than a millisecond and shares
-    memory between processes. It must not be modified while in use, but may be replaced, as `save`
-    does.
+    memory between processes. It may be replaced while in use, as `save` does, but it must not be
+    modified: ids would be wrong, and if it is truncated, the system ends the process (SIGBUS).
+    `memory_map=False` reads the file instead.
 
     Files are untrusted: reading one cannot run code, and memory is bounded by its size. A feature
     that cannot be reproduced exactly raises an error with the name of the field.
@@ -57,6 +67,7 @@ def load(
         check: for the native format, whether to rebuild all tables and compare them with the file.
             Accidental damage is always detected; this detects a manipulated file, with which
             encoding would be wrong. It takes up to some tenths of a second.
+        memory_map: for the native format, whether to map the file instead of reading it.
         repeats: the maximum size in bytes of the cache of repeated text, which stores text that was
             encoded more than twice and its ids, to speed up prompts with a common prefix; 0
             disables it. None means 32 MiB.
@@ -83,12 +94,12 @@ def load(
     if source == "":
         raise FileNotFoundError("the path is empty; pass a file, a folder or a name")
     if repeats is not None and repeats < 0:
-        raise ValueError(f"repeats is {repeats}; pass a number of bytes, or 0 for no cache")
+        raise ArgumentError(f"repeats is {repeats}; pass a number of bytes, or 0 for no cache")
     regex = None if pattern is None else _core.pattern(pattern)
     asked = Asked(regex, special_tokens, allow_pickle, lossy)
     own = _own_file(source, format)
     if own is not None and revision is None:
-        tok = _mapped(own, check=check)
+        tok = _native(own, check=check, memory_map=memory_map)
     else:
         from bytepair.formats import registry
 
@@ -115,13 +126,15 @@ def _check_asked(tok: Tokenizer, asked: Asked, place: str) -> None:
             )
 
 
-def _mapped(path: Path, *, check: bool) -> Tokenizer:
+def _native(path: Path, *, check: bool, memory_map: bool) -> Tokenizer:
     """Load a file in the native format."""
     if path.exists() and not path.is_file():
         raise FileFormatError(f"{path}: this is not a regular file")
     try:
         if check:
             _core.Model.check(path.read_bytes())
+        if not memory_map:
+            return Tokenizer(_core.Model.from_bytes(path.read_bytes()))
         return Tokenizer(_core.Model.map(path))
     except (FileFormatError, VocabularyError, PatternError) as error:
         raise FileFormatError(f"{path}: {error}") from None
@@ -139,6 +152,7 @@ def _own_file(source: Any, format: str | None) -> Path | None:
     return path if path.name == FILE_NAME or read_file(path, 8) == MAGIC else None
 
 
+@checked
 def pretokenize(text: str, pattern: str = "nanochat") -> list[str]:
     """Split a text into pretokens, without a tokenizer.
 

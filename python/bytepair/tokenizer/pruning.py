@@ -18,11 +18,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from numbers import Integral
-from operator import index
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from bytepair import _core
-from bytepair.errors import CountsError, VocabularyError
+from bytepair._internal.arguments import integers
+from bytepair.errors import ArgumentError, CountsError, VocabularyError
 from bytepair.formats.parents import Parents, needed_by, parents, with_ancestors
 from bytepair.formats.parts import marks
 from bytepair.formats.renumber import renumbered
@@ -94,10 +94,10 @@ def _kept(
 ) -> set[bytes]:
     """The ordinary tokens to keep."""
     if (keep is None) == (drop is None):
-        raise TypeError("pass either keep (what to keep) or drop= (the ids to remove)")
+        raise ArgumentError("pass either keep (what to keep) or drop= (the ids to remove)")
     counted = isinstance(keep, PretokenCounts | Mapping)
     if vocab_size is not None and not counted:
-        raise TypeError("vocab_size needs counts, which determine what to keep")
+        raise ArgumentError("vocab_size needs counts, which determine what to keep")
     tokens, made = tokenizer.mergeable_ranks(), parents(tokenizer)
     always = _always(tokenizer, made)
     if isinstance(keep, int | Integral):
@@ -128,7 +128,7 @@ def _always(tokenizer: _core.Tokenizer, made: Parents) -> set[bytes]:
 def _ordinary(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> set[bytes]:
     """The bytes of the ordinary tokens among some ids; unknown ids are errors."""
     beside = _unmerged_ids(tokenizer)
-    numbers = (index(id) for id in ids)
+    numbers = integers("keep or drop", ids)
     return {tokenizer.token_bytes(id) for id in numbers if id not in beside}
 
 

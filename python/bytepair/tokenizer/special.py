@@ -8,11 +8,12 @@ replaces.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from bytepair import _core
-from bytepair.errors import SpecialTokenError
+from bytepair._internal.arguments import is_text, refuse
+from bytepair.errors import ArgumentError, SpecialTokenError
 
 #: The names of reserved ids: as above, and as in Llama 3.
 _RESERVED: Final = re.compile(r"<\|reserved_(?:special_token_)?([0-9]+)\|>")
@@ -21,15 +22,35 @@ _RESERVED: Final = re.compile(r"<\|reserved_(?:special_token_)?([0-9]+)\|>")
 def in_order(option: str, names: Sequence[str]) -> list[str]:
     """The names as a list in the order of their ids; reject types without order or with ids."""
     if isinstance(names, str):
-        raise TypeError(f"{option} is a str; pass a list of names")
+        raise ArgumentError(f"{option} is a str; pass a list of names")
     if isinstance(names, Mapping):
-        raise TypeError(
+        raise ArgumentError(
             f"{option} is a dict, but training assigns the ids: special tokens get the ids after "
             "the last merge; pass a list of names, in the order of their ids"
         )
     if isinstance(names, Set):
-        raise TypeError(f"{option} is a set, which has no order; pass a list of names")
-    return list(names)
+        raise ArgumentError(f"{option} is a set, which has no order; pass a list of names")
+    if not isinstance(names, Iterable):
+        raise refuse(option, names, "a list of str")
+    listed = list(names)
+    for name in listed:
+        if not is_text(name):
+            raise refuse(option, listed, "a list of str without lone surrogates")
+    return listed
+
+
+def check_not_ordinary(names: Sequence[str], initial: Sequence[str]) -> None:
+    """Reject special tokens that are ordinary tokens before training: bytes, initial tokens.
+
+    Raises:
+        SpecialTokenError: if there is one.
+    """
+    for name in names:
+        if name in initial or len(name.encode()) == 1:
+            what = "an initial token" if name in initial else f"the byte {ord(name)}"
+            raise SpecialTokenError(
+                f"{name!r} is an ordinary token ({what}); choose another name for the special token"
+            )
 
 
 def reserved(number: int, known: Sequence[str] = ()) -> list[str]:

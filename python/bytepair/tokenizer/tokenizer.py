@@ -9,13 +9,16 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair.chat.methods import ChatMethods
-from bytepair.formats import roles
+from bytepair.corpus.outputs import check_output_folder
+from bytepair.formats import metadata, roles
 from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.formats.parts import all_tokens, bytes_per_token
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
@@ -46,6 +49,7 @@ class Pruned:
     tokenizer: Tokenizer
     ids: NDArray[np.int32]
 
+    @checked
     def save_ids(self, path: str | os.PathLike[str]) -> Path:
         """Write `ids` to a `.npy` file, which appears complete or not at all.
 
@@ -86,6 +90,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
     __slots__ = ()
 
     @classmethod
+    @checked
     def from_bytes(cls, data: bytes) -> Self:
         """Create a tokenizer from the bytes of the native format.
 
@@ -104,6 +109,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return cls(_core.Model.from_bytes(data))
 
     @classmethod
+    @checked
     def from_ranks(
         cls,
         mergeable_ranks: dict[bytes, int],
@@ -133,6 +139,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return cls(_core.Model.from_ranks(mergeable_ranks, regex, special_tokens or {}))
 
     @classmethod
+    @checked
     def from_merges(
         cls,
         tokens: dict[bytes, int],
@@ -165,6 +172,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         regex, special = _core.pattern(pattern), special_tokens or {}
         return cls(_core.Model.from_merges(tokens, merges, regex, special, ignore_merges))
 
+    @checked
     def with_notes(self, notes: Mapping[str, str]) -> Self:
         """Return a copy with additional notes about its origin.
 
@@ -200,6 +208,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         return roles.roles(self)
 
+    @checked
     def with_roles(self, **wanted: str | None) -> Self:
         """Return a copy, equal to this tokenizer, with different roles of special tokens.
 
@@ -299,6 +308,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         return self.encode(text)
 
+    @checked
     def with_special_tokens(self, names: Sequence[str]) -> Self:
         """Return a copy with additional special tokens.
 
@@ -343,45 +353,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
         return type(self)(with_sentencepiece_ids(self))._with_repeats(self.repeats)
 
-    @property
-    def chat_template(self) -> str | None:
-        """The chat template (Jinja); None if unknown.
-
-        `bytepair.chat.JinjaTemplate` renders it. GGUF and Hugging Face files contain it. A
-        tokenizer with nanochat's special tokens has nanochat's template.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hello hello"], vocab_size=269).chat_template[:17]
-            "{{- '<|bos|>' -}}"
-            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).chat_template is None
-            True
-        """
-        return roles.chat_template(self)
-
-    def with_chat_template(self, template: str | None) -> Self:
-        """Return a copy with another chat template.
-
-        Args:
-            template: the Jinja template, such as the text of `chat_template.jinja`; None removes
-                it. It is stored unchanged, and checked when it is rendered.
-
-        Returns:
-            The copy, which is equal to this tokenizer: templates are not compared. They are saved.
-
-        Raises:
-            TypeError: if the template is not text.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
-            >>> tok.with_chat_template("{{ messages[0].content }}").chat_template
-            '{{ messages[0].content }}'
-        """
-        if not isinstance(template, str | None):
-            raise TypeError(f"a chat template must be str or None, not {type(template).__name__}")
-        return self.with_notes({roles.TEMPLATE: template or ""})
-
+    @checked
     def save(
         self, folder: str | os.PathLike[str], *, tables: bool = True, overwrite: bool = False
     ) -> Path:
@@ -405,6 +377,9 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         Raises:
             OverwriteError: if the folder contains a tokenizer with another fingerprint, and
                 `overwrite` is false.
+            NotADirectoryError: if this is a file, or has the name of one, such as `tokenizer.json`;
+                `export` writes files.
+            OSError: if the folder cannot be written.
 
         Example:
             >>> import bytepair, tempfile
@@ -415,8 +390,19 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             ('tokenizer.bytepair', True)
         """
         path = Path(folder) / FILE_NAME
+        try:
+            check_output_folder(path.parent)
+        except NotADirectoryError as error:
+            raise NotADirectoryError(f"{error}, or write the file with export") from None
+        is_new = not path.parent.exists()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._write(path, tables=tables, overwrite=overwrite)
+        try:
+            self._write(path, tables=tables, overwrite=overwrite)
+        except BaseException:
+            if is_new:
+                with suppress(OSError):  # it is not empty
+                    path.parent.rmdir()
+            raise
         return path
 
     def _write(self, path: Path, *, tables: bool = True, overwrite: bool) -> None:
@@ -427,6 +413,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             existing.check(self, path, lambda new: new.write_bytes(data), _core.Model.map)
         write_whole(path, data)
 
+    @checked
     def export(
         self,
         path: str | os.PathLike[str],
@@ -475,6 +462,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             return self.save(target, overwrite=overwrite)
         return target
 
+    @checked
     def export_losses(self, format: str | os.PathLike[str]) -> list[str]:
         """List what would be lost by writing the tokenizer in a format.
 
@@ -500,6 +488,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         named = registry.of_path(Path(format)) if isinstance(format, os.PathLike) else format
         return registry.losses(self, named)
 
+    @checked
     def with_vocab_size(self, vocab_size: int) -> Self:
         """Truncate the vocabulary; the result equals training to the smaller size.
 
@@ -518,6 +507,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         return type(self)(_core.with_vocab_size(self, vocab_size))._with_roles_of(self)
 
+    @checked
     def prune(
         self,
         keep: Keep = None,
@@ -565,6 +555,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             return Pruned(self, ids)
         return Pruned(type(self)(model)._with_repeats(self.repeats), ids)
 
+    @checked
     def parts_in(self, old: _core.Tokenizer) -> TokenParts:
         """Express each token of this tokenizer by ids of an old one.
 
@@ -598,8 +589,8 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return parts_in(self, old)
 
     def _with_roles_of(self, other: _core.Tokenizer) -> Self:
-        """A copy with the roles and the chat template of another tokenizer."""
-        kept = roles.kept(other)
+        """A copy with the roles, flags and chat templates of another tokenizer."""
+        kept = metadata.carried(other, self.special_tokens)
         return self.with_notes(kept) if kept else self
 
     def _with_repeats(self, limit: int) -> Self:
@@ -646,6 +637,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         return bytes_per_token(self)
 
+    @checked
     def to_tiktoken(self, name: str = "bytepair") -> tiktoken.Encoding:
         """Convert the tokenizer to a `tiktoken.Encoding`.
 
@@ -671,6 +663,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
         return tiktoken.Encoding(name, **values(self, exact=True))
 
+    @checked
     def to_huggingface(self, *, special: bool = True) -> tokenizers.Tokenizer:
         """Convert to a Hugging Face `tokenizers.Tokenizer`, which `transformers` can wrap.
 
@@ -695,6 +688,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
         return to_huggingface(self, special=special)
 
+    @checked
     def show(
         self,
         text_or_ids: str | Iterable[int],

@@ -5,17 +5,17 @@
     >>> bytepair.train(counts, vocab_size=268).encode("low low")
     [257, 258]
 
-The modules: `counting` (texts to counts), `skips` (skipped documents), `counts` (the class
+The modules: `counting` (texts to counts), `counts` (the class
 `Counts`), `sources` (sources, counts or named groups to counts), `options` (`TrainOptions`),
 `superwords` (tokens that span several words), `parity` (parity-aware BPE), `trainer` (counts to a
 tokenizer), `grow` (resume, extend and verify merges), `infer` (the mixture of a vocabulary).
 """
 
+from bytepair.corpus.skips import SkippedWarning
 from bytepair.training.counting import count
 from bytepair.training.counts import Counts, load_counts
 from bytepair.training.options import NANOCHAT_SPECIAL_TOKENS, TrainOptions
 from bytepair.training.parity import Parity
-from bytepair.training.skips import SkippedWarning
 from bytepair.training.superwords import Superwords
 from bytepair.training.trainer import ExhaustedWarning, train
 

@@ -8,29 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import signal
-import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, astuple, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, TypedDict, Unpack, get_args
+from typing import Any, Final, Self, TypedDict, Unpack
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
 from bytepair.corpus.column import Errors, TextBatch
+from bytepair.corpus.inputs import BASE, INPUTS, is_same, recorded
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.read import batch_size, read_batches
+from bytepair.corpus.scratch import scratch
+from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
+from bytepair.corpus.splits import Split
+from bytepair.corpus.splits import hold_out as held_out
 from bytepair.errors import ArgumentError, CorpusError, CountsError
-from bytepair.training.counts import CHECKPOINT, Counts, metadata_of, read_counts
-from bytepair.training.skips import SkipLog
+from bytepair.training import checkpoint as checkpoints
+from bytepair.training.checkpoint import CheckpointWarning, CountState, FilePosition
+from bytepair.training.counts import Counts, metadata_of, read_counts
 
 #: The interval between checkpoints, in seconds.
 SAVE_EVERY: Final = 300.0
@@ -41,10 +47,8 @@ SHARE_OF_MEMORY: Final = 0.5
 #: The maximum number of parquet files that the counting threads have open at once.
 FILES: Final = 64
 
-#: The position before the first byte of the first file, in the form that the core uses.
-_START: Final = (0, 0, 0, 0, 0)
 
-
+@checked
 def count(
     source: Source | None = None,
     *,
@@ -60,6 +64,8 @@ def count(
     memory_limit: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
+    split: Split | None = None,
+    hold_out: float | None = None,
 ) -> Counts:
     """Count the pretokens of a source; the text is streamed, not held in memory.
 
@@ -73,11 +79,12 @@ def count(
         threads: the number of threads; None means `RAYON_NUM_THREADS`, or else all processors.
         progress: as in `bytepair.train`.
         column: the table column or JSON field that contains the text.
-        errors: how to treat an invalid document (invalid UTF-8, too long, or a line that is not a
-            JSON object): `"strict"` raises an error with its place; `"replace"` replaces invalid
-            UTF-8 by U+FFFD and otherwise acts as `"strict"`; `"skip"` skips the document, and a
-            `SkippedWarning` reports how many were skipped and the places of the first ones. A
-            damaged file is an error in any case.
+        errors: how to treat an invalid document (invalid UTF-8, a lone surrogate in jsonl or in a
+            `str`, too long, or a line that is not a JSON object): `"strict"` raises an error with
+            its place; `"replace"` replaces invalid UTF-8 and lone surrogates by U+FFFD and
+            otherwise acts as `"strict"`; `"skip"` skips the document, and a `SkippedWarning`
+            reports how many were skipped and the places of the first ones. Of a damaged compressed
+            file, `"skip"` keeps the documents before the damage; damaged parquet is an error.
         memory_limit: the approximate maximum memory of the counts while counting, in bytes. Counts
             beyond it are spilled to a temporary folder (in `TMPDIR`); the result is the same. A
             result of more than half of the limit (the bytes of the distinct pretokens, and 16 more
@@ -85,18 +92,26 @@ def count(
             does not include the batch of text being read. None means half of the memory of the
             machine or its container.
         checkpoint: a file to which the counts are saved every five minutes, and when counting is
-            interrupted by Ctrl-C or an error. If the file exists, counting resumes from it: the
+            interrupted by Ctrl-C or an error. If the file exists, counting resumes from it, in
+            local files at the place where it ended; of other sources, and with `hold_out`, the
             documents that it includes are read but not counted. Remove it when the result is saved.
         max_document_bytes: the maximum size of a document in a file, since each is held in memory;
             a longer one is an error. So is a parquet page larger than both 192 MB and 1.5 times
             this size. Text files may be longer if they are read in pieces: if they are counted
             completely, with a named pattern, and without `errors="skip"`.
+        split: "train", "val" or "all", for data sets that say which of their files are for
+            validation (`bytepair.corpus.splits`: those that bytepair downloads, and others); None
+            means "train" for these and "all" for other sources.
+        hold_out: for other sources, the documents to hold out of training: a share below 1, such
+            as 0.01, chosen by a hash of their text; or a number, the first ones. With
+            `split="val"`, only these are read.
 
     Raises:
         PatternError: if the pattern is neither a name nor a valid regular expression; the message
             suggests a similar name, or shows the invalid place in the expression.
         CorpusError: if the source cannot be read, or not within the limit.
-        CountsError: if the checkpoint belongs to a different count.
+        CountsError: if the checkpoint belongs to a different count, or is damaged.
+        InUseError: if another count is using the checkpoint.
         OSError: if spilling to disk fails.
         ArgumentError: if `memory_limit` is not positive, or `errors` has an unknown value.
 
@@ -108,11 +123,11 @@ def count(
         >>> counts.items()
         [(b'one', 1), (b' two', 1), (b' one', 1)]
     """
-    limits = Limits(max_chars, doc_cap)
+    limits = Limits(max_chars, doc_cap, held_out(hold_out, split))
     regex = _core.pattern(pattern)
     job = CountJob(
         source, regex, limits, threads, column, errors, memory_limit, checkpoint,
-        max_document_bytes, files=files, texts=texts,
+        max_document_bytes, split, files=files, texts=texts,
     )  # fmt: skip
     with Bar(progress) as bar:
         return job.run(bar)
@@ -129,7 +144,10 @@ class ReadKeywords(TypedDict, total=False):
     column: str
     errors: Errors
     memory_limit: int | None
+    checkpoint: str | os.PathLike[str] | None
     max_document_bytes: int
+    split: Split | None
+    hold_out: float | None
 
 
 @dataclass(frozen=True)
@@ -148,6 +166,7 @@ class CountJob:
     memory_limit: int | None = None
     checkpoint: str | os.PathLike[str] | None = None
     max_document_bytes: int = DOCUMENT_BYTES
+    split: Split | None = None
     files: InitVar[Source | None] = None
     texts: InitVar[Iterable[str] | None] = None
     resolved: Resolved = field(init=False)
@@ -156,7 +175,8 @@ class CountJob:
     def of(cls, source: Source | None, regex: str, **reading: Unpack[ReadKeywords]) -> Self:
         """Create the job for a source and keywords of `count`."""
         options: dict[str, Any] = {**reading}
-        limits = Limits(options.pop("max_chars", None), options.pop("doc_cap", None))
+        held = held_out(options.pop("hold_out", None), options.get("split"))
+        limits = Limits(options.pop("max_chars", None), options.pop("doc_cap", None), held)
         return cls(source, regex, limits, **options)
 
     def __post_init__(self, files: Source | None, texts: Iterable[str] | None) -> None:
@@ -165,25 +185,27 @@ class CountJob:
             raise ArgumentError(
                 f"memory_limit is {self.memory_limit}; pass a positive number of bytes"
             )
-        if self.errors not in get_args(Errors):
-            raise ArgumentError(f'errors is {self.errors!r}; pass "strict", "replace" or "skip"')
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
-        object.__setattr__(self, "resolved", resolve(self.source, files=files, texts=texts))
+        source = resolve(
+            self.source, files=files, texts=texts, split=self.split, held=self.limits.held
+        )
+        object.__setattr__(self, "resolved", source)
 
     def run(self, bar: Bar) -> Counts:
         """Count, report to an open progress bar, and warn about skipped documents."""
         counts, skips = self.counted(bar)
-        skips.warn(stacklevel=3)
+        skips.warn(stacklevel=4)
         return counts
 
     def counted(self, bar: Bar) -> tuple[Counts, SkipLog]:
         """Count; return the counts and the log of skipped documents."""
-        from tempfile import TemporaryDirectory
-
-        # An error keeps the counter alive, and Windows cannot remove files that it has open.
-        left = sys.platform == "win32"
-        with TemporaryDirectory(prefix="bytepair-", ignore_cleanup_errors=left) as folder:
+        alone = (
+            checkpoints.locked(Path(self.checkpoint))
+            if self.checkpoint
+            else contextlib.nullcontext()
+        )
+        with alone, scratch() as folder:
             position = Position(None if bar.is_silent else _size_of(self.resolved))
             progress = _Progress(self, folder, position)
             try:
@@ -197,30 +219,31 @@ class CountJob:
     def _add_all(self, progress: _Progress, bar: Bar) -> None:
         """Count the source; if possible, the counting threads read the files themselves."""
         files = self._paths()
-        if files and not any(_is_parquet(file) for file in files):
-            progress.add_files(files, bar)
-        elif files and self._is_unlimited() and self.checkpoint is None:
-            for is_parquet, some in itertools.groupby(files, _is_parquet):
-                if is_parquet:
-                    self._add_parquet(list(some), progress, bar)
-                else:
-                    progress.add_files(list(some), bar)
-        else:
+        if files is None or not self._core_reads(files) or progress.is_of_stream:
             self._add_stream(self.resolved, progress, bar)
-
-    def _add_parquet(self, files: list[Path], progress: _Progress, bar: Bar) -> None:
-        """Count parquet files completely, without checkpoints."""
-        for at in range(0, len(files), FILES):
-            some = files[at : at + FILES]
-            if not progress.add_parquet(some, bar):
+            return
+        first = 0
+        for some in _groups(files):
+            if not progress.add_group(some, first, bar):
                 self._add_stream(resolve(files=some), progress, bar)
+            first += len(some)
+
+    def _core_reads(self, files: list[Path]) -> bool:
+        """Whether all files can be read by the core.
+
+        If all of the text is counted at once, the core tries, and only what it cannot read is
+        streamed.
+        """
+        if self.limits.held is not None:
+            return False
+        if self.limits == Limits() and self.checkpoint is None:
+            return True
+        tables = [file for file in files if _is_parquet(file)]
+        return all(_core.parquet_rows(file, self.column) is not None for file in tables)
 
     def _paths(self) -> list[Path] | None:
         """The files of the source if they are all local, else None."""
         return self.resolved.paths if isinstance(self.resolved, Files) else None
-
-    def _is_unlimited(self) -> bool:
-        return self.limits == Limits()
 
     def _add_stream(self, source: Resolved, progress: _Progress, bar: Bar) -> None:
         """Read a source and count it, batch by batch."""
@@ -229,7 +252,7 @@ class CountJob:
         batches = read_batches(
             source,
             column=self.column,
-            limits=None if self._is_unlimited() else self.limits,
+            limits=None if self.limits == Limits() else self.limits,
             errors=self.errors,
             position=progress.position,
             max_document_bytes=self.max_document_bytes,
@@ -244,22 +267,27 @@ class CountJob:
         """The values that must be equal to resume from a checkpoint."""
         limits = (self.limits.max_chars, self.limits.doc_cap)
         options = {"column": self.column, "errors": self.errors, "limits": list(limits)}
+        if self.limits.held is not None:
+            options["held"] = list(astuple(self.limits.held))
         named = self.resolved.files if isinstance(self.resolved, Files) else None
-        sizes = None if named is None else [[file.name, file.size] for file in named]
-        return {**options, "files": sizes}
+        if named is None or self.checkpoint is None:
+            return {**options, INPUTS: None}
+        return {**options, **recorded(named, Path(self.checkpoint).parent)}
 
 
 class _Progress:
     """The state of a count: the counts of the checkpoint, and a counter for the text since."""
 
-    def __init__(self, job: CountJob, folder: str, position: Position) -> None:
+    def __init__(self, job: CountJob, folder: Path, position: Position) -> None:
         self._job, self._folder, self._parts = job, folder, 0
         self.position = position
         self._saved: Counts | None = None
         self._texts = self._bytes = 0
+        # The size of the text in the file; less than `_bytes` after a failed write.
+        self._bytes_on_disk = 0
         self.skips = SkipLog()
-        # The position in the files from which the core continues.
-        self._reached = _START
+        # The position in all files from which the core continues.
+        self._reached = checkpoints.START
         self._described = {} if job.checkpoint is None else job.describe()
         if job.checkpoint is not None and Path(job.checkpoint).exists():
             self._load(Path(job.checkpoint))
@@ -270,7 +298,7 @@ class _Progress:
     def _new_counter(self) -> _core.Counter:
         """A new counter, which spills to its own folder."""
         limit = self._job.memory_limit or round(SHARE_OF_MEMORY * memory())
-        folder = Path(self._folder) / str(self._parts)
+        folder = self._folder / str(self._parts)
         folder.mkdir()
         self._parts += 1
         aside = (limit, str(folder)) if limit else None
@@ -282,15 +310,20 @@ class _Progress:
 
     def _load(self, path: Path) -> None:
         self._saved = read_counts(path, pattern=self._job.pattern)
-        said = metadata_of(path).get(CHECKPOINT)
+        said = metadata_of(path).get(checkpoints.KEY)
         if said is None:
             raise CountsError(f"{path} contains counts but is not a checkpoint; pass another file")
-        state = json.loads(said)
-        self._texts, self._bytes = state["texts"], state["bytes"]
-        self._reached = tuple(state["reached"])
-        self.skips = SkipLog(*state["skips"])
+        state = CountState.read(said, path)
+        if state.pretokens != self._saved.total:
+            raise checkpoints.damaged(path)
+        self._texts, self._bytes, self._reached = state.texts, state.bytes, state.reached
+        self._bytes_on_disk = state.bytes
+        self.skips = SkipLog(*state.skips)
         wanted = self._described.items()
-        differing = [name for name, value in wanted if state["job"].get(name) != value]
+        differing = [name for name, value in wanted if state.job.get(name) != value]
+        differing = [name for name in differing if name not in (INPUTS, BASE)]
+        if not is_same(state.job, self._described, path.parent):
+            differing.append("files")
         if differing:
             raise CountsError(
                 f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
@@ -317,81 +350,108 @@ class _Progress:
                 "source; remove it to start again"
             )
 
-    def add_files(self, files: list[Path], bar: Bar) -> None:
-        """Count text and jsonl files."""
-        sizes = [file.stat().st_size for file in files]
-        self.position.enter(max(sum(sizes), 1))
-        while True:
-            try:
-                self._add_files(files, sizes, bar)
-                break
-            except _SaveDueError:
-                self.save_if_due()
-        if self._job.checkpoint is None:
-            self._reached = _START
+    @property
+    def is_of_stream(self) -> bool:
+        """Whether the checkpoint has documents of a stream, and not a position in files."""
+        return self._texts > 0 and self._reached == checkpoints.START
 
-    def _add_files(self, files: list[Path], sizes: list[int], bar: Bar) -> None:
+    def add_group(self, files: list[Path], first: int, bar: Bar) -> bool:
+        """Count text and jsonl files, or parquet files, in the core.
+
+        Args:
+            files: the files.
+            first: the index of the first one among the files of the source.
+            bar: the progress is reported to it.
+
+        Returns:
+            Whether the core can read them.
+        """
+        self.position.enter(max(sum(file.stat().st_size for file in files), 1))
+        end = first + len(files)
+        add = self._add_parquet if _is_parquet(files[0]) else self._add_files
+        is_read = True
+        while self._reached[0] < end:
+            with contextlib.suppress(_SaveDueError):
+                is_read = add(files, first, bar)
+                self._reached = (end, 0, 0, 0, self._reached[-1])
+            self.save_if_due()
+        if is_read:
+            self.position.within(1.0)
+            self.report(bar)
+        else:
+            self.position.leave()
+        return is_read
+
+    def _place_in(self, first: int) -> FilePosition:
+        """The position from which the core continues, in the files from the index `first` on."""
+        file, byte, line, row, chars = self._reached
+        return (file - first, byte, line, row, chars) if file > first else (0, *self._reached[1:])
+
+    def _note(self, files: list[Path], first: int, counter: _core.Counter) -> None:
+        """Note the position that the core has reached, and the documents that it has skipped."""
+        file, byte, line, row, chars = counter.reached
+        self._reached = (first + file, byte, line, row, chars)
+        documents, skips = counter.take_skips()
+        self.skips.add_all(documents, ((str(files[file]), row, why) for file, row, why in skips))
+
+    def _add_files(self, files: list[Path], first: int, bar: Bar) -> bool:
         """Count text and jsonl files from the current position until a checkpoint is due."""
-        job, counter = self._job, self._current()
-        before, whole, most = sum(sizes[: self._reached[0]]), sum(sizes), job.limits.max_chars
+        job, counter, start = self._job, self._current(), self._place_in(first)
+        sizes = [file.stat().st_size for file in files]
+        before, whole = sum(sizes[: start[0]]), sum(sizes)
 
         def report(
             _texts: int, size: int, packed: int, chars: int, expanded: list[tuple[int, int]]
         ) -> None:
             for number, total in expanded:
                 Expansion(str(files[number]), sizes[number]).reach(total)
-            self.position.within((before + packed) / max(whole, 1))
-            if most is not None:
-                self.position.limit(chars / most)
-            self._show(bar, size)
-            if size and self._is_save_due() and before + packed < whole:
-                raise _SaveDueError
+            self._report_within((before + packed) / max(whole, 1), chars, size, bar)
 
         try:
             counter.add_files(
                 [(file, kind_of(file), compression_of(file)) for file in files],
                 job.column, report,
-                start=self._reached, max_chars=most, doc_cap=job.limits.doc_cap,
+                start=start, max_chars=job.limits.max_chars, doc_cap=job.limits.doc_cap,
                 errors=job.errors, bounds=block_bounds(job.max_document_bytes),
             )  # fmt: skip
         finally:
-            self._reached = counter.reached
-            self._note_skips(files, counter)
+            self._note(files, first, counter)
+        return True
 
-    def _note_skips(self, files: list[Path], counter: _core.Counter) -> None:
-        """Record the documents that the counter has skipped."""
-        documents, first = counter.take_skips()
-        self.skips.add_all(documents, ((str(files[file]), row, why) for file, row, why in first))
-
-    def add_parquet(self, files: list[Path], bar: Bar) -> bool:
-        """Count parquet files in the core; False if it cannot read them."""
-        column = self._job.column
-        rows = 0 if bar.is_silent else sum(_core.parquet_rows(f, column) for f in files)
-        before = self._current().texts
+    def _add_parquet(self, files: list[Path], first: int, bar: Bar) -> bool:
+        """Count parquet files from the current position until a checkpoint is due."""
+        job, counter, start = self._job, self._current(), self._place_in(first)
+        is_needed = job.checkpoint is not None or not bar.is_silent
+        rows = [_core.parquet_rows(f, job.column) or 0 for f in files] if is_needed else []
+        before, texts_before = sum(rows[: start[0]]) + start[3], counter.texts
         expansions = [Expansion(str(file), file.stat().st_size) for file in files]
-        most = self._job.max_document_bytes
-        self.position.enter(sum(file.stat().st_size for file in files))
 
-        def report(texts: int, size: int, of_files: list[int]) -> None:
+        def report(texts: int, size: int, chars: int, of_files: list[int]) -> None:
             for expansion, total in zip(expansions, of_files, strict=True):
                 expansion.reach(total)
-            self.position.within((texts - before) / max(rows, 1))
-            self._show(bar, size)
+            share = (before + texts - texts_before) / max(sum(rows), 1)
+            self._report_within(share, chars, size, bar)
 
         try:
-            is_read = self._current().add_parquet(
-                files, self._job.column, report, errors=self._job.errors,
-                most_page_bytes=most_page_bytes(most), most_document_bytes=most,
+            return counter.add_parquet(
+                files, job.column, report,
+                start=start, max_chars=job.limits.max_chars, doc_cap=job.limits.doc_cap,
+                errors=job.errors, most_page_bytes=most_page_bytes(job.max_document_bytes),
+                bounds=block_bounds(job.max_document_bytes),
             )  # fmt: skip
         except OSError as error:
             raise CorpusError(str(error)) from error
-        if is_read:
-            self.position.within(1.0)
-            self.report(bar)
-            self._note_skips(files, self._current())
-        else:
-            self.position.leave()
-        return is_read
+        finally:
+            self._note(files, first, counter)
+
+    def _report_within(self, share: float, chars: int, size: int, bar: Bar) -> None:
+        """Report the progress of the core in a group of files; leave it if a checkpoint is due."""
+        self.position.within(share)
+        if (most := self._job.limits.max_chars) is not None:
+            self.position.limit(chars / most)
+        self._show(bar, size)
+        if size and share < 1 and self._is_save_due():
+            raise _SaveDueError
 
     def add(self, batch: TextBatch) -> None:
         """Count a batch."""
@@ -437,10 +497,10 @@ class _Progress:
             # A counter with an incomplete batch is not saved: the last checkpoint remains.
             if counter is not None and counter.is_whole and (counter.texts or counter.text_bytes):
                 self._add_to_checkpoint(checkpoint, counter)
-        if self._texts:
+        if self._bytes_on_disk:
             error.add_note(
-                f"(the counts of {self._bytes:,} bytes of text are saved in {checkpoint}; run the "
-                "same count again to resume)"
+                f"(the counts of {self._bytes_on_disk:,} bytes of text are saved in {checkpoint}; "
+                "run the same count again to resume)"
             )
 
     def _save(self, checkpoint: str | os.PathLike[str], *, complete: bool = False) -> Counts:
@@ -462,12 +522,19 @@ class _Progress:
         texts, size = self._texts + counter.texts, self._bytes + counter.text_bytes
         saved = self._saved = self._sum(counter)
         self._counter = None
-        state: dict[str, Any] = {
-            "texts": texts, "bytes": size, "job": self._described, "reached": self._reached,
-            "skips": self.skips.state(), "complete": complete,
-        }  # fmt: skip
-        saved.save(checkpoint, metadata={CHECKPOINT: json.dumps(state)})
         self._texts, self._bytes, self._saved_at = texts, size, time.monotonic()
+        state = CountState(
+            self._described, texts, size, self._reached, saved.total, self.skips.state(), complete
+        )
+        try:
+            saved.save(checkpoint, metadata={checkpoints.KEY: state.to_json()})
+            self._bytes_on_disk = size
+        except OSError as error:  # the counts are in memory, so the work goes on
+            warnings.warn(
+                f"the checkpoint is not saved: {error}; counting goes on without it",
+                CheckpointWarning,
+                stacklevel=2,
+            )
         return saved
 
     def finish(self) -> Counts:
@@ -485,6 +552,14 @@ class _Progress:
 
 class _SaveDueError(Exception):
     """Raised to leave the core when a checkpoint is due."""
+
+
+def _groups(files: list[Path]) -> Iterator[list[Path]]:
+    """Divide files, in order, into groups for one call of the core each."""
+    for is_parquet, some in itertools.groupby(files, _is_parquet):
+        group = list(some)
+        most = FILES if is_parquet else len(group)
+        yield from (group[at : at + most] for at in range(0, len(group), most))
 
 
 def _is_parquet(file: Path) -> bool:

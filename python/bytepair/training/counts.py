@@ -7,7 +7,6 @@ counts; the metadata contains the pattern and the Unicode version.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -19,8 +18,10 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair.corpus.outputs import check_output_file
 from bytepair.errors import ArgumentError, CountOverflowError, CountsError
+from bytepair.training import checkpoint
 
 FORMAT: Final = "1"
 
@@ -32,9 +33,6 @@ DENOMINATORS: Final = 10**18
 _COLUMNS: Final = frozenset(("pretoken", "count"))
 _DENOMINATOR: Final = "bytepair.denominator"
 _KEYS: Final = ("bytepair.training.counts", "bytepair.pattern", "bytepair.unicode")
-
-#: The key of the state of a count, in its checkpoint.
-CHECKPOINT: Final = "bytepair.checkpoint"
 
 
 class Counts:
@@ -57,12 +55,14 @@ class Counts:
         "denominator": "The counts are in units of 1/denominator; 1 without fractional weights.",
     }
 
+    @checked
     def __init__(self, core: _core.Counts, denominator: int = 1) -> None:
         common = core.divisor(denominator) if denominator > 1 else 1
         self.core = core.divided(common) if common > 1 else core
         self.denominator = denominator // common
 
     @staticmethod
+    @checked
     def found_in(path: str | os.PathLike[str]) -> bool:
         """Whether a file is parquet with the columns of counts; its name does not matter.
 
@@ -79,6 +79,7 @@ class Counts:
             return file.is_file() and _COLUMNS.issubset(_core.counts_footer(file)[0])
         return False
 
+    @checked
     def save(
         self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
     ) -> None:
@@ -118,6 +119,7 @@ class Counts:
         """List the pretokens with their counts, in order of first occurrence."""
         return self.core.items()
 
+    @checked
     def most_common(self, n: int | None = None) -> list[tuple[bytes, int]]:
         """List the `n` most frequent pretokens, or all; ties are in order of first occurrence."""
         ordered = sorted(self.items(), key=lambda item: -item[1])
@@ -126,6 +128,7 @@ class Counts:
     def __len__(self) -> int:
         return len(self.core)
 
+    @checked
     def times(self, weight: int | float | Fraction) -> Counts:
         """Multiply all counts by a weight, as if the corpus were repeated this many times.
 
@@ -161,6 +164,7 @@ class Counts:
         return Counts(self.core.times(exact.numerator // common), unit)
 
     @staticmethod
+    @checked
     def mixture(parts: Mapping[str, Counts], shares: Mapping[str, float | Fraction]) -> Counts:
         """Add corpora, weighted so that each has a given share of the bytes.
 
@@ -254,6 +258,7 @@ def _exact(number: float | Fraction) -> Fraction:
     return Fraction(str(float(number)) if isinstance(number, float) else number)
 
 
+@checked
 def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> Counts:
     """Read counts written by `Counts.save` or another tool.
 
@@ -279,8 +284,8 @@ def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> 
         True
     """
     file = Path(path)
-    state = metadata_of(file).get(CHECKPOINT)
-    if state is not None and not json.loads(state)["complete"]:
+    state = metadata_of(file).get(checkpoint.KEY)
+    if state is not None and not checkpoint.CountState.read(state, file).complete:
         raise CountsError(
             f"{path} is the checkpoint of an unfinished count; run the count again with this "
             "checkpoint, and save its result"

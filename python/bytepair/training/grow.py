@@ -15,6 +15,7 @@ from functools import partial
 from typing import Unpack
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
 from bytepair.errors import ArgumentError, CountsError
@@ -27,6 +28,7 @@ from bytepair.training.superwords import NOTE, Stages
 from bytepair.training.trainer import ExhaustedWarning, exhausted, with_denominator
 
 
+@checked
 def resume(
     tokenizer: Tokenizer,
     source: Source | Counts | None = None,
@@ -54,7 +56,8 @@ def resume(
         max_token_bytes: as in `bytepair.train`.
         progress: as in `bytepair.train`.
         reading: `files` or `texts` instead of a source, and `max_chars`, `doc_cap`, `threads`,
-            `column`, `errors`, `memory_limit` and `max_document_bytes`, as in `bytepair.count`.
+            `column`, `errors`, `memory_limit`, `max_document_bytes`, `split` and `hold_out`, as in
+            `bytepair.count`.
 
     Returns:
         The tokenizer with `vocab_size` ids. If the text has no more pairs, there are fewer, and an
@@ -86,10 +89,11 @@ def resume(
         learn = partial(_core.resume, tokenizer, counts.core, options, superwords=limits)
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size < vocab_size:
-        warnings.warn(exhausted(grown, options), ExhaustedWarning, stacklevel=2)
+        warnings.warn(exhausted(grown, options), ExhaustedWarning, stacklevel=3)
     return grown if stages is None else grown.with_notes({NOTE: tokenizer.notes[NOTE]})
 
 
+@checked
 def extend(
     tokenizer: Tokenizer,
     source: Source | Counts | None = None,
@@ -138,7 +142,7 @@ def extend(
         b' wor'
     """
     if extra is None:
-        raise TypeError("pass extra=, the maximum number of tokens to learn")
+        raise ArgumentError("pass extra=, the maximum number of tokens to learn")
     if extra < 0:
         raise ArgumentError(f"extra is {extra}; pass at least 0, the maximum number of tokens")
     options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
@@ -150,7 +154,7 @@ def extend(
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size == tokenizer.vocab_size and extra:
         reason = "no token was learnt, because the text has no pair to merge; pass more text"
-        warnings.warn(reason, ExhaustedWarning, stacklevel=2)
+        warnings.warn(reason, ExhaustedWarning, stacklevel=3)
     return grown
 
 
@@ -192,6 +196,7 @@ class Verdict:
         return said + f"{self.best[0]} with count {self.best[1]:,} comes first"
 
 
+@checked
 def verify_merges(
     tokenizer: Tokenizer,
     counts: Counts,

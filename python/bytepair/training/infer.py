@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import ArgumentError, CorpusError
 from bytepair.tokenizer import Tokenizer
@@ -82,6 +83,7 @@ class InferredMixture:
         )
 
 
+@checked
 def infer_mixture(
     tokenizer: Tokenizer,
     sources: Groups,

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from bytepair._internal.arguments import check_fields
 from bytepair.errors import ArgumentError, VocabularyError
-from bytepair.tokenizer.special import in_order, reserved
+from bytepair.tokenizer.special import check_not_ordinary, in_order, reserved
 
 #: The tie-breaking rules for pairs with equal counts; see `bytepair.reference.tie_break`.
 Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"]
@@ -51,7 +52,7 @@ class TrainOptions:
     """
 
     vocab_size: int = 65536
-    special_tokens: Sequence[str] = "nanochat"
+    special_tokens: Sequence[str] | Literal["nanochat"] = "nanochat"
     reserved: int = 0
     padded_to: int = 1
     initial_tokens: Sequence[str] = ()
@@ -61,12 +62,14 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         """Check the values before the corpus is read."""
+        check_fields(self)
         names = self.special_tokens
         if isinstance(names, str) and names != "nanochat":
-            raise TypeError(f'special_tokens is {names!r}; pass "nanochat" or a list of names')
-        names = NANOCHAT_SPECIAL_TOKENS if names == "nanochat" else names
+            raise ArgumentError(f'special_tokens is {names!r}; pass "nanochat" or a list of names')
+        names = NANOCHAT_SPECIAL_TOKENS if isinstance(names, str) else names
         object.__setattr__(self, "special_tokens", in_order("special_tokens", names))
         object.__setattr__(self, "initial_tokens", in_order("initial_tokens", self.initial_tokens))
+        check_not_ordinary(self.special_tokens, self.initial_tokens)
         for name, value, least in (
             ("reserved", self.reserved, 0), ("padded_to", self.padded_to, 1),
             ("min_count", self.min_count, 1), ("max_token_bytes", self.max_token_bytes, 2),

@@ -6,15 +6,16 @@ mixture, each group has a given share of the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Files, Source, announce, resolve
+from bytepair.corpus.splits import HoldOut, Split, hold_out
 from bytepair.errors import ArgumentError, CountsError
 from bytepair.training.counting import CountJob, ReadKeywords
 from bytepair.training.counts import Counts, check_names
@@ -69,8 +70,60 @@ def counter_of(
             "reading text to bytepair.count"
         )
     if regex != source.pattern:
-        raise CountsError(f"the counts have the pattern {source.pattern!r}, not {regex!r}")
+        raise CountsError(
+            f"the counts have the pattern {source.pattern!r}, not {regex!r}; pass no pattern to "
+            "use that of the counts, or count the text again with the other one"
+        )
     return lambda _: source
+
+
+def refuse_checkpoint(reading: ReadKeywords, purpose: str) -> None:
+    """Refuse a checkpoint where more than one count is needed.
+
+    Args:
+        reading: the options for reading text.
+        purpose: the option that needs several counts, for the error message.
+
+    Raises:
+        ArgumentError: if there is a checkpoint.
+    """
+    if reading.get("checkpoint") is not None:
+        raise ArgumentError(
+            f"checkpoint and {purpose} cannot be combined: a checkpoint is for one count; count "
+            "each source with bytepair.count(..., checkpoint=...), and train on the counts"
+        )
+
+
+def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords]:
+    """A source, or groups of them, resolved and logged once, and the remaining keywords.
+
+    Args:
+        source: a source of text, counts, or groups of these.
+        reading: which text is read, and how; may name `files` or `texts` instead of a source.
+
+    Raises:
+        CorpusError: as in `train`.
+    """
+    if isinstance(source, Counts):
+        return source, reading
+    rest: ReadKeywords = {**reading}
+    files, texts = rest.pop("files", None), rest.pop("texts", None)
+    split, held = rest.get("split"), hold_out(rest.get("hold_out"), rest.get("split"))
+    if not isinstance(source, Mapping):
+        found = resolve(source, files=files, texts=texts, split=split, held=held)
+        return (found, rest) if isinstance(found, Files) else (source, reading)
+    groups = {name: _resolved_part(part, split, held) for name, part in source.items()}
+    new = {n: p for n, p in groups.items() if isinstance(p, Files) and p is not source[n]}
+    announce(new, held)
+    return groups, rest
+
+
+def _resolved_part(part: Any, split: Split | None, held: HoldOut | None) -> Any:
+    """The files of a group, or counts or texts as they are: texts may be read twice."""
+    if isinstance(part, Counts):
+        return part
+    found = resolve(part, split=split, held=held, logs=False)
+    return found if isinstance(found, Files) or isinstance(part, Iterator) else part
 
 
 def group_counter(
@@ -99,7 +152,9 @@ def group_counter(
         raise ArgumentError(
             f"{' and '.join(named)} would be ignored, because the source is a mapping"
         )
-    counters = {name: counter_of(source, regex, **reading) for name, source in groups.items()}
+    refuse_checkpoint(reading, purpose)
+    resolved, reading = resolved_once(groups, reading)
+    counters = {name: counter_of(source, regex, **reading) for name, source in resolved.items()}
     return lambda bar: {name: counted(bar) for name, counted in counters.items()}
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from bytepair import _core
+from bytepair._internal.arguments import check_fields
 from bytepair.errors import ArgumentError, CountsError, VocabularyError
 from bytepair.tokenizer.special import in_order
 
@@ -74,6 +75,7 @@ class Superwords:
 
     def __post_init__(self) -> None:
         """Check the values before the corpus is read."""
+        check_fields(self)
         object.__setattr__(self, "never", tuple(in_order("never", self.never)))
         if not self.start > 0 or (isinstance(self.start, float) and self.start > 1):
             raise ArgumentError(

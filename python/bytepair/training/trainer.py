@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
+from bytepair.corpus.splits import Split
 from bytepair.errors import ArgumentError, CorpusError, CountsError
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.special import padding
@@ -20,7 +23,15 @@ from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
 from bytepair.training.parity import Parity, parity_counter
-from bytepair.training.sources import Groups, Shares, counter_of, mixture_counter, pattern_of
+from bytepair.training.sources import (
+    Groups,
+    Shares,
+    counter_of,
+    mixture_counter,
+    pattern_of,
+    refuse_checkpoint,
+    resolved_once,
+)
 from bytepair.training.superwords import NOTE, Superwords
 
 
@@ -28,6 +39,7 @@ class ExhaustedWarning(UserWarning):
     """Training stopped early because the text has no more pairs to merge."""
 
 
+@checked
 def train(
     source: Source | Counts | Groups | None = None,
     vocab_size: int = 65536,
@@ -37,7 +49,7 @@ def train(
     files: Source | None = None,
     texts: Iterable[str] | None = None,
     pattern: str | None = None,
-    special_tokens: Sequence[str] = "nanochat",
+    special_tokens: Sequence[str] | Literal["nanochat"] = "nanochat",
     reserved: int = 0,
     padded_to: int = 1,
     initial_tokens: Sequence[str] = (),
@@ -52,7 +64,10 @@ def train(
     column: str = "text",
     errors: Errors = "strict",
     memory_limit: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
+    split: Split | None = None,
+    hold_out: float | None = None,
 ) -> Tokenizer:
     """Train a tokenizer.
 
@@ -102,7 +117,12 @@ def train(
         column: the table column or JSON field that contains the text.
         errors: as in `bytepair.count`.
         memory_limit: as in `bytepair.count`; it does not include the merges.
+        checkpoint: as in `bytepair.count`: training interrupted while it counts is resumed. When
+            all is counted, the file is what another `vocab_size` needs, without reading again. Not
+            with `mixture`, `parity` or `superwords`, for which sources can be counted one by one.
         max_document_bytes: as in `bytepair.count`.
+        split: as in `bytepair.count`: the validation split of a data set that has one is not read.
+        hold_out: as in `bytepair.count`.
 
     Returns:
         The tokenizer. If the text has no more pairs before `vocab_size` is reached, an
@@ -116,8 +136,9 @@ def train(
             limit is below 1.
         CountsError: if counts have a different pattern than the given one, or options for reading
             text are given with counts.
+        InUseError: as in `bytepair.count`.
         ArgumentError: if the names in `mixture` or `parity` differ from those of the sources, the
-            source is not a mapping, or both options are given.
+            source is not a mapping, or options are given that cannot be combined.
         TypeError: if the special or initial tokens are not ordered, or already have ids.
         ValueError: if `ties`, `min_count` or `threads` has an invalid value.
 
@@ -136,7 +157,8 @@ def train(
     reading: ReadKeywords = {
         "files": files, "texts": texts, "max_chars": max_chars, "doc_cap": doc_cap,
         "threads": threads, "column": column, "errors": errors, "memory_limit": memory_limit,
-        "max_document_bytes": max_document_bytes,
+        "max_document_bytes": max_document_bytes, "split": split, "hold_out": hold_out,
+        "checkpoint": checkpoint,
     }  # fmt: skip
     if parity is not None:
         if mixture is not None or superwords is not None:
@@ -149,7 +171,9 @@ def train(
         return _finished(tokenizer, options)
     second = None
     if superwords is not None:
+        refuse_checkpoint(reading, "superwords")
         _check_source(source, [files, texts], superwords, regex)
+        source, reading = resolved_once(source, reading)
         second = _Second(superwords, options, regex, _counter(source, mixture, reading))
     counted = _counter(source, mixture, reading)(regex)
     with Bar(progress) as bar:
@@ -186,9 +210,17 @@ def _report_end(tokenizer: Tokenizer, options: TrainOptions, bar: Bar) -> None:
 
 
 def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
-    """Warn if there are fewer ids than requested, and pad the vocabulary size."""
+    """Warn of what is not as requested, and pad the vocabulary size."""
+    ranks = tokenizer.mergeable_ranks() if options.special_tokens else {}
+    for name in options.special_tokens:
+        if (id := ranks.get(name.encode())) is not None:
+            text = (
+                f"the special token {name!r} became an ordinary token (id {id}) as well, as the "
+                "text contains it; choose a name that no text contains, such as <|name|>"
+            )
+            warnings.warn(text, stacklevel=4)
     if tokenizer.exhausted:
-        warnings.warn(exhausted(tokenizer, options), ExhaustedWarning, stacklevel=3)
+        warnings.warn(exhausted(tokenizer, options), ExhaustedWarning, stacklevel=4)
     if tokenizer.vocab_size % options.padded_to:
         special = padding(tokenizer, options.padded_to)
         tokenizer = Tokenizer(_core.with_special_tokens(tokenizer, special))

@@ -3,15 +3,78 @@
 use std::borrow::Cow;
 
 use bytepair::batch::dropout::Dropout;
+use bytepair::formats::native::Tables;
 use bytepair::tokenizer::offsets::Keep;
 use bytepair::{Error, Special, Text, parallel};
 use numpy::PyReadonlyArray1;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyIterator, PyList, PyString, PyTuple};
 
-use crate::errors;
+use crate::errors::{self, ArgumentError};
 use crate::text::text;
+
+/// The error for a value that an argument cannot have.
+pub(crate) fn refused(name: &str, value: &Bound<'_, PyAny>, allowed: &str) -> PyErr {
+    let refuse = || -> PyResult<Bound<'_, PyAny>> {
+        let arguments = value.py().import("bytepair._internal.arguments")?;
+        arguments.getattr("refuse")?.call1((name, value, allowed))
+    };
+    refuse().map_or_else(|error| error, PyErr::from_value)
+}
+
+/// An integer of at least `least`.
+pub(crate) fn integer<'py, T>(name: &str, value: &Bound<'py, PyAny>, least: T) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py> + PartialOrd + std::fmt::Display + Copy,
+{
+    let number = if value.is_instance_of::<PyBool>() { None } else { value.extract::<T>().ok() };
+    number
+        .filter(|&number| number >= least)
+        .ok_or_else(|| refused(name, value, &format!("an integer of at least {least}")))
+}
+
+/// A number, such as a probability.
+fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    value.extract().map_err(|_| refused(name, value, "a number"))
+}
+
+/// The argument `threads`, checked.
+#[derive(Clone, Copy)]
+pub(crate) struct ThreadCount(usize);
+
+impl ThreadCount {
+    pub(crate) fn get(self) -> usize {
+        self.0
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for ThreadCount {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        integer("threads", &value, 1).map(Self)
+    }
+}
+
+/// The argument `tables`: whether a file has tables; by default it has.
+pub(crate) fn tables(value: Option<&Bound<'_, PyAny>>) -> PyResult<Tables> {
+    let Some(value) = value else { return Ok(Tables::With) };
+    let wrong = |_| refused("tables", value, "True or False");
+    Ok(if value.extract().map_err(wrong)? { Tables::With } else { Tables::Without })
+}
+
+/// The argument `errors`: the name of one of Python's error handlers; by default "replace".
+pub(crate) fn handler<'a>(errors: Option<&'a Bound<'_, PyAny>>) -> PyResult<Cow<'a, str>> {
+    let Some(errors) = errors else { return Ok(Cow::Borrowed("replace")) };
+    let wrong = || refused("errors", errors, "\"replace\", \"strict\" or another error handler");
+    let name = errors.cast::<PyString>().map_err(|_| wrong())?.to_cow().map_err(|_| wrong())?;
+    if !matches!(&*name, "replace" | "strict") {
+        let codecs = errors.py().import("codecs")?;
+        codecs.call_method1("lookup_error", (errors,)).map_err(|_| wrong())?;
+    }
+    Ok(name)
+}
 
 /// Cast a text argument to `str`; the error of any other type says what to pass instead.
 pub(crate) fn string<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
@@ -24,7 +87,7 @@ pub(crate) fn string<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound
             "pass a str"
         };
         let kind = text.get_type().name()?;
-        Err(PyTypeError::new_err(format!("a text must be a str, not {kind}; {way_out}")))
+        Err(ArgumentError::new_err(format!("a text must be a str, not {kind}; {way_out}")))
     })
 }
 
@@ -38,37 +101,43 @@ pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>
     Ok(Cow::Owned(buffer))
 }
 
+/// The argument `batch`, an iterable of lists of ids.
+pub(crate) fn lists<'py>(batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    batch.try_iter().map_err(|_| refused("batch", batch, "an iterable of lists of ids"))
+}
+
+/// An argument of bytes.
+pub(crate) fn bytes<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
+    value.extract().map_err(|_| refused(name, value, "bytes"))
+}
+
 /// The strings of an iterable, kept alive while their text is borrowed.
 pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
     if texts.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("expected a list of texts, not a str; pass [text]"));
+        return Err(ArgumentError::new_err("expected a list of texts, not a str; pass [text]"));
     }
     let cast = |(index, item): (usize, PyResult<Bound<'py, PyAny>>)| {
         let item = item?;
         let kind = item.get_type();
         item.cast_into::<PyString>().map_err(|_| match kind.name() {
-            Ok(kind) => PyTypeError::new_err(format!("text {index} is of type {kind}, not a str")),
+            Ok(kind) => {
+                ArgumentError::new_err(format!("text {index} is of type {kind}, not a str"))
+            }
             Err(error) => error,
         })
     };
-    errors::collect(texts.try_iter()?.enumerate().map(cast))
+    let items = texts.try_iter().map_err(|_| refused("texts", texts, "an iterable of str"))?;
+    errors::collect(items.enumerate().map(cast))
 }
 
 /// The number of threads: the argument, else the number set by the environment, else the number of
 /// processors that the process may use.
 #[pyfunction]
 #[pyo3(signature = (requested=None))]
-pub(crate) fn threads(requested: Option<usize>) -> PyResult<usize> {
-    match requested {
-        Some(0) => {
-            Err(PyValueError::new_err("threads is 0; pass at least 1, or None for all processors"))
-        }
-        Some(threads) => Ok(threads.min(parallel::MAX_THREADS)),
-        None => {
-            let threads = threads_of_environment().unwrap_or_else(parallel::available);
-            Ok(threads.min(parallel::MAX_THREADS))
-        }
-    }
+pub(crate) fn threads(requested: Option<ThreadCount>) -> usize {
+    let threads = requested.map(ThreadCount::get);
+    let threads = threads.or_else(threads_of_environment).unwrap_or_else(parallel::available);
+    threads.min(parallel::MAX_THREADS)
 }
 
 /// `BYTEPAIR_NUM_THREADS`; or 1 if `TOKENIZERS_PARALLELISM` is false, as in Hugging Face
@@ -84,40 +153,44 @@ fn threads_of_environment() -> Option<usize> {
 
 /// The number of threads for these texts. For short texts this is 1 without a system call, which
 /// would take longer than encoding.
-pub(crate) fn threads_for(requested: Option<usize>, texts: &[Text<'_>]) -> PyResult<usize> {
+pub(crate) fn threads_for(requested: Option<ThreadCount>, texts: &[Text<'_>]) -> usize {
     let weight = texts.iter().map(Text::len).sum();
     match requested {
-        None if parallel::worth(usize::MAX, weight) == 1 => Ok(1),
+        None if parallel::worth(usize::MAX, weight) == 1 => 1,
         requested => threads(requested),
     }
 }
 
 /// Which end of a text is kept: `"start"` or `"end"`.
-pub(crate) fn keep(word: &str) -> PyResult<Keep> {
-    match word {
-        "start" => Ok(Keep::Start),
-        "end" => Ok(Keep::End),
-        other => Err(PyValueError::new_err(format!(
-            "keep is {other:?}; it must be \"start\" or \"end\""
-        ))),
+pub(crate) fn keep(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Keep> {
+    let Some(argument) = argument else { return Ok(Keep::Start) };
+    match argument.extract::<Cow<'_, str>>().as_deref() {
+        Ok("start") => Ok(Keep::Start),
+        Ok("end") => Ok(Keep::End),
+        _ => Err(refused("keep", argument, "\"start\" or \"end\"")),
     }
 }
 
 /// The options `dropout` and `seed`, which must be passed together.
-pub(crate) fn dropout(dropout: Option<f64>, seed: Option<u64>) -> PyResult<Option<Dropout>> {
+pub(crate) fn dropout(
+    dropout: Option<&Bound<'_, PyAny>>,
+    seed: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Dropout>> {
     let (probability, seed) = match (dropout, seed) {
         (None, None) => return Ok(None),
-        (Some(probability), Some(seed)) => (probability, seed),
+        (Some(probability), Some(seed)) => {
+            (number("dropout", probability)?, integer("seed", seed, 0)?)
+        }
         (Some(_), None) => {
             let way_out = "pass seed=, a different number for each epoch";
-            return Err(PyTypeError::new_err(format!("dropout needs a seed; {way_out}")));
+            return Err(ArgumentError::new_err(format!("dropout needs a seed; {way_out}")));
         }
         (None, Some(_)) => {
-            return Err(PyTypeError::new_err("seed would be ignored; also pass dropout="));
+            return Err(ArgumentError::new_err("seed would be ignored; also pass dropout="));
         }
     };
     if !(0.0..=1.0).contains(&probability) {
-        return Err(PyValueError::new_err(format!(
+        return Err(ArgumentError::new_err(format!(
             "dropout is {probability}; it must be a probability between 0 and 1"
         )));
     }
@@ -138,17 +211,17 @@ pub(crate) fn options(
 /// names.
 fn special(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Special> {
     let Some(argument) = argument else { return Ok(Special::Text) };
+    let wrong = || refused("special", argument, "\"text\", \"all\", \"error\" or a set of names");
     let Ok(word) = argument.cast::<PyString>() else {
-        let names = argument.try_iter()?.map(|name| name?.extract());
+        let names = argument.try_iter().map_err(|_| wrong())?;
+        let names = names.map(|name| name?.extract::<String>().map_err(|_| wrong()));
         return Ok(Special::Only(names.collect::<PyResult<_>>()?));
     };
-    match word.to_str()? {
-        "text" => Ok(Special::Text),
-        "all" => Ok(Special::All),
-        "error" => Ok(Special::Error),
-        other => Err(PyValueError::new_err(format!(
-            "special is {other:?}; it must be \"text\", \"all\", \"error\" or a set of names"
-        ))),
+    match word.to_str() {
+        Ok("text") => Ok(Special::Text),
+        Ok("all") => Ok(Special::All),
+        Ok("error") => Ok(Special::Error),
+        _ => Err(wrong()),
     }
 }
 
@@ -159,7 +232,8 @@ fn affix(
 ) -> PyResult<Option<u32>> {
     let Some(argument) = argument else { return Ok(None) };
     if let Ok(name) = argument.cast::<PyString>() {
-        return errors::checked(tokenizer.special_id(name.to_str()?)).map(Some);
+        let wrong = |_| ArgumentError::new_err("the name of a special token has a lone surrogate");
+        return errors::checked(tokenizer.special_id(name.to_str().map_err(wrong)?)).map(Some);
     }
     let id = id(tokenizer, argument)?;
     errors::checked(tokenizer.token_bytes(id))?;
@@ -170,7 +244,7 @@ fn affix(
 pub(crate) fn id(tokenizer: &bytepair::Tokenizer, number: &Bound<'_, PyAny>) -> PyResult<u32> {
     number.extract().map_err(|error: PyErr| {
         if error.is_instance_of::<PyTypeError>(number.py()) {
-            return error;
+            return refused("an id", number, "an integer");
         }
         let (id, vocab_size) = (number.to_string(), tokenizer.vocabulary().len());
         errors::python(&Error::UnknownId { id, vocab_size })
@@ -188,7 +262,7 @@ pub(crate) fn offsets(array: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
 /// Convert offsets, which must be non-negative and ascending.
 fn spans<T: Copy + TryInto<usize>>(offsets: &[T]) -> PyResult<Vec<usize>> {
     let wrong =
-        || PyValueError::new_err("the offsets of the texts must start at 0 and not decrease");
+        || ArgumentError::new_err("the offsets of the texts must start at 0 and not decrease");
     let all = offsets.iter().map(|&at| at.try_into().map_err(|_| wrong()));
     let all: Vec<usize> = errors::collect(all)?;
     if all.is_sorted() { Ok(all) } else { Err(wrong()) }

@@ -1,13 +1,15 @@
 //! Encodes into numpy arrays without a copy, and into lists.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytepair::batch::arrays::Arrays;
 use bytepair::batch::dropout::Dropout;
 use bytepair::encode::Id;
 use bytepair::{EncodeOptions, Text, Tokenizer, memory, parallel};
-use numpy::{Element, IntoPyArray, PyArray1};
+use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 
 use crate::errors;
@@ -33,6 +35,31 @@ macro_rules! with_width {
 
 pub(crate) use with_width;
 
+/// Load numpy and its C interface. A function that returns arrays calls this first: if Ctrl-C ends
+/// the import later, the results are lost, and the numpy crate panics.
+pub(crate) fn ready(py: Python<'_>) -> PyResult<()> {
+    static READY: PyOnceLock<()> = PyOnceLock::new();
+    READY
+        .get_or_try_init(py, || {
+            py.import("numpy")?;
+            drop(PyArray1::<u8>::zeros(py, 0, false));
+            Ok(())
+        })
+        .copied()
+}
+
+/// The bytes of an array. An array that its owner may change is copied, since another thread might
+/// write to it while the text is read.
+pub(crate) fn stable<'a>(array: &'a PyReadonlyArray1<'_, u8>) -> PyResult<Cow<'a, [u8]>> {
+    let bytes = array.as_slice()?;
+    let is_writeable = array.getattr("flags")?.getattr("writeable")?.is_truthy()?;
+    Ok(if is_writeable {
+        Cow::Owned(errors::checked(memory::copy(bytes))?)
+    } else {
+        Cow::Borrowed(bytes)
+    })
+}
+
 /// Encode texts into one array; with `dropout`, drop merges at random.
 pub(crate) fn encode<'py>(
     py: Python<'py>,
@@ -42,6 +69,7 @@ pub(crate) fn encode<'py>(
     dropout: Option<Dropout>,
     threads: usize,
 ) -> PyResult<NumpyArrays<'py>> {
+    ready(py)?;
     with_width!(tokenizer, Id => {
         into_numpy(py, py.detach(|| match dropout {
             None => tokenizer.encode_arrays::<Id>(texts, options, threads),

@@ -23,22 +23,22 @@ pub(crate) fn encode_utf8<'py>(
     special: Option<&Bound<'py, PyAny>>,
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<arrays::NumpyArrays<'py>> {
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
-    let (data, offsets) = (data.as_slice()?, arguments::offsets(offsets)?);
+    let (data, offsets) = (arrays::stable(&data)?, arguments::offsets(offsets)?);
     let outside = || PyValueError::new_err("the offsets of the texts lie outside their data");
     let texts = offsets.windows(2).map(|pair| data.get(pair[0]..pair[1]).map(Text::Bytes));
     let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(outside)?;
-    let threads = arguments::threads_for(threads, &texts)?;
+    let threads = arguments::threads_for(threads, &texts);
     arrays::encode(py, tokenizer, &texts, &options, None, threads)
 }
 
 /// Encode the documents of a text file.
 #[pyfunction]
-#[pyo3(signature = (tokenizer, path, *, separator, lossy, special=None, prepend=None, append=None,
-                    threads=None))]
+#[pyo3(signature = (tokenizer, path, *, separator, lossy, reads=false, special=None, prepend=None,
+                    append=None, threads=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 #[expect(unsafe_code, reason = "mapping the file saves a tenth of the time")]
 pub(crate) fn encode_file<'py>(
@@ -47,15 +47,17 @@ pub(crate) fn encode_file<'py>(
     path: PathBuf,
     separator: Vec<u8>,
     lossy: bool,
+    reads: bool,
     special: Option<&Bound<'py, PyAny>>,
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<arrays::NumpyArrays<'py>> {
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
-    let threads = arguments::threads(threads)?;
-    let file = FileOptions { separator, lossy };
+    let threads = arguments::threads(threads);
+    let file = FileOptions { separator, lossy, reads };
+    arrays::ready(py)?;
     arrays::with_width!(tokenizer, Id => {
         // SAFETY: `bytepair.Tokenizer.encode_file` documents that the file must not change during
         // the call.

@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::TextColumn;
-use bytepair::text::{from_utf8, starts_char};
-use bytepair::{Error, FileCountOptions, FileProgress, Pattern, Progress, Reached, memory};
+use bytepair::text::{from_utf8, lone_surrogate, starts_char};
+use bytepair::{
+    ColumnReached, Error, FileCountOptions, FileProgress, Pattern, Progress, Reached, Text, memory,
+};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
-use crate::{arguments, errors, files};
+use crate::{arguments, arrays, errors, files, text};
 
 /// A skipped document: the index of its file, its row in the file, and the reason.
 type SkipTuple = (usize, u64, String);
@@ -22,7 +24,7 @@ pub(crate) struct PyCounter {
     pattern: Pattern,
     /// `None` once finished.
     inner: Mutex<Option<bytepair::Counter>>,
-    /// The position at which the last call of `add_files` ended.
+    /// The position at which the last call of `add_files` or `add_parquet` ended.
     reached: Mutex<Reached>,
 }
 
@@ -38,6 +40,10 @@ impl PyCounter {
     ) -> PyResult<T> {
         errors::checked(py.detach(|| self.lock().as_mut().map(action)).ok_or_else(finished)?)
     }
+
+    fn reach(&self, reached: Reached) {
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached;
+    }
 }
 
 #[pymethods]
@@ -46,13 +52,13 @@ impl PyCounter {
     #[pyo3(signature = (pattern, threads=None, *, memory_limit=None, careful=false))]
     fn new(
         pattern: &str,
-        threads: Option<usize>,
+        threads: Option<arguments::ThreadCount>,
         memory_limit: Option<(usize, PathBuf)>,
         careful: bool,
     ) -> PyResult<Self> {
         let pattern = Pattern::from_regex(pattern);
         let mut counter =
-            errors::checked(bytepair::Counter::new(&pattern, arguments::threads(threads)?))?;
+            errors::checked(bytepair::Counter::new(&pattern, arguments::threads(threads)))?;
         if let Some((bytes, folder)) = memory_limit {
             counter = counter.with_memory_limit(bytes, &folder);
         }
@@ -78,51 +84,66 @@ impl PyCounter {
         offsets: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let offsets = arguments::offsets(offsets)?;
-        let data = data.as_slice()?;
-        let texts = py.detach(|| documents(data, &offsets))?;
+        let data = arrays::stable(&data)?;
+        let texts = py.detach(|| documents(&data, &offsets))?;
         self.with(py, |counter| counter.add(&texts))
     }
 
-    /// Count the texts of a column of parquet files; returns false if the core cannot read the
-    /// files. `on_progress` is called regularly with the number of texts so far, their bytes, and
-    /// the bytes of text read from each file.
-    #[pyo3(signature = (files, column, on_progress, *, errors="strict", most_page_bytes=usize::MAX,
-                        most_document_bytes=usize::MAX))]
+    /// Count the texts of a column of parquet files from the position `start` on, of which only the
+    /// file and the row count; returns false if the core cannot read the files.
+    ///
+    /// `on_progress` is called regularly with the number of texts so far, their bytes, the
+    /// characters, and the bytes of text read from each file.
+    #[pyo3(signature = (files, column, on_progress, *, start=(0, 0, 0, 0, 0), max_chars=None,
+                        doc_cap=None, errors="strict", most_page_bytes=usize::MAX, bounds))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn add_parquet(
         &self,
         py: Python<'_>,
         files: Vec<PathBuf>,
-        column: &str,
+        column: String,
         on_progress: &Bound<'_, PyAny>,
+        start: files::PlaceTuple,
+        max_chars: Option<u64>,
+        doc_cap: Option<usize>,
         errors: &str,
         most_page_bytes: usize,
-        most_document_bytes: usize,
+        bounds: files::BoundsTuple,
     ) -> PyResult<bool> {
-        let on_error = files::on_error(errors)?;
         let opened = py.detach(|| {
-            let column = TextColumn::open(&files, column).ok()?;
-            Some((column.ranges().ok()?, column))
+            let column = TextColumn::open(&files, &column).ok()?;
+            let row = usize::try_from(start.3).unwrap_or(usize::MAX);
+            Some((column.ranges_from(start.0, row).ok()?, column))
         });
-        let Some((parts, column)) = opened else { return Ok(false) };
+        let Some((ranges, column)) = opened else { return Ok(false) };
+        let documents = files::options(String::new(), errors, doc_cap, bounds)?;
+        let column = column.with_bounds(most_page_bytes, documents.bounds.document_bytes);
+        let options = FileCountOptions { documents, max_chars };
         let on_progress = on_progress.clone().unbind();
         let mut stopped = None;
+        let mut reached = ColumnReached { chars: start.4, ..ColumnReached::default() };
         let done = self.with(py, |counter| {
             let mut reported = |progress: Progress| {
-                let Progress { texts, text_bytes, of_files } = progress;
+                let Progress { texts, text_bytes, chars, of_files } = progress;
                 let report = |py: Python<'_>| {
                     py.check_signals()?;
-                    on_progress.call1(py, (texts, text_bytes, of_files))
+                    on_progress.call1(py, (texts, text_bytes, chars, of_files))
                 };
                 Python::attach(report).map(drop).map_err(|error| {
                     stopped = Some(error);
                     Error::Interrupted
                 })
             };
-            let column =
-                column.with_bounds(most_page_bytes, most_document_bytes).with_on_error(on_error);
-            counter.add_column(&column, &parts, &mut reported)
+            let chars = reached.chars;
+            let (end, done) = counter.add_column(&column, &ranges, chars, &options, &mut reported);
+            reached = end;
+            done
         });
+        let (file, row) = ranges.get(reached.ranges).map_or((column.files(), 0), |range| {
+            let first = column.first_row(range.file, range.group) + range.rows.start;
+            (range.file, first + reached.rows)
+        });
+        self.reach(files::reached((file, 0, 0, row as u64, reached.chars)));
         stopped.map_or(done, Err).map(|()| true)
     }
 
@@ -165,11 +186,11 @@ impl PyCounter {
             };
             counter.add_files(&files, &mut reached, &options, &mut reported)
         });
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached;
+        self.reach(reached);
         stopped.map_or(done, Err)
     }
 
-    /// The position at which the last `add_files` ended, with the number of characters counted up
+    /// The position at which the last `add_files` or `add_parquet` ended, with the number of characters counted up
     /// to it.
     #[getter]
     fn reached(&self) -> files::PlaceTuple {
@@ -214,6 +235,24 @@ fn finished() -> PyErr {
     PyValueError::new_err("this counter is finished; create a new one")
 }
 
+/// The texts of a list of `str` that have a lone surrogate: for each, its index, and what to say of
+/// the first one.
+#[pyfunction]
+pub(crate) fn lone_surrogates(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+) -> PyResult<Vec<(usize, String)>> {
+    let strings = arguments::strings(texts)?;
+    let texts = errors::collect(strings.iter().map(text::text))?;
+    Ok(py.detach(|| {
+        let lone = |(index, text): (usize, &Text<'_>)| {
+            let (at, code) = text.lone_surrogate()?;
+            Some((index, format!("{}, at character {at}", lone_surrogate(code))))
+        };
+        texts.iter().enumerate().filter_map(lone).collect()
+    }))
+}
+
 /// The documents of an Arrow string column that are not UTF-8, given its bytes and its offsets: for
 /// each, its index and the byte offset of its first invalid sequence.
 #[pyfunction]
@@ -223,7 +262,7 @@ pub(crate) fn not_utf8(
     offsets: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<(usize, usize)>> {
     let offsets = arguments::offsets(offsets)?;
-    let data = data.as_slice()?;
+    let data = arrays::stable(&data)?;
     py.detach(|| {
         let whole =
             offsets.first().zip(offsets.last()).and_then(|(&start, &end)| data.get(start..end));
@@ -233,7 +272,7 @@ pub(crate) fn not_utf8(
         }
         let mut invalid = Vec::new();
         for (index, pair) in offsets.windows(2).enumerate() {
-            if let Err(error) = from_utf8(document(data, index, pair)?) {
+            if let Err(error) = from_utf8(document(&data, index, pair)?) {
                 invalid.push((index, error.valid_up_to()));
             }
         }

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::arrays;
 use crate::errors;
 use crate::errors::CountsError;
 
@@ -102,6 +103,7 @@ impl PyCounts {
 
     /// The bytes of all pretokens, the start of each (and the end of the last), and the counts.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Columns<'py>> {
+        arrays::ready(py)?;
         let (bytes, ends, numbers) = self.inner.columns();
         let ends = std::iter::once(0).chain(ends.iter().copied()).map(i64::try_from);
         let too_many = |_| PyValueError::new_err("the pretokens exceed 2^63 bytes");

@@ -3,12 +3,11 @@
 use bytepair::Text;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
-use crate::arrays::with_width;
-use crate::errors;
+use crate::arrays::{self, with_width};
 use crate::text::text;
 use crate::tokenizer::PyTokenizer;
+use crate::{arguments, errors};
 
 /// Encodes text that arrives in pieces; the concatenated ids equal those of the whole text.
 #[pyclass(name = "EncodeStream", module = "bytepair._core")]
@@ -28,9 +27,9 @@ impl PyEncodeStream {
     fn push<'py>(
         &mut self,
         py: Python<'py>,
-        piece: &Bound<'py, PyString>,
+        piece: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let piece = text(piece)?;
+        let piece = text(arguments::string(piece)?)?;
         self.step(py, Some(&piece))
     }
 
@@ -46,6 +45,7 @@ impl PyEncodeStream {
         py: Python<'py>,
         piece: Option<&Text<'_>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        arrays::ready(py)?;
         let (tokenizer, stream) = (self.tokenizer.get().core(), &mut self.stream);
         with_width!(tokenizer, Id => {
             let mut ids = Vec::<Id>::new();

@@ -4,11 +4,14 @@ use std::io;
 use std::path::Path;
 
 use bytepair::{Error, memory};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::interrupt;
+
+import_exception!(bytepair.errors, ArgumentError);
 import_exception!(bytepair.errors, ConversationError);
 import_exception!(bytepair.errors, CorpusError);
 import_exception!(bytepair.errors, CountOverflowError);
@@ -48,7 +51,10 @@ pub(crate) fn python(error: &Error) -> PyErr {
             PyOSError::new_err(text)
         }
         Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
-        Error::Interrupted => PyKeyboardInterrupt::new_err(text),
+        Error::Interrupted => {
+            interrupt::take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(text))
+        }
+        Error::Changed => PyRuntimeError::new_err(text),
         _ => VocabularyError::new_err(text),
     }
 }

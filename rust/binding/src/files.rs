@@ -15,6 +15,7 @@ use pyo3::exceptions::{PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::arrays;
 use crate::errors;
 
 /// A file: its path; its kind, `"text"`, `"jsonl"` or `"lines"`; and its compression, `"gzip"`,
@@ -182,6 +183,7 @@ impl PyDocumentReader {
 
     /// The next documents.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<BatchTuple<'py>> {
+        arrays::ready(py)?;
         py.check_signals()?;
         let read = py.detach(|| self.lock().read());
         let read = read.map_err(|error| raised_or(&self.raised, &error))?;
@@ -248,10 +250,10 @@ fn table(
     Ok(TableReader::new(column?.with_bounds(page_bytes, usize::MAX), options, wanted))
 }
 
-/// The number of rows of a parquet file with the column; 0 if it cannot be read.
+/// The number of rows of a parquet file with the column; `None` if it cannot be read.
 #[pyfunction]
-pub(crate) fn parquet_rows(py: Python<'_>, path: PathBuf, column: &str) -> usize {
-    py.detach(|| TextColumn::open(&[path], column).map_or(0, |column| column.rows(0)))
+pub(crate) fn parquet_rows(py: Python<'_>, path: PathBuf, column: &str) -> Option<usize> {
+    py.detach(|| TextColumn::open(&[path], column).ok().map(|column| column.rows(0)))
 }
 
 /// Read all bytes of a file, decompressed, and pass them to `write`, about a megabyte at a time.
@@ -305,7 +307,8 @@ impl FileObject {
         Python::attach(read).map_err(|error: PyErr| {
             let text = error.to_string();
             *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            io::Error::other(text)
+            // Of a kind that no decompressor uses: a source that fails is not a damaged file.
+            io::Error::new(io::ErrorKind::ConnectionAborted, text)
         })
     }
 }

@@ -5,6 +5,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arrays;
 use crate::counts::PyCounts;
 use crate::errors;
 use crate::training::{Callback, interruptible, numbered};
@@ -45,9 +46,10 @@ impl PyPairHistory {
     }
 
     /// The counts of the merged pair in each text, concatenated for all steps.
-    fn merged<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        let steps = 0..self.inner.len();
-        steps.flat_map(|step| self.inner.merged(step)).copied().collect::<Vec<_>>().into_pyarray(py)
+    fn merged<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::ready(py)?;
+        let counts = (0..self.inner.len()).flat_map(|step| self.inner.merged(step)).copied();
+        Ok(counts.collect::<Vec<_>>().into_pyarray(py))
     }
 
     /// The pairs whose weighted count exceeds that of the merged pair: the step, the index of the

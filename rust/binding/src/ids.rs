@@ -6,7 +6,7 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::{arguments, errors};
 
@@ -52,7 +52,15 @@ impl<'py> Ids<'py> {
         if let Some(ids) = array.map(|array| Self::of_array(&array)).transpose()?.flatten() {
             return Ok(ids);
         }
-        let ids = sequence.try_iter()?.map(|number| arguments::id(tokenizer, &number?));
+        let wrong =
+            || arguments::refused("ids", sequence, "a list, an array or an iterable of ids");
+        if sequence.is_instance_of::<PyString>() || sequence.is_instance_of::<PyDict>() {
+            return Err(wrong());
+        }
+        let ids = sequence
+            .try_iter()
+            .map_err(|_| wrong())?
+            .map(|number| arguments::id(tokenizer, &number?));
         errors::collect(ids).map(Self::Own)
     }
 
@@ -150,8 +158,9 @@ impl Slice<'_> {
         let vocabulary = tokenizer.vocabulary();
         let length = py.detach(|| with_ids!(self, ids => decode::decoded_length(vocabulary, ids)));
         PyBytes::new_with(py, errors::checked(length)?, |buffer| {
-            py.detach(|| with_ids!(self, ids => decode::write(vocabulary, ids, buffer)));
-            Ok(())
+            let written =
+                py.detach(|| with_ids!(self, ids => decode::write(vocabulary, ids, buffer)));
+            errors::checked(written)
         })
     }
 }

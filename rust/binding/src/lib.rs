@@ -21,6 +21,7 @@ mod errors;
 mod files;
 mod history;
 mod ids;
+mod interrupt;
 mod ints;
 mod model;
 mod options;
@@ -69,7 +70,7 @@ mod _core {
     #[pymodule_export]
     use crate::columns::{encode_file, encode_utf8};
     #[pymodule_export]
-    use crate::counter::{PyCounter, not_utf8};
+    use crate::counter::{PyCounter, lone_surrogates, not_utf8};
     #[pymodule_export]
     use crate::counts::{PyCounts, counts_footer};
     #[pymodule_export]

@@ -10,11 +10,10 @@ use crate::{arguments, errors};
 
 type Values = (Special, Option<u32>, Option<u32>);
 
-/// The default options, and the last other options that were used. They are cached because building
-/// the search for special tokens takes longer than encoding a short text.
+/// The last options that were used. They are cached because building the search for special tokens
+/// takes longer than encoding a short text.
 #[derive(Default)]
 pub(crate) struct Options {
-    plain: EncodeOptions,
     last: Mutex<Option<(Values, Arc<EncodeOptions>)>>,
 }
 
@@ -36,15 +35,15 @@ impl Deref for Prepared<'_> {
 }
 
 impl Options {
-    pub(crate) fn prepare(
+    pub(crate) fn prepare<'a>(
         &self,
-        tokenizer: &Tokenizer,
+        tokenizer: &'a Tokenizer,
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Prepared<'_>> {
+    ) -> PyResult<Prepared<'a>> {
         if special.is_none() && prepend.is_none() && append.is_none() {
-            return Ok(Prepared::Plain(&self.plain));
+            return Ok(Prepared::Plain(tokenizer.plain()));
         }
         let values = arguments::options(tokenizer, special, prepend, append)?;
         // Never blocks: the lock may have been held when the process forked.

@@ -5,9 +5,9 @@ use bytepair::train::parity::{ChoiceWindow, Measure, Parity, ParityTexts, train_
 use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
-use crate::errors;
 use crate::model::PyModel;
 use crate::training::{Callback, LearnOptions, interruptible};
+use crate::{arguments, errors};
 
 /// Learn a vocabulary from groups of texts, choosing each merge for the group that compresses
 /// worst. Returns it, and the index of the chosen group for each merge that was not chosen
@@ -26,7 +26,7 @@ pub(crate) fn train_parity(
     ratios: Option<Vec<f64>>,
     window: Option<(usize, f64)>,
     global_merges: usize,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
 ) -> PyResult<(PyModel, Vec<usize>)> {
     let options = LearnOptions::new(options)?;

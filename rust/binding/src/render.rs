@@ -9,7 +9,7 @@ use pyo3::types::{PyInt, PyList, PyString};
 use std::borrow::Cow;
 
 use crate::tokenizer::PyTokenizer;
-use crate::{arguments, errors};
+use crate::{arguments, arrays, errors};
 
 /// An item of a Python list of segments: a text, an id, or `None` at the end of a message.
 enum Piece<'a> {
@@ -55,8 +55,9 @@ pub(crate) fn render<'py>(
     join: bool,
     max_tokens: Option<usize>,
     whole_messages: bool,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<RenderedArrays<'py>> {
+    arrays::ready(py)?;
     let tokenizer = tokenizer.get().core();
     let items = errors::collect(segments.iter().map(Ok))?;
     let pieces = items.iter().map(|item| Piece::new(tokenizer, item));
@@ -68,7 +69,7 @@ pub(crate) fn render<'py>(
             "segments and trained must have the same length, and ends must be sorted and within it",
         ));
     }
-    let threads = arguments::threads(threads)?;
+    let threads = arguments::threads(threads);
     let options = RenderOptions { join, max_tokens, whole_messages };
     let rendered = py.detach(|| {
         let segments = memory::collect(pieces.iter().map(Piece::segment))?;

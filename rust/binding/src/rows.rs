@@ -38,11 +38,11 @@ pub(crate) fn encode_rows<'py>(
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
     most_bytes: usize,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
 ) -> PyResult<(usize, usize)> {
     let options = &tokenizer.get().options(None, prepend, append)?;
     let tokenizer = tokenizer.get().core();
-    let threads = arguments::threads(threads)?;
+    let threads = arguments::threads(threads);
     let (column, ranges, end) = py.detach(|| plan(&files, column));
     let column = &column.with_bounds(PAGE, most_bytes);
     let items = &bytepair::batch::parquet_rows::items(column, ranges, first);
@@ -78,6 +78,7 @@ fn encode<T: Id + Element>(
     threads: usize,
     take: &Py<PyAny>,
 ) -> PyResult<usize> {
+    arrays::ready(py)?;
     let (mut stopped, mut items, mut done) = (None, job.items.iter(), 0);
     let sink = |rows: Option<Rows<T>>| {
         let taken = Python::attach(|py| {

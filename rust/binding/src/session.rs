@@ -6,8 +6,9 @@ use bytepair::tokenizer::session::{Change, Session};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
+use crate::interrupt::SHORT;
 use crate::text::{string, text as text_of};
-use crate::tokenizer::{PyTokenizer, SHORT};
+use crate::tokenizer::PyTokenizer;
 use crate::{arguments, errors};
 
 /// The session of the core, with the tokenizer whose integers it shares.

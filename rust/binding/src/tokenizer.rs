@@ -5,8 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytepair::formats::native::Tables;
-use bytepair::{EncodeOptions, MergeRule, Text, memory, parallel};
+use bytepair::{MergeRule, Text, memory, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -18,14 +17,10 @@ use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::options::{Options, Prepared};
 use crate::text::{decoded, string, text as text_of};
-use crate::{arguments, arrays, errors, vocabulary};
+use crate::{arguments, arrays, errors, interrupt, vocabulary};
 
 /// Ids, and the span of each in bytes and in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
-
-/// For texts of fewer characters, the interpreter lock is kept: releasing it would take as long as
-/// encoding.
-pub(crate) const SHORT: usize = 1 << 12;
 
 /// Bytes of memory for a pretoken in Python.
 const PRETOKEN: usize = 64;
@@ -99,12 +94,12 @@ impl PyTokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
-        if text.len() < SHORT {
+        if interrupt::is_quick(&self.core, &text) {
             let list = self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids));
             return errors::checked(list)?;
         }
         let list = |ids: &[u32]| Python::attach(|py| Ok(self.ints.list(py, ids)?.unbind()));
-        let list = py.detach(|| self.core.encode_text(&text, &options, list));
+        let list = interrupt::detached(py, || self.core.encode_text(&text, &options, list));
         errors::checked(list)?.map(|list: Py<PyList>| list.into_bound(py))
     }
 
@@ -148,17 +143,18 @@ impl PyTokenizer {
         append: Option<&Bound<'py, PyAny>>,
         max_tokens: Option<&Bound<'py, PyAny>>,
         pad_to: Option<&Bound<'py, PyAny>>,
-        threads: Option<usize>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         if max_tokens.is_some() || pad_to.is_some() {
             let rows = py.import("bytepair.tokenizer.batch")?.getattr("encode_rows")?;
+            let threads = threads.map(arguments::ThreadCount::get);
             return rows.call1((slf, texts, special, prepend, append, max_tokens, pad_to, threads));
         }
         let options = this.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
-        let threads = arguments::threads_for(threads, &texts)?;
+        let threads = arguments::threads_for(threads, &texts);
         let lists = || arrays::lists(&this.core, &this.ints, &texts, &options, threads);
         Ok(errors::list(py, py.detach(lists)?)?.into_any())
     }
@@ -195,11 +191,11 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
-        threads: Option<usize>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = self.options(special, prepend, append)?;
         let texts = [text_of(arguments::string(text)?)?];
-        let threads = arguments::threads_for(threads, &texts)?;
+        let threads = arguments::threads_for(threads, &texts);
         Ok(arrays::encode(py, &self.core, &texts, &options, None, threads)?.0)
     }
 
@@ -244,15 +240,15 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
-        dropout: Option<f64>,
-        seed: Option<u64>,
-        threads: Option<usize>,
+        dropout: Option<&Bound<'py, PyAny>>,
+        seed: Option<&Bound<'py, PyAny>>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<arrays::NumpyArrays<'py>> {
         let dropout = arguments::dropout(dropout, seed)?;
         let options = self.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
-        let threads = arguments::threads_for(threads, &texts)?;
+        let threads = arguments::threads_for(threads, &texts);
         arrays::encode(py, &self.core, &texts, &options, dropout, threads)
     }
 
@@ -285,7 +281,8 @@ impl PyTokenizer {
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
         let count = || self.core.count_text(&text, &options);
-        errors::checked(if text.len() < SHORT { count() } else { py.detach(count) })
+        let quick = interrupt::is_quick(&self.core, &text);
+        errors::checked(if quick { count() } else { interrupt::detached(py, count) })
     }
 
     /// Count the ids of each of many texts.
@@ -317,12 +314,13 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
-        threads: Option<usize>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let options = self.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
-        let threads = arguments::threads_for(threads, &texts)?;
+        let threads = arguments::threads_for(threads, &texts);
+        arrays::ready(py)?;
         let counts = py.detach(|| self.core.count_batch(&texts, &options, threads));
         Ok(errors::checked(counts)?.into_pyarray(py))
     }
@@ -330,16 +328,16 @@ impl PyTokenizer {
     /// Encode one text, with the span of text that each id covers.
     ///
     /// Args:
-    ///     text: as in `encode`. A pair of surrogates counts as one character.
+    ///     text: as in `encode`.
     ///     special: as in `encode`; a special token covers its text.
     ///     prepend: as in `encode`; it covers nothing, at the start of the text.
     ///     append: as in `encode`; it covers nothing, at the end of the text.
     ///
     /// Returns:
     ///     The ids, a list of int. And two int64 arrays of shape (n, 2) with the start and end of
-    ///     each id: in bytes of the text's UTF-8, and in characters, as in `text[a:b]`.
-    ///     An id that has only some bytes of a character covers that character, so the spans of
-    ///     neighbours in characters may overlap.
+    ///     each id: in bytes of the text's UTF-8, and in characters, as in `text[a:b]`; a pair of
+    ///     surrogates counts as two. An id that has only some bytes of a character covers that
+    ///     character, so the spans of neighbours in characters may overlap.
     ///
     /// Raises:
     ///     SpecialTokenError: as in `encode`.
@@ -364,7 +362,9 @@ impl PyTokenizer {
     ) -> PyResult<Offsets<'py>> {
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
-        let spans = errors::checked(py.detach(|| self.core.encode_with_spans(&text, &options)))?;
+        arrays::ready(py)?;
+        let spans = || self.core.encode_with_spans(&text, &options);
+        let spans = errors::checked(interrupt::detached(py, spans))?;
         let pairs = |pairs: Vec<[i64; 2]>| {
             let shape = [pairs.len(), 2];
             pairs.into_flattened().into_pyarray(py).reshape(shape)
@@ -395,17 +395,19 @@ impl PyTokenizer {
     ///     'hello hello'
     ///     >>> tok.truncate_text("hello hello!", 2, keep="end")
     ///     'hello!'
-    #[pyo3(signature = (text, max_tokens, *, keep="start"))]
+    #[pyo3(signature = (text, max_tokens, *, keep=None),
+           text_signature = "($self, text, max_tokens, *, keep='start')")]
     fn truncate_text<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
-        max_tokens: usize,
-        keep: &str,
+        max_tokens: &Bound<'py, PyAny>,
+        keep: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyString>> {
         let keep = arguments::keep(keep)?;
+        let max_tokens = arguments::integer("max_tokens", max_tokens, 0)?;
         let utf8 = arguments::utf8(arguments::string(text)?)?;
-        let cut = py.detach(|| self.core.truncate_text(&utf8, max_tokens, keep));
+        let cut = interrupt::detached(py, || self.core.truncate_text(&utf8, max_tokens, keep));
         string(py, errors::checked(cut)?)
     }
 
@@ -429,17 +431,17 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.decode([259, 33, 0xFF])
     ///     'hello!\ufffd'
-    #[pyo3(signature = (ids, *, errors="replace"))]
+    #[pyo3(signature = (ids, *, errors=None), text_signature = "($self, ids, *, errors='replace')")]
     fn decode<'py>(
         &self,
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
-        errors: &str,
+        errors: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let ids = Ids::new(&self.core, ids)?;
         let slice = ids.slice()?;
         let bytes = errors::checked(py.detach(|| slice.decode(&self.core)))?;
-        decoded(py, &bytes, errors)
+        decoded(py, &bytes, &arguments::handler(errors)?)
     }
 
     /// Decode ids into the concatenated bytes of their tokens, without loss.
@@ -482,16 +484,17 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.decode_batch([[259, 33], []])
     ///     ['hello!', '']
-    #[pyo3(signature = (batch, *, errors="replace", threads=None))]
+    #[pyo3(signature = (batch, *, errors=None, threads=None),
+           text_signature = "($self, batch, *, errors='replace', threads=None)")]
     fn decode_batch<'py>(
         &self,
         py: Python<'py>,
         batch: &Bound<'py, PyAny>,
-        errors: &str,
-        threads: Option<usize>,
+        errors: Option<&Bound<'py, PyAny>>,
+        threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let threads = arguments::threads(threads)?;
-        let held = batch.try_iter()?.map(|ids| Ids::new(&self.core, &ids?));
+        let (threads, handler) = (arguments::threads(threads), arguments::handler(errors)?);
+        let held = arguments::lists(batch)?.map(|ids| Ids::new(&self.core, &ids?));
         let held = errors::collect(held)?;
         let slices = errors::collect(held.iter().map(Ids::slice))?;
         let weight = |slice: &Slice<'_>| 4 * slice.len();
@@ -502,7 +505,7 @@ impl PyTokenizer {
         let shares = parallel::shares(&slices, threads, weight).into_iter();
         let texts = py.detach(|| parallel::run(shares.map(|range| || decode(range))));
         let texts = texts.into_iter().flatten();
-        let texts = texts.map(|bytes| decoded(py, &errors::checked(bytes)?, errors));
+        let texts = texts.map(|bytes| decoded(py, &errors::checked(bytes)?, &handler));
         errors::list(py, errors::collect(texts)?)
     }
 
@@ -575,7 +578,7 @@ impl PyTokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let text = arguments::utf8(arguments::string(text)?)?;
         let text = errors::checked(self.core.pattern().normalized(&text))?;
-        let pretokens = py.detach(|| {
+        let pretokens = interrupt::detached(py, || {
             let (mut pretokens, mut reserved) = (Vec::new(), Ok(()));
             self.core.splitter().for_each(&text, |pretoken| {
                 if reserved.is_ok() {
@@ -599,7 +602,8 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.encode_pretoken(b"\xff")
     ///     [255]
-    fn encode_pretoken(&self, py: Python<'_>, pretoken: &[u8]) -> PyResult<Vec<u32>> {
+    fn encode_pretoken(&self, py: Python<'_>, pretoken: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+        let pretoken = arguments::bytes("pretoken", pretoken)?;
         errors::checked(py.detach(|| self.core.encode_pretoken(pretoken)))
     }
 
@@ -613,9 +617,13 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.to_bytes()[:8]
     ///     b'BYTEPAIR'
-    #[pyo3(signature = (*, tables=true))]
-    fn to_bytes<'py>(&self, py: Python<'py>, tables: bool) -> PyResult<Bound<'py, PyBytes>> {
-        let tables = if tables { Tables::With } else { Tables::Without };
+    #[pyo3(signature = (*, tables=None), text_signature = "($self, *, tables=True)")]
+    fn to_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        tables: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let tables = arguments::tables(tables)?;
         let bytes = errors::checked(py.detach(|| self.core.to_bytes(tables)))?;
         errors::checked(memory::check(bytes.len()))?;
         Ok(PyBytes::new(py, &bytes))
@@ -684,6 +692,7 @@ impl PyTokenizer {
     ///     >>> bytepair.train(["hello hello"], 269).merge_counts().tolist()
     ///     [2, 2, 2, 2]
     fn merge_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::ready(py)?;
         errors::checked(self.core.make_tables())?;
         let counts = errors::checked(memory::copy(self.core.merge_counts()))?;
         Ok(counts.into_pyarray(py))
@@ -769,9 +778,8 @@ impl PyTokenizer {
         if !self.core.has_tables() {
             return;
         }
-        let options = EncodeOptions::default();
         let text = Text::Utf8(WARM_UP);
-        drop(self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids)));
+        drop(self.core.encode_text(&text, self.core.plain(), |ids| self.ints.list(py, ids)));
     }
 
     /// The tokenizer of the core.

@@ -42,10 +42,14 @@ impl LearnOptions {
     }
 
     /// The options of the core for learning this many merges.
-    pub(crate) fn learning(&self, merges: usize, threads: Option<usize>) -> PyResult<TrainOptions> {
+    pub(crate) fn learning(
+        &self,
+        merges: usize,
+        threads: Option<arguments::ThreadCount>,
+    ) -> PyResult<TrainOptions> {
         let min_count = NonZeroU64::new(self.min_count)
             .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
-        let (ties, threads) = (tie_rule(&self.ties)?, arguments::threads(threads)?);
+        let (ties, threads) = (tie_rule(&self.ties)?, arguments::threads(threads));
         let max_token_bytes = self.max_token_bytes;
         Ok(TrainOptions { merges, ties, min_count, max_token_bytes, threads, veto: None })
     }
@@ -70,7 +74,7 @@ pub(crate) fn train(
     py: Python<'_>,
     counts: &PyCounts,
     options: &Bound<'_, PyAny>,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
     let options = LearnOptions::new(options)?;
@@ -127,7 +131,7 @@ pub(crate) fn resume(
     counts: &PyCounts,
     options: &Bound<'_, PyAny>,
     superwords: Option<Limits>,
-    threads: Option<usize>,
+    threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
     let options = LearnOptions::new(options)?;

@@ -37,7 +37,8 @@ pub(crate) fn token_id(core: &Tokenizer, token: &Bound<'_, PyAny>) -> PyResult<u
         let unknown = || PyKeyError::new_err(unknown_token(core, &text));
         return core.vocabulary().id(text.as_bytes()).ok_or_else(unknown);
     }
-    let token: &[u8] = token.extract()?;
+    let wrong = |_| arguments::refused("token", token, "bytes or a str");
+    let token: &[u8] = token.extract().map_err(wrong)?;
     core.vocabulary()
         .id(token)
         .ok_or_else(|| PyKeyError::new_err(format!("b\"{}\" is not a token", token.escape_ascii())))

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use bytepair::{EncodeOptions, Text, Tokenizer};
+use bytepair::{Text, Tokenizer};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,7 +21,7 @@ fn main() {
     let documents: Vec<Text<'_>> = text.split('\0').map(Text::Utf8).collect();
     for _ in 0..passes {
         let started = Instant::now();
-        let arrays = tokenizer.encode_arrays::<u32>(&documents, &EncodeOptions::default(), 1);
+        let arrays = tokenizer.encode_arrays::<u32>(&documents, tokenizer.plain(), 1);
         let count = arrays.expect("the tokenizer covers the text").ids.len();
         let seconds = started.elapsed().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a rate needs few digits")]

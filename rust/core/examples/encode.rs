@@ -7,7 +7,7 @@ use std::error::Error;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use bytepair::{EncodeOptions, Pattern, Tokenizer};
+use bytepair::{Pattern, Tokenizer};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     for file in arguments {
         let text = std::fs::read_to_string(&file)?;
-        let tokens = tokenizer.count(&text, &EncodeOptions::default())?;
+        let tokens = tokenizer.count(&text, tokenizer.plain())?;
         println!("{tokens:>12} tokens, {:>12} bytes  {file}", text.len());
     }
     Ok(())

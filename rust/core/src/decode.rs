@@ -58,8 +58,7 @@ pub fn decode_bytes<N: Number>(
     let length = decoded_length(vocabulary, ids)?;
     memory::reserve(out, length)?;
     out.resize(start + length, 0);
-    write(vocabulary, ids, &mut out[start..]);
-    Ok(())
+    write(vocabulary, ids, &mut out[start..]).inspect_err(|_| out.truncate(start))
 }
 
 /// The number of bytes of the ids.
@@ -78,23 +77,26 @@ pub fn decoded_length<N: Number>(vocabulary: &Vocabulary, ids: &[N]) -> Result<u
 
 /// Write the bytes of `ids` into `out`, whose length must be [`decoded_length`].
 ///
-/// # Panics
-///
-/// If the length of `out` is wrong, or an id is unknown.
-pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) {
+/// Fails with [`Error::Changed`] if the bytes do not fill `out` exactly, as when another thread
+/// changes the ids in between; `out` then has any bytes.
+pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) -> Result<()> {
     let (arena, offsets) = vocabulary.arrays();
     let mut done = 0;
     for id in ids.iter().filter_map(|number| number.id()) {
-        let (start, end) = (offsets[id as usize] as usize, offsets[id as usize + 1] as usize);
+        let Some(&[start, end]) = offsets.get(id as usize..).and_then(<[u32]>::first_chunk) else {
+            return Err(Error::Changed);
+        };
+        let (start, end) = (start as usize, end as usize);
         let length = end - start;
         let from = arena[start..].first_chunk::<COPIED>().filter(|_| length <= COPIED);
-        match (from, out[done..].first_chunk_mut::<COPIED>()) {
+        let rest = out.get_mut(done..).unwrap_or_default();
+        match (from, rest.first_chunk_mut::<COPIED>()) {
             (Some(from), Some(to)) => *to = *from,
-            _ => out[done..done + length].copy_from_slice(&arena[start..end]),
+            _ => rest.get_mut(..length).ok_or(Error::Changed)?.copy_from_slice(&arena[start..end]),
         }
         done += length;
     }
-    assert_eq!(done, out.len(), "the buffer has the decoded length");
+    if done == out.len() { Ok(()) } else { Err(Error::Changed) }
 }
 
 pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {

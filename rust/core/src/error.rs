@@ -188,6 +188,8 @@ pub enum Error {
     /// The ids of a text do not decode to its bytes: the tables of a tokenizer file contradict its
     /// tokens.
     Contradiction,
+    /// An array changed while it was read.
+    Changed,
     /// Memory could not be allocated.
     OutOfMemory {
         /// The number of bytes.
@@ -252,6 +254,10 @@ impl fmt::Display for Error {
             | Self::Unsupported { .. }
             | Self::Contradiction => self.write_about_tokenizer_file(f),
             Self::Interrupted => f.write_str("interrupted"),
+            Self::Changed => f.write_str(
+                "an array changed while it was read; no other thread may write to it during a call, \
+                 so pass a copy",
+            ),
         }
     }
 }
@@ -331,11 +337,9 @@ impl Error {
                 "document {document} is not UTF-8 at byte {at}; repair it, or replace invalid bytes"
             ),
             Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {reason}"),
-            Self::FileNotUtf8 { path, at } => write!(
-                f,
-                "{path} is not UTF-8 at byte {at}; repair it, or pass errors=\"replace\" to read \
-                 U+FFFD instead"
-            ),
+            Self::FileNotUtf8 { path, at } => {
+                write!(f, "{path} is not UTF-8 at byte {at}{REPAIR}")
+            }
             Self::Document { path, line: Some(line), reason } => {
                 write!(f, "{path}, line {line}: {reason}")
             }
@@ -346,6 +350,10 @@ impl Error {
         }
     }
 }
+
+/// The way out of a document that is not UTF-8.
+pub(crate) const REPAIR: &str = "; repair it, or pass errors=\"replace\" to read U+FFFD instead, \
+                                 or errors=\"skip\" to leave the document out";
 
 /// A number with a comma between every three digits.
 pub(crate) struct Grouped(pub(crate) usize);

@@ -79,7 +79,8 @@ pub mod formats;
 #[cfg(feature = "parquet")]
 pub use corpus::parquet::{RowRange, TextColumn};
 #[cfg(feature = "parquet")]
-pub use count::column::Progress;
+pub use count::column::{ColumnReached, Progress};
+pub use count::files::FileCountOptions;
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
 pub use error::{Error, Result};
@@ -93,7 +94,7 @@ pub use train::{Ties, TrainOptions, Trained, Veto, train};
 pub use vocabulary::{MergeRule, Vocabulary};
 
 #[doc(hidden)]
-pub use count::files::{FileCountOptions, FileProgress, Reached};
+pub use count::files::{FileProgress, Reached};
 #[doc(hidden)]
 pub use count::skips::Skips;
 #[doc(hidden)]

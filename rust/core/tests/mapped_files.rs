@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bytepair::batch::text_file::FileOptions;
 use bytepair::formats::native::Tables;
-use bytepair::{EncodeOptions, Pattern, Text, Tokenizer, Vocabulary};
+use bytepair::{Pattern, Text, Tokenizer, Vocabulary};
 
 /// A vocabulary that is large enough for a file with tables.
 fn tokenizer() -> Tokenizer {
@@ -47,16 +47,19 @@ fn a_mapped_tokenizer_equals_one_that_is_read_even_after_its_file_is_deleted() {
 
 #[test]
 fn a_mapped_text_has_the_ids_of_its_bytes() {
-    let (tokenizer, options) = (tokenizer(), EncodeOptions::default());
+    let tokenizer = tokenizer();
+    let options = tokenizer.plain();
     for repeats in [0, 1, 1000] {
         let text = TEXT.repeat(repeats);
         let path = write(&format!("mapped-{repeats}.txt"), text.as_bytes());
         for threads in [1, 2] {
-            let file = FileOptions::default();
-            // SAFETY: nobody writes to the file.
-            let mapped = unsafe { tokenizer.encode_file::<u16>(&path, &file, &options, threads) };
-            let read = tokenizer.encode_arrays::<u16>(&[Text::Utf8(&text)], &options, threads);
-            assert_eq!(mapped.unwrap(), read.unwrap());
+            let expected = tokenizer.encode_arrays::<u16>(&[Text::Utf8(&text)], options, threads);
+            for reads in [false, true] {
+                let file = FileOptions { reads, ..FileOptions::default() };
+                // SAFETY: nobody writes to the file.
+                let ids = unsafe { tokenizer.encode_file::<u16>(&path, &file, options, threads) };
+                assert_eq!(ids, expected);
+            }
         }
     }
 }

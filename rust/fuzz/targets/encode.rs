@@ -110,7 +110,7 @@ fn check(tokenizer: &Tokenizer, text: &str, expected: &[u32]) {
         assert_eq!(tokenizer.encode(text).unwrap(), expected, "{time}");
     }
     let units: Vec<u16> = text.encode_utf16().collect();
-    let count = tokenizer.count_text(&Text::Utf16(&units), &EncodeOptions::default());
+    let count = tokenizer.count_text(&Text::Utf16(&units), tokenizer.plain());
     assert_eq!(count.unwrap(), expected.len());
     assert_eq!(tokenizer.decode_bytes(expected).unwrap(), text.as_bytes());
 }

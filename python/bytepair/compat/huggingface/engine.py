@@ -13,7 +13,7 @@ from bytepair.compat.huggingface.frame import Frames, frames_of
 from bytepair.compat.huggingface.offsets import trims_of
 from bytepair.errors import BytepairError
 from bytepair.formats.charmap import to_bytes, to_characters
-from bytepair.formats.parts import marks
+from bytepair.formats.parts import marks, strips
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) ->
         frozenset(special),
         None if merged or _overlap(others, names) else (others or "text"),
         all(_decodes(token.content) for token in added.values()),
-        not rules.form and not rules.strips and len(trims) < 2 and not (trims and spaced),
+        not rules.form and not strips(tokenizer) and len(trims) < 2 and not (trims and spaced),
         trims,
         states,
     )

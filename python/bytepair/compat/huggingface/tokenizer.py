@@ -8,6 +8,7 @@ given as words, and pairs that must be truncated.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -125,7 +126,12 @@ class Tokenizer:
         return twin
 
     def __repr__(self) -> str:
-        return f"<bytepair.compat.huggingface.Tokenizer: {self.reason or self._known!r}>"
+        with self._lock:
+            return repr(self._original)
+
+    def __str__(self) -> str:
+        with self._lock:
+            return str(self._original)
 
     # ------------------------------------------------------------ the engine
 
@@ -232,7 +238,7 @@ class Tokenizer:
     def encode_batch(
         self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
     ) -> list[Any]:
-        """Encode many texts, or pairs of texts; see `encode`."""
+        """Encode many texts, or pairs of texts; see `encode`; also an array of texts."""
         if not is_pretokenized and (found := self._fast(input, add_special_tokens)) is not None:
             return found
         with self._lock:
@@ -249,7 +255,11 @@ class Tokenizer:
             call = self._calls[special]
         except KeyError:
             call = self._call(special)
-        if call is None or not inputs or not isinstance(inputs, list | tuple):
+        if call is None:
+            return None
+        if getattr(inputs, "ndim", 0) == 1:  # an array of numpy
+            inputs = inputs.tolist()  # type: ignore[attr-defined]
+        if not isinstance(inputs, list | tuple) or not inputs:
             return None
         return batch.encode(call, inputs)
 
@@ -283,12 +293,12 @@ class Tokenizer:
         return self._original.num_special_tokens_to_add(is_pair)
 
     async def async_encode(self, *args: Any, **kwargs: Any) -> Any:
-        """See `encode`."""
-        return self.encode(*args, **kwargs)
+        """See `encode`; a thread encodes, so that other tasks go on."""
+        return await asyncio.to_thread(self.encode, *args, **kwargs)
 
     async def async_encode_batch(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """See `encode_batch`."""
-        return self.encode_batch(*args, **kwargs)
+        """See `encode_batch`; a thread encodes, so that other tasks go on."""
+        return await asyncio.to_thread(self.encode_batch, *args, **kwargs)
 
     async_encode_batch_fast = async_encode_batch
 
@@ -320,8 +330,8 @@ class Tokenizer:
             return self._original.decode_batch(sequences, skip_special_tokens)
 
     async def async_decode_batch(self, *args: Any, **kwargs: Any) -> list[str]:
-        """See `decode_batch`."""
-        return self.decode_batch(*args, **kwargs)
+        """See `decode_batch`; a thread decodes, so that other tasks go on."""
+        return await asyncio.to_thread(self.decode_batch, *args, **kwargs)
 
     # ------------------------------------------------------------ the vocabulary
 

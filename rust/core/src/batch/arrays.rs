@@ -104,7 +104,7 @@ impl Tokenizer {
     /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
     /// # let vocabulary = Vocabulary::new(bytes, [])?;
     /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
-    /// let ids = tokenizer.encode_batch(&["ab", "", "c"], &EncodeOptions::default(), 2)?;
+    /// let ids = tokenizer.encode_batch(&["ab", "", "c"], tokenizer.plain(), 2)?;
     /// assert_eq!(ids, [vec![97, 98], vec![], vec![99]]);
     /// # Ok::<(), bytepair::Error>(())
     /// ```
@@ -132,7 +132,7 @@ impl Tokenizer {
     /// # let vocabulary = Vocabulary::new(bytes, [])?;
     /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
     /// let texts = [Text::Utf8("ab"), Text::Utf8(""), Text::Utf8("c")];
-    /// let arrays = tokenizer.encode_arrays::<u16>(&texts, &Default::default(), 1)?;
+    /// let arrays = tokenizer.encode_arrays::<u16>(&texts, tokenizer.plain(), 1)?;
     /// assert_eq!((arrays.ids, arrays.offsets), (vec![97, 98, 99], vec![0, 2, 2, 3]));
     /// # Ok::<(), bytepair::Error>(())
     /// ```
@@ -460,14 +460,14 @@ mod tests {
         bad[1_000_000] = 0xFF;
         let texts = [Text::Utf8(&good), Text::Bytes(&bad), Text::Utf8(&good), Text::Bytes(b"\xff")];
         for threads in [1, 2, 5] {
-            let result = tokenizer.encode_arrays::<u32>(&texts, &EncodeOptions::default(), threads);
+            let result = tokenizer.encode_arrays::<u32>(&texts, tokenizer.plain(), threads);
             assert_eq!(result.unwrap_err(), Error::TextNotUtf8 { document: 1, at: 1_000_000 });
         }
     }
 
     #[test]
     fn an_empty_batch_has_no_ids() {
-        let arrays = tokenizer().encode_arrays::<u32>(&[], &EncodeOptions::default(), 4).unwrap();
+        let arrays = tokenizer().encode_arrays::<u32>(&[], tokenizer().plain(), 4).unwrap();
         assert_eq!(arrays, Arrays { ids: vec![], offsets: vec![0] });
     }
 }

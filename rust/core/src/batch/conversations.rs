@@ -117,7 +117,7 @@ fn weight(segment: &Segment<'_>) -> usize {
 struct Canvas<'k> {
     tokenizer: &'k Tokenizer,
     options: RenderOptions,
-    plain: EncodeOptions,
+    plain: &'k EncodeOptions,
     call: EncodeCall<'k>,
     out: Rendered,
     /// Adjacent texts to be encoded as one, with the end of each and whether it is trained on.
@@ -129,7 +129,7 @@ struct Canvas<'k> {
 
 impl<'k> Canvas<'k> {
     fn new(tokenizer: &'k Tokenizer, options: RenderOptions) -> Self {
-        let (plain, call) = (EncodeOptions::default(), tokenizer.encoder().call());
+        let (plain, call) = (tokenizer.plain(), tokenizer.encoder().call());
         let (out, text, spans, before) = Default::default();
         Self { tokenizer, options, plain, call, out, text, spans, before }
     }

@@ -55,8 +55,8 @@ impl Tokenizer {
     /// # let vocabulary = Vocabulary::new(tokens, [])?;
     /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
     /// let always = Dropout { probability: 1.0, seed: 7 };
-    /// let options = Default::default();
-    /// let arrays = tokenizer.encode_with_dropout::<u16>(&[Text::Utf8("ab")], &options, always, 1)?;
+    /// let options = tokenizer.plain();
+    /// let arrays = tokenizer.encode_with_dropout::<u16>(&[Text::Utf8("ab")], options, always, 1)?;
     /// assert_eq!(arrays.ids, [97, 98]);
     /// # Ok::<(), bytepair::Error>(())
     /// ```
@@ -140,7 +140,7 @@ impl DropoutEncoder<'_> {
     ) -> Result<()> {
         memory::extend(out, self.options.prepend.as_slice())?;
         self.options.divide(text, PartStart::Text, |part| match part {
-            TextOrId::Id(id) => memory::push(out, id),
+            TextOrId::Id(id, _) => memory::push(out, id),
             TextOrId::Text(part, start) => {
                 let text = self.tokenizer.pattern().normalized_part(part, start)?;
                 let mut done = Ok(());

@@ -3,8 +3,9 @@
 //! Later text can change where a text splits near its end. So ids are returned once no later text
 //! can change them, and the rest of the text, a few pretokens, is buffered.
 
+use crate::encode::Id;
+use crate::encode::certain::{Certain, Tried};
 use crate::encode::encoder::Edges;
-use crate::encode::{EncodeOptions, Id};
 use crate::error::Result;
 use crate::memory;
 use crate::pretokenize::PartStart;
@@ -60,28 +61,33 @@ impl EncodeStream {
         if self.rest.len() < ENOUGH.max(2 * self.tried) {
             return Ok(());
         }
-        let certain = self.certain(tokenizer)?;
-        if certain > 0 {
-            encode(tokenizer, &self.rest[..certain], self.begins, out)?;
-            self.begins = PartStart::Inside;
-            self.rest.drain(..certain);
+        let Certain { at, start } = self.certain(tokenizer)?;
+        if at > 0 {
+            encode(tokenizer, &self.rest[..at], self.begins, out)?;
+            self.begins = start;
+            self.rest.drain(..at);
         }
         self.tried = self.rest.len();
         Ok(())
     }
 
-    /// The number of bytes of `rest` whose ids are final.
-    fn certain(&self, tokenizer: &Tokenizer) -> Result<usize> {
-        let pattern = tokenizer.pattern();
+    /// The end of the part of `rest` whose ids are final.
+    fn certain(&self, tokenizer: &Tokenizer) -> Result<Certain> {
+        let (pattern, plain) = (tokenizer.pattern(), tokenizer.plain());
         if !pattern.keeps_positions() {
             // Nothing is final before the end of the text.
-            return Ok(0);
+            return Ok(Certain { at: 0, start: self.begins });
+        }
+        if plain.finder.is_some() {
+            let tried = &mut Tried::default();
+            return tokenizer.encoder().certain(&self.rest, self.begins, plain, tried);
         }
         let at = tokenizer.splitter().certain(&self.rest)?;
         let (before, after) = self.rest.split_at(at);
         let separates = |character: Option<char>| character.is_none_or(|c| pattern.separates(c));
         let is_safe = separates(before.chars().next_back()) && separates(after.chars().next());
-        Ok(if is_safe || !pattern.normalizes() { at } else { 0 })
+        let at = if is_safe || !pattern.normalizes() { at } else { 0 };
+        Ok(Certain { at, start: PartStart::Inside })
     }
 
     /// End the text: append the ids of the rest to `out`. The stream can then be used again.
@@ -97,8 +103,8 @@ fn encode<T: Id>(
     start: PartStart,
     out: &mut Vec<T>,
 ) -> Result<()> {
-    let (options, edges) = (EncodeOptions::default(), Edges { start, last: true });
-    tokenizer.encoder().call().append_part(&Text::Utf8(text), &options, edges, out)
+    let (options, edges) = (tokenizer.plain(), Edges { start, last: true });
+    tokenizer.encoder().call().append_part(&Text::Utf8(text), options, edges, out)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Encodes the documents of a text file.
 //!
 //! The file is mapped, so that each thread reads the part it encodes and nothing is copied; it must
-//! not change during the call. A pipe or another file that cannot be mapped is read.
+//! not change during the call. A pipe or another file that cannot be mapped is read, and so is any
+//! file if the caller asks for it.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,6 +10,7 @@ use std::ops::Deref;
 use std::path::Path;
 
 use crate::batch::arrays::{Arrays, Size};
+use crate::corpus::pointer;
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
 use crate::machine::array::FileBytes;
@@ -35,18 +37,18 @@ impl Deref for Content {
 }
 
 impl Content {
-    /// Map a file; one that cannot be mapped, such as a pipe, is read.
+    /// Map a file; one that cannot be mapped, such as a pipe, is read, or any if `reads`.
     ///
     /// # Safety
     ///
-    /// Nobody may change the file while the content exists.
+    /// Nobody may change the file while the content exists, unless it is read.
     #[expect(
         unsafe_code,
         reason = "reading 300 MB takes a tenth of the time that encoding them takes"
     )]
-    unsafe fn open(path: &Path) -> io::Result<Self> {
+    unsafe fn open(path: &Path, reads: bool) -> io::Result<Self> {
         let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
+        if reads || !file.metadata()?.is_file() {
             return Self::read(file);
         }
         // SAFETY: the caller guarantees that the file does not change.
@@ -108,6 +110,8 @@ pub struct FileOptions {
     pub separator: Vec<u8>,
     /// Whether invalid UTF-8 is replaced by U+FFFD; otherwise it is an error.
     pub lossy: bool,
+    /// Whether the file is read into memory instead of mapped; then it may change meanwhile.
+    pub reads: bool,
 }
 
 impl Tokenizer {
@@ -119,8 +123,9 @@ impl Tokenizer {
     ///
     /// # Safety
     ///
-    /// The file is mapped: nobody may write to it or truncate it before the call ends. After a
-    /// write, reads are undefined; reading past a truncated end kills the process with a signal.
+    /// Unless the options say to read it, the file is mapped: nobody may write to it or truncate it
+    /// before the call ends. After a write, reads are undefined; reading past a truncated end kills
+    /// the process with a signal.
     #[doc(hidden)]
     #[expect(unsafe_code, reason = "a mapped file can change while it is read")]
     pub unsafe fn encode_file<T: Id>(
@@ -135,8 +140,12 @@ impl Tokenizer {
             reason: error.to_string(),
         };
         // SAFETY: the caller guarantees that the file does not change.
-        let content = unsafe { Content::open(path) };
+        let content = unsafe { Content::open(path, file.reads) };
         let content = content.map_err(|error| Error::of_io(&error, unreadable))?;
+        if let Some(reason) = pointer(&content) {
+            let (path, reason) = (path.display().to_string(), reason.to_owned());
+            return Err(Error::Document { path, line: None, reason });
+        }
         let separator = finder(&file.separator)?;
         let documents = || documents(&content, separator.as_ref());
         let text = |bytes| if file.lossy { Text::Lossy(bytes) } else { Text::Bytes(bytes) };

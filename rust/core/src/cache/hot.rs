@@ -34,24 +34,28 @@ pub(crate) struct HotTable {
 }
 
 impl HotTable {
-    /// Grow to about 2 to the power of `bits` entries, at most the largest size. If there is not
-    /// enough memory, the table stays as it is.
+    /// Grow to about 2 to the power of `bits` entries, at most the largest size. `waits` tells
+    /// whether a huge page is worth waiting for. If there is not enough memory, the table stays as
+    /// it is.
     #[inline]
-    pub(crate) fn grow(&mut self, bits: u32) {
+    pub(crate) fn grow(&mut self, bits: u32, waits: bool) {
         let bits = if bits < HUGE_BITS { bits } else { BITS };
         if self.words.len() < words(bits) {
-            self.grow_to(bits);
+            self.grow_to(bits, waits);
         }
     }
 
     #[cold]
-    fn grow_to(&mut self, bits: u32) {
+    fn grow_to(&mut self, bits: u32, waits: bool) {
         let larger = AlignedBuffer::zeros(words(bits)).map(|words| (words, bits));
         let least =
             || (AlignedBuffer::zeros(words(LEAST_BITS)).expect("memory for 3 entries"), LEAST_BITS);
-        if let Some((mut words, bits)) = larger.ok().or_else(|| self.words.is_empty().then(least)) {
+        if let Some((words, bits)) = larger.ok().or_else(|| self.words.is_empty().then(least)) {
+            if !waits {
+                words.use_small_pages();
+            }
             // A page that is read before it is written costs two page faults.
-            words.fill(0);
+            words.touch(0..words.len());
             let old = std::mem::replace(self, Self { words, shift: u64::BITS - bits });
             let stored = &old.words[..old.words.len().saturating_sub(entry::WORDS)];
             for entry in stored.as_chunks().0.iter().filter(|entry| entry[1] != 0) {
@@ -115,7 +119,7 @@ mod tests {
             bits in 1u32..6,
         ) {
             let (mut hot, mut known) = (HotTable::default(), BTreeMap::new());
-            hot.grow(bits);
+            hot.grow(bits, true);
             for (pretoken, id) in pretokens.iter().zip(0..) {
                 let key = Key::new(pretoken, 0..pretoken.len());
                 let entry = hot.get(key);
@@ -128,7 +132,7 @@ mod tests {
             }
             let key = |pretoken: &[u8]| Key::new(pretoken, 0..pretoken.len());
             known.retain(|pretoken, entry| hot.get(key(pretoken)) == entry);
-            hot.grow(bits + 2);
+            hot.grow(bits + 2, true);
             for (pretoken, entry) in known {
                 prop_assert_eq!(hot.get(key(pretoken)), &entry);
             }

@@ -2,11 +2,12 @@
 //!
 //! Text repeats itself, so the ids of a pretoken are cached, and the next lookup costs one cache
 //! line. The ids are in a [`table`] that all threads share, so a pretoken that one thread has
-//! merged is not merged by another. A thread that finds the table crowded makes a larger one while
-//! the others continue with the old one; entries that they add in that time are lost. At full size,
-//! entries without a recent hit are evicted.
+//! merged is not merged by another. Threads that find the table crowded make a larger one in small
+//! steps ([`growth`]), and continue with the old one until it is finished; some entries that they
+//! add in that time are lost. At full size, entries without a recent hit are evicted.
 
 pub(crate) mod entry;
+mod growth;
 
 pub(crate) mod hot;
 
@@ -14,13 +15,14 @@ pub(crate) mod overflow;
 
 pub(crate) mod table;
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use crate::cache::table::{CacheTable, LEAST_BITS};
 use crate::error::Result;
 use crate::hash::key::Key;
 use entry::Entry;
+use growth::Growth;
 
 /// A table starts with 2 to the power of this many lines. Whenever half of it is filled, it has 16
 /// times as many, and 4 times from 2 MiB on: each table is fresh memory, whose page faults cost more
@@ -41,6 +43,9 @@ const PATIENCE: usize = 1 << 12;
 /// The smallest overflow, in words.
 const LEAST_OVERFLOW: usize = 1 << 12;
 
+/// A window of fewer pretokens may be a short text, which does not wait for a huge page.
+const LONG: usize = 1 << 10;
+
 /// Why the first tables are there.
 const SMALL: &str = "memory for some kilobytes";
 
@@ -51,9 +56,19 @@ pub(crate) struct SharedCache<const BITS: u32, const OVERFLOW: usize> {
     latest: Mutex<Arc<CacheTable>>,
     /// The number of the latest table.
     number: AtomicUsize,
-    /// Locked by the thread that makes the next table: the number of requests to ignore before the
-    /// next attempt.
-    renewing: Mutex<usize>,
+    /// Locked by the thread that makes the next table.
+    renewal: Mutex<Renewal>,
+    /// Whether much text was announced, so that huge pages are worth waiting for.
+    is_patient: AtomicBool,
+}
+
+/// The next table.
+#[derive(Debug, Default)]
+struct Renewal {
+    /// How far it is, if it was begun.
+    growth: Option<Growth>,
+    /// The number of requests to ignore before it is begun, since memory was short.
+    pause: usize,
 }
 
 /// A thread's view of the cache: the latest table that it has seen.
@@ -68,9 +83,14 @@ pub(crate) struct Cache<const BITS: u32, const OVERFLOW: usize> {
 
 impl<const BITS: u32, const OVERFLOW: usize> Default for SharedCache<BITS, OVERFLOW> {
     fn default() -> Self {
-        let first = Self::table(1, FIRST_BITS).expect(SMALL);
+        let first = Self::table(1, FIRST_BITS.min(BITS)).expect(SMALL);
         let number = AtomicUsize::new(first.number());
-        Self { latest: Mutex::new(Arc::new(first)), number, renewing: Mutex::default() }
+        Self {
+            latest: Mutex::new(Arc::new(first)),
+            number,
+            renewal: Mutex::default(),
+            is_patient: AtomicBool::new(false),
+        }
     }
 }
 
@@ -83,12 +103,22 @@ impl<const BITS: u32, const OVERFLOW: usize> Default for Cache<BITS, OVERFLOW> {
 
 impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
     fn table(number: usize, bits: u32) -> Result<CacheTable> {
-        let bits = bits.min(BITS);
         CacheTable::new(
             number,
             bits,
             ((OVERFLOW / size_of::<u64>()) >> (BITS - bits)).max(LEAST_OVERFLOW),
         )
+    }
+
+    /// Wait for huge pages from now on, for much text.
+    pub(crate) fn be_patient(&self) {
+        self.is_patient.store(true, Relaxed);
+    }
+
+    /// Whether a window of this many pretokens waits for huge pages.
+    #[inline]
+    pub(crate) fn waits(&self, pretokens: usize) -> bool {
+        pretokens >= LONG || self.is_patient.load(Relaxed)
     }
 
     /// Make the table of full size at once, for much text: smaller ones would soon be crowded, and
@@ -97,45 +127,64 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
     pub(crate) fn grow_to_full_size(&self) {
         let latest = self.latest.try_lock().ok().map(|latest| Arc::clone(&latest));
         if let Some(table) = latest.filter(|table| table.bits() < BITS) {
-            self.renew(&table, BITS);
+            self.renew(&table, |renewal| {
+                let next = Self::begun(renewal, &table, BITS, true)?;
+                Some(next.finish(&table))
+            });
         }
     }
 
-    /// Replace a table by one of 2 to the power of `bits` lines, unless another thread does so or
-    /// has done. If there is not enough memory, the table stays.
+    /// Do a step, in proportion to this many pretokens, of replacing a table by one of 2 to the
+    /// power of `bits` lines.
+    #[cold]
+    fn grow(&self, table: &CacheTable, bits: u32, pretokens: usize) {
+        self.renew(table, |renewal| {
+            let mut growth = Self::begun(renewal, table, bits, self.waits(pretokens))?;
+            if growth.step(table, pretokens) {
+                return Some(growth.table());
+            }
+            renewal.growth = Some(growth);
+            None
+        });
+    }
+
+    /// Publish the table that `next` returns, if it does, unless another thread has replaced this
+    /// table or is at it.
     ///
     /// No thread waits for a lock: in a forked process, the thread that held it may not exist.
-    #[cold]
-    fn renew(&self, table: &CacheTable, bits: u32) {
-        let Ok(mut pause) = self.renewing.try_lock() else { return };
-        if self.number.load(Relaxed) != table.number() {
-            return;
-        }
-        if *pause > 0 {
-            *pause -= 1;
-            return;
-        }
-        let Ok(next) = Self::table(table.number() + 1, bits) else {
-            *pause = PATIENCE;
-            return;
-        };
-        if table.bits() < BITS {
-            next.copy(table);
-        } else {
-            next.copy_hits(table, HALF);
-        }
-        if let Ok(mut latest) = self.latest.try_lock() {
+    fn renew(&self, table: &CacheTable, next: impl FnOnce(&mut Renewal) -> Option<CacheTable>) {
+        let Ok(mut renewal) = self.renewal.try_lock() else { return };
+        if self.number.load(Relaxed) == table.number()
+            && let Some(next) = next(&mut renewal)
+            && let Ok(mut latest) = self.latest.try_lock()
+        {
             self.number.store(next.number(), Relaxed);
             *latest = Arc::new(next);
         }
     }
+
+    /// The next table as far as it is; `None` if there is not enough memory for it.
+    fn begun(renewal: &mut Renewal, table: &CacheTable, bits: u32, waits: bool) -> Option<Growth> {
+        if let Some(growth) = renewal.growth.take().filter(|growth| growth.bits() >= bits) {
+            return Some(growth);
+        }
+        if renewal.pause > 0 {
+            renewal.pause -= 1;
+            return None;
+        }
+        let next = Self::table(table.number() + 1, bits);
+        if next.is_err() {
+            renewal.pause = PATIENCE;
+        }
+        Some(Growth::new(next.ok()?, waits))
+    }
 }
 
 impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
-    /// Take the latest table, and have it replaced if it is crowded. Results of earlier calls of
-    /// `locate` become invalid.
+    /// Take the latest table for a window of this many pretokens, and do a step of its replacement
+    /// if it is crowded. Results of earlier calls of `locate` become invalid.
     #[inline]
-    pub(crate) fn prepare(&mut self, shared: &SharedCache<BITS, OVERFLOW>) {
+    pub(crate) fn prepare(&mut self, shared: &SharedCache<BITS, OVERFLOW>, pretokens: usize) {
         if self.added > 0 {
             self.table.count_added(std::mem::take(&mut self.added));
         }
@@ -143,7 +192,8 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
         self.marks = is_full_size && self.table.is_filled(HALF);
         if self.table.is_filled(if is_full_size { FULL } else { HALF }) {
             let bits = self.table.bits();
-            shared.renew(&self.table, bits + if bits < HUGE_BITS { 4 } else { 2 });
+            let larger = bits + if bits < HUGE_BITS { 4 } else { 2 };
+            shared.grow(&self.table, larger.min(BITS), pretokens);
         }
         if shared.number.load(Relaxed) != self.table.number() {
             self.take_latest(shared);
@@ -261,7 +311,7 @@ mod tests {
             let (shared, mut cache) = (SharedCache::<5, OVERFLOW>::default(), Cache::default());
             let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
             for (pretoken, ids) in puts {
-                cache.prepare(&shared);
+                cache.prepare(&shared, 1);
                 if let Some(found) = cache.get(&pretoken) {
                     prop_assert_eq!(&found, &known[&pretoken]);
                 } else {
@@ -278,7 +328,7 @@ mod tests {
         let (shared, mut cache) = (SharedCache::<13, OVERFLOW>::default(), Cache::default());
         let (mut misses, mut lost) = (0, 0);
         for number in 0..200_000 {
-            cache.prepare(&shared);
+            cache.prepare(&shared, 1);
             let (pretoken, ids) = example(number);
             assert_eq!(cache.get(&pretoken), None);
             cache.keep(&pretoken, &ids);
@@ -302,11 +352,11 @@ mod tests {
     #[test]
     fn it_is_as_large_as_it_may_be_where_much_is_expected() {
         let (shared, mut cache) = (SharedCache::<13, OVERFLOW>::default(), Cache::default());
-        cache.prepare(&shared);
+        cache.prepare(&shared, 1);
         cache.keep(b"known", &[7]);
         for _ in 0..2 {
             shared.grow_to_full_size();
-            cache.prepare(&shared);
+            cache.prepare(&shared, 1);
             assert_eq!((cache.bits(), cache.get(b"known")), (13, Some(vec![7])));
         }
         assert_eq!(cache.table().number(), 2);
@@ -321,7 +371,7 @@ mod tests {
             let mut cache = Cache::default();
             let mut found = 0;
             for number in 0..numbers {
-                cache.prepare(&shared);
+                cache.prepare(&shared, 1);
                 for number in [number, number / 2, (number + offset) % 50] {
                     let (pretoken, ids) = example(number);
                     match cache.get(&pretoken) {
@@ -341,10 +391,10 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_lock() {
         let shared = SharedCache::<9, OVERFLOW>::default();
-        let (_latest, _renewing) = (shared.latest.lock(), shared.renewing.lock());
+        let (_latest, _renewal) = (shared.latest.lock(), shared.renewal.lock());
         let mut cache = Cache::default();
         for number in 0..2000 {
-            cache.prepare(&shared);
+            cache.prepare(&shared, 1);
             let (pretoken, ids) = example(number);
             cache.keep(&pretoken, &ids);
             assert!(cache.get(&pretoken).is_none_or(|found| found == ids));

@@ -5,6 +5,7 @@
 //! nothing is overwritten. An entry that points into the arena is published after its words are
 //! written.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::cache::entry::{self, THREE};
@@ -53,13 +54,24 @@ impl Overflow {
         self.fill(named, entry.iter().map(|word| word.load(Relaxed)))
     }
 
-    /// Copy another overflow, which is not larger, to the same locations of this empty one.
-    pub(crate) fn copy(&self, other: &Self) {
-        let taken = other.taken.0.load(Relaxed).min(other.words.len());
-        for (to, from) in self.words.iter().zip(&other.words[..taken]) {
+    /// Request no huge pages.
+    pub(crate) fn use_small_pages(&self) {
+        self.words.use_small_pages();
+    }
+
+    /// The number of words in use.
+    pub(crate) fn used(&self) -> usize {
+        self.taken.0.load(Relaxed).min(self.words.len())
+    }
+
+    /// Copy some words of another overflow, which is not larger, to the same locations of this one,
+    /// whose free words begin after them.
+    pub(crate) fn copy(&self, other: &Self, words: Range<usize>) {
+        self.words.touch(words.clone());
+        for (to, from) in self.words[words.clone()].iter().zip(&other.words[words.clone()]) {
             to.store(from.load(Relaxed), Relaxed);
         }
-        self.taken.0.store(taken, Relaxed);
+        self.taken.0.store(words.end, Relaxed);
     }
 
     /// Write words to the next free location.

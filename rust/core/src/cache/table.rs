@@ -10,6 +10,7 @@
 //! are in the [`overflow`](super::overflow).
 
 use std::hint::select_unpredictable;
+use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
@@ -63,6 +64,11 @@ impl CacheTable {
     /// The table has 2 to the power of this many lines.
     pub(crate) fn bits(&self) -> u32 {
         self.bits
+    }
+
+    /// The number of lines.
+    pub(crate) fn lines(&self) -> usize {
+        1 << self.bits
     }
 
     /// Report that this many entries were added.
@@ -210,19 +216,28 @@ impl CacheTable {
         &self.overflow
     }
 
-    /// Copy another table, which has at most as many lines and as much overflow.
-    pub(crate) fn copy(&self, other: &Self) {
-        let taken =
-            other.entries().filter(|entry| self.put_entry(self.place(entry::key(entry)), *entry));
-        self.count_added(taken.count());
-        // The overflow words were written before the entries that point to them.
-        self.overflow.copy(&other.overflow);
+    /// Request no huge pages.
+    pub(crate) fn use_small_pages(&self) {
+        self.words.use_small_pages();
+        self.overflow.use_small_pages();
     }
 
-    /// Copy the entries of another table that were hit, without their marks, until this many
-    /// eighths of the entries, or of the overflow, are filled.
-    pub(crate) fn copy_hits(&self, other: &Self, eighths: [usize; 2]) {
-        for entry in other.entries().filter(|entry| entry[1] & entry::HIT != 0) {
+    /// Have the memory of some lines at hand.
+    pub(crate) fn touch(&self, lines: Range<usize>) {
+        self.words.touch(LINE * lines.start..LINE * lines.end);
+    }
+
+    /// Copy some lines of another table, whose overflow will be copied later to the same locations.
+    pub(crate) fn copy(&self, other: &Self, lines: Range<usize>) {
+        let entries = other.entries(lines);
+        let taken = entries.filter(|entry| self.put_entry(self.place(entry::key(entry)), *entry));
+        self.count_added(taken.count());
+    }
+
+    /// Copy those entries in some lines of another table that were hit, without their marks, until
+    /// this many eighths of the entries, or of the overflow, are filled.
+    pub(crate) fn copy_hits(&self, other: &Self, lines: Range<usize>, eighths: [usize; 2]) {
+        for entry in other.entries(lines).filter(|entry| entry[1] & entry::HIT != 0) {
             if self.is_filled(eighths) {
                 break;
             }
@@ -240,9 +255,9 @@ impl CacheTable {
         self.put_entry(self.place(key), entry::with(key, count, words)).then_some(())
     }
 
-    /// The entries that are filled.
-    fn entries(&self) -> impl Iterator<Item = Entry> {
-        let entries = self.words.as_chunks().0.iter();
+    /// The filled entries of some lines.
+    fn entries(&self, lines: Range<usize>) -> impl Iterator<Item = Entry> {
+        let entries = self.words[LINE * lines.start..LINE * lines.end].as_chunks().0.iter();
         entries
             .map(|words: &[_; entry::WORDS]| read(words, 0))
             .filter(|entry| entry[1] != 0 && entry[1] != CLAIMED)

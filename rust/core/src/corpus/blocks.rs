@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::corpus::jsonl::lines;
+use crate::corpus::stand_in::stand_in_at;
 use crate::corpus::stream::{Compression, Source, Stream};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -61,8 +62,31 @@ impl CorpusFile {
     /// The error for this file when reading or decompressing it fails.
     fn unreadable(&self, error: &io::Error) -> Error {
         let path = self.path.display().to_string();
-        let reason = format!("it cannot be read: {error}");
-        Error::of_io(error, |_| Error::Document { path, line: None, reason })
+        let way_out = match self.kind {
+            _ if !self.is_damage(error) => "",
+            FileKind::Text => "; download or compress it again",
+            FileKind::Jsonl | FileKind::Lines => {
+                "; download or compress it again, or pass errors=\"skip\" to keep the documents \
+                 before the damage"
+            }
+        };
+        Error::of_io(error, |_| Error::Document {
+            path,
+            line: None,
+            reason: match stand_in_at(&self.path).filter(|_| self.is_damage(error)) {
+                Some(reason) => reason.to_owned(),
+                None => format!("it cannot be read: {error}{way_out}"),
+            },
+        })
+    }
+
+    /// Whether an error says that the compressed bytes are cut off or damaged.
+    fn is_damage(&self, error: &io::Error) -> bool {
+        use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+        let own = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+        // zstd reports damage as errors of no particular kind.
+        let kinds = [InvalidData, InvalidInput, Other, UnexpectedEof];
+        self.compression != Compression::None && own.is_none() && kinds.contains(&error.kind())
     }
 }
 
@@ -138,6 +162,8 @@ pub(crate) struct FileBlock {
     pub(crate) is_last: bool,
     /// Whether the block stands for a line or a text that is too long; it then has no bytes.
     pub(crate) is_too_long: bool,
+    /// Why the rest of the file after the block cannot be read, if reading goes on nevertheless.
+    pub(crate) damage: Option<String>,
     /// The decompressed bytes.
     pub(crate) bytes: Vec<u8>,
 }
@@ -146,6 +172,8 @@ pub(crate) struct FileBlock {
 pub(crate) struct BlockReader {
     files: Vec<CorpusFile>,
     bounds: Bounds,
+    /// Whether the blocks before the damage of a compressed file are read.
+    keeps_damaged: bool,
     open: Option<OpenFile>,
     /// The start of the next block, and its other numbers as in `FileBlock`.
     place: FilePlace,
@@ -166,8 +194,15 @@ impl BlockReader {
         place: FilePlace,
         position: u64,
     ) -> Self {
-        let (open, expanded) = (None, Vec::new());
-        Self { files, bounds, open, place, unit: 0, order: 0, position, packed: 0, expanded }
+        let (keeps_damaged, open, expanded) = (false, None, Vec::new());
+        let (unit, order, packed) = (0, 0, 0);
+        Self { files, bounds, keeps_damaged, open, place, unit, order, position, packed, expanded }
+    }
+
+    /// Set whether the lines before the damage of a compressed file are read; the block of the last
+    /// ones says what the damage is.
+    pub(crate) fn with_damaged_kept(self, keeps_damaged: bool) -> Self {
+        Self { keeps_damaged, ..self }
     }
 
     /// Read one file, whose compressed bytes, `size` in number, come from `source`.
@@ -250,6 +285,7 @@ impl BlockReader {
             unit: self.unit,
             is_last: found.is_last,
             is_too_long: found.is_too_long,
+            damage: self.open.as_mut().and_then(|open| open.damage.take()),
             bytes,
         };
         self.order += 1;
@@ -273,7 +309,9 @@ impl BlockReader {
             Some(open) => open,
             open => open.insert(OpenFile::open(file, self.place.byte)?),
         };
-        let (how, place) = (&Filling { bounds: &self.bounds, stop }, &mut self.place);
+        let file_of_damage = self.keeps_damaged.then_some(file);
+        let how = &Filling { bounds: &self.bounds, stop, file_of_damage };
+        let place = &mut self.place;
         match file.kind {
             FileKind::Text => open.text(place, splitter, how, bytes),
             FileKind::Jsonl => open.lines(place, false, how, bytes),
@@ -303,6 +341,8 @@ impl BlockReader {
 struct Filling<'a> {
     bounds: &'a Bounds,
     stop: &'a AtomicBool,
+    /// The file, if its damage is recorded instead of returned.
+    file_of_damage: Option<&'a CorpusFile>,
 }
 
 /// A block except for its bytes and its indices.
@@ -325,6 +365,8 @@ struct OpenFile {
     rest: Vec<u8>,
     /// Whether the file was read to its end.
     is_ended: bool,
+    /// Why the file ends before its end, until it is passed on with a block.
+    damage: Option<String>,
     /// The bytes read so far of a line that is too long and must be skipped; 0 if there is none.
     long_bytes: u64,
 }
@@ -336,8 +378,9 @@ impl OpenFile {
     }
 
     fn new(stream: Stream, size: u64, unpacked: u64) -> Self {
-        let (is_reported, rest, is_ended, long_bytes) = (false, Vec::new(), false, 0);
-        Self { stream, size: size.max(1), unpacked, is_reported, rest, is_ended, long_bytes }
+        let (is_reported, rest, is_ended, damage) = (false, Vec::new(), false, None);
+        let size = size.max(1);
+        Self { stream, size, unpacked, is_reported, rest, is_ended, damage, long_bytes: 0 }
     }
 
     /// Read further bytes and append them to `bytes`.
@@ -345,9 +388,17 @@ impl OpenFile {
         if fill.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted.into());
         }
-        let most = fill.bounds.block_bytes.max(1);
-        let count = if self.is_ended { 0 } else { self.stream.fill(bytes, most)? };
-        self.is_ended = count < most;
+        let (most, before) = (fill.bounds.block_bytes.max(1), bytes.len());
+        let filled = if self.is_ended { Ok(0) } else { self.stream.fill(bytes, most) };
+        if let Err(error) = filled {
+            if !fill.file_of_damage.is_some_and(|file| file.is_damage(&error)) {
+                return Err(error);
+            }
+            // What was decompressed before the damage has been appended.
+            self.damage = Some(error.to_string());
+        }
+        let count = bytes.len() - before;
+        self.is_ended = count < most || self.damage.is_some();
         self.unpacked += count as u64;
         Ok(())
     }
@@ -411,6 +462,10 @@ impl OpenFile {
             if is_too_long {
                 self.long_bytes = bytes.len() as u64;
                 bytes.clear();
+            } else if self.damage.is_some() {
+                // The last line is incomplete.
+                self.rest.clear();
+                bytes.truncate(cut.unwrap_or(0));
             }
             place.byte += bytes.len() as u64;
             place.row += lines(bytes, start.byte == 0, with_blank).count() as u64;

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::corpus::blocks::{BlockReader, Bounds, CorpusFile, FileBlock, FileKind, FilePlace};
-use crate::corpus::jsonl::{self, Flaw};
-use crate::error::{Error, Grouped, Result};
+use crate::corpus::jsonl::{self, Flaw, Surrogates};
+use crate::corpus::stand_in::{pointer, stand_in};
+use crate::error::{Error, Grouped, REPAIR, Result};
 use crate::memory;
 use crate::text::{count_chars, first_chars, from_utf8};
 
@@ -42,7 +43,7 @@ pub struct Skipped {
     pub file: usize,
     /// The first skipped row of the file.
     pub row: u64,
-    /// The number of skipped rows.
+    /// The number of skipped rows; 0 if it is unknown: the rest of the file, which is damaged.
     pub rows: u64,
     /// Why they were skipped.
     pub reason: String,
@@ -65,6 +66,8 @@ pub struct Documents {
     pub skipped: Vec<Skipped>,
     /// The number of documents that have a text, even if it is empty.
     with_text: usize,
+    /// The keys of the first object of the file, if it does not have the field.
+    keys: Vec<String>,
     /// Whether the text continues a document that began in an earlier block.
     pub(crate) is_continued: bool,
     /// The memory of the last block, for reuse.
@@ -83,11 +86,17 @@ impl Documents {
         self.ends.clear();
         self.skipped.clear();
         self.with_text = 0;
+        self.keys.clear();
         (self.file, self.unit, self.first_row) = (block.start.file, block.unit, block.start.row);
         self.is_continued = file.kind == FileKind::Text && block.start.byte > 0;
         match file.kind {
             FileKind::Text => self.read_text(block, file, options)?,
             FileKind::Jsonl | FileKind::Lines => self.read_lines(block, file, options)?,
+        }
+        if let Some(damage) = block.damage.take() {
+            let row = self.first_row + (self.ends.len() + self.skipped.len()) as u64;
+            let reason = format!("the rest of the file cannot be read: {damage}");
+            memory::push(&mut self.skipped, Skipped { file: self.file, row, rows: 0, reason })?;
         }
         self.block = std::mem::take(&mut block.bytes);
         if let Some(most) = options.doc_cap {
@@ -137,7 +146,16 @@ impl Documents {
                 reason,
             });
         }
+        if block.damage.is_some() {
+            return Ok(()); // the document is incomplete
+        }
         std::mem::swap(&mut self.bytes, &mut block.bytes);
+        if let Some(reason) = pointer(&self.bytes).filter(|_| block.start.byte == 0) {
+            self.bytes.clear();
+            return self.skip_or_fail(0, reason.to_owned(), options.on_error, |reason| {
+                Error::Document { path: path(), line: None, reason }
+            });
+        }
         if let Err(error) = from_utf8(&self.bytes) {
             let at = error.valid_up_to();
             if options.on_error == OnError::Replace {
@@ -168,15 +186,23 @@ impl Documents {
         }
         memory::reserve(&mut self.bytes, block.bytes.len())?;
         let is_whole = file.kind == FileKind::Lines;
+        let is_first = |row| row == 0 && !is_whole;
         let lines = jsonl::lines(&block.bytes, block.start.byte == 0, is_whole);
         for (row, (index, line)) in (block.start.row..).zip(lines) {
             let start = self.bytes.len();
             match self.read_line(line, is_whole, options) {
+                Ok(()) if is_first(row) && self.with_text == 0 => self.keys = jsonl::keys(line),
                 Ok(()) => {}
                 Err(LineError::Fatal(error)) => return Err(error),
-                Err(LineError::Invalid(reason)) => {
+                Err(LineError::Invalid { .. }) if is_first(row) && stand_in(line).is_some() => {
+                    let reason = stand_in(line).unwrap_or_default().to_owned();
+                    let path = file.path.display().to_string();
+                    return Err(Error::Document { path, line: None, reason });
+                }
+                Err(LineError::Invalid { reason, way_out }) => {
                     self.bytes.truncate(start);
-                    self.skip_or_fail(row, reason, options.on_error, error_at(index))?;
+                    let error = |reason| error_at(index)(format!("{reason}{way_out}"));
+                    self.skip_or_fail(row, reason, options.on_error, error)?;
                 }
             }
         }
@@ -191,20 +217,25 @@ impl Documents {
     ) -> std::result::Result<(), LineError> {
         let start = self.bytes.len();
         if line.len() > options.bounds.document_bytes {
-            return Err(LineError::Invalid(longer_than("line", options.bounds.document_bytes)));
+            let reason = longer_than("line", options.bounds.document_bytes);
+            return Err(LineError::Invalid { reason, way_out: "" });
         }
         let lossy = options.on_error == OnError::Replace;
+        let surrogates = if lossy { Surrogates::Replace } else { Surrogates::Refuse };
         let has_text = if is_whole {
             memory::extend(&mut self.bytes, line)?;
             true
         } else {
-            jsonl::read_field(line, options.field.as_bytes(), lossy, &mut self.bytes)?
+            jsonl::read_field(line, options.field.as_bytes(), surrogates, &mut self.bytes)?
         };
         if has_text {
             match from_utf8(&self.bytes[start..]) {
                 Ok(_) => {}
                 Err(_) if lossy => self.replace_from(start)?,
-                Err(error) => return Err(LineError::Invalid(not_utf8(error.valid_up_to()))),
+                Err(error) => {
+                    let reason = not_utf8(error.valid_up_to());
+                    return Err(LineError::Invalid { reason, way_out: REPAIR });
+                }
             }
             self.with_text += 1;
         }
@@ -294,11 +325,34 @@ impl Documents {
         }
         chars
     }
+
+    /// Drop the skipped documents after the last document: they are beyond the limit.
+    pub(crate) fn drop_skips_after_the_last(&mut self) {
+        let mut end = self.first_row + self.ends.len() as u64;
+        self.skipped.retain(|skip| {
+            let is_before = skip.row < end;
+            end += u64::from(is_before);
+            is_before
+        });
+    }
+
+    /// Drop all documents; the next row is `row` of the file `file`.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn start_at(&mut self, file: usize, row: u64) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.skipped.clear();
+        (self.file, self.first_row) = (file, row);
+    }
 }
 
-/// Why a line cannot be read: it is invalid, for this reason, or reading must end.
+/// Why a line cannot be read: it is invalid, or reading must end.
 enum LineError {
-    Invalid(String),
+    /// The reason, and what to do about it, for messages.
+    Invalid {
+        reason: String,
+        way_out: &'static str,
+    },
     Fatal(Error),
 }
 
@@ -312,7 +366,11 @@ impl From<Flaw> for LineError {
     fn from(flaw: Flaw) -> Self {
         match flaw {
             Flaw::Memory(error) => Self::Fatal(error),
-            other => Self::Invalid(other.to_string()),
+            other => {
+                let is_lone = matches!(other, Flaw::LoneSurrogate(_));
+                let way_out = if is_lone { REPAIR } else { "" };
+                Self::Invalid { reason: other.to_string(), way_out }
+            }
         }
     }
 }
@@ -338,9 +396,7 @@ impl TextFlaw {
     /// The error with the row, and with what to do about it.
     pub(crate) fn error(self, path: &Path, row: u64) -> Error {
         let way_out = match self {
-            Self::NotUtf8 { .. } => {
-                "; repair it, or pass errors=\"replace\" to read U+FFFD instead"
-            }
+            Self::NotUtf8 { .. } => REPAIR,
             Self::TooLong { .. } => "",
         };
         let (path, reason) = (path.display().to_string(), format!("{self}{way_out}"));
@@ -407,6 +463,8 @@ impl Wanted {
 pub(crate) struct FieldTally {
     rows: usize,
     with_text: usize,
+    /// The keys of the first object.
+    keys: Vec<String>,
     /// The indices of the first and the last block of the file, once they were added.
     first: Option<u64>,
     last: Option<u64>,
@@ -417,6 +475,9 @@ impl FieldTally {
     pub(crate) fn add(&mut self, documents: &Documents, block: &FileBlock) {
         self.rows += documents.ends.len();
         self.with_text += documents.with_text;
+        if !documents.keys.is_empty() {
+            self.keys.clone_from(&documents.keys);
+        }
         self.first = self.first.or((block.start.byte == 0).then_some(block.order));
         self.last = self.last.or(block.is_last.then_some(block.order));
     }
@@ -432,7 +493,12 @@ impl FieldTally {
             return Ok(());
         }
         let path = file.path.display().to_string();
-        let reason = format!("no object has a field '{field}' with a text");
+        let found = self.keys.join(", ");
+        let found = if found.is_empty() { "no fields".to_owned() } else { found };
+        let reason = format!(
+            "no object has a field '{field}' with a text; the first object has {found}; pass \
+             column= to read another field"
+        );
         Err(Error::Document { path, line: None, reason })
     }
 }
@@ -485,6 +551,7 @@ impl DocumentReader {
 
     fn of(blocks: BlockReader, options: DocumentOptions) -> Self {
         let (wanted, tally, stop) = Default::default();
+        let blocks = blocks.with_damaged_kept(options.on_error == OnError::Skip);
         Self { blocks, options, wanted, tally, stop }
     }
 

@@ -11,6 +11,7 @@ use memchr::memchr_iter;
 
 use crate::error::Error;
 use crate::memory;
+use crate::text::lone_surrogate;
 
 /// Why a line is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(super) enum Flaw {
     NotText(&'static str),
     /// The field occurs twice.
     DuplicateField,
+    /// The text has the escape of a lone surrogate, with this code.
+    LoneSurrogate(u32),
     /// There is not enough memory to check the line.
     Memory(Error),
 }
@@ -39,9 +42,21 @@ impl fmt::Display for Flaw {
             ),
             Self::NotText(kind) => write!(f, "the field is {kind}, not a string"),
             Self::DuplicateField => f.write_str("the object has the field twice"),
+            Self::LoneSurrogate(code) => f.write_str(&lone_surrogate(*code)),
             Self::Memory(error) => error.fmt(f),
         }
     }
+}
+
+/// What becomes of the escape of a lone surrogate, which UTF-8 cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Surrogates {
+    /// It is an error.
+    Refuse,
+    /// It becomes U+FFFD.
+    Replace,
+    /// It becomes three bytes in the manner of UTF-8, so that no two keys become equal.
+    Copy,
 }
 
 /// The result of reading a line or a part of it.
@@ -82,9 +97,13 @@ fn is_blank(line: &[u8]) -> bool {
 /// Append the text in a field to `out`; returns false if the object does not have the field, or if
 /// its value is `null`. After an error, a part of the text may have been appended.
 ///
-/// Invalid UTF-8 in the line is copied. The escape of a lone surrogate becomes U+FFFD if `lossy` is
-/// set, otherwise three bytes of invalid UTF-8.
-pub(super) fn read_field(line: &[u8], field: &[u8], lossy: bool, out: &mut Vec<u8>) -> Scan<bool> {
+/// Invalid UTF-8 in the line is copied.
+pub(super) fn read_field(
+    line: &[u8],
+    field: &[u8],
+    surrogates: Surrogates,
+    out: &mut Vec<u8>,
+) -> Scan<bool> {
     memory::reserve(out, line.len())?;
     let mut scanner = LineScanner { line, at: 0, open: Vec::new() };
     scanner.expect(b'{', "'{'")?;
@@ -97,7 +116,7 @@ pub(super) fn read_field(line: &[u8], field: &[u8], lossy: bool, out: &mut Vec<u
             if std::mem::replace(&mut has_field, true) {
                 return Err(Flaw::DuplicateField);
             }
-            has_text = scanner.text(lossy, out)?;
+            has_text = scanner.text(surrogates, out)?;
         } else {
             scanner.value()?;
         }
@@ -109,6 +128,25 @@ pub(super) fn read_field(line: &[u8], field: &[u8], lossy: bool, out: &mut Vec<u
         Some(b'{') => Err(Flaw::SecondObject { at: scanner.at }),
         Some(_) => Err(scanner.expected("the end of the line")),
     }
+}
+
+/// The keys of an object, as they are written; none if the line is invalid.
+pub(super) fn keys(line: &[u8]) -> Vec<String> {
+    let mut scanner = LineScanner { line, at: 0, open: Vec::new() };
+    let mut names = Vec::new();
+    let mut read = || {
+        scanner.expect(b'{', "'{'")?;
+        loop {
+            let name = scanner.key()?.0;
+            scanner.value()?;
+            names.push(String::from_utf8_lossy(&line[name]).into_owned());
+            if !scanner.next_item(b'}', "',' or '}'")? {
+                return Ok(());
+            }
+        }
+    };
+    let done: Scan<()> = read();
+    if done.is_ok() { names } else { Vec::new() }
 }
 
 /// The number of bytes before the first one that is not plain text: a quotation mark, a backslash
@@ -134,21 +172,21 @@ fn plain_length(bytes: &[u8]) -> usize {
 }
 
 /// Append the character of a valid escape; returns the length of the escape in bytes.
-fn unescape(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> usize {
+fn unescape(raw: &[u8], surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<usize> {
     let byte = match raw[1] {
         b'b' => 0x08,
         b'f' => 0x0C,
         b'n' => b'\n',
         b'r' => b'\r',
         b't' => b'\t',
-        b'u' => return unescape_unicode(raw, lossy, out),
+        b'u' => return unescape_unicode(raw, surrogates, out),
         other => other,
     };
     out.push(byte);
-    2
+    Ok(2)
 }
 
-fn unescape_unicode(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> usize {
+fn unescape_unicode(raw: &[u8], surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<usize> {
     let first = unit(&raw[2..6]);
     let second = raw[6..].strip_prefix(b"\\u").and_then(|rest| rest.get(..4)).map_or(0, unit);
     let (code, length) = match (first, second) {
@@ -157,12 +195,13 @@ fn unescape_unicode(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> usize {
         }
         _ => (first, 6),
     };
-    match char::from_u32(code) {
-        Some(character) => push(character, out),
-        None if lossy => push(char::REPLACEMENT_CHARACTER, out),
-        None => out.extend(surrogate(code)),
+    match (char::from_u32(code), surrogates) {
+        (Some(character), _) => push(character, out),
+        (None, Surrogates::Replace) => push(char::REPLACEMENT_CHARACTER, out),
+        (None, Surrogates::Copy) => out.extend(surrogate(code)),
+        (None, Surrogates::Refuse) => return Err(Flaw::LoneSurrogate(code)),
     }
-    length
+    Ok(length)
 }
 
 fn push(character: char, out: &mut Vec<u8>) {
@@ -192,7 +231,7 @@ impl FieldName {
             return Ok(raw == name);
         }
         let (mut plain, quoted) = (Vec::new(), &line[self.0.start - 1..=self.0.end]);
-        LineScanner { line: quoted, at: 0, open: Vec::new() }.text(false, &mut plain)?;
+        LineScanner { line: quoted, at: 0, open: Vec::new() }.text(Surrogates::Copy, &mut plain)?;
         Ok(plain == name)
     }
 }
@@ -242,10 +281,10 @@ impl LineScanner<'_> {
     }
 
     /// Read the value of the field: append a string to `out`, or return false for `null`.
-    fn text(&mut self, lossy: bool, out: &mut Vec<u8>) -> Scan<bool> {
+    fn text(&mut self, surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<bool> {
         self.skip_space();
         let kind = match self.peek() {
-            Some(b'"') => return self.string_into(lossy, out).map(|()| true),
+            Some(b'"') => return self.string_into(surrogates, out).map(|()| true),
             Some(b'n') => return self.literal("null").map(|()| false),
             Some(b'{') => "an object",
             Some(b'[') => "a list",
@@ -322,7 +361,7 @@ impl LineScanner<'_> {
     }
 
     /// Read a string, and append its text to `out`.
-    fn string_into(&mut self, lossy: bool, out: &mut Vec<u8>) -> Scan<()> {
+    fn string_into(&mut self, surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<()> {
         self.at += 1;
         memory::reserve(out, self.line.len() - self.at)?;
         loop {
@@ -333,7 +372,7 @@ impl LineScanner<'_> {
             if !self.is_at_escape()? {
                 return Ok(());
             }
-            self.at += unescape(&rest[plain..], lossy, out);
+            self.at += unescape(&rest[plain..], surrogates, out)?;
         }
     }
 
@@ -422,7 +461,7 @@ mod tests {
 
     fn text_of(line: &str) -> Scan<Option<Vec<u8>>> {
         let mut out = Vec::new();
-        Ok(read_field(line.as_bytes(), b"text", false, &mut out)?.then_some(out))
+        Ok(read_field(line.as_bytes(), b"text", Surrogates::Refuse, &mut out)?.then_some(out))
     }
 
     #[test]
@@ -437,8 +476,31 @@ mod tests {
         assert_eq!(found(every).unwrap(), "\"\\/\u{8}\u{c}\n\r\té😀".as_bytes());
         let deep = format!(r#"{{"a":{}{},"text":"x"}}"#, "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(found(&deep).unwrap(), b"x");
-        assert_eq!(found(r#"{"text":"\ud800x"}"#).unwrap(), b"\xED\xA0\x80x");
-        assert_eq!(found(r#"{"text":"\udc00\ud800"}"#).unwrap(), b"\xED\xB0\x80\xED\xA0\x80");
+        assert_eq!(found(r#"{"\ud800":"\ud800","text":"x"}"#).unwrap(), b"x");
+    }
+
+    #[test]
+    fn a_lone_surrogate_is_refused_or_replaced() {
+        for (text, code, replaced) in [
+            (r"\ud83d", 0xD83D, "\u{FFFD}"),
+            (r"a\udc00\ud800", 0xDC00, "a\u{FFFD}\u{FFFD}"),
+            (r"\uD83D\uDE00\uD83D", 0xD83D, "😀\u{FFFD}"),
+        ] {
+            let line = format!("{{\"text\":\"{text}\"}}");
+            assert_eq!(text_of(&line), Err(Flaw::LoneSurrogate(code)));
+            let mut out = Vec::new();
+            assert!(read_field(line.as_bytes(), b"text", Surrogates::Replace, &mut out).unwrap());
+            assert_eq!(out, replaced.as_bytes());
+        }
+        let said = Flaw::LoneSurrogate(0xD83D).to_string();
+        assert_eq!(said, r"the text has the lone surrogate \ud83d, half of a character");
+    }
+
+    #[test]
+    fn keys_are_listed() {
+        assert_eq!(keys(br#"{"a": 1, "b": {"c": []}}"#), ["a", "b"]);
+        assert_eq!(keys(b"{}"), Vec::<String>::new());
+        assert_eq!(keys(b"{oops"), Vec::<String>::new());
     }
 
     #[test]

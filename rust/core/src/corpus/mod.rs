@@ -14,12 +14,13 @@ mod jsonl;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 
+mod stand_in;
+
 mod stream;
 
 pub(crate) use blocks::{BlockReader, FileBlock};
 pub use blocks::{Bounds, CorpusFile, FileKind, FilePlace, Unpacking};
 pub(crate) use documents::FieldTally;
-#[cfg(feature = "parquet")]
-pub(crate) use documents::TextFlaw;
 pub use documents::{DocumentOptions, DocumentReader, Documents, OnError, Skipped, Wanted};
+pub(crate) use stand_in::pointer;
 pub use stream::Compression;

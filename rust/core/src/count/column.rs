@@ -1,16 +1,23 @@
 //! Columns of parquet files in, counts of their pretokens out: the threads that count also read.
+//!
+//! Each thread takes the next range of rows and counts its texts as it reads them. With a limit in
+//! characters, and if the counter must stay whole after an error, a thread first reads the texts of
+//! its range into memory, and waits for its turn before it counts them, as with
+//! [files](super::files).
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use crate::corpus::Documents;
 use crate::corpus::parquet::{RowRange, TextColumn};
-use crate::corpus::{OnError, Skipped, TextFlaw};
 use crate::count::Counter;
+use crate::count::files::FileCountOptions;
 use crate::count::skips::Skips;
 use crate::count::table::CountTable;
+use crate::count::turns::Turns;
 use crate::error::{Error, Result};
 use crate::parallel::{self, lock};
-use crate::text::Text;
+use crate::pretokenize::Splitter;
 
 /// The number of positions in the corpus that are reserved for a range of rows, whose size is known
 /// only after reading. All bytes beyond this number share the last position; that is exact as well,
@@ -18,7 +25,10 @@ use crate::text::Text;
 const POSITIONS_PER_RANGE: u64 = 1 << 36;
 
 /// A reading thread reports progress and checks whether to stop after this many bytes of text.
-const REPORT_BYTES: u64 = 1 << 20;
+const REPORT_BYTES: usize = 1 << 20;
+
+/// A thread that waits for its turn holds about this many bytes of text, and one text.
+const HELD_BYTES: usize = 1 << 25;
 
 /// The progress of reading a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +37,21 @@ pub struct Progress {
     pub texts: u64,
     /// The number of bytes of these texts.
     pub text_bytes: u64,
+    /// The number of characters counted, if there is a limit.
+    pub chars: u64,
     /// The number of bytes of text read from each file of the column.
     pub of_files: Vec<u64>,
+}
+
+/// How far the counting of a column has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ColumnReached {
+    /// The number of ranges counted completely.
+    pub ranges: usize,
+    /// The number of rows counted of the range after these.
+    pub rows: usize,
+    /// The number of characters counted, if there is a limit.
+    pub chars: u64,
 }
 
 /// Receives the progress of reading a column; its error ends the reading.
@@ -38,117 +61,179 @@ impl Counter {
     /// Split the texts in ranges of rows of parquet files, each text a document of its own, and
     /// count their pretokens. The threads that count also read. `on_progress` is called regularly.
     ///
-    /// Fails if a file cannot be read, and with any error of `on_progress`. After an error, the
-    /// counter is in the same state as after an error of [`add`](Self::add).
+    /// `chars` is the number of characters counted before. The result is how far counting has come,
+    /// and why it ended there. If several texts cannot be read, the error is that of the first one,
+    /// for any number of threads.
+    ///
+    /// Fails if a file cannot be read, and with any error of `on_progress`. If
+    /// [`is_whole`](Self::is_whole) is true then, exactly the rows before the end are counted; this
+    /// holds after an error of `on_progress` if the counter was made [`with_care`](Self::with_care),
+    /// and after most other errors.
     pub fn add_column(
         &mut self,
         column: &TextColumn,
         ranges: &[RowRange],
+        chars: u64,
+        options: &FileCountOptions,
         on_progress: &mut OnProgress<'_>,
-    ) -> Result<()> {
-        self.wholly(|counter| counter.add_ranges(column, ranges, on_progress))
-    }
-
-    /// Each range is read and counted by one thread.
-    fn add_ranges(
-        &mut self,
-        column: &TextColumn,
-        ranges: &[RowRange],
-        on_progress: &mut OnProgress<'_>,
-    ) -> Result<()> {
-        let (splitter, first, threads) = (&self.splitter, self.position, self.tables.len());
-        let shared = &SharedProgress::new(self, column.files());
-        let tables = Mutex::new(self.tables.iter_mut().collect::<Vec<_>>());
-        let table = || lock(&tables).pop().expect("there is a table for each thread");
-        #[expect(clippy::mut_mut, reason = "the state of a thread is a table that it borrows")]
-        let work = |table: &mut &mut CountTable, &index: &usize| {
-            let file = ranges[index].file;
-            let (mut offset, mut reported, mut texts) = (0, 0, 0);
-            let position = first + index as u64 * POSITIONS_PER_RANGE;
-            let mut reader = RowTexts { column, file, buffer: String::new() };
-            column.for_each_row(&ranges[index], &mut |row, bytes| {
-                let Some(text) = reader.text(row, bytes, &shared.skips)? else { return Ok(()) };
-                table.add_text(splitter, text, position + offset.min(POSITIONS_PER_RANGE - 1))?;
-                texts += 1;
-                offset += text.len() as u64;
-                if offset - reported >= REPORT_BYTES {
-                    shared.add(file, 0, offset - std::mem::replace(&mut reported, offset))?;
-                }
-                Ok(())
-            })?;
-            shared.add(file, texts, offset - reported)
+    ) -> (ColumnReached, Result<()>) {
+        if options.max_chars.is_some_and(|most| chars > most) {
+            return (ColumnReached { chars, ..ColumnReached::default() }, Ok(()));
+        }
+        let is_careful = self.is_careful;
+        let work = &ColumnWork {
+            position: self.position,
+            texts: AtomicU64::new(self.texts),
+            text_bytes: AtomicU64::new(self.text_bytes),
+            chars: AtomicU64::new(chars),
+            ..ColumnWork::new(&self.splitter, column, ranges, options, is_careful)
         };
-        let sink = |done: Option<Result<()>>| {
-            let result = done.unwrap_or(Ok(())).and_then(|()| on_progress(shared.progress()));
-            shared.stop.store(result.is_err(), Ordering::Relaxed);
+        let threads = self.tables.len().min(ranges.len()).max(1);
+        let tables = Mutex::new(self.tables[..threads].iter_mut().collect::<Vec<_>>());
+        let table = || lock(&tables).pop();
+        let run = |table: &mut Option<&mut CountTable>, (): &()| {
+            if let Some(table) = table {
+                work.run(table);
+            }
+        };
+        let report = |_| {
+            let result = on_progress(work.progress());
+            work.stop.store(result.is_err(), Ordering::Relaxed);
             result
         };
-        let indices: Vec<usize> = (0..ranges.len()).collect();
-        parallel::ordered(&indices, threads, usize::MAX, |_| 0, table, work, sink)?;
-        let (progress, skips) = (shared.progress(), std::mem::take(&mut *lock(&shared.skips)));
-        self.skips.append(&skips);
-        (self.texts, self.text_bytes) = (progress.texts, progress.text_bytes);
-        self.position += ranges.len() as u64 * POSITIONS_PER_RANGE;
-        on_progress(progress)
+        let reported =
+            parallel::ordered(&vec![(); threads], threads, 0, |()| 0, table, run, report);
+        let last = work.progress();
+        let reached = ColumnReached { chars: last.chars, ..work.reached() };
+        (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
+        self.position += (reached.ranges as u64 + 1) * POSITIONS_PER_RANGE;
+        self.skips.append(&lock(&work.skips));
+        let failure = lock(&work.failure).take();
+        self.is_whole &= failure.as_ref().is_none_or(|failure| failure.is_clean);
+        let failed = failure.map_or(Ok(()), |failure| Err(failure.error));
+        (reached, reported.and(failed).and_then(|()| on_progress(last)))
     }
 }
 
-/// Reads rows of a file as texts.
-struct RowTexts<'a> {
+/// The state that the threads share.
+struct ColumnWork<'a> {
     column: &'a TextColumn,
-    file: usize,
-    buffer: String,
-}
-
-impl RowTexts<'_> {
-    /// The text of a row; `None` if it is skipped.
-    fn text<'t>(
-        &'t mut self,
-        row: u64,
-        bytes: &'t [u8],
-        skips: &Mutex<Skips>,
-    ) -> Result<Option<&'t str>> {
-        match (self.column.checked(bytes), self.column.on_error()) {
-            (Ok(text), _) => Ok(Some(text)),
-            (Err(TextFlaw::NotUtf8 { .. }), OnError::Replace) => {
-                Text::Lossy(bytes).read(&mut self.buffer).map(Some)
-            }
-            (Err(flaw), OnError::Skip) => {
-                let (file, rows, reason) = (self.file, 1, flaw.to_string());
-                lock(skips).add(&[Skipped { file, row, rows, reason }]);
-                Ok(None)
-            }
-            (Err(flaw), _) => Err(flaw.error(self.column.path(self.file), row)),
-        }
-    }
-}
-
-/// The shared progress of the threads that read a column.
-struct SharedProgress {
+    ranges: &'a [RowRange],
+    options: &'a FileCountOptions,
+    splitter: &'a Splitter,
+    /// The position of the first range in the corpus.
+    position: u64,
+    /// Whether texts are first split without counting, to find out if splitting fails.
+    splits_first: bool,
+    turns: Option<Turns>,
+    /// The index of the next range.
+    next: AtomicUsize,
+    failure: Mutex<Option<RangeFailure>>,
     skips: Mutex<Skips>,
     texts: AtomicU64,
     text_bytes: AtomicU64,
+    chars: AtomicU64,
     of_files: Vec<AtomicU64>,
+    /// The number of rows counted of the range in which counting was stopped.
+    rows: AtomicUsize,
+    /// Whether no thread may take another range.
+    is_closed: AtomicBool,
+    /// Whether the caller has requested a stop.
     stop: AtomicBool,
 }
 
-impl SharedProgress {
-    fn new(counter: &Counter, files: usize) -> Self {
+/// The first error in the order of the ranges.
+struct RangeFailure {
+    /// The index of the range.
+    range: usize,
+    error: Error,
+    /// Whether no part of the range, and no later range, was counted.
+    is_clean: bool,
+}
+
+impl<'a> ColumnWork<'a> {
+    fn new(
+        splitter: &'a Splitter,
+        column: &'a TextColumn,
+        ranges: &'a [RowRange],
+        options: &'a FileCountOptions,
+        is_careful: bool,
+    ) -> Self {
+        let in_turns = is_careful || options.max_chars.is_some();
         Self {
+            column,
+            ranges,
+            options,
+            splitter,
+            position: 0,
+            splits_first: is_careful && splitter.may_fail(),
+            turns: in_turns.then(Turns::default),
+            next: AtomicUsize::new(0),
+            failure: Mutex::default(),
             skips: Mutex::default(),
-            texts: AtomicU64::new(counter.texts),
-            text_bytes: AtomicU64::new(counter.text_bytes),
-            of_files: (0..files).map(|_| AtomicU64::new(0)).collect(),
+            texts: AtomicU64::new(0),
+            text_bytes: AtomicU64::new(0),
+            chars: AtomicU64::new(0),
+            of_files: (0..column.files()).map(|_| AtomicU64::new(0)).collect(),
+            rows: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         }
     }
 
-    /// Add progress in a file; fails if the caller requested a stop.
-    fn add(&self, file: usize, texts: u64, bytes: u64) -> Result<()> {
-        self.texts.fetch_add(texts, Ordering::Relaxed);
-        self.text_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.of_files[file].fetch_add(bytes, Ordering::Relaxed);
-        if self.stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    /// Count one range after another. Ranges that were taken are counted, unless they are so long
+    /// that counting is stopped within one; so the counted rows are the first ones.
+    fn run(&self, table: &mut CountTable) {
+        let mut documents = Documents::default();
+        while let Some(range) = self.next() {
+            let mut count = RangeCount::new(self, table, range, &mut documents);
+            if let Err(error) = count.run() {
+                let is_clean = count.is_clean && self.turns.is_some();
+                self.fail(RangeFailure { range, error, is_clean });
+            }
+        }
+    }
+
+    /// The index of the next range, if there is one.
+    fn next(&self) -> Option<usize> {
+        if self.is_closed.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|&range| range < self.ranges.len())
+    }
+
+    /// Record an error and take no more ranges.
+    fn fail(&self, failure: RangeFailure) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        if let Some(turns) = &self.turns {
+            turns.end_before(failure.range as u64);
+        }
+        let mut first = lock(&self.failure);
+        if first.as_ref().is_none_or(|first| failure.range < first.range) {
+            *first = Some(failure);
+        }
+    }
+
+    /// Drop the documents beyond the limit. Returns whether there are more characters than that.
+    fn limit(&self, documents: &mut Documents) -> bool {
+        let Some(most) = self.options.max_chars else { return false };
+        let before = self.chars.load(Ordering::Relaxed);
+        let chars = before + documents.limit(most - before);
+        self.chars.store(chars, Ordering::Relaxed);
+        let is_over = chars > most;
+        if is_over {
+            documents.drop_skips_after_the_last();
+            self.is_closed.store(true, Ordering::Relaxed);
+        }
+        is_over
+    }
+
+    /// The first ranges, and rows of the next one, are those that were counted.
+    fn reached(&self) -> ColumnReached {
+        let taken = self.next.load(Ordering::Relaxed).min(self.ranges.len());
+        let passed = self.turns.as_ref().map(|turns| usize::try_from(turns.passed()));
+        let ranges = passed.map_or(taken, |passed| passed.unwrap_or(taken));
+        ColumnReached { ranges, rows: self.rows.load(Ordering::Relaxed), chars: 0 }
     }
 
     fn progress(&self) -> Progress {
@@ -156,7 +241,130 @@ impl SharedProgress {
         Progress {
             texts: number(&self.texts),
             text_bytes: number(&self.text_bytes),
+            chars: number(&self.chars),
             of_files: self.of_files.iter().map(number).collect(),
         }
+    }
+}
+
+/// A thread counts a range.
+struct RangeCount<'w, 'a> {
+    work: &'w ColumnWork<'a>,
+    table: &'w mut CountTable,
+    /// The index of the range.
+    index: usize,
+    /// The texts read and not counted yet.
+    documents: &'w mut Documents,
+    /// The number of bytes of the texts counted.
+    offset: u64,
+    is_clean: bool,
+    has_turn: bool,
+    /// Whether this or an earlier range had the last text.
+    is_over: bool,
+}
+
+impl<'w, 'a> RangeCount<'w, 'a> {
+    fn new(
+        work: &'w ColumnWork<'a>,
+        table: &'w mut CountTable,
+        index: usize,
+        documents: &'w mut Documents,
+    ) -> Self {
+        let (offset, is_clean, has_turn, is_over) = (0, true, false, false);
+        Self { work, table, index, documents, offset, is_clean, has_turn, is_over }
+    }
+
+    fn range(&self) -> &'a RowRange {
+        &self.work.ranges[self.index]
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let (work, RowRange { file, group, rows }) = (self.work, self.range());
+        let (column, options) = (work.column, &work.options.documents);
+        let first = (column.first_row(*file, *group) + rows.start) as u64;
+        self.documents.start_at(*file, first);
+        let held = if work.turns.is_some() { HELD_BYTES } else { REPORT_BYTES };
+        let read = column.for_each_row(self.range(), &mut |row, text| {
+            if self.documents.bytes.len() >= held {
+                self.stop(first)?;
+                self.count(false)?;
+                self.documents.start_at(*file, row);
+            }
+            self.documents.read_row((column.path(*file), row), text, options)
+        });
+        match read.and_then(|()| self.count(true)) {
+            Err(Error::Interrupted) if self.is_over => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Leave the range in the middle, if there are turns and the caller has requested a stop.
+    fn stop(&mut self, first_row: u64) -> Result<()> {
+        let (work, Some(turns)) = (self.work, &self.work.turns) else { return Ok(()) };
+        if !work.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        turns.end_before(self.index as u64);
+        if self.has_turn {
+            let rows = usize::try_from(self.documents.first_row - first_row);
+            work.rows.store(rows.unwrap_or(0), Ordering::Relaxed);
+        }
+        self.is_over = true;
+        Err(Error::Interrupted)
+    }
+
+    /// Count the texts read so far; `is_last` tells whether these are the last of the range. Fails
+    /// with [`Error::Interrupted`] if no more texts are needed.
+    fn count(&mut self, is_last: bool) -> Result<()> {
+        let work = self.work;
+        if let Some(most) = work.options.documents.doc_cap {
+            self.documents.cap(most);
+        }
+        if work.splits_first {
+            for (_, text) in self.documents.texts()? {
+                work.splitter.for_each(text, |_| ())?;
+            }
+        }
+        let is_over = self.take_turn(is_last)?;
+        self.is_clean = false;
+        self.add_documents()?;
+        self.is_over = is_over;
+        if is_over { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// Wait for the turn of the range, if there are turns, and drop the texts beyond the limit.
+    /// Returns whether the limit is reached.
+    fn take_turn(&mut self, is_last: bool) -> Result<bool> {
+        let (work, part) = (self.work, self.index as u64);
+        let Some(turns) = &work.turns else {
+            let stop = work.stop.load(Ordering::Relaxed);
+            return if stop { Err(Error::Interrupted) } else { Ok(false) };
+        };
+        if !self.has_turn && !turns.wait(part) {
+            self.is_over = true;
+            return Err(Error::Interrupted);
+        }
+        self.has_turn = true;
+        let is_over = work.limit(self.documents);
+        if is_last || is_over {
+            turns.pass(part, !is_over);
+        }
+        Ok(is_over)
+    }
+
+    fn add_documents(&mut self) -> Result<()> {
+        let work = self.work;
+        let start = work.position + self.index as u64 * POSITIONS_PER_RANGE;
+        for (offset, text) in self.documents.texts()? {
+            let offset = (self.offset + offset as u64).min(POSITIONS_PER_RANGE - 1);
+            self.table.add_text(work.splitter, text, start + offset)?;
+        }
+        let (texts, bytes) = (self.documents.ends.len(), self.documents.bytes.len() as u64);
+        self.offset += bytes;
+        work.texts.fetch_add(texts as u64, Ordering::Relaxed);
+        work.text_bytes.fetch_add(bytes, Ordering::Relaxed);
+        work.of_files[self.range().file].fetch_add(bytes, Ordering::Relaxed);
+        lock(&work.skips).add(&self.documents.skipped);
+        Ok(())
     }
 }

@@ -9,8 +9,8 @@
 //! its block, before it counts them.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::corpus::{
     BlockReader, CorpusFile, DocumentOptions, Documents, FieldTally, FileBlock, FilePlace, OnError,
@@ -18,6 +18,7 @@ use crate::corpus::{
 use crate::count::Counter;
 use crate::count::skips::Skips;
 use crate::count::table::CountTable;
+use crate::count::turns::Turns;
 use crate::error::{Error, Result};
 use crate::parallel::{self, lock};
 use crate::pretokenize::Splitter;
@@ -186,7 +187,10 @@ impl<'a> FileWork<'a> {
             splitter,
             cuts: !is_limited && on_error != OnError::Skip,
             splits_first: false,
-            blocks: Mutex::new(BlockReader::new(files.to_vec(), bounds, start.place, position)),
+            blocks: Mutex::new(
+                BlockReader::new(files.to_vec(), bounds, start.place, position)
+                    .with_damaged_kept(on_error == OnError::Skip),
+            ),
             turns: None,
             failure: Mutex::default(),
             fields: Mutex::default(),
@@ -266,23 +270,21 @@ impl<'a> FileWork<'a> {
     /// documents beyond the limit. Returns whether the block must be counted.
     fn is_turn(&self, block: &FileBlock, documents: &mut Documents) -> bool {
         let Some(turns) = &self.turns else { return true };
-        let mut is_over = false;
-        let is_turn = turns.take(block.order, || {
-            if let Some(most) = self.options.max_chars {
-                let before = self.chars.load(Ordering::Relaxed);
-                let chars = before + documents.limit(most - before);
-                self.chars.store(chars, Ordering::Relaxed);
-                is_over = chars > most;
-                if is_over {
-                    drop_skips_after_the_last(documents);
-                }
-            }
-            !is_over
+        if !turns.wait(block.order) {
+            return false;
+        }
+        let is_over = self.options.max_chars.is_some_and(|most| {
+            let before = self.chars.load(Ordering::Relaxed);
+            let chars = before + documents.limit(most - before);
+            self.chars.store(chars, Ordering::Relaxed);
+            chars > most
         });
+        turns.pass(block.order, !is_over);
         if is_over {
+            documents.drop_skips_after_the_last();
             lock(&self.blocks).close();
         }
-        is_turn
+        true
     }
 
     fn count(
@@ -340,61 +342,6 @@ impl<'a> FileWork<'a> {
             chars: number(&self.chars),
             expanded: std::mem::take(&mut lock(&self.expanded)),
         }
-    }
-}
-
-/// Drop the skipped documents after the last document: they are beyond the limit.
-fn drop_skips_after_the_last(documents: &mut Documents) {
-    let mut end = documents.first_row + documents.ends.len() as u64;
-    documents.skipped.retain(|skip| {
-        let is_before = skip.row < end;
-        end += u64::from(is_before);
-        is_before
-    });
-}
-
-/// Gives blocks their turns in order, whichever threads work on them.
-struct Turns {
-    state: Mutex<Turn>,
-    changed: Condvar,
-}
-
-struct Turn {
-    /// The block whose turn it is.
-    next: u64,
-    /// This block and later ones have no turn.
-    end: u64,
-}
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self { state: Mutex::new(Turn { next: 0, end: u64::MAX }), changed: Condvar::new() }
-    }
-}
-
-impl Turns {
-    /// Wait for the turn of a block, and call `action`, which returns whether another block may
-    /// follow. Returns whether the block had a turn.
-    fn take(&self, order: u64, action: impl FnOnce() -> bool) -> bool {
-        let waits = |turn: &mut Turn| turn.next < order && order < turn.end;
-        let waited = self.changed.wait_while(lock(&self.state), waits);
-        let mut turn = waited.unwrap_or_else(PoisonError::into_inner);
-        if order >= turn.end {
-            return false;
-        }
-        if !action() {
-            turn.end = order + 1;
-        }
-        turn.next = order + 1;
-        self.changed.notify_all();
-        true
-    }
-
-    /// Give no turn to this block and later ones.
-    fn end_before(&self, order: u64) {
-        let mut turn = lock(&self.state);
-        turn.end = turn.end.min(order);
-        self.changed.notify_all();
     }
 }
 
@@ -622,6 +569,8 @@ mod tests {
             "utf8.jsonl" => (b"{\"text\":\"a\"}\n{\"text\":\"b\xFF\"}\n{oops", FileKind::Jsonl),
             "number.jsonl" => (b"{\"text\":\"a\"}\n{\"text\":5}", FileKind::Jsonl),
             "other.jsonl" => (b"{\"body\":\"a\"}\n{}\n", FileKind::Jsonl),
+            "half.jsonl" => (b"{\"text\":\"\\ud83d\"}", FileKind::Jsonl),
+            "page.jsonl" => (b"<!DOCTYPE html>\n<p>", FileKind::Jsonl),
             "long.jsonl" => {
                 (b"{\"text\":\"a\"}\n{\"text\":\"aaaaaaaaaaaaaaaaaaaaaaaa\"}", FileKind::Jsonl)
             }
@@ -650,7 +599,13 @@ mod tests {
             ("bad.jsonl", "bad.jsonl, line 4: the line is not a JSON object: expected a key"),
             ("utf8.jsonl", "utf8.jsonl, line 2: the document is not UTF-8 at byte 1"),
             ("number.jsonl", "number.jsonl, line 2: the field is a number, not a string"),
-            ("other.jsonl", "other.jsonl: no object has a field 'text' with a text"),
+            (
+                "other.jsonl",
+                "other.jsonl: no object has a field 'text' with a text; the first object has body; \
+                 pass column= to",
+            ),
+            ("half.jsonl", "half.jsonl, line 1: the text has the lone surrogate \\ud83d, half of"),
+            ("page.jsonl", "page.jsonl: it is a page of HTML"),
             ("long.jsonl", "long.jsonl, line 2: the line has more than the limit of 30 bytes"),
             ("long.txt", "long.txt: the document has more than the limit of 30 bytes"),
         ] {

@@ -31,6 +31,8 @@ mod stored;
 
 mod table;
 
+mod turns;
+
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

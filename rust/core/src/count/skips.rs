@@ -55,8 +55,9 @@ impl Skips {
     }
 }
 
+/// The number of skipped rows; the rest of a damaged file counts as one.
 fn rows(skipped: &[Skipped]) -> u64 {
-    skipped.iter().map(|skip| skip.rows).sum()
+    skipped.iter().map(|skip| skip.rows.max(1)).sum()
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
 use crate::encode::sections::{self, Divider};
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
+use crate::encode::special::Special;
 use crate::encode::superwords::{self, Superwords, WordEnds};
 use crate::error::Result;
 use crate::hash::key::LONGEST;
@@ -29,6 +30,9 @@ use crate::text::Text;
 /// This many bytes of text fill a cache that is one size below the largest.
 const MUCH: usize = 64 << 20;
 
+/// From this many bytes of text on, a call is not a request that somebody waits for.
+const LONG: usize = 1 << 20;
+
 /// Buffers that grew beyond this many bytes or ids are freed after the call.
 const KEPT: usize = 1 << 20;
 
@@ -38,6 +42,7 @@ const KEPT: usize = 1 << 20;
 pub(crate) struct Encoder {
     pretokens: PretokenEncoder,
     pattern: Pattern,
+    plain: EncodeOptions,
     splitter: Splitter,
     cache: PretokenCache,
     /// Built for the first long pretoken with a space between words; `None` if no token crosses a space.
@@ -119,9 +124,11 @@ impl Encoder {
     pub(crate) fn new(pretokens: PretokenEncoder, pattern: Pattern) -> Result<Self> {
         let pretokens = pretokens.with_user_defined(pattern.user_defined())?;
         let splitter = Splitter::new(&pattern)?;
+        let vocabulary = &pretokens.vocabulary;
+        let plain = EncodeOptions::new(vocabulary, &pattern, &Special::Text, None, None)?;
         let (cache, repeats) = (PretokenCache::default(), Repeats::new(repeats::DEFAULT_LIMIT));
         let (superwords, pool) = (OnceLock::new(), ScratchPool::default());
-        Ok(Self { pretokens, pattern, splitter, cache, superwords, repeats, pool })
+        Ok(Self { pretokens, pattern, plain, splitter, cache, superwords, repeats, pool })
     }
 
     pub(crate) fn pretokens(&self) -> &PretokenEncoder {
@@ -132,13 +139,21 @@ impl Encoder {
         &self.pattern
     }
 
+    /// The options of a call without any.
+    pub(crate) fn plain(&self) -> &EncodeOptions {
+        &self.plain
+    }
+
     pub(crate) fn splitter(&self) -> &Splitter {
         &self.splitter
     }
 
-    /// Announce about this many bytes of text, possibly in many calls: for much text, the cache
-    /// takes its full size at once.
+    /// Announce about this many bytes of text, possibly in many calls: the cache then waits for
+    /// huge pages, and for much text it takes its full size at once.
     pub(crate) fn expect(&self, bytes: usize) {
+        if bytes >= LONG {
+            self.cache.be_patient();
+        }
         if bytes >= MUCH {
             self.cache.grow_to_full_size();
         }
@@ -434,7 +449,7 @@ impl EncodeRun<'_> {
             sink.take(&[id])?;
         }
         options.divide(text, edges.start, |part| match part {
-            TextOrId::Id(id) => sink.take(&[id]),
+            TextOrId::Id(id, _) => sink.take(&[id]),
             TextOrId::Text(part, start) => {
                 self.encode_text(&self.encoder.pattern.normalized_part(part, start)?, sink)
             }

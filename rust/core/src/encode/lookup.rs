@@ -158,8 +158,8 @@ impl Lookup {
         start: usize,
         ends: &[usize],
     ) {
-        self.cache.prepare(cache);
-        self.hot.grow(self.cache.bits());
+        self.cache.prepare(cache, ends.len());
+        self.hot.grow(self.cache.bits(), cache.waits(ends.len()));
         self.probes.clear();
         for first in (0..ends.len()).step_by(BATCH) {
             let last = ends.len().min(first + BATCH);

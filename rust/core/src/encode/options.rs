@@ -6,9 +6,8 @@ use crate::pretokenize::{PartStart, Pattern};
 use crate::vocabulary::Vocabulary;
 
 /// How special tokens are encoded, and which ids precede and follow each text. Created by
-/// [`Tokenizer::options`](crate::Tokenizer::options), which has an example. By default, special
-/// tokens are encoded as ordinary text, and no ids are added.
-#[derive(Debug, Clone, Default)]
+/// [`Tokenizer::options`](crate::Tokenizer::options), which has an example.
+#[derive(Debug, Clone)]
 pub struct EncodeOptions {
     pub(crate) finder: Option<SpecialFinder>,
     pub(crate) prepend: Option<u32>,
@@ -18,7 +17,8 @@ pub struct EncodeOptions {
 /// A part of a text: ordinary text and what precedes it, or a special token.
 pub(crate) enum TextOrId<'a> {
     Text(&'a str, PartStart),
-    Id(u32),
+    /// The id, and the number of bytes of the text that it stands for.
+    Id(u32, usize),
 }
 
 impl EncodeOptions {
@@ -36,6 +36,11 @@ impl EncodeOptions {
         Ok(Self { finder, prepend, append })
     }
 
+    /// Whether a special token may take the white space around it.
+    pub(crate) fn strips(&self) -> bool {
+        self.finder.as_ref().is_some_and(SpecialFinder::strips)
+    }
+
     /// Call `sink` with ordinary text and special tokens, in order.
     pub(crate) fn divide<'a>(
         &self,
@@ -47,8 +52,9 @@ impl EncodeOptions {
         for found in self.finder.iter().flat_map(|finder| finder.find(text)) {
             let found = found?;
             // A token may start in white space that belongs to the previous token.
-            sink(TextOrId::Text(&text[done..found.start.max(done)], start))?;
-            sink(TextOrId::Id(found.id))?;
+            let from = found.start.max(done);
+            sink(TextOrId::Text(&text[done..from], start))?;
+            sink(TextOrId::Id(found.id, found.end.saturating_sub(from)))?;
             (done, start) = (found.end, PartStart::Special);
         }
         sink(TextOrId::Text(&text[done..], start))

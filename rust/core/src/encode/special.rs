@@ -1,7 +1,8 @@
 //! Finds special tokens in a text.
 //!
 //! Matches are leftmost-longest. Some special tokens also take the adjacent white space, unless
-//! another special token has taken it.
+//! another special token has taken it. Some are found in every text: the added tokens that control
+//! nothing ([`Pattern::added`]).
 
 use std::ops::Range;
 
@@ -30,7 +31,8 @@ const MOST_IN_DFA: usize = 1 << 10;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Special {
-    /// The text of special tokens is ordinary text.
+    /// The text of special tokens is ordinary text, except that of added tokens that control
+    /// nothing, as of runs of spaces in the vocabulary of Phi-2.
     #[default]
     Text,
     /// Every special token becomes its id.
@@ -53,7 +55,8 @@ pub(crate) struct SpecialFinder {
     /// For each token, whether it takes the white space before it; and whether it takes the white
     /// space after it.
     strips: [Vec<bool>; 2],
-    forbidden: bool,
+    /// For each token, whether it is an error.
+    forbidden: Vec<bool>,
 }
 
 /// A special token in a text.
@@ -71,18 +74,23 @@ impl SpecialFinder {
         pattern: &Pattern,
         special: &Special,
     ) -> Result<Option<Self>> {
+        let added = pattern.added();
+        let in_every_text = |(_, id): &&(String, u32)| added.contains(id);
+        let always = vocabulary.special_tokens().iter().filter(in_every_text).cloned();
         let mut chosen: Vec<(String, u32)> = match special {
-            Special::Text => return Ok(None),
+            Special::Text => always.collect(),
             Special::All | Special::Error => vocabulary.special_tokens().to_vec(),
             Special::Only(names) => names
                 .iter()
                 .map(|name| Ok((name.clone(), special_id(vocabulary, name)?)))
+                .chain(always.map(Ok))
                 .collect::<Result<_>>()?,
         };
         if chosen.is_empty() {
             return Ok(None);
         }
         chosen.sort_unstable();
+        chosen.dedup();
         let (names, ids): (Vec<String>, Vec<u32>) = chosen.into_iter().unzip();
         // Building a DFA takes quadratic time for a long name that repeats one character.
         let size: usize = names.iter().map(String::len).sum();
@@ -94,8 +102,14 @@ impl SpecialFinder {
         let strips =
             pattern.strips().map(|strip| ids.iter().map(|id| strip.contains(id)).collect());
         let longest = names.iter().map(String::len).max().unwrap_or(0);
-        let forbidden = *special == Special::Error;
+        let is_forbidden = |id| *special == Special::Error && !added.contains(id);
+        let forbidden = ids.iter().map(is_forbidden).collect();
         Ok(Some(Self { automaton, ids, names, longest, strips, forbidden }))
+    }
+
+    /// Whether a token may take the white space around it.
+    pub(crate) fn strips(&self) -> bool {
+        self.strips.iter().flatten().any(|&strips| strips)
     }
 
     /// The special tokens of `text` from left to right; if they are forbidden, an error for each.
@@ -104,7 +118,7 @@ impl SpecialFinder {
         let mut done = 0;
         self.automaton.find_iter(text).map(move |found| {
             let which = found.pattern().as_usize();
-            if self.forbidden {
+            if self.forbidden[which] {
                 let name = self.names[which].clone();
                 return Err(Error::SpecialInText { name, at: found.start() });
             }

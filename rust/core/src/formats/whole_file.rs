@@ -5,13 +5,17 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Result};
 use std::path::Path;
 
-/// Create or replace the file at `path` with the bytes that `write` writes.
+/// Create or replace the file at `path` with the bytes that `write` writes. A file that is replaced
+/// keeps its permissions.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     // A random name, because a killed process may have left a temporary file.
     let random = RandomState::new().build_hasher().finish();
     let name = path.file_name().ok_or(ErrorKind::InvalidFilename)?.display();
     let temporary = path.with_file_name(format!(".{name}.{random:016x}"));
     let written = File::create_new(&temporary).and_then(|mut file| {
+        if let Ok(replaced) = std::fs::metadata(path) {
+            file.set_permissions(replaced.permissions())?;
+        }
         write(&mut file)?;
         file.sync_all()?;
         std::fs::rename(&temporary, path)?;

@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::{Deref, Range};
 use std::path::Path;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -46,7 +47,8 @@ impl FileBytes {
         let file = File::open(path)?;
         // An empty file cannot be mapped.
         let mapped = if cfg!(unix) && file.metadata()?.len() > 0 {
-            // SAFETY: the file is unlinked below, and its folder is private to this process.
+            // SAFETY: this process wrote the file under a random name, gives that name to nobody,
+            // and unlinks the file below; it does not write to it any more.
             unsafe { Self::map(&file) }?
         } else {
             Self::copy(&fs::read(path)?).map_err(io::Error::other)?
@@ -134,10 +136,16 @@ little_endian!(u8, u32, u64, usize);
 
 /// An immutable array that is cheap to clone.
 pub(crate) struct Array<T: 'static> {
-    /// Valid while `owner` lives; never borrowed for longer than `self` lives.
-    items: &'static [T],
+    /// Inside `owner`. A pointer, because a reference would have to stay valid while an array that
+    /// is passed to a function is dropped there.
+    items: NonNull<[T]>,
     owner: Arc<dyn Send + Sync>,
 }
+
+// SAFETY: an array is a shared reference to items inside `owner`, which is `Send` and `Sync`.
+unsafe impl<T: Sync> Send for Array<T> {}
+// SAFETY: as above; all access through `&Array` is shared access to the items.
+unsafe impl<T: Sync> Sync for Array<T> {}
 
 impl<T: LittleEndian> Array<T> {
     /// An owned array.
@@ -152,11 +160,10 @@ impl<T: LittleEndian> Array<T> {
         if cfg!(target_endian = "big") {
             return Self::copied(bytes);
         }
-        let items: *const [T] = bytemuck::try_cast_slice(bytes).ok()?;
-        // SAFETY: the bytes neither move nor are freed while `owner` lives, and this process does
-        // not write to them. The caller of `FileBytes::map` guarantees that nobody else changes the
-        // file.
-        Some(Self { items: unsafe { &*items }, owner: Arc::clone(file) as _ })
+        let items: &[T] = bytemuck::try_cast_slice(bytes).ok()?;
+        // The bytes neither move nor are freed while `owner` lives, and nobody writes to them; see
+        // `deref`.
+        Some(Self { items: NonNull::from(items), owner: Arc::clone(file) as _ })
     }
 
     /// The safe reference for [`mapped`](Self::mapped): a copy of the array in these bytes.
@@ -168,7 +175,7 @@ impl<T: LittleEndian> Array<T> {
 
     /// The bytes of the array in the order of a file.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(size_of_val(self.items));
+        let mut bytes = Vec::with_capacity(size_of_val(&**self));
         self.iter().for_each(|number| number.write(&mut bytes));
         bytes
     }
@@ -178,10 +185,7 @@ impl<T> Array<T> {
     /// The array inside `owner`.
     fn owned<O: Send + Sync + 'static>(owner: O, items: fn(&O) -> &[T]) -> Self {
         let owner = Arc::new(owner);
-        let items: *const [T] = items(&owner);
-        // SAFETY: `items` borrows from the owner, which is never changed or moved out of its `Arc`,
-        // and the `Arc` lives as long as `Self`.
-        Self { items: unsafe { &*items }, owner }
+        Self { items: NonNull::from(items(&owner)), owner }
     }
 }
 
@@ -197,7 +201,10 @@ impl<T> Deref for Array<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        self.items
+        // SAFETY: the items were borrowed from what `owner` points to, which lives as long as
+        // `self`, neither moves nor is written to by this process; for a mapped file, the caller of
+        // `FileBytes::map` guarantees that nobody else changes it.
+        unsafe { self.items.as_ref() }
     }
 }
 
@@ -209,13 +216,13 @@ impl<T> Clone for Array<T> {
 
 impl<T: PartialEq> PartialEq for Array<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.items == other.items
+        **self == **other
     }
 }
 
 impl<T> fmt::Debug for Array<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} numbers", self.items.len())
+        write!(f, "{} numbers", self.len())
     }
 }
 

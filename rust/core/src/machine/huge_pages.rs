@@ -8,11 +8,15 @@
 //! virtual machine may have returned free memory to its host as whole huge pages, which the host
 //! must provide again. So [`HugePages`] requests one page at a time, for as long as the pages come
 //! quickly.
+//!
+//! Where free memory is fragmented, a request for a huge page makes the kernel move other pages
+//! first, which takes milliseconds. So nothing requests huge pages unless enough of them are free,
+//! and [`AlignedBuffer::touch`] stops requesting them at the first that comes slowly.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use bytemuck::Zeroable;
@@ -23,13 +27,17 @@ use crate::memory;
 /// The size of a huge page in bytes.
 const HUGE: usize = 1 << 21;
 
+/// The size of a small page in bytes, on most machines.
+const SMALL: usize = 1 << 12;
+
 /// A huge page must come within this time: about the time of the page faults for the same memory in
 /// pages of 4 kB.
 const QUICK: Duration = Duration::from_millis(1);
 
-/// Whether a page of the previous vector was slow, which may take as long as ten megabytes of small
-/// pages. If so, the next vector requests none.
-static WAS_SLOW: AtomicBool = AtomicBool::new(false);
+/// When a huge page was slow, which may take as long as ten megabytes of small pages. For some time
+/// after that, none is requested.
+static SLOW: Mutex<Option<Instant>> = Mutex::new(None);
+const PAUSE: Duration = Duration::from_secs(60);
 
 /// The size of a cache line in bytes.
 const LINE: usize = 64;
@@ -51,10 +59,34 @@ impl<Word: Zeroable> AlignedBuffer<Word> {
         let all: Vec<Word> = memory::zeros(length + alignment / size_of::<Word>())?;
         let start = all.as_ptr().align_offset(alignment);
         assert!(start + length <= all.len(), "memory can be aligned");
-        if bytes >= HUGE {
-            advise(&all[start..start + length]);
+        if bytes >= HUGE && may_request(bytes / HUGE) {
+            advise(&all[start..start + length], Advice::Huge);
         }
         Ok(Self { all, start, length })
+    }
+}
+
+impl<Word> AlignedBuffer<Word> {
+    /// Request no huge pages for the words that nobody touched yet: a huge page may take
+    /// milliseconds.
+    pub(crate) fn use_small_pages(&self) {
+        advise(self, Advice::Small);
+    }
+
+    /// Have the pages of these words at hand, by one system call instead of a page fault for each.
+    /// If that is slow, the words after them get small pages. Words are touched in order of their
+    /// indices; their values do not change.
+    pub(crate) fn touch(&self, words: Range<usize>) {
+        if is_paused() {
+            advise(&self[words.start..], Advice::Small);
+        }
+        let started = Instant::now();
+        let pages = words.len() * size_of::<Word>() / HUGE + 1;
+        advise(&self[words.start..words.end], Advice::Populate);
+        if started.elapsed() > QUICK * u32::try_from(pages).unwrap_or(u32::MAX) {
+            note_slow();
+            advise(&self[words.end..], Advice::Small);
+        }
     }
 }
 
@@ -117,8 +149,7 @@ impl HugePages {
         }
     }
 
-    /// Request the next huge page and touch it. If that is slow, request no more for this vector,
-    /// and none for the next one.
+    /// Request the next huge page and touch it. If that is slow, request no more for some time.
     #[cold]
     fn next_page<T>(&mut self, values: &mut Vec<T>) {
         if !cfg!(target_os = "linux") {
@@ -131,15 +162,15 @@ impl HugePages {
         let start = rest.as_ptr().align_offset(HUGE);
         let end = start.saturating_add(HUGE / size_of::<T>().max(1));
         let page = rest.get_mut(start..end);
-        let Some(page) = page.filter(|_| self.ready > 0 || !WAS_SLOW.swap(false, Relaxed)) else {
+        let Some(page) = page.filter(|_| self.ready > 0 || may_request(1)) else {
             self.ready = usize::MAX;
             return;
         };
-        advise(page);
+        advise(page, Advice::Huge);
         self.ready = length + skipped + end;
         if !is_quick(page) {
             self.ready = usize::MAX;
-            WAS_SLOW.store(true, Relaxed);
+            note_slow();
         }
     }
 }
@@ -154,26 +185,84 @@ fn is_quick<T>(page: &mut [MaybeUninit<T>]) -> bool {
     started.elapsed() < QUICK
 }
 
-/// Request huge pages for all complete huge pages within this memory.
+/// What the kernel is told about memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Advice {
+    /// Give huge pages.
+    Huge,
+    /// Give small pages.
+    Small,
+    /// Give all pages now.
+    Populate,
+}
+
+/// Give advice on all complete pages within this memory.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "without it, page-table walks take a fifth of encoding time")]
-fn advise<T>(memory: &[T]) {
-    let skipped = memory.as_ptr().cast::<u8>().align_offset(HUGE);
-    let length = size_of_val(memory).saturating_sub(skipped) / HUGE * HUGE;
+fn advise<T>(memory: &[T], advice: Advice) {
+    let (page, number) = match advice {
+        Advice::Huge => (HUGE, libc::MADV_HUGEPAGE),
+        Advice::Small => (HUGE, libc::MADV_NOHUGEPAGE),
+        Advice::Populate => (SMALL, libc::MADV_POPULATE_WRITE),
+    };
+    let skipped = memory.as_ptr().cast::<u8>().align_offset(page);
+    let length = size_of_val(memory).saturating_sub(skipped) / page * page;
     if length > 0 {
-        // SAFETY: the advice changes no content, and the range is inside `memory`. There is no
-        // result to compare with a safe reference; the tests compare `HugePages` and
-        // `AlignedBuffer` with plain vectors.
+        // SAFETY: the advice changes no content, and the range is inside `memory`. A kernel that
+        // does not know an advice refuses it. There is no result to compare with a safe reference;
+        // the tests compare `HugePages` and `AlignedBuffer` with plain vectors.
         unsafe {
             let start = memory.as_ptr().cast::<u8>().add(skipped);
-            libc::madvise(start.cast_mut().cast(), length, libc::MADV_HUGEPAGE);
+            libc::madvise(start.cast_mut().cast(), length, number);
         }
     }
 }
 
-/// Huge pages are requested on Linux only.
+/// Advice is given on Linux only.
 #[cfg(not(target_os = "linux"))]
-fn advise<T>(_memory: &[T]) {}
+fn advise<T>(_memory: &[T], _advice: Advice) {}
+
+/// Remember that a huge page was slow. Nobody waits for the lock: a forked process may have lost
+/// the thread that held it.
+fn note_slow() {
+    if let Ok(mut slow) = SLOW.try_lock() {
+        *slow = Some(Instant::now());
+    }
+}
+
+/// Whether a huge page was slow of late.
+fn is_paused() -> bool {
+    SLOW.try_lock().is_ok_and(|slow| slow.is_some_and(|at| at.elapsed() < PAUSE))
+}
+
+/// Whether to request this many huge pages: they are free, and none was slow of late.
+fn may_request(pages: usize) -> bool {
+    !is_paused() && are_free(pages)
+}
+
+/// Whether the system seems to have this many free huge pages. If that is unknown, it has.
+///
+/// The kernel lists, for each zone of memory, the free blocks of 1, 2, 4, … pages. This takes some
+/// tens of microseconds.
+fn are_free(pages: usize) -> bool {
+    if !cfg!(target_os = "linux") {
+        return false;
+    }
+    std::fs::read_to_string("/proc/buddyinfo").map_or(true, |list| free_blocks(&list) >= pages)
+}
+
+/// The number of free huge pages in a list of free blocks.
+fn free_blocks(list: &str) -> usize {
+    let in_zone = |line: &str| -> usize {
+        let counts = line.split_whitespace().skip_while(|&word| word != "zone").skip(2);
+        let blocks = counts.enumerate().filter_map(|(order, count)| {
+            let pages = SMALL.checked_shl(u32::try_from(order).ok()?)? / HUGE;
+            Some(pages * count.parse::<usize>().ok()?)
+        });
+        blocks.sum()
+    };
+    list.lines().map(in_zone).sum()
+}
 
 #[cfg(test)]
 mod tests {
@@ -205,6 +294,25 @@ mod tests {
         values.resize(5_000_000, ());
         pages.prepare(&mut values, 5_000_000);
         assert_eq!(values.len(), 5_000_000);
+    }
+
+    #[test]
+    fn free_huge_pages_are_counted() {
+        let zone =
+            "Node 0, zone   Normal   2635   2681   2603   2059   1489   1112    637    256  109";
+        assert_eq!(free_blocks(zone), 0);
+        assert_eq!(free_blocks(&format!("{zone}    142    485 \n{zone} 1 0\n")), 142 + 2 * 485 + 1);
+        assert_eq!(free_blocks("nothing known"), 0);
+    }
+
+    #[test]
+    fn touching_changes_no_value() {
+        let mut words = AlignedBuffer::<u64>::zeros(HUGE / 4).unwrap();
+        words[5000] = 7;
+        for range in [0..0, 3..4, 0..6000, 6000..HUGE / 4] {
+            words.touch(range);
+        }
+        assert_eq!(words.iter().sum::<u64>(), 7);
     }
 
     #[test]

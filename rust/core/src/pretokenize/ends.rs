@@ -1,5 +1,7 @@
 //! A buffer of the ends of pretokens, and the kinds of a position between two characters.
 
+use std::time::Duration;
+
 /// What the two characters around a position determine about it, for any surrounding text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Boundary {
@@ -19,11 +21,13 @@ pub struct PretokenEnds {
     pub(super) length: usize,
     /// If the pattern has steps, all ends, in any number; otherwise empty.
     pub(super) more: Vec<usize>,
+    /// How long the regular-expression engine has searched this text so far.
+    pub(super) searched: Duration,
 }
 
 impl Default for PretokenEnds {
     fn default() -> Self {
-        Self { buffer: [0; Self::CAPACITY], length: 0, more: Vec::new() }
+        Self { buffer: [0; Self::CAPACITY], length: 0, more: Vec::new(), searched: Duration::ZERO }
     }
 }
 

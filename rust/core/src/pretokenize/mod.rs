@@ -10,6 +10,8 @@
 //! A pattern may have several steps, separated by `(?#then)`: each step splits the pieces of the
 //! previous step, and treats each piece as a separate text.
 
+mod budget;
+
 mod ends;
 
 mod match_lengths;
@@ -35,6 +37,7 @@ mod tests;
 
 mod unicode;
 
+pub use budget::with_poll;
 pub use ends::PretokenEnds;
 pub use match_lengths::match_lengths;
 pub(crate) use pattern::THEN;

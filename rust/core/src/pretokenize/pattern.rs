@@ -74,7 +74,11 @@ pub(crate) const THEN: &str = "(?#then)";
 
 const LSTRIP: &str = "(?#lstrip ";
 const RSTRIP: &str = "(?#rstrip ";
+const ADDED: &str = "(?#added ";
 const USER_DEFINED: &str = "(?#user-defined ";
+
+/// The marks that list ids, in the order in which they stand in a pattern.
+const MARKS_OF_IDS: [&str; 4] = [LSTRIP, RSTRIP, ADDED, USER_DEFINED];
 
 /// The ids in a mark at the start of a pattern, and the rest of the pattern; `None` without the
 /// mark.
@@ -143,30 +147,44 @@ impl Pattern {
     /// if the pattern has steps.
     pub(super) fn expression(&self) -> &str {
         let mut rest = Form::split_off(&self.regex).1;
-        for mark in [LSTRIP, RSTRIP, USER_DEFINED] {
+        for mark in MARKS_OF_IDS {
             rest = ids_of_mark(rest, mark).map_or(rest, |(_, rest)| rest);
         }
         rest
     }
 
-    /// The ids of the user-defined tokens, which are found in each pretoken before it is merged.
-    /// They are listed in the mark `(?#user-defined 5 8)`, after the marks of
-    /// [`strips`](Self::strips).
-    pub(crate) fn user_defined(&self) -> Vec<u32> {
+    /// The ids in one of the marks that list ids; none without the mark.
+    fn ids_of(&self, wanted: &str) -> Vec<u32> {
         let mut rest = Form::split_off(&self.regex).1;
-        for mark in [LSTRIP, RSTRIP] {
-            rest = ids_of_mark(rest, mark).map_or(rest, |(_, rest)| rest);
+        for mark in MARKS_OF_IDS {
+            let (ids, after) = ids_of_mark(rest, mark).unwrap_or((Vec::new(), rest));
+            if mark == wanted {
+                return ids;
+            }
+            rest = after;
         }
-        ids_of_mark(rest, USER_DEFINED).map_or_else(Vec::new, |(ids, _)| ids)
+        Vec::new()
+    }
+
+    /// The ids of the user-defined tokens, which are found in each pretoken before it is merged.
+    /// They are listed in the mark `(?#user-defined 5 8)`, after the mark of
+    /// [`added`](Self::added).
+    pub(crate) fn user_defined(&self) -> Vec<u32> {
+        self.ids_of(USER_DEFINED)
+    }
+
+    /// The ids of the special tokens that are found in every text: added tokens that control
+    /// nothing, such as runs of spaces. They are listed in the mark `(?#added 5 8)`, after the marks
+    /// of [`strips`](Self::strips).
+    pub(crate) fn added(&self) -> Vec<u32> {
+        self.ids_of(ADDED)
     }
 
     /// The ids of the special tokens that absorb the white space before them, and of those that
     /// absorb the white space after them. They are listed in the marks `(?#lstrip 5 8)` and
     /// `(?#rstrip 8)`, after the mark of the normalization.
     pub(crate) fn strips(&self) -> [Vec<u32>; 2] {
-        let rest = Form::split_off(&self.regex).1;
-        let (left, rest) = ids_of_mark(rest, LSTRIP).unwrap_or((Vec::new(), rest));
-        [left, ids_of_mark(rest, RSTRIP).map_or_else(Vec::new, |(right, _)| right)]
+        [self.ids_of(LSTRIP), self.ids_of(RSTRIP)]
     }
 
     /// Whether texts are normalized before they are split.

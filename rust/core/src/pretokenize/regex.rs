@@ -4,15 +4,22 @@
 //! An empty match is ignored. Text that no match covers is a pretoken of its own, so no byte is
 //! lost.
 
+use std::time::Duration;
+
 use fancy_regex::{Error as RegexError, Regex, RegexBuilder};
 
 use crate::error::{Error, Result};
+use crate::pretokenize::budget::Budget;
 use crate::pretokenize::ends::PretokenEnds;
 use crate::pretokenize::pattern::Pattern;
 
 /// The number of times that one search may backtrack: enough for white space of several megabytes,
-/// and few enough that a pattern that would take forever fails within seconds.
+/// and few enough that a search that would take forever fails within a second. The searches of a
+/// text have a limit of time together ([`Budget`]).
 const BACKTRACK_LIMIT: usize = 10_000_000;
+/// The size in bytes of an automaton that the engine uses for a part of a pattern. A search takes at
+/// most the length of the text times this size. Parts of published patterns have some tens of kB.
+const AUTOMATON_LIMIT: usize = 4 << 20;
 /// A lower limit, for comparing a few short texts with another tier.
 const LOW_LIMIT: usize = 2_000;
 
@@ -35,6 +42,7 @@ impl RegexSplitter {
     fn with_limit(pattern: &Pattern, limit: usize) -> Result<Self> {
         RegexBuilder::new(pattern.expression())
             .backtrack_limit(limit)
+            .delegate_size_limit(AUTOMATON_LIMIT)
             .build()
             .map(|regex| Self { regex })
             .map_err(|error| pattern_error(pattern.expression(), &error))
@@ -43,8 +51,11 @@ impl RegexSplitter {
     /// Push the ends of the pretokens from `start` on, until `ends` is full or the text ends.
     pub(super) fn fill(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> Result<()> {
         let (mut done, mut from) = (start, start);
+        let spent = if start == 0 { Duration::ZERO } else { ends.searched };
+        let mut budget = Budget::new(text.len(), spent);
         // One match may push two ends.
         while done < text.len() && ends.spare_capacity() >= 2 {
+            budget.count(done)?;
             let found = self.regex.find_from_pos(text, from);
             let found = found.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
             let Some(found) = found else {
@@ -66,6 +77,7 @@ impl RegexSplitter {
                 break;
             }
         }
+        ends.searched = spent + budget.spent();
         Ok(())
     }
 }

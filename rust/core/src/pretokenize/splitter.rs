@@ -87,8 +87,8 @@ impl Splitter {
         })
     }
 
-    /// Whether [`fill`](Self::fill) may fail.
-    pub(crate) fn may_fail(&self) -> bool {
+    /// Whether [`fill`](Self::fill) may fail, or take long for a short text.
+    pub fn may_fail(&self) -> bool {
         match &self.tier {
             Tier::Scan(_) | Tier::Table(_) => false,
             Tier::Regex(_) => true,

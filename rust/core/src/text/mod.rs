@@ -9,9 +9,12 @@ use std::str::Utf8Error;
 
 mod chars;
 
+mod surrogates;
+
 mod transcode;
 
 pub use chars::{count_chars, first_chars, starts_char};
+pub use surrogates::lone_surrogate;
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -118,6 +121,31 @@ impl<'a> Text<'a> {
             Self::Utf32(units) => transcode::write(units, buffer)?,
         }
         Ok(buffer)
+    }
+
+    /// The first lone surrogate: the index of its unit, and its code.
+    ///
+    /// ```
+    /// use bytepair::Text;
+    /// assert_eq!(Text::Utf16(&[0xD83D, 0xDE00, 0xD83D]).lone_surrogate(), Some((2, 0xD83D)));
+    /// assert_eq!(Text::Utf8("😀").lone_surrogate(), None);
+    /// ```
+    #[must_use]
+    pub fn lone_surrogate(&self) -> Option<(usize, u32)> {
+        match self {
+            Self::Utf16(units) => surrogates::first_lone(units),
+            Self::Utf32(units) => surrogates::first_lone(units),
+            _ => None,
+        }
+    }
+
+    /// The characters that are two units: the index of each among the characters of the text.
+    pub(crate) fn pairs(&self) -> Result<Vec<i64>> {
+        match self {
+            Self::Utf16(units) => surrogates::pairs(units),
+            Self::Utf32(units) => surrogates::pairs(units),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// The low surrogate that the text starts with, and the high surrogate that it ends with, if

@@ -32,6 +32,12 @@ impl Tokenizer {
         EncodeOptions::new(self.vocabulary(), self.pattern(), special, prepend, append)
     }
 
+    /// The options of a call without any: the text of special tokens is encoded as ordinary text, and
+    /// no ids are added.
+    pub fn plain(&self) -> &EncodeOptions {
+        self.encoder().plain()
+    }
+
     /// Announce that about this many bytes of text will be encoded, possibly in many calls, so that
     /// the cache starts at its final size.
     #[doc(hidden)]
@@ -52,7 +58,7 @@ impl Tokenizer {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        self.encode_with(text, &EncodeOptions::default())
+        self.encode_with(text, self.plain())
     }
 
     /// Encode one text with `options`.

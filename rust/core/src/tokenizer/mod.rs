@@ -390,7 +390,7 @@ impl Tokenizer {
     /// Fails at the first id without a token.
     pub fn decode_bytes<N: Number>(&self, ids: &[N]) -> Result<Vec<u8>> {
         let mut bytes = memory::zeros(decode::decoded_length(self.vocabulary(), ids)?)?;
-        decode::write(self.vocabulary(), ids, &mut bytes);
+        decode::write(self.vocabulary(), ids, &mut bytes)?;
         if self.pattern().drops_space() && bytes.first() == Some(&b' ') {
             bytes.remove(0);
         }

@@ -20,7 +20,8 @@ pub struct Spans {
     pub ids: Vec<u32>,
     /// The start and the end of each id, in bytes of the text's UTF-8.
     pub bytes: Vec<[i64; 2]>,
-    /// The start and the end of each id, in characters.
+    /// The start and the end of each id, in characters. If the text holds a character as a pair of
+    /// surrogates, it counts as two: these are offsets in the text as it was passed.
     pub chars: Vec<[i64; 2]>,
 }
 
@@ -45,14 +46,14 @@ impl Tokenizer {
     /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
     /// # let vocabulary = Vocabulary::new(bytes, [])?;
     /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
-    /// let spans = tokenizer.encode_with_spans(&Text::Utf8("aé"), &Default::default())?;
+    /// let spans = tokenizer.encode_with_spans(&Text::Utf8("aé"), tokenizer.plain())?;
     /// assert_eq!(spans.bytes, [[0, 1], [1, 2], [2, 3]]);
     /// assert_eq!(spans.chars, [[0, 1], [1, 2], [1, 2]]);
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     #[doc(hidden)]
     pub fn encode_with_spans(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<Spans> {
-        let mut buffer = String::new();
+        let (mut buffer, pairs) = (String::new(), text.pairs()?);
         let text = text.read(&mut buffer)?;
         self.check_offsets(text)?;
         let mut spans = Spans::default();
@@ -68,7 +69,7 @@ impl Tokenizer {
             let length = length.copied().unwrap_or_default();
             let (bytes, chars) = position.advance(text.as_bytes(), length);
             spans.bytes.push(bytes);
-            spans.chars.push(chars);
+            spans.chars.push(chars.map(|at| at + number(pairs.partition_point(|&pair| pair < at))));
         }
         Ok(spans)
     }
@@ -81,8 +82,8 @@ impl Tokenizer {
     #[doc(hidden)]
     pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
         self.check_offsets(text)?;
-        if self.pattern().normalizes() {
-            return self.truncate_spaced(text, most, keep);
+        if self.pattern().normalizes() || self.plain().finder.is_some() {
+            return self.truncate_by_lengths(text, most, keep);
         }
         let mut call = self.encoder().call();
         loop {
@@ -107,15 +108,21 @@ impl Tokenizer {
         }
     }
 
-    /// [`truncate_text`](Self::truncate_text) under a pattern that normalizes spaces.
-    fn truncate_spaced<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
-        let plain = EncodeOptions::default();
+    /// [`truncate_text`](Self::truncate_text) where an id may stand for other bytes than its own: under
+    /// a pattern that normalizes spaces, and where a token takes the white space around it.
+    fn truncate_by_lengths<'t>(
+        &self,
+        mut text: &'t str,
+        most: usize,
+        keep: Keep,
+    ) -> Result<&'t str> {
+        let plain = self.plain();
         loop {
             let ids = self.encode(text)?;
             if ids.len() <= most {
                 return Ok(text);
             }
-            let lengths = self.lengths(&ids, text, &plain)?;
+            let lengths = self.lengths(&ids, text, plain)?;
             let kept = |count: usize| -> usize {
                 match keep {
                     Keep::Start => lengths[..count].iter().sum(),
@@ -136,7 +143,8 @@ impl Tokenizer {
     /// The number of bytes of the text that each id covers. Fails unless they cover all of it.
     fn lengths(&self, ids: &[u32], text: &str, options: &EncodeOptions) -> Result<Vec<usize>> {
         let length = |id: u32| self.vocabulary().token_length(id);
-        if !self.pattern().normalizes() {
+        let normalizes = self.pattern().normalizes();
+        if !normalizes && !options.strips() {
             self.check_lengths(ids, text.len())?;
             return memory::collect(ids.iter().map(|&id| length(id)));
         }
@@ -144,21 +152,25 @@ impl Tokenizer {
         let mut ids = ids.iter().map(|&id| length(id));
         let mut next = || ids.next().filter(|&length| length > 0).ok_or(Error::Contradiction);
         options.divide(text, PartStart::Text, |part| match part {
-            TextOrId::Id(_) => memory::push(&mut lengths, next()?),
+            TextOrId::Id(_, length) => next().and_then(|_| memory::push(&mut lengths, length)),
             TextOrId::Text(part, start) => {
                 let mut added = usize::from(self.pattern().adds_space(part, start));
                 let mut rest = part.as_bytes();
                 while added + rest.len() > 0 {
                     let covered = next()?.checked_sub(added).ok_or(Error::Contradiction)?;
                     added = 0;
-                    let length = Self::unspaced(rest, covered)?;
+                    let length = if normalizes { Self::unspaced(rest, covered)? } else { covered };
+                    let after = rest.get(length..).ok_or(Error::Contradiction)?;
                     memory::push(&mut lengths, length)?;
-                    rest = &rest[length..];
+                    rest = after;
                 }
                 Ok(())
             }
         })?;
-        if ids.next().is_some() { Err(Error::Contradiction) } else { Ok(lengths) }
+        // A token may be found in the white space that the one before took, and the text after it is
+        // encoded again, as in `tokenizers`; then there are no offsets.
+        let is_whole = ids.next().is_none() && lengths.iter().sum::<usize>() == text.len();
+        if is_whole { Ok(lengths) } else { Err(Error::Contradiction) }
     }
 
     /// How many bytes of `text` become its first `covered` bytes after U+2581 becomes a space.
@@ -250,6 +262,27 @@ mod tests {
                 let chars = [touched[0], touched[touched.len() - 1] + 1].map(number);
                 prop_assert_eq!(spans.chars[index], chars);
                 start = end;
+            }
+        }
+
+        /// Characters that the text holds as two units are two in the offsets.
+        #[test]
+        fn separated_pairs_count_as_two(text in "[ab中😀😁]{0,20}") {
+            let tokenizer = tokenizer();
+            let plain = tokenizer.plain();
+            let units: Vec<u16> = text.encode_utf16().collect();
+            let wide: Vec<u32> = units.iter().map(|&unit| u32::from(unit)).collect();
+            let expected = tokenizer.encode_with_spans(&Text::Utf8(&text), plain).unwrap();
+            let unit_at = |at: i64| -> i64 {
+                let before = text.chars().take(usize::try_from(at).unwrap());
+                number(before.map(char::len_utf16).sum())
+            };
+            for text in [Text::Utf16(&units), Text::Utf32(&wide)] {
+                let spans = tokenizer.encode_with_spans(&text, plain).unwrap();
+                prop_assert_eq!(&spans.bytes, &expected.bytes);
+                let chars: Vec<[i64; 2]> =
+                    expected.chars.iter().map(|span| span.map(unit_at)).collect();
+                prop_assert_eq!(&spans.chars, &chars);
             }
         }
 

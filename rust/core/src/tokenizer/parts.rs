@@ -89,13 +89,14 @@ impl Tokenizer {
     /// The added tokens and the user-defined ones, with their flags.
     fn added_tokens(&self) -> Vec<AddedToken> {
         let [lstrip, rstrip] = self.pattern().strips();
+        let added = self.pattern().added();
         let flags: Flags = flags(self.notes());
         let special = self.vocabulary().special_tokens().iter().map(|(name, id)| {
             let flag = |flag: &str, usual| {
                 flags.get(name).and_then(|flags| flags.get(flag)).copied().unwrap_or(usual)
             };
             AddedToken {
-                special: flag("special", true),
+                special: !added.contains(id),
                 normalized: flag("normalized", false),
                 single_word: flag("single_word", false),
                 lstrip: lstrip.contains(id),
@@ -144,9 +145,6 @@ fn with_flags(
     let mut unusual = Flags::new();
     for token in added {
         let mut flags = BTreeMap::new();
-        if !token.special {
-            flags.insert("special".to_owned(), false);
-        }
         if token.normalized || normalized.contains(&token.content) {
             flags.insert("normalized".to_owned(), true);
         }
@@ -279,12 +277,14 @@ fn overlap(then: &[&str], first: &[&str]) -> bool {
         || first.iter().any(|name| then.iter().any(|other| other.contains(name)))
 }
 
-/// The marks of the tokens that take the white space beside them.
+/// The marks of the tokens that take the white space beside them, and of those found in every text.
 fn marks(added: &[AddedToken]) -> String {
     let side = |name: &str, takes: fn(&AddedToken) -> bool| {
         ids(name, added.iter().filter(|token| takes(token)).map(|token| token.id).collect())
     };
-    side("lstrip", |token| token.lstrip) + &side("rstrip", |token| token.rstrip)
+    side("lstrip", |token| token.lstrip)
+        + &side("rstrip", |token| token.rstrip)
+        + &side("added", |token| !token.special)
 }
 
 /// A mark with ids; nothing without ids.

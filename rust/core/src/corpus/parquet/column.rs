@@ -21,9 +21,10 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use crate::corpus::documents::{OnError, TextFlaw};
+use crate::corpus::documents::TextFlaw;
 use crate::corpus::parquet::pages::{self, Pages};
 use crate::corpus::parquet::source::{ReadAt, TablePlace};
+use crate::corpus::stand_in::stand_in_at;
 use crate::error::{Error, Result};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
@@ -38,11 +39,13 @@ const READ: usize = 1 << 16;
 /// ```
 /// # #[cfg(feature = "zstd")]
 /// # {
-/// use bytepair::{Counter, Pattern, TextColumn};
+/// use bytepair::{Counter, FileCountOptions, Pattern, TextColumn};
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/zstd.parquet");
 /// let column = TextColumn::open(&[path], "text")?; // "low" and "lower"
 /// let mut counter = Counter::new(&Pattern::new("gpt2")?, 2)?;
-/// counter.add_column(&column, &column.ranges()?, &mut |_progress| Ok(()))?;
+/// let (ranges, options) = (column.ranges()?, FileCountOptions::default());
+/// let (reached, done) = counter.add_column(&column, &ranges, 0, &options, &mut |_| Ok(()));
+/// assert_eq!((reached.ranges, done), (ranges.len(), Ok(())));
 /// assert_eq!(counter.texts(), 2);
 /// # }
 /// # Ok::<(), bytepair::Error>(())
@@ -52,7 +55,6 @@ pub struct TextColumn {
     files: Vec<Table>,
     most_page_bytes: usize,
     most_text_bytes: usize,
-    on_error: OnError,
 }
 
 /// A parquet file with the column.
@@ -119,8 +121,7 @@ impl TextColumn {
 
     fn none() -> Self {
         let (most_page_bytes, most_text_bytes) = (usize::MAX, usize::MAX);
-        let (files, on_error) = (Vec::new(), OnError::Strict);
-        Self { files, most_page_bytes, most_text_bytes, on_error }
+        Self { files: Vec::new(), most_page_bytes, most_text_bytes }
     }
 
     /// Make a page of more than `page_bytes` decompressed bytes, or a text of more than
@@ -131,20 +132,15 @@ impl TextColumn {
         Self { most_page_bytes: page_bytes, most_text_bytes: text_bytes, ..self }
     }
 
-    /// Set what counting does with a text that is not UTF-8 or too long. The default is an error.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_on_error(self, on_error: OnError) -> Self {
-        Self { on_error, ..self }
-    }
-
     fn add(&mut self, path: &Path, name: &str) -> Result<()> {
         self.add_place(TablePlace::Path(path.to_owned()), path, name)
     }
 
     fn add_place(&mut self, place: TablePlace, path: &Path, name: &str) -> Result<()> {
         let opened = || {
-            let metadata = ParquetMetaDataReader::new().parse_and_finish(&place.open()?)?;
+            let source = place.open()?;
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(&source);
+            let metadata = metadata.map_err(|error| not_parquet(path, error))?;
             let column = find(&metadata, name)?;
             let (mut starts, mut rows) = (vec![0], 0_usize);
             for group in metadata.row_groups() {
@@ -178,6 +174,20 @@ impl TextColumn {
             ranges.map_err(|error| unreadable(self.path(file), error))
         });
         Ok(of_groups.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// All rows from the row `row` of the file `file` on, as [`ranges`](Self::ranges) gives them.
+    pub fn ranges_from(&self, file: usize, row: usize) -> Result<Vec<RowRange>> {
+        let mut left = Vec::new();
+        for later in file..self.files() {
+            left.extend(self.ranges_of_file(later)?);
+        }
+        for range in left.iter_mut().take_while(|range| range.file == file) {
+            let before = row.saturating_sub(self.first_row(file, range.group));
+            range.rows.start = range.rows.start.max(before.min(range.rows.end));
+        }
+        left.retain(|range| !Range::is_empty(&range.rows));
+        Ok(left)
     }
 
     /// A row group; if it is large, it is divided at page boundaries.
@@ -307,11 +317,6 @@ impl TextColumn {
         TextFlaw::check(text, self.most_text_bytes)
     }
 
-    /// What counting does with a text that fails this check.
-    pub(crate) fn on_error(&self) -> OnError {
-        self.on_error
-    }
-
     /// The path of a file.
     pub(crate) fn path(&self, file: usize) -> &Path {
         &self.files[file].path
@@ -429,6 +434,18 @@ pub(crate) fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> Parquet
 
 pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
     ParquetError::General(reason.into())
+}
+
+/// The error for a file whose footer cannot be read, with what it may be and the way out.
+fn not_parquet(path: &Path, error: ParquetError) -> ParquetError {
+    match (error, stand_in_at(path)) {
+        (ParquetError::External(inner), _) => ParquetError::External(inner),
+        (_, Some(reason)) => general(reason),
+        (ParquetError::General(reason) | ParquetError::EOF(reason), None) => {
+            general(format!("{reason}; download or write it again"))
+        }
+        (other, None) => other,
+    }
 }
 
 /// Convert an error of the parquet crate. An error of this crate that it wraps is returned

@@ -72,14 +72,10 @@ fn note(parts: &TokenizerParts, name: &str) -> Value {
     note.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// The post-processor of the file that the tokenizer comes from, if it still has this value.
+/// The post-processor in the notes, or else that of the rules.
 fn processor(parts: &TokenizerParts) -> Value {
-    let (own, noted) = (&parts.rules.post_processor, note(parts, build::PROCESSOR_NOTE));
-    let value = (!noted.is_null()).then(|| post_processor::read(&Node::new(&noted, "")));
-    if matches!(value, Some(Ok(value)) if value == *own) {
-        return noted;
-    }
-    post_processor::write(own)
+    let noted = note(parts, build::PROCESSOR_NOTE);
+    if noted.is_null() { post_processor::write(&parts.rules.post_processor) } else { noted }
 }
 
 // ---------------------------------------------------------------------------- around the model

@@ -22,7 +22,7 @@ class SkipLog:
         first: the first of these, as returned by `state`.
 
     Example:
-        >>> from bytepair.training.skips import SkipLog
+        >>> from bytepair.corpus.skips import SkipLog
         >>> log = SkipLog()
         >>> log.add("a.jsonl", 3, "the line is no JSON")
         >>> str(log)

@@ -1,0 +1,92 @@
+"""Blocks of a rendered conversation in, the messages that wrote them out.
+
+A template with `{% generation %}` blocks says what is trained on, but not which message a block
+belongs to. To find out, a private-use character is inserted into the texts of each message, another
+one for each message, and the conversation is rendered again: a block belongs to the message whose
+character is in it. A block without text of a message, such as an end of turn, belongs to the
+message of the blocks around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bytepair.chat import checks
+from bytepair.chat.disguise import Rendering
+from bytepair.chat.environment import START, STOP
+from bytepair.errors import ConversationError
+
+_BLOCK: Final = re.compile(f"{START}[^{STOP}]*{STOP}")
+
+
+def without(rendering: Rendering, off: Sequence[int], on: Sequence[int]) -> str:
+    """The rendered string, without the marks of the blocks of the messages `off`.
+
+    Raises:
+        ConversationError: if it cannot be told which message a block belongs to, or a message of
+            `on` has no block.
+    """
+    owners = _owners(rendering)
+    for index in on:
+        if index not in owners:
+            raise ConversationError(
+                f"message {index} is to be trained on, but the template has no "
+                "{% generation %} block for it"
+            )
+    numbers = iter(owners)
+
+    def unmarked(block: re.Match[str]) -> str:
+        text = block.group()
+        return text[1:-1] if next(numbers) in off else text
+
+    return _BLOCK.sub(unmarked, rendering.string)
+
+
+def _owners(rendering: Rendering) -> list[int]:
+    """The index of the message of each block."""
+    characters = {next(rendering.disguise.free): i for i in range(len(rendering.messages))}
+    messages = [
+        _with(message, character)
+        for message, character in zip(rendering.messages, characters, strict=True)
+    ]
+    try:
+        blocks = _BLOCK.findall(rendering.run(messages))
+    except ConversationError as error:
+        raise _unclear(f"the template depends on the text of messages ({error})") from error
+    if len(blocks) != len(_BLOCK.findall(rendering.string)):
+        raise _unclear("the blocks depend on the text of messages")
+    found = [{characters[c] for c in block if c in characters} for block in blocks]
+    return [_owner(found, at) for at in range(len(found))]
+
+
+def _owner(found: list[set[int]], at: int) -> int:
+    if len(found[at]) > 1:
+        raise _unclear(f"block {at} has text of several messages")
+    if found[at]:
+        return min(found[at])
+    before = next((owners for owners in reversed(found[:at]) if owners), set())
+    after = next((owners for owners in found[at + 1 :] if owners), set())
+    either = before | after
+    if len(either) != 1:
+        raise _unclear(f"block {at} has no text of a message")
+    return min(either)
+
+
+def _with(message: Any, character: str) -> Any:
+    """A message with a character in each of its texts."""
+
+    def mark(text: str, _: str) -> str:
+        for at in reversed(checks.middles(text) or [len(text) // 2]):
+            text = text[:at] + character + text[at:]
+        return text
+
+    return checks.with_marks(message, "", mark)
+
+
+def _unclear(why: str) -> ConversationError:
+    return ConversationError(
+        f"some turns are not to be trained on, but it is unclear which {{% generation %}} blocks "
+        f'are theirs: {why}; pass mask="prefixes" to the template'
+    )

@@ -1,0 +1,484 @@
+"""Rows in, conversations out: what the fields of a row mean, whatever source it is from.
+
+A row is a mapping, or a list of messages; it comes from a list, a line of jsonl, an Arrow table or
+a parquet file. `read_row` is the only function that reads its fields. Each field is used by the
+template, decides what is trained on, is listed in `ignore_fields`, or is an error that names it.
+A field without a value (null) is absent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from bytepair.chat.segments import Conversation, role_of
+from bytepair.errors import ArgumentError, ConversationError
+
+#: What the fields of a row are: a conversation of messages, or one of three formats of data sets.
+RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
+
+#: Which turns of the assistant are trained on: all but those with `"train": false` or
+#: `"weight": 0`; the last one; or those with `"train": true` or `"weight": 1`.
+TrainOn: TypeAlias = Literal["all", "last", "flagged"]
+
+#: The fields of a row that may contain the messages.
+COLUMNS: Final = ("messages", "conversations", "conversation")
+
+#: The fields of a message that may contain reasoning, as in `transformers`; the first one is used.
+REASONING: Final = ("reasoning_content", "thinking", "reasoning")
+
+#: The fields of a message that every template takes, or refuses with an error of its own. The last
+#: two connect a result with its call, and are checked.
+MESSAGE_FIELDS: Final = frozenset(
+    {"role", "content", "tool_calls", *REASONING, "tool_call_id", "name"}
+)
+
+#: The fields of a tool call, and of the function in it.
+CALL_FIELDS: Final = frozenset({"id", "type", "index", "function", "name", "arguments"})
+
+#: The fields of a message that say whether it is trained on.
+FLAGS: Final = ("train", "weight")
+
+_PLAIN: Final = frozenset({"role", "content"})
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """How rows are read.
+
+    Attributes:
+        kind: what the fields of a row are.
+        ignore: the names of fields, of the row and of its messages, that are not read.
+        train_on: which turns of the assistant are trained on.
+    """
+
+    kind: RowKind = "messages"
+    ignore: frozenset[str] = frozenset()
+    train_on: TrainOn = "all"
+
+
+#: Rows of messages, all fields of which are read.
+DEFAULT: Final = RowOptions()
+
+
+@dataclass(slots=True)
+class Row:
+    """A conversation as templates render it: no field of it is null.
+
+    Attributes:
+        messages: the messages. A message without content has some other field.
+        fields: the other fields, such as `tools`.
+        flags: what messages say about training on them, by their index.
+    """
+
+    messages: list[Mapping[str, Any]]
+    fields: dict[str, Any]
+    flags: dict[int, bool]
+
+    def trained(self, train_on: TrainOn, role: str) -> list[bool] | None:
+        """For each message, whether it is trained on if it is from this role; None if all are."""
+        if train_on == "all" and not self.flags:
+            return None
+        if train_on == "flagged":
+            return [self.flags.get(index, False) for index in range(len(self.messages))]
+        wanted = [self.flags.get(index, True) for index in range(len(self.messages))]
+        if train_on == "last":
+            last = max((i for i, m in enumerate(self.messages) if m["role"] == role), default=-1)
+            return [on and index == last for index, on in enumerate(wanted)]
+        return wanted
+
+
+class Reader(Protocol):
+    """What reads a row: the writer of a template."""
+
+    @property
+    def name(self) -> str:
+        """The name of the template."""
+
+    @property
+    def writes_ids_of_calls(self) -> bool:
+        """Whether the ids of tool calls are written, so that results may be in any order."""
+
+    def reads(self, field: str) -> bool:
+        """Whether the template uses a field of rows."""
+
+    def reads_in_message(self, field: str) -> bool:
+        """Whether the template uses a field of messages that not every template takes."""
+
+    def trains_on(self, role: str) -> bool:
+        """Whether the model may be trained on messages of a role."""
+
+    def joins_parts(self, role: str) -> bool:
+        """Whether a list of text parts in messages of a role is read as one text."""
+
+
+def row_options(
+    rows: RowKind = "messages", ignore_fields: Collection[str] = (), train_on: TrainOn = "all"
+) -> RowOptions:
+    """The options of rows, checked.
+
+    Raises:
+        ArgumentError: if an option has a value that it cannot have.
+
+    Example:
+        >>> row_options("alpaca", ["id"]).ignore
+        frozenset({'id'})
+    """
+    if rows == "messages" and ignore_fields == () and train_on == "all":
+        return DEFAULT
+    if rows not in _KINDS:
+        raise ArgumentError(f"rows is {rows!r}; it must be one of {_listed(_KINDS)}")
+    if train_on not in ("all", "last", "flagged"):
+        raise ArgumentError(f'train_on is {train_on!r}; it must be "all", "last" or "flagged"')
+    names = list(ignore_fields) if isinstance(ignore_fields, Collection) else [None]
+    if isinstance(ignore_fields, str | bytes) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"ignore_fields is {ignore_fields!r}; it must be a list of names")
+    return RowOptions(rows, frozenset(ignore_fields), train_on)
+
+
+def read_row(
+    row: Conversation, reader: Reader, options: RowOptions = DEFAULT, *, empty: bool = False
+) -> Row:
+    """The conversation of a row; only if `empty`, it may have no messages.
+
+    Raises:
+        ConversationError: if the row is no conversation, or has a field that is not used.
+    """
+    fields = {"messages": row} if _is_list(row) else _present(row, options.ignore)
+    messages = _KINDS[options.kind](fields)
+    if not messages and not empty:
+        raise ConversationError("a conversation needs at least one message")
+    flags: dict[int, bool] = {}
+    plain, has_more = _PLAIN.isdisjoint(options.ignore), False
+    for index, message in enumerate(messages):
+        if (
+            plain
+            and type(message) is dict
+            and len(message) == 2
+            and type(message.get("content")) is str
+            and type(message.get("role")) is str
+        ):
+            continue
+        messages[index] = _message(index, message, reader, options.ignore, flags)
+        has_more = True
+    if has_more:
+        _check_results(messages, reader)
+    if fields:
+        _read_fields(fields, reader)
+    return Row(messages, fields, flags)
+
+
+def text_of(parts: Any) -> str | None:
+    """The text of a list of text parts; None for any other content.
+
+    Example:
+        >>> text_of([{"type": "text", "text": "What is "}, {"type": "text", "text": "this?"}])
+        'What is this?'
+    """
+    if not isinstance(parts, list | tuple) or not parts:
+        return None
+    texts = [
+        part["text"]
+        for part in parts
+        if isinstance(part, Mapping)
+        and part.keys() == {"type", "text"}
+        and part["type"] == "text"
+        and isinstance(part["text"], str)
+    ]
+    return "".join(texts) if len(texts) == len(parts) else None
+
+
+# ---------------------------------------------------------------------------- the fields of a row
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | Sequence) and not isinstance(value, str | bytes)
+
+
+def _present(fields: Any, ignore: Collection[str]) -> dict[str, Any]:
+    """The fields that have a value, without those to be ignored."""
+    if not isinstance(fields, Mapping):
+        raise _no_conversation(type(fields).__name__)
+    return {k: v for k, v in fields.items() if v is not None and k not in ignore}
+
+
+def _no_conversation(found: str) -> ConversationError:
+    return ConversationError(
+        'a conversation must be a mapping with a list under "messages", or that list; this is '
+        f"{found}"
+    )
+
+
+def _read_fields(fields: dict[str, Any], reader: Reader) -> None:
+    """Check the fields besides the messages, and read those whose value may have two forms."""
+    more = fields.pop("chat_template_kwargs", None)  # as in TRL
+    if more is not None:
+        if not isinstance(more, Mapping):
+            raise ConversationError(
+                f"chat_template_kwargs must be a mapping, not {type(more).__name__}"
+            )
+        fields |= {name: value for name, value in more.items() if value is not None}
+    unused = [name for name in fields if not reader.reads(name)]
+    if unused:
+        raise _unused("the conversation", unused, reader)
+    tools = fields.get("tools")
+    if isinstance(tools, str):
+        tools = fields["tools"] = _json(tools, "tools") if tools.strip() else None
+    if not tools:
+        fields.pop("tools", None)
+
+
+def _unused(what: str, fields: list[str], reader: Reader) -> ConversationError:
+    names = ", ".join(map(repr, fields))
+    return ConversationError(
+        f"{what} has the {'field' if len(fields) == 1 else 'fields'} {names}, which the template "
+        f"{reader.name!r} does not use; pass ignore_fields={fields} to leave "
+        f"{'it' if len(fields) == 1 else 'them'} out"
+    )
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConversationError(f"{what} is a string, but not JSON: {error}") from None
+
+
+# ---------------------------------------------------------------------------- messages
+
+
+def _message(
+    index: int, message: Any, reader: Reader, ignore: Collection[str], flags: dict[int, bool]
+) -> dict[str, Any]:
+    """A message without absent fields and flags; what it says about training goes to `flags`."""
+    role = role_of(index, message)
+    fields = _present(message, ignore)
+    flag = _flag(index, role, fields, reader)
+    if flag is not None:
+        flags[index] = flag
+    if "tool_calls" in fields:
+        if not fields["tool_calls"]:
+            del fields["tool_calls"]
+        else:
+            _check_calls(index, fields["tool_calls"], reader)
+    unused = [
+        name
+        for name in fields
+        if not reader.reads_in_message(name)
+        and (name not in MESSAGE_FIELDS or (name in ("name", "tool_call_id") and role != "tool"))
+    ]
+    if unused:
+        raise _unused(f"message {index}", unused, reader)
+    if "content" not in fields:
+        if fields.keys() <= {"role", "name", "tool_call_id"}:
+            raise ConversationError(
+                f"message {index} has no content; pass a string or a list of parts"
+            )
+        fields["content"] = None  # templates test for it
+    elif reader.joins_parts(role) and (text := text_of(fields["content"])) is not None:
+        fields["content"] = text
+    return fields
+
+
+def _flag(index: int, role: str, fields: dict[str, Any], reader: Reader) -> bool | None:
+    """Remove the flags of a message; return whether they say that it is trained on."""
+    flags = {name: fields.pop(name) for name in FLAGS if name in fields}
+    for name, value in flags.items():
+        if value not in (0, 1) or not isinstance(value, bool | int | float):
+            allowed = "true or false" if name == "train" else "1 or 0"
+            raise ConversationError(
+                f"the {name} of message {index} is {value!r}; it must be {allowed}"
+            )
+    found = set(map(bool, flags.values()))
+    if len(found) > 1:
+        raise ConversationError(
+            f"message {index} has train {flags['train']!r} and weight {flags['weight']!r}, which "
+            "contradict each other"
+        )
+    if found == {True} and not reader.trains_on(role):
+        raise ConversationError(
+            f"message {index} is to be trained on, but is from {role!r}, and the template "
+            f"{reader.name!r} does not train on this role"
+        )
+    return found.pop() if found else None
+
+
+def _check_calls(index: int, calls: Any, reader: Reader) -> None:
+    """Check that all fields of tool calls are used."""
+    for number, call in enumerate(calls if isinstance(calls, list | tuple) else ()):
+        inner = call.get("function") if isinstance(call, Mapping) else None
+        for fields in (call, inner):
+            names = fields.keys() - CALL_FIELDS if isinstance(fields, Mapping) else set()
+            unused = sorted(name for name in names if not reader.reads_in_message(name))
+            if unused:
+                raise _unused(f"tool call {number} of message {index}", unused, reader)
+
+
+def _check_results(messages: list[Mapping[str, Any]], reader: Reader) -> None:
+    """Check the fields that connect the results of tools with their calls."""
+    calls: list[Mapping[str, Any]] = []
+    place = 0
+    for index, message in enumerate(messages):
+        if message["role"] != "tool":
+            found: Any = message.get("tool_calls")
+            calls = [call for call in found if isinstance(call, Mapping)] if _is_list(found) else []
+            place = 0
+        elif calls:
+            _check_result(index, message, calls, place, reader)
+            place += 1
+
+
+def _check_result(
+    index: int,
+    result: Mapping[str, Any],
+    calls: list[Mapping[str, Any]],
+    place: int,
+    reader: Reader,
+) -> None:
+    ids = [call.get("id") for call in calls]
+    id, name = result.get("tool_call_id"), result.get("name")
+    if id is not None and None not in ids:
+        if id not in ids:
+            raise ConversationError(
+                f"message {index} has the tool_call_id {id!r}, but the calls before it have "
+                f"{_listed(map(str, ids))}"
+            )
+        if ids[place : place + 1] != [id]:
+            if not reader.writes_ids_of_calls:
+                raise ConversationError(
+                    f"message {index} is the result of the call {id!r}, but result {place} of this "
+                    f"turn, and the template {reader.name!r} does not write the ids of calls; put "
+                    "the results in the order of the calls"
+                )
+            place = ids.index(id)
+    called = calls[place] if place < len(calls) else {}
+    called = called.get("function", called)
+    expected = called.get("name") if isinstance(called, Mapping) else None
+    if name is not None and expected is not None and name != expected:
+        raise ConversationError(
+            f"message {index} has the name {name!r}, but is the result of a call of {expected!r}"
+        )
+
+
+# ---------------------------------------------------------------------------- kinds of rows
+
+
+def _of_messages(fields: dict[str, Any]) -> list[Any]:
+    """Take the messages out of the fields of a row."""
+    name = "messages" if "messages" in fields else next(filter(fields.get, COLUMNS), None)
+    if name is None:
+        kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
+        way_out = f'; if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
+        raise _no_conversation(f"a mapping without it{way_out}")
+    messages = fields.pop(name)
+    if not _is_list(messages):
+        raise _no_conversation(f"a mapping with {type(messages).__name__}")
+    first = messages[0] if messages else None
+    if isinstance(first, dict) and "role" not in first and {"from", "value"} <= first.keys():
+        raise ConversationError(
+            'message 0 must be a mapping with a string under "role", but it has "from" and '
+            '"value"; pass rows="sharegpt"'
+        )
+    return list(messages)
+
+
+#: The roles of ShareGPT by what stands under "from".
+_SPEAKERS: Final = {
+    "system": "system", "human": "user", "user": "user", "gpt": "assistant",
+    "assistant": "assistant", "function_call": "assistant", "observation": "tool", "tool": "tool",
+}  # fmt: skip
+
+
+def _of_sharegpt(fields: dict[str, Any]) -> list[Any]:
+    """The messages of a row of ShareGPT: `conversations` with `from` and `value`, and `system`."""
+    name = next((name for name in ("conversations", "conversation") if name in fields), None)
+    turns: Any = fields.pop(name) if name else None
+    if not _is_list(turns) or not turns:
+        raise ConversationError('a row of sharegpt must have a list under "conversations"')
+    messages: list[Any] = _system(fields)
+    for number, turn in enumerate(turns):
+        speaker = turn.get("from") if isinstance(turn, Mapping) else None
+        if speaker not in _SPEAKERS or "value" not in turn:
+            raise ConversationError(
+                f'turn {number} must have "value", and under "from" one of {_listed(_SPEAKERS)}'
+            )
+        rest = {k: v for k, v in turn.items() if k not in ("from", "value")}
+        said: dict[str, Any] = {"content": turn["value"]}
+        if speaker == "function_call":
+            calls = _json(str(turn["value"]), f"the call in turn {number}")
+            said = {"content": None, "tool_calls": calls if isinstance(calls, list) else [calls]}
+        messages.append({"role": _SPEAKERS[speaker], **said, **rest})
+    return messages
+
+
+def _of_alpaca(fields: dict[str, Any]) -> list[Any]:
+    """The messages of a row of Alpaca: `instruction`, `input`, `output`, `system`, `history`."""
+    messages = _system(fields)
+    pairs = fields.pop("history", [])
+    if not _is_list(pairs) or not all(_is_list(pair) and len(pair) == 2 for pair in pairs):
+        raise ConversationError("history must be a list of pairs of a question and an answer")
+    for question, answer in pairs:
+        messages += [
+            {"role": "user", "content": question},
+            {"role": "assistant", "content": answer},
+        ]
+    texts = {name: fields.pop(name, "") for name in ("instruction", "input", "output")}
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise ConversationError(f"{name} must be a string, not {type(text).__name__}")
+    if not texts["instruction"]:
+        raise ConversationError('a row of alpaca must have a string under "instruction"')
+    asked = "\n".join(filter(None, (texts["instruction"], texts["input"])))
+    messages.append({"role": "user", "content": asked})
+    if texts["output"]:
+        messages.append({"role": "assistant", "content": texts["output"]})
+    return messages
+
+
+def _of_completion(fields: dict[str, Any]) -> list[Any]:
+    """The messages of a prompt, which are not trained on, and those of its completion."""
+    return [
+        *({**m, "train": False} for m in _side(fields, "prompt", "user")),
+        *_side(fields, "completion", "assistant"),
+    ]
+
+
+def _side(fields: dict[str, Any], name: str, role: str) -> Iterator[Any]:
+    """A prompt or a completion: a text, or a list of messages."""
+    value = fields.pop(name, None)
+    if isinstance(value, str):
+        yield {"role": role, "content": value}
+        return
+    if not _is_list(value) or not value:
+        raise ConversationError(
+            f'a row of completion must have a string or a list of messages under "{name}"'
+        )
+    for message in value:
+        if not isinstance(message, Mapping):
+            raise ConversationError(f"{name} must be a string or a list of messages")
+        yield message
+
+
+def _system(fields: dict[str, Any]) -> list[Any]:
+    text = fields.pop("system", None)
+    return [{"role": "system", "content": text}] if text else []
+
+
+_KINDS: Final = {
+    "messages": _of_messages,
+    "sharegpt": _of_sharegpt,
+    "alpaca": _of_alpaca,
+    "completion": _of_completion,
+}
+
+#: Fields by which an error message recognizes what a row may be.
+_SIGNS: Final = {
+    "alpaca": {"instruction", "output"},
+    "completion": {"prompt", "completion"},
+}
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(names)

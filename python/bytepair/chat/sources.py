@@ -1,0 +1,213 @@
+"""A source of conversations in, its rows out: lists, files, Arrow data and data frames.
+
+A table gives every row the same fields, and every struct in it too: what a row does not have is
+null there. Such nulls are removed, so that a row is the same whatever it was read from.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from bytepair.chat.rows import COLUMNS, DEFAULT, RowOptions
+from bytepair.chat.segments import Conversation
+from bytepair.corpus import documents
+from bytepair.corpus.column import Column, strings
+from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.source import Input, files_of
+from bytepair.errors import ConversationError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Conversations; an Arrow table or column, a data frame, a data set of Hugging Face; or files
+#: (parquet or jsonl, optionally compressed as `.gz` or `.zst`): a path, a folder, a glob or a URL.
+ConversationSource: TypeAlias = "Iterable[Conversation] | str | os.PathLike[str] | Any"
+
+#: Removes the nulls that a table adds to a value.
+_Clean: TypeAlias = "Callable[[Any], Any]"
+
+#: The number of rows of a table that are converted at once.
+_ROWS: Final = 1024
+
+
+def read(source: ConversationSource, options: RowOptions = DEFAULT) -> Iterator[Conversation]:
+    """The rows of a source, in order.
+
+    Raises:
+        ConversationError: if a file or a table does not contain conversations, with its place.
+        CorpusError: if a file cannot be read.
+    """
+    paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
+    if paths or isinstance(source, str | os.PathLike):
+        files = files_of(source)
+        return itertools.chain.from_iterable(_read_file(file, options) for file in files)
+    if is_table(source):
+        return _read_tables(_tables(source), "the table", options)
+    if isinstance(source, Mapping):
+        raise ConversationError("this is one conversation; pass a list of conversations")
+    if not isinstance(source, Iterable):
+        raise ConversationError(
+            f"a {type(source).__name__} has no conversations; pass a list of them, files or a table"
+        )
+    return iter(source)
+
+
+def sequence(source: Any, options: RowOptions) -> Sequence[Conversation]:
+    """The rows of a source by their number; those of tables and files are in memory.
+
+    Raises:
+        ConversationError: as `read`; also if the source is neither a sequence, a table nor files.
+        CorpusError: if a file cannot be read.
+    """
+    if _is_dataset(source):
+        from bytepair._internal.extras import pyarrow as pa
+
+        source = pa.concat_tables(_tables(source))
+    if is_table(source):
+        return _TableRows(*_rows_of(source, "the table", options))
+    if isinstance(source, str | os.PathLike):
+        return list(read(source, options))
+    if isinstance(source, Mapping) or not all(
+        hasattr(source, name) for name in ("__len__", "__getitem__")
+    ):
+        raise ConversationError(
+            f"a {type(source).__name__} is no sequence of conversations; pass a list, a table or "
+            "files"
+        )
+    rows: Sequence[Conversation] = source
+    return rows
+
+
+def is_table(source: Any) -> bool:
+    """Whether a source is Arrow data, a data frame, or a data set of Hugging Face."""
+    return _is_dataset(source) or any(
+        hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream")
+    )
+
+
+def _is_dataset(source: Any) -> bool:
+    return hasattr(source, "with_format") and hasattr(source, "column_names")
+
+
+def _tables(source: Any) -> Iterator[Any]:
+    """The source as Arrow data."""
+    if _is_dataset(source):
+        yield from source.with_format("arrow").iter(batch_size=_ROWS)
+    else:
+        yield source
+
+
+def _read_file(file: Input, options: RowOptions) -> Iterator[Conversation]:
+    match kind_of(file.path):
+        case "parquet" if compression_of(file.path) is None:
+            from bytepair._internal.extras import pyarrow_parquet as pq
+
+            columns = pq.read_schema(file.path, filesystem=file.system).names
+            columns = [name for name in columns if name not in options.ignore]
+            table = pq.read_table(file.path, columns=columns, filesystem=file.system)
+            return _read_tables([table], file.name, options)
+        case "jsonl":
+            return _read_jsonl(file)
+    raise ConversationError(f"{file.name} is not a .jsonl or .parquet file")
+
+
+def _read_jsonl(file: Input) -> Iterator[Conversation]:
+    for column in documents.read(file, documents.ReadOptions(kind="lines")):
+        assert isinstance(column, Column)  # with errors="strict" there are no skips
+        for number, line in enumerate(strings(column), column.first + 1):
+            if not line.strip():
+                continue
+            try:
+                row: Conversation = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ConversationError(f"{file.name}, line {number}: {error}") from None
+            yield row
+
+
+# ---------------------------------------------------------------------------- tables
+
+
+def _read_tables(tables: Iterable[Any], place: str, options: RowOptions) -> Iterator[Conversation]:
+    for table in tables:
+        column, clean = _rows_of(table, place, options)
+        chunks: Sequence[Any] = column.chunks if hasattr(column, "chunks") else [column]
+        for chunk in chunks:
+            for start in range(0, len(chunk), _ROWS):
+                yield from map(clean, chunk.slice(start, _ROWS).to_pylist())
+
+
+def _rows_of(source: Any, place: str, options: RowOptions) -> tuple[Any, _Clean]:
+    """An array of rows, and what removes the nulls of one."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    if isinstance(source, pa.Array | pa.ChunkedArray):
+        return source, _cleaner(source.type) or _same
+    if hasattr(source, "__arrow_c_array__") and not isinstance(source, pa.RecordBatch):
+        array = pa.array(source)
+        return array, _cleaner(array.type) or _same
+    table = pa.table(source)
+    names = [name for name in table.column_names if name not in options.ignore]
+    _check_columns(names, place, options)
+    table = table.select(names)
+    array = table.to_struct_array()
+    return array, _cleaner(array.type) or _same
+
+
+class _TableRows(Sequence[Any]):
+    """The rows of a table, converted when they are read."""
+
+    def __init__(self, array: Any, clean: _Clean) -> None:
+        self._array, self._clean = array, clean
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self._clean(self._array[number].as_py())
+
+
+def _check_columns(names: Collection[str], place: str, options: RowOptions) -> None:
+    """Check that a table has a column of conversations, before a row is read."""
+    if options.kind == "messages" and not set(COLUMNS) & set(names):
+        raise ConversationError(
+            f"{place} has no column {' or '.join(COLUMNS)}; it has {', '.join(names) or 'none'}"
+        )
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _cleaner(kind: pa.DataType) -> _Clean | None:
+    """What removes the nulls of structs from values of a type; None if it has no structs."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return _of_struct({field.name: _cleaner(field.type) or _same for field in kind})
+    if pa.types.is_map(kind):
+        return _of_map(_cleaner(kind.item_type) or _same)
+    if hasattr(kind, "value_type") and not pa.types.is_dictionary(kind):
+        inner = _cleaner(kind.value_type)
+        return inner and _of_list(inner)
+    return None
+
+
+def _of_struct(cleaners: Mapping[str, _Clean]) -> _Clean:
+    def clean(value: Any) -> Any:
+        if value is None:
+            return None
+        return {k: cleaners[k](v) for k, v in value.items() if v is not None}
+
+    return clean
+
+
+def _of_map(clean: _Clean) -> _Clean:
+    return lambda value: value and {k: clean(v) for k, v in value}
+
+
+def _of_list(clean: _Clean) -> _Clean:
+    return lambda value: value and [clean(item) for item in value]

@@ -1,0 +1,120 @@
+"""The inputs of a job, as its manifest or checkpoint records them, and whether two jobs share them.
+
+A name is recorded as it was given. If any is relative, the working directory is recorded too, as a
+path relative to the folder of the record, so a corpus may be named in one way today and in another
+tomorrow, and moved together with its results.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair.corpus.source import Input, is_url
+
+#: The names and sizes of the inputs, in a record.
+INPUTS: Final = "inputs"
+#: The folder to which relative names refer, in a record.
+BASE: Final = "inputs_from"
+
+
+def recorded(files: list[Input], folder: Path) -> dict[str, Any]:
+    """The record of inputs.
+
+    Args:
+        files: the inputs.
+        folder: the folder in which the record is stored.
+
+    Example:
+        >>> recorded([Input("/data/a.txt", 5, None, "/data/a.txt")], Path("/data/shards"))
+        {'inputs': [['/data/a.txt', 5]]}
+    """
+    found: dict[str, Any] = {INPUTS: [[file.name, file.size] for file in files]}
+    if any(not is_url(file.name) and not Path(file.name).is_absolute() for file in files):
+        here, there = os.path.realpath(os.curdir), os.path.realpath(folder)
+        try:
+            found[BASE] = os.path.relpath(here, there)
+        except ValueError:  # another drive of Windows
+            found[BASE] = here
+    return found
+
+
+def is_same(known: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
+    """Whether two records name the same inputs, in the same order; see `shared`."""
+    return len(_pairs(known)) == len(_pairs(job)) == shared(known, job, folder)
+
+
+def is_interleaved(known: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
+    """Whether a record names all inputs of an earlier one in their order, with others between."""
+    names, later = _Names(known, job, folder), iter(_pairs(job))
+    return all(any(names.is_same(old, new) for new in later) for old in _pairs(known))
+
+
+def shared(known: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> int:
+    """How many inputs at the beginning are the same files, of the same size, in two records.
+
+    Args:
+        known: the record of an earlier run.
+        job: the record of this run.
+        folder: the folder in which both are stored.
+
+    Example:
+        >>> folder = Path("/data/shards")
+        >>> known = {"inputs": [["in/a.txt", 5], ["in/b.txt", 6]], "inputs_from": ".."}
+        >>> shared(known, {"inputs": [["/data/in/a.txt", 5], ["/data/in/c.txt", 6]]}, folder)
+        1
+    """
+    names = _Names(known, job, folder)
+    pairs = zip(_pairs(known), _pairs(job), strict=False)
+    count = min(len(_pairs(known)), len(_pairs(job)))
+    return next((at for at, (old, new) in enumerate(pairs) if not names.is_same(old, new)), count)
+
+
+class _Names:
+    """Compares the names of two records, the earlier one first."""
+
+    def __init__(self, known: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> None:
+        home = os.path.realpath(folder)
+        self._bases = [
+            os.path.normpath(os.path.join(home, str(side.get(BASE, os.curdir))))  # noqa: PTH118
+            for side in (known, job)
+        ]
+
+    def is_same(self, old: tuple[str, int], new: tuple[str, int]) -> bool:
+        """Whether two inputs are the same file.
+
+        A relative name that has lost its file is that of a corpus or a result that was moved.
+        """
+        if old[1] != new[1]:
+            return False
+        if old[0] == new[0]:
+            if self._bases[0] == self._bases[1] or Path(old[0]).is_absolute() or is_url(old[0]):
+                return True
+            place = _real(self._bases[0], old[0])
+            return place == _real(self._bases[1], new[0]) or not Path(place).exists()
+        if is_url(old[0]) or is_url(new[0]):
+            return False
+        return _real(self._bases[0], old[0]) == _real(self._bases[1], new[0])
+
+
+def _real(base: str, name: str) -> str:
+    """The absolute name of a file, without links."""
+    try:
+        return os.path.realpath(os.path.join(base, name))  # noqa: PTH118 - ".." may follow a link
+    except (OSError, ValueError):  # a name in a damaged record
+        return name
+
+
+def _pairs(job: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """The names and sizes of the inputs of a record, which may be a damaged one."""
+    found: list[tuple[str, int]] = []
+    listed = job.get(INPUTS)
+    for item in listed if isinstance(listed, list) else ():
+        match item:
+            case [str(name), int(size)] if "\0" not in name:
+                found.append((name, size))
+            case _:
+                break
+    return found

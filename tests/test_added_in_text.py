@@ -1,0 +1,147 @@
+"""Added tokens that are not special are found in every text, whatever `special` says."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair.errors import ArgumentError, FileFormatError, LossError, SpecialTokenError
+from bytepair.formats import parts
+
+hf = pytest.importorskip("tokenizers")
+
+SPACES = [" " * n for n in range(2, 9)]
+CODE = "def f(x):\n        return x\n"
+ATOMS = [" ", "  ", "\t", "\n", "ab", "<|end|>", "word", "é", "x.", " " * 8, "the", "<user>"]
+
+
+def texts(number: int, longest: int = 60) -> list[str]:
+    pick = random.Random(number)
+    return ["".join(pick.choices(ATOMS, k=pick.randrange(longest))) for _ in range(number)]
+
+
+@pytest.fixture(scope="module")
+def original() -> Any:
+    """A tokenizer like that of Phi-2: one control token, and runs of spaces that are not."""
+    made = hf.Tokenizer(hf.models.BPE())
+    made.pre_tokenizer = hf.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = hf.decoders.ByteLevel()
+    alphabet = hf.pre_tokenizers.ByteLevel.alphabet()
+    trainer = hf.trainers.BpeTrainer(
+        vocab_size=300, initial_alphabet=alphabet, special_tokens=["<|end|>"], show_progress=False
+    )
+    made.train_from_iterator(["the word is the word that the code of f(x) returns"] * 3, trainer)
+    strips = hf.AddedToken("<user>", rstrip=True, normalized=False)
+    made.add_tokens([*(hf.AddedToken(s, normalized=False) for s in SPACES), strips])
+    return made
+
+
+@pytest.fixture(scope="module")
+def tok(original: Any, tmp_path_factory: pytest.TempPathFactory) -> bytepair.Tokenizer:
+    folder = tmp_path_factory.mktemp("added")
+    original.save(str(folder / "tokenizer.json"))
+    return bytepair.load(folder / "tokenizer.json")
+
+
+def test_the_default_is_that_of_tokenizers(original: Any, tok: bytepair.Tokenizer) -> None:
+    assert tok.encode(CODE).count(tok.special_tokens[" " * 8]) == 1
+    for special in (None, "all"):
+        original.encode_special_tokens = special is None
+        for text in texts(500):
+            ids = tok.encode(text, special=special)
+            assert ids == original.encode(text).ids
+            assert ids == original.encode(tok.decode(ids)).ids
+
+
+def test_real_vocabularies_are_those_of_tokenizers(shared: Path) -> None:
+    for name in ("phi-2", "mpt", "phi-3-mini"):
+        file = shared / "tokenizers" / f"{name}.tokenizer.json"
+        original = hf.Tokenizer.from_file(str(file))
+        original.encode_special_tokens = True
+        tok = bytepair.load(file)
+        assert parts.added(tok)
+        for text in [CODE, *texts(200)]:
+            assert tok.encode(text) == original.encode(text, add_special_tokens=False).ids
+    phi = bytepair.load(shared / "tokenizers" / "phi-2.tokenizer.json")
+    assert len(phi.encode(CODE)) == 10
+
+
+def test_every_way_to_encode_gives_the_same_ids(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
+    pick = random.Random(1)
+    for text in [*texts(60), *texts(3, 60_000)]:
+        ids = tok.encode(text)
+        assert tok.count_tokens(text) == len(ids)
+        assert tok.encode_batch([text, "a  b", text], threads=2)[::2] == [ids, ids]
+        if "<user>" not in text:
+            assert tok.encode_with_offsets(text)[0] == ids
+        (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+        assert tok.encode_file(tmp_path / "text.txt", threads=2)[0].tolist() == ids
+        pieces, rest = [], text
+        while rest:
+            cut = pick.choice([1, 2, 5, 70_000])
+            pieces.append(rest[:cut])
+            rest = rest[cut:]
+        assert list(tok.encode_iterable(pieces)) == ids
+        if len(text) < 1000:
+            session = tok.session()
+            for piece in pieces:
+                session.append(piece)
+            assert list(session.ids) == ids
+            if "<user>" not in text:
+                short = tok.truncate_text(text, 5)
+                assert text.startswith(short)
+                assert len(tok.encode(short)) <= 5
+
+
+@pytest.mark.parametrize("special", [None, "all"])
+def test_offsets_include_the_white_space_that_a_token_takes(
+    tok: bytepair.Tokenizer, special: str | None
+) -> None:
+    spans = tok.encode_with_offsets("a<user>\nb  c", special=special)[1].tolist()
+    assert spans == [[0, 1], [1, 8], [8, 9], [9, 11], [11, 12]]
+    assert tok.truncate_text("a<user>\nb  c", 2) == "a<user>\n"
+    # The second token is found in white space that the first takes; there are no such offsets.
+    with pytest.raises(FileFormatError):
+        tok.encode_with_offsets("<user>" + " " * 10, special=special)
+
+
+def test_they_are_no_error_where_special_tokens_are_one(tok: bytepair.Tokenizer) -> None:
+    assert tok.encode("a  b", special="error") == tok.encode("a  b")
+    with pytest.raises(SpecialTokenError, match=r"<\|end\|>"):
+        tok.encode("a  b<|end|>", special="error")
+    end = tok.special_tokens["<|end|>"]
+    assert tok.encode("  <|end|>", special={"<|end|>"}) == [tok.special_tokens["  "], end]
+
+
+def test_files_keep_them(original: Any, tok: bytepair.Tokenizer, tmp_path: Path) -> None:
+    tok.save(tmp_path / "native")
+    tok.export(tmp_path / "hf", "huggingface")
+    tok.export(tmp_path / "tok.gguf", "gguf", lossy=True)
+    loaded = [bytepair.load(tmp_path / name) for name in ("native", "hf", "tok.gguf")]
+    again = hf.Tokenizer.from_file(str(tmp_path / "hf" / "tokenizer.json"))
+    original.encode_special_tokens = again.encode_special_tokens = True
+    flags = {id: (token.content, token.special) for id, token in
+             original.get_added_tokens_decoder().items()}  # fmt: skip
+    assert flags == {id: (token.content, token.special) for id, token in
+                     again.get_added_tokens_decoder().items()}  # fmt: skip
+    for text in texts(100):
+        ids = original.encode(text).ids
+        assert again.encode(text).ids == ids
+        if "<user>" not in text:  # GGUF has no rstrip
+            assert [one.encode(text) for one in loaded] == [ids] * 3
+
+
+def test_what_cannot_hold_them_says_so(tmp_path: Path) -> None:
+    pattern = parts.with_added(bytepair.PATTERNS["gpt2"], [256])
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern=pattern, special_tokens={"  ": 256})
+    assert tok.encode("a  b") == [97, 256, 98]
+    assert any("added tokens in every text" in loss for loss in tok.export_losses("nanochat"))
+    with pytest.raises(LossError, match="added tokens in every text"):
+        tok.export(tmp_path / "nanochat", "nanochat")
+    with pytest.raises(ArgumentError, match="added tokens in every text"):
+        tok.to_tiktoken()

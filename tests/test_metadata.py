@@ -1,0 +1,507 @@
+"""Roles, flags, chat templates, stop tokens: each is written by a format, or reported as lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair.errors import FormatError, LossError, OverwriteError
+from bytepair.formats import gguf, metadata, post_processor
+from bytepair.formats.entries import ENTRIES, FLAGS, TOKENS
+from bytepair.formats.files import Cursor
+from formats import TARGETS, asked, json_of, small
+
+NAMES = ["<s>", "</s>", "<pad>", "<turn>", "<unk>", "<other>"]
+SPECIAL = {name: 259 + n for n, name in enumerate(NAMES)}
+NANOCHAT = bytepair.train(["hello hello help"], 269, pattern="gpt2")
+
+
+def plain(**changes: Any) -> bytepair.Tokenizer:
+    return small(special_tokens=SPECIAL, **changes)
+
+
+def template(begin: list[str], end: list[str]) -> dict[str, Any]:
+    """A post-processor that puts tokens around a text."""
+    parts = [{"SpecialToken": {"id": name, "type_id": 0}} for name in begin]
+    parts += [{"Sequence": {"id": "A", "type_id": 0}}]
+    parts += [{"SpecialToken": {"id": name, "type_id": 0}} for name in end]
+    return {
+        "type": "TemplateProcessing",
+        "single": parts,
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {
+            name: {"id": name, "ids": [SPECIAL[name]], "tokens": [name]} for name in {*begin, *end}
+        },
+    }
+
+
+def folder(path: Path, processor: Any = None, **config: Any) -> Path:
+    """A folder of Hugging Face's files, with a post-processor and fields of the configuration."""
+    path.mkdir(parents=True, exist_ok=True)
+    document = json_of(plain()) | {"post_processor": processor}
+    (path / "tokenizer.json").write_text(json.dumps(document))
+    (path / "tokenizer_config.json").write_text(json.dumps(config))
+    return path
+
+
+def gguf_values(path: Path) -> dict[str, Any]:
+    """The keys and values of a GGUF file."""
+    return gguf._values(Cursor(path.read_bytes()))
+
+
+# ---------------------------------------------------------------------------- each entry
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+names = st.sampled_from(NAMES)
+VALUES: dict[str, st.SearchStrategy[str]] = {
+    **{entry.note: names for entry in TOKENS},
+    **{entry.note: st.sampled_from(["true", "false"]) for entry in FLAGS},
+    "chat_template": texts,
+    "chat_templates": st.dictionaries(
+        st.one_of(st.from_regex("[a-z_]{1,8}", fullmatch=True), texts).filter("default".__ne__),
+        texts,
+        max_size=3,
+    ).map(json.dumps),
+    "stop_tokens": st.lists(names, min_size=1, max_size=4, unique=True).map(json.dumps),
+    post_processor.NOTE: st.builds(
+        template, st.lists(names, max_size=2), st.lists(names, max_size=2)
+    ).map(json.dumps),
+}
+REMOVED = ["bos_token", "eos_token", "pad_token", "chat_template"]
+notes = st.fixed_dictionaries({}, optional=VALUES).flatmap(
+    lambda stated: st.lists(st.sampled_from(REMOVED), max_size=2).map(
+        lambda removed: stated | dict.fromkeys(removed, "")
+    )
+)
+
+
+#: What a line of `export_losses` says of each kind of entry.
+SAID = {
+    "token": "role", "flag": "flag", "template": "chat template", "templates": "chat template",
+    "stops": "generation stops", "around": "post-processor",
+}  # fmt: skip
+
+
+def test_every_entry_of_the_table_is_tested() -> None:
+    assert VALUES.keys() == {entry.note for entry in ENTRIES}
+    assert {entry.kind for entry in ENTRIES} == SAID.keys()
+
+
+@pytest.mark.parametrize("format", TARGETS)
+@pytest.mark.parametrize("special", [SPECIAL, NANOCHAT.special_tokens], ids=["plain", "nanochat"])
+def test_every_entry_is_equal_or_reported(
+    format: str, special: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    base = plain() if special is SPECIAL else NANOCHAT
+
+    @settings(
+        max_examples=int(os.environ.get("METADATA_EXAMPLES", 25)),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(notes)
+    def check(stated: dict[str, str]) -> None:
+        if special is not SPECIAL:
+            table = dict(zip(NAMES, special, strict=False))
+            stated = {
+                note: table.get(value, value)
+                for note, value in stated.items()
+                if note not in {post_processor.NOTE, "stop_tokens"}
+            }
+        before = base.with_notes(stated)
+        path = tmp_path_factory.mktemp("x") / ("hf" if format == "huggingface" else TARGETS[format])
+        losses = before.export_losses(format)
+        try:
+            before.export(path, format, lossy=True)
+        except LossError as error:
+            assert format in {"qwen3", "llmc"}, error  # noqa: PT017 - they need a token
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a flag that differs from the post-processor
+            after = bytepair.load(path, format, **asked(before, format))
+        here, there = metadata.values(before), metadata.values(after)
+        for entry in ENTRIES:
+            if here.get(entry.note) != there.get(entry.note):
+                assert SAID[entry.kind] in " ".join(losses), (
+                    entry.note, here.get(entry.note), there.get(entry.note), losses, stated,
+                )  # fmt: skip
+
+    check()
+
+
+# ---------------------------------------------------------------------------- BOS and EOS
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"), [([], []), (["<s>"], []), ([], ["</s>"]), (["<s>"], ["</s>"])]
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_a_post_processor_adds_becomes_flags_in_gguf(
+    begin: list[str], end: list[str], alone: bool, tmp_path: Path
+) -> None:
+    path = folder(tmp_path / "hf", template(begin, end))
+    tok = bytepair.load(path / "tokenizer.json" if alone else path)
+    assert tok.export_losses("gguf") == []
+    values = gguf_values(tok.export(tmp_path / "x.gguf"))
+    assert values["tokenizer.ggml.add_bos_token"] is bool(begin)
+    assert values["tokenizer.ggml.add_eos_token"] is bool(end)
+    assert values["tokenizer.ggml.bos_token_id"] == SPECIAL["<s>"]
+    assert values["tokenizer.ggml.eos_token_id"] == SPECIAL["</s>"]
+
+
+@pytest.mark.parametrize(
+    "processor",
+    [
+        {"type": "RobertaProcessing", "cls": ["<s>", 259], "sep": ["</s>", 260],
+         "trim_offsets": True, "add_prefix_space": False},
+        {"type": "Sequence", "processors": [
+            {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
+            template(["<s>"], ["</s>"])]},
+    ],
+    ids=["roberta", "sequence"],
+)  # fmt: skip
+def test_other_post_processors_that_add_bos_and_eos(
+    processor: dict[str, Any], tmp_path: Path
+) -> None:
+    tok = bytepair.load(folder(tmp_path / "hf", processor))
+    values = gguf_values(tok.export(tmp_path / "x.gguf"))
+    assert values["tokenizer.ggml.add_bos_token"] is values["tokenizer.ggml.add_eos_token"] is True
+    tok.export(tmp_path / "again", "huggingface")
+    assert (
+        json.loads((tmp_path / "again/tokenizer.json").read_text())["post_processor"] == processor
+    )
+
+
+def test_the_tokens_of_a_post_processor_have_the_roles(tmp_path: Path) -> None:
+    tok = bytepair.load(folder(tmp_path / "hf", template(["<other>"], ["<turn>"])))
+    assert (tok.roles["bos"], tok.roles["eos"]) == ("<other>", "<turn>")
+    values = gguf_values(tok.export(tmp_path / "x.gguf"))
+    assert values["tokenizer.ggml.bos_token_id"] == SPECIAL["<other>"]
+    stated = folder(tmp_path / "stated", template(["<other>"], []), bos_token="<s>")
+    tok = bytepair.load(stated)
+    assert tok.roles["bos"] == "<s>"
+    assert tok.export_losses("gguf") == [
+        "what the post-processor puts around texts: llama.cpp adds BOS and EOS at most"
+    ]
+
+
+def test_two_tokens_before_a_text_are_a_loss_and_stay(tmp_path: Path) -> None:
+    processor = template(["<other>", "<s>"], [])
+    tok = bytepair.load(folder(tmp_path / "hf", processor))
+    assert any("post-processor" in lost for lost in tok.export_losses("gguf"))
+    assert any("post-processor" in lost for lost in tok.export_losses("nanochat"))
+    assert tok.export_losses("huggingface") == []
+    again = bytepair.load(tok.export(tmp_path / "again", "huggingface"))
+    assert again.to_huggingface().encode("he").ids == [264, 259, 256]
+
+
+def test_a_flag_that_differs_from_the_post_processor(tmp_path: Path) -> None:
+    path = folder(tmp_path / "hf", template(["<s>"], []), add_bos_token=False)
+    with pytest.warns(UserWarning, match="add_bos_token is false, but the post-processor"):
+        tok = bytepair.load(path)
+    assert tok.notes["add_bos_token"] == "true"
+    tok = bytepair.load(folder(tmp_path / "two", None, add_bos_token=True, add_eos_token=False))
+    assert (tok.notes["add_bos_token"], tok.notes["add_eos_token"]) == ("true", "false")
+    tok.export(tmp_path / "out", "huggingface")
+    written = json.loads((tmp_path / "out/tokenizer_config.json").read_text())
+    assert (written["add_bos_token"], written["add_eos_token"]) == (True, False)
+    with pytest.raises(FormatError, match=r"tokenizer_config.json: add_bos_token.*expected bool"):
+        bytepair.load(folder(tmp_path / "three", None, add_bos_token="yes"))
+
+
+@pytest.mark.parametrize("flags", [(True, False), (False, True), (True, True), (False, False)])
+def test_the_flags_of_gguf_reach_hugging_face(flags: tuple[bool, bool], tmp_path: Path) -> None:
+    package = pytest.importorskip("gguf")
+    plain().export(tmp_path / "plain.gguf")
+    writer = package.GGUFWriter(tmp_path / "x.gguf", "llama")
+    reader = package.GGUFReader(tmp_path / "plain.gguf")
+    own = ("bytepair.", "tokenizer.ggml.add_bos", "tokenizer.ggml.add_eos", "GGUF.", "general.")
+    for field in reader.fields.values():
+        if field.name.startswith(own):
+            continue
+        if field.types[0] == package.GGUFValueType.ARRAY:
+            writer.add_array(field.name, field.contents())
+        else:
+            writer.add_key_value(field.name, field.contents(), field.types[0])
+    writer.add_add_bos_token(flags[0])
+    writer.add_add_eos_token(flags[1])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    tok = bytepair.load(tmp_path / "x.gguf")
+    check_hugging_face(tok, flags, tmp_path / "hf")
+    values = gguf_values(tok.export(tmp_path / "again.gguf"))
+    assert values["tokenizer.ggml.add_bos_token"] is flags[0]
+    assert values["tokenizer.ggml.add_eos_token"] is flags[1]
+    check_hugging_face(bytepair.load(tmp_path / "again.gguf"), flags, tmp_path / "two")
+
+
+def check_hugging_face(tok: bytepair.Tokenizer, flags: tuple[bool, bool], path: Path) -> None:
+    """The configuration states the flags, and `tokenizers` and `transformers` do what they say."""
+    tok.export(path, "huggingface")
+    written = json.loads((path / "tokenizer_config.json").read_text())
+    assert (written["add_bos_token"], written["add_eos_token"]) == flags
+    expected = [259] * flags[0] + tok.encode("hell") + [260] * flags[1]
+    assert tok.to_huggingface().encode("hell").ids == expected
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.AutoTokenizer.from_pretrained(path)
+    assert theirs("hell")["input_ids"] == expected
+    theirs.save_pretrained(path / "again")
+    for back in (bytepair.load(path / "again"), bytepair.load(theirs)):
+        assert back.to_huggingface().encode("hell").ids == expected
+
+
+def test_flags_that_llama_cpp_takes_from_the_rule(tmp_path: Path) -> None:
+    path = plain(pattern="llama3").export(tmp_path / "x.gguf", lossy=True)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"ggml.add_bos_token", b"ggml.xxx_bos_token"))
+    tok = bytepair.load(path)
+    assert tok.notes["add_bos_token"] == "true"
+    path.write_bytes(data)
+    assert bytepair.load(path).notes["add_bos_token"] == "false"
+
+
+def test_flags_without_a_token_are_reported() -> None:
+    tok = small(special_tokens={"<x>": 259}).with_notes({"add_bos_token": "true"})
+    for format in ("gguf", "huggingface"):
+        assert any("flag add_bos_token" in lost for lost in tok.export_losses(format))
+    with pytest.raises(FormatError, match="the note 'add_bos_token': 'maybe' is neither"):
+        tok.with_notes({"add_bos_token": "maybe"}).export_losses("gguf")
+
+
+# ---------------------------------------------------------------------------- chat templates
+
+TEMPLATES = {"default": "{{ messages[0].content }}", "tool_use": "tools", "rag": "rag é"}
+LISTED = [{"name": name, "template": text} for name, text in TEMPLATES.items()]
+
+
+@pytest.mark.parametrize("layout", ["list", "object", "files"])
+def test_named_templates_are_read_and_written(layout: str, tmp_path: Path) -> None:
+    config: dict[str, Any] = {
+        "list": {"chat_template": LISTED},
+        "object": {"chat_template": TEMPLATES},
+    }
+    path = folder(tmp_path / "hf", **config.get(layout, {}))
+    if layout == "files":
+        (path / "additional_chat_templates").mkdir()
+        (path / "chat_template.jinja").write_text(TEMPLATES["default"])
+        for name in ("tool_use", "rag"):
+            file = path / f"additional_chat_templates/{name}.jinja"
+            file.write_text(TEMPLATES[name], encoding="utf-8")
+    tok = bytepair.load(path)
+    assert tok.chat_template == TEMPLATES["default"]
+    assert tok.chat_templates == TEMPLATES
+    tok.export(tmp_path / "out", "huggingface")
+    written = {file.relative_to(tmp_path / "out").as_posix() for file in
+               (tmp_path / "out").rglob("*.jinja")}  # fmt: skip
+    assert written == {
+        "chat_template.jinja", "additional_chat_templates/rag.jinja",
+        "additional_chat_templates/tool_use.jinja",
+    }  # fmt: skip
+    tok.save(tmp_path / "native")
+    for back in (
+        tmp_path / "out", tmp_path / "native", tok.export(tmp_path / "x.gguf")
+    ):  # fmt: skip
+        assert bytepair.load(back).chat_templates == TEMPLATES
+    values = gguf_values(tmp_path / "x.gguf")
+    assert values["tokenizer.chat_template"] == TEMPLATES["default"]
+    assert values["tokenizer.chat_template.tool_use"] == "tools"
+    assert sorted(values["tokenizer.chat_templates"]) == ["rag", "tool_use"]
+
+
+@pytest.mark.parametrize("folder_of", ["list", "out"])
+def test_transformers_reads_and_writes_the_same_templates(folder_of: str, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    path = folder(tmp_path / "list", chat_template=LISTED)
+    bytepair.load(path).export(tmp_path / "out", "huggingface")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / folder_of)
+    assert theirs.chat_template == TEMPLATES
+    theirs.save_pretrained(tmp_path / "again")
+    theirs.save_pretrained(tmp_path / "old", save_jinja_files=False)
+    for back in (tmp_path / "again", tmp_path / "old", theirs):
+        assert bytepair.load(back).chat_templates == TEMPLATES
+
+
+def test_templates_of_a_nanochat_vocabulary_are_not_replaced(tmp_path: Path) -> None:
+    NANOCHAT.export(tmp_path / "hf", "huggingface")
+    config = tmp_path / "hf/tokenizer_config.json"
+    (tmp_path / "hf/chat_template.jinja").unlink()
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": LISTED[1:]}))
+    tok = bytepair.load(tmp_path / "hf")
+    assert (tok.chat_template, tok.chat_templates) == (None, dict([*TEMPLATES.items()][1:]))
+    for format in ("huggingface", "gguf"):
+        path = tok.export(tmp_path / f"{format}.gguf", format)
+        assert bytepair.load(path).chat_templates == tok.chat_templates
+    without = NANOCHAT.with_chat_template(None)
+    for format in ("huggingface", "gguf"):
+        path = without.export(tmp_path / f"without-{format}", format)
+        assert bytepair.load(path).chat_template is None
+    assert NANOCHAT.with_chat_template("x", name="y").chat_templates.keys() == {"default", "y"}
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "a b", ".x", "x" * 300, "é", "A\0"])
+def test_names_that_are_no_names_of_files(name: str, tmp_path: Path) -> None:
+    tok = plain().with_chat_template("d").with_chat_template("t", name=name)
+    tok.export(tmp_path / "out/hf", "huggingface")
+    assert {path.name for path in tmp_path.rglob("*")} == {
+        "out", "hf", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+        "generation_config.json",
+    }  # fmt: skip
+    assert bytepair.load(tmp_path / "out/hf").chat_templates == {"default": "d", name: "t"}
+    assert any(repr(name) in lost for lost in tok.export_losses("gguf"))
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        (3, "chat_template: expected dict, not int"),
+        ([3], r"chat_template\[0\]: expected dict, not int"),
+        ([{"name": "a"}], r"chat_template\['a'\]: expected str, not NoneType"),
+        ([{"template": "a"}], r"chat_template\[0\].name: expected str"),
+        (LISTED * 2, r"chat_template\[3\].name: 'default' is a duplicate"),
+    ],
+)
+def test_damaged_templates(field: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=message):
+        bytepair.load(folder(tmp_path, chat_template=field))
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "additional_chat_templates").mkdir()
+    (tmp_path / "additional_chat_templates/x.jinja").write_bytes(b"a\xff")
+    with pytest.raises(FormatError, match=r"additional_chat_templates/x\.jinja, byte 1: it is not"):
+        bytepair.load(tmp_path)
+
+
+def test_templates_that_a_tokenizer_lacks_do_not_stay_in_its_folder(tmp_path: Path) -> None:
+    other = small(special_tokens={"<x>": 300})
+    tok = plain().with_chat_template("d").with_chat_template("t", name="tool_use")
+    tok.export(tmp_path, "huggingface")
+    with pytest.raises(OverwriteError):
+        other.export(tmp_path, "huggingface")
+    other.export(tmp_path, "huggingface", overwrite=True)
+    assert bytepair.load(tmp_path).chat_templates == {}
+    assert not list(tmp_path.rglob("*.jinja"))
+
+
+# ---------------------------------------------------------------------------- where to stop
+
+
+def test_a_nanochat_export_stops_at_the_end_of_a_turn(tmp_path: Path) -> None:
+    bos, end = (NANOCHAT.special_tokens[name] for name in ("<|bos|>", "<|assistant_end|>"))
+    NANOCHAT.export(tmp_path / "hf", "huggingface")
+    written = json.loads((tmp_path / "hf/generation_config.json").read_text())
+    assert written == {"bos_token_id": bos, "eos_token_id": [end, bos], "pad_token_id": bos}
+    config = json.loads((tmp_path / "hf/tokenizer_config.json").read_text())
+    assert (config["eos_token"], config["eot_token"]) == ("<|assistant_end|>",) * 2
+    values = gguf_values(NANOCHAT.export(tmp_path / "x.gguf"))
+    stops = {values[f"tokenizer.ggml.{role}_token_id"] for role in ("eos", "eot", "eom")}
+    assert stops == {bos, end}
+    assert values["tokenizer.ggml.eos_token_id"] == values["tokenizer.ggml.eot_token_id"] == end
+    for path in (tmp_path / "hf", tmp_path / "x.gguf"):
+        back = bytepair.load(path)
+        assert (back.roles, metadata.values(back)) == (NANOCHAT.roles, metadata.values(NANOCHAT))
+    assert NANOCHAT.roles["eos"] == "<|bos|>"
+
+
+def test_transformers_stops_at_the_end_of_a_turn(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    NANOCHAT.export(tmp_path, "huggingface")
+    ends = [NANOCHAT.special_tokens[name] for name in ("<|assistant_end|>", "<|bos|>")]
+    assert transformers.GenerationConfig.from_pretrained(tmp_path).eos_token_id == ends
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert theirs.eos_token == "<|assistant_end|>"
+    theirs.save_pretrained(tmp_path / "again")
+    for back in (bytepair.load(theirs), bytepair.load(tmp_path / "again")):
+        assert (back.roles, back.chat_template) == (NANOCHAT.roles, NANOCHAT.chat_template)
+
+
+def test_eos_that_is_stated_stays(tmp_path: Path) -> None:
+    tok = NANOCHAT.with_roles(eos="<|bos|>")
+    tok.export(tmp_path, "huggingface")
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["eos_token"] == "<|bos|>"
+    written = json.loads((tmp_path / "generation_config.json").read_text())
+    assert len(written["eos_token_id"]) == 2
+    assert bytepair.load(tmp_path).notes["eos_token"] == "<|bos|>"
+
+
+def test_the_generation_config_of_a_folder_is_kept(tmp_path: Path) -> None:
+    path = folder(tmp_path / "hf", template(["<s>"], []), eos_token="</s>")
+    generation = {"eos_token_id": [260, 262, 257], "temperature": 0.6, "pad_token_id": 261,
+                  "suppress_tokens": [3]}  # fmt: skip
+    (path / "generation_config.json").write_text(json.dumps(generation))
+    tok = bytepair.load(path)
+    assert json.loads(tok.notes["stop_tokens"]) == ["</s>", "<turn>", 257]
+    tok.export(tmp_path / "out", "huggingface")
+    assert json.loads((tmp_path / "out/generation_config.json").read_text()) == generation
+    (lost,) = tok.export_losses("gguf")
+    assert "llama.cpp would not stop at 'll'" in lost
+    values = gguf_values(tok.export(tmp_path / "x.gguf", lossy=True))
+    assert values["tokenizer.ggml.eos_token_ids"] == [260, 262, 257]
+    assert values["tokenizer.ggml.eom_token_id"] == 262
+    assert any("generation stops" in lost for lost in tok.export_losses("tiktoken"))
+    assert "stop_tokens" in tok.notes
+    assert metadata.stated_stops(tok.with_roles(eos="<turn>")) == []
+
+
+def test_a_folder_without_eos_takes_it_from_the_generation_config(tmp_path: Path) -> None:
+    special = {"<a>": 259, "<b>": 260}
+    small(special_tokens=special).export(tmp_path, "huggingface")
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": 260}')
+    assert bytepair.load(tmp_path).roles == {"eos": "<b>"}
+    for damaged in ('{"eos_token_id": "<b>"}', '{"eos_token_id": [true]}', "[]", "{"):
+        (tmp_path / "generation_config.json").write_text(damaged)
+        with pytest.raises(FormatError, match=r"generation_config\.json"):
+            bytepair.load(tmp_path)
+
+
+def test_the_generation_config_of_a_model_keeps_its_fields(tmp_path: Path) -> None:
+    file = tmp_path / "generation_config.json"
+    ends = [NANOCHAT.special_tokens[name] for name in ("<|assistant_end|>", "<|bos|>")]
+    file.write_text('{"temperature": 0.6}')
+    with pytest.raises(OverwriteError, match="generation_config"):
+        NANOCHAT.export(tmp_path, "huggingface")
+    NANOCHAT.export(tmp_path, "huggingface", overwrite=True)
+    written = json.loads(file.read_text())
+    assert (written["temperature"], written["eos_token_id"]) == (0.6, ends)
+    before = file.stat().st_mtime_ns
+    NANOCHAT.export(tmp_path, "huggingface")
+    assert file.stat().st_mtime_ns == before
+
+
+# ---------------------------------------------------------------------------- other ids
+
+
+def test_entries_outlive_other_ids(tmp_path: Path) -> None:
+    tok = bytepair.train(["hello hello help"], 264, special_tokens=["<s>", "</s>", "<x>"])
+    special = tok.special_tokens
+    path = tok.export(tmp_path / "hf", "huggingface")
+    document = json.loads((path / "tokenizer.json").read_text())
+    processor = template(["<s>", "<x>"] if False else ["<s>"], ["</s>"])
+    for name, token in processor["special_tokens"].items():
+        token["ids"] = [special[name]]
+    (path / "tokenizer.json").write_text(json.dumps(document | {"post_processor": processor}))
+    (path / "generation_config.json").write_text(
+        json.dumps({"eos_token_id": [special["</s>"], special["<x>"]], "top_k": 5, "ids": [1]})
+    )
+    tok = bytepair.load(path).with_chat_template("t", name="tool_use")
+    tok = tok.with_notes({"clean_up_tokenization_spaces": "true"})
+    kept = {**metadata.values(tok), "stop_tokens": ["</s>", "<x>"]}
+    others = [tok.prune(260).tokenizer, bytepair.extend(tok, ["world world"], 2)]
+    grown = bytepair.train(["hello hello help"], 262, special_tokens=["<s>", "</s>", "<x>"])
+    others.append(grown._with_roles_of(tok))
+    for other in others:
+        assert metadata.values(other) == kept
+        found = other.to_huggingface().encode("hel").ids
+        assert found == [other.special_tokens["<s>"], *other.encode("hel"),
+                         other.special_tokens["</s>"]]  # fmt: skip
+        generation = tmp_path / f"{other.vocab_size}-{other.fingerprint}"
+        other.export(generation, "huggingface")
+        written = json.loads((generation / "generation_config.json").read_text())
+        assert written["eos_token_id"] == [other.special_tokens[n] for n in ("</s>", "<x>")]
+        assert written["top_k"] == 5

@@ -1,0 +1,707 @@
+"""A finished output is checked before it is believed; what is wrong is made again, and it grows."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import bytepair
+from bytepair import distributed, shards
+from bytepair.errors import CorpusError, CountsError, ShardError
+from bytepair.shards import manifest, whole
+from commands import run
+
+writer: Any = import_module("bytepair.shards.writer")
+counting: Any = import_module("bytepair.distributed.counting")
+sharding: Any = import_module("bytepair.distributed.sharding")
+tasks: Any = import_module("bytepair.distributed.tasks")
+
+OPTIONS: dict[str, Any] = {"tokens_per_shard": 6000, "bos": True}
+FORMATS = sorted(shards.LAYOUTS)
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    found = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()[1:7]]
+    return [text[i : i + 900] for text in found for i in range(0, 9000, 900)]
+
+
+@pytest.fixture
+def source(tmp_path: Path, texts: list[str]) -> Path:
+    """Parquet, and lines of which some cannot be read, at the ends of files too."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(0, len(texts), 10):
+        if number in (20, 30):
+            table = pa.table({"text": texts[number : number + 10]})
+            pq.write_table(table, folder / f"{number:02}.parquet", row_group_size=3)
+            continue
+        lines = [json.dumps({"text": text}) for text in texts[number : number + 10]]
+        lines = ["{no", *lines[:4], "{no", "{nor", *lines[4:], "{no"]
+        (folder / f"{number:02}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def one(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> Any:
+    """The shards of one process."""
+    return shards.write(source, tok, out, errors="skip", **{**OPTIONS, **options})
+
+
+def ranks(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> Any:
+    """The shards of two ranks."""
+    for rank in range(2):
+        made = distributed.shard(
+            source, tok, out, rank=rank, world_size=2, task_bytes=1, errors="skip",
+            **{**OPTIONS, **options},
+        )  # fmt: skip
+    return made
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def damages(path: Path) -> dict[str, Callable[[], Any]]:
+    """Ways to damage a file."""
+    data = path.read_bytes()
+    middle = len(data) // 2
+    return {
+        "gone": path.unlink,
+        "cut": lambda: path.write_bytes(data[:-1]),
+        "empty": lambda: path.write_bytes(b""),
+        "changed": lambda: path.write_bytes(
+            data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+        ),
+        "longer": lambda: path.write_bytes(data + b"\0"),
+    }
+
+
+def times(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()}
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+
+
+class Killed(BaseException):
+    """Raised where the process would end."""
+
+
+# ------------------------------------------------------------------ shards that are not whole
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("write", [one, ranks])
+def test_a_finished_shard_that_is_not_whole_is_written_again(
+    format: str, write: Any, source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    made = one(source, trained, tmp_path / "whole", format=format)
+    expected = listing(tmp_path / "whole")
+    assert len(made.shards) > 3
+    files = sorted({part.file for shard in made.shards[:3] for part in shard.parts})
+    for name, kind in itertools.product(files, ("gone", "cut", "empty", "changed", "longer")):
+        out = tmp_path / "out"
+        shutil.copytree(tmp_path / "whole", out)
+        damages(out / name)[kind]()
+        assert not shards.verify(out), (name, kind)
+        with pytest.warns(UserWarning, match=f"is not as it was written: {name} .* written again"):
+            again = write(source, trained, out, format=format)
+        assert again == made
+        assert listing(out) == expected, (name, kind)
+        shutil.rmtree(out)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_shard_of_an_unfinished_run_that_is_not_whole_is_written_again(
+    format: str, source: Path, tmp_path: Path, trained: bytepair.Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    made = one(source, trained, tmp_path / "whole", format=format)
+    expected = listing(tmp_path / "whole")
+    save = manifest.save_mark
+
+    def dying(folder: Path, shard: Any) -> None:
+        save(folder, shard)
+        if shard.number == 3:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "save_mark", dying)
+        with pytest.raises(Killed):
+            one(source, trained, tmp_path / "half", format=format)
+    names = {part.file for shard in made.shards[:4] for part in shard.parts}
+    for name, kind in itertools.product(sorted(names), ("gone", "cut", "changed")):
+        out = tmp_path / "out"
+        shutil.copytree(tmp_path / "half", out)
+        path = out / name if (out / name).exists() else out / manifest.partial(name)
+        damages(path)[kind]()
+        with pytest.warns(UserWarning, match="is not as it was written"):
+            one(source, trained, out, format=format)
+        assert listing(out) == expected, (name, kind)
+        shutil.rmtree(out)
+
+
+def test_only_what_is_wrong_is_written_again(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = one(source, trained, tmp_path / "out")
+    before, expected = times(tmp_path / "out"), listing(tmp_path / "out")
+    damaged = [made.shards[number].parts[0].file for number in (1, len(made.shards) - 1)]
+    for name in damaged:
+        (tmp_path / "out" / name).unlink()
+    starts: list[Any] = []
+    encode = writer.encode_all
+
+    def watched(job: Any, take: Any, start: Any, *rest: Any) -> None:
+        starts.append((start.input, start.row))
+        encode(job, take, start, *rest)
+
+    monkeypatch.setattr(writer, "encode_all", watched)
+    with pytest.warns(UserWarning, match=r"\(and 1 more shards\)"):
+        one(source, trained, tmp_path / "out")
+    assert starts == [made.shards[0].following, made.shards[-2].following]
+    assert listing(tmp_path / "out") == expected
+    changed = {name for name, time in times(tmp_path / "out").items() if before[name] != time}
+    assert changed == {part.file for n in (1, -1) for part in made.shards[n].parts}
+
+
+def test_a_rewriting_that_is_killed_is_continued(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for format in ("bytepair", "nanogpt", "arrow"):
+        made = one(source, trained, tmp_path / format, format=format)
+        expected = listing(tmp_path / format)
+        for calls in itertools.count(1):
+            out = tmp_path / f"{format}{calls}"
+            shutil.copytree(tmp_path / format, out)
+            (out / made.shards[2].parts[-1].file).write_bytes(b"")
+            with monkeypatch.context() as patch:
+                kill_at(patch, calls)
+                try:
+                    with pytest.warns(UserWarning, match="is not as it was written"):
+                        one(source, trained, out, format=format)
+                    break
+                except Killed:
+                    pass
+            finish_quietly(partial(one, source, trained, out, format=format))
+            assert listing(out) == expected, (format, calls)
+        assert calls > 3
+
+
+def kill_at(patch: pytest.MonkeyPatch, calls: int) -> None:
+    """End the process at the call of that number of those that make something durable."""
+    left = itertools.count(1)
+
+    def dying(function: Any) -> Any:
+        def call(*args: Any, **keywords: Any) -> Any:
+            if next(left) == calls:
+                raise Killed
+            return function(*args, **keywords)
+
+        return call
+
+    patch.setattr(os, "fsync", dying(os.fsync))
+    patch.setattr(Path, "replace", dying(Path.replace))
+    patch.setattr(Path, "unlink", dying(Path.unlink))
+
+
+def finish_quietly(call: Callable[[], Any]) -> Any:
+    """Call a function whose warnings do not matter."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call()
+
+
+def test_a_file_that_a_killed_run_left_replaces_no_whole_one(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = one(source, trained, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            one(source, trained, tmp_path / "out")
+    (tmp_path / "out" / manifest.partial(made.shards[1].parts[0].file)).write_bytes(b"half")
+    one(source, trained, tmp_path / "out")
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+
+
+def test_an_input_that_has_changed_is_said(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    path = source / "00.jsonl"
+    path.write_text('{"text": "the cat and the dog"}\n' * 2000)
+    made = one(source, trained, tmp_path / "out")
+    path.write_bytes(path.read_bytes().replace(b"the", b"eht"))
+    one(source, trained, tmp_path / "out")  # the shards are whole
+    (tmp_path / "out" / made.shards[0].parts[0].file).unlink()
+    message = (
+        r"shard 0 of .*out was missing or damaged, and is another one .*remove .*out and start"
+    )
+    for _ in range(2):
+        with (
+            pytest.warns(UserWarning, match="is not as it was written"),
+            pytest.raises(ShardError, match=message),
+        ):
+            one(source, trained, tmp_path / "out")
+
+
+def test_the_tokenizer_beside_the_shards_is_written_again(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    for write in (one, ranks):
+        write(source, trained, tmp_path / "out")
+        path = tmp_path / "out" / "tokenizer.bytepair"
+        for damage in damages(path).values():
+            damage()
+            assert not shards.verify(tmp_path / "out")
+            write(source, trained, tmp_path / "out")
+            assert shards.verify(tmp_path / "out")
+
+
+def test_one_function_says_what_is_whole() -> None:
+    modules = [import_module(f"bytepair.shards.{name}") for name in ("verification", "resume")]
+    assert all(vars(module)["wrong_shards"] is whole.wrong_shards for module in modules)
+    assert tasks.wrong_parts is whole.wrong_parts
+
+
+def test_a_damaged_manifest_has_a_way_out(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    made = one(source, trained, tmp_path / "out")
+    path = tmp_path / "out" / manifest.NAME
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(ShardError, match=r"is damaged: .*; remove .*out and start again"):
+        one(source, trained, tmp_path / "out")
+    path.unlink()
+    with pytest.raises(ShardError, match=r"no manifest\.json; remove the folder and start again"):
+        one(source, trained, tmp_path / "out")
+    for change in ({"following": None}, {"following": [99, 0]}, {"number": 4}):
+        values = json.loads(data)
+        values["shards"][1] |= change
+        del values["crc32"]
+        path.write_text(json.dumps(values | {"crc32": manifest._crc_of_values(values)}))
+        with pytest.raises(ShardError, match=r"is damaged: .*; remove .*out and start again"):
+            one(source, trained, tmp_path / "out")
+    assert made.shards[-1].following is None
+
+
+def test_the_commands_write_again_and_say_so(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
+    (tmp_path / "a.txt").write_text("some text " * 500)
+    trained.save(tmp_path / "t")
+    words = ("shard", "a.txt", "-t", "t", "-o", "out")
+    run(*words, cwd=tmp_path)
+    assert "out has all shards already" in run(*words, cwd=tmp_path).stderr
+    (tmp_path / "out" / "shard_000000.bin").unlink()
+    assert run("verify", "out", cwd=tmp_path, code=1).stdout == "shard_000000.bin is gone\n"
+    again = run(*words, cwd=tmp_path)
+    assert "warning: out is not as it was written: shard_000000.bin is gone" in again.stderr
+    assert "all is as promised" in run("verify", "out", cwd=tmp_path).stdout
+
+
+# ------------------------------------------------------------------ more inputs
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("write", [one, ranks])
+@pytest.mark.parametrize("old", [1, 3, 5])
+def test_new_inputs_are_added(
+    format: str, write: Any, old: int, source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    files = sorted(source.iterdir())
+    finish_quietly(lambda: write(files[:old], trained, tmp_path / "out", format=format))
+    before = times(tmp_path / "out")
+    first = shards.Manifest.load(tmp_path / "out")
+    made = write(source, trained, tmp_path / "out", format=format)
+    one(files, trained, tmp_path / "whole", format=format)
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+    assert made.shards[: len(first.shards) - 1] == first.shards[:-1]
+    if format != "nanogpt":  # all shards of which are one file
+        kept = {part.file for shard in first.shards[:-1] for part in shard.parts}
+        after = times(tmp_path / "out")
+        assert all(before[name] == after[name] for name in kept)
+    assert write(source, trained, tmp_path / "out", format=format) == made
+
+
+@pytest.mark.parametrize("format", ["bytepair", "nanogpt"])
+def test_an_extension_that_is_killed_is_continued(
+    format: str, source: Path, tmp_path: Path, trained: bytepair.Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    files = sorted(source.iterdir())
+    one(files[:3], trained, tmp_path / "old", format=format)
+    one(files[:4], trained, tmp_path / "new", format=format)
+    for calls in itertools.count(1):
+        for now, name in ((files[:4], "new"), (files[:3], "old")):
+            out = tmp_path / f"{calls}{name}"
+            shutil.copytree(tmp_path / "old", out)
+            with monkeypatch.context() as patch:
+                kill_at(patch, calls)
+                try:
+                    one(files[:4], trained, out, format=format)
+                except Killed:
+                    pass
+                else:
+                    assert calls > 10
+                    return
+            if name == "old" and (out / manifest.NAME).exists():
+                continue  # it was finished, or not begun
+            if name == "old" and not _is_part_of(out, files[:3]):
+                with pytest.raises(ShardError, match="another inputs"):
+                    one(now, trained, out, format=format)
+                continue
+            one(now, trained, out, format=format)
+            assert listing(out) == listing(tmp_path / name), (calls, name)
+
+
+def _is_part_of(out: Path, files: list[Path]) -> bool:
+    """Whether the finished shards of a run, and the next document, are in these inputs."""
+    marks = manifest.load_marks(out)
+    after = marks[-1].following if marks else (0, 0)
+    return after is not None and after[0] < len(files)
+
+
+def test_an_extension_that_fails_leaves_the_old_shards_to_the_old_command(
+    tmp_path: Path, source: Path, trained: bytepair.Tokenizer
+) -> None:
+    good, bad = tmp_path / "good.txt", tmp_path / "in" / "zz.txt"
+    for old in ([good], [good, good]):
+        good.write_text("text " * 9000)
+        bad.write_bytes(b"\xff")
+        shards.write(old, trained, tmp_path / "out", **OPTIONS)
+        before = listing(tmp_path / "out")
+        with pytest.raises(CorpusError, match="not UTF-8"):
+            shards.write([*old, bad], trained, tmp_path / "out", **OPTIONS)
+        shards.write(old, trained, tmp_path / "out", **OPTIONS)
+        assert listing(tmp_path / "out") == before
+        shutil.rmtree(tmp_path / "out")
+
+
+def test_ranks_encode_only_what_is_new(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = sorted(source.iterdir())
+    options: dict[str, Any] = {"world_size": 2, "task_bytes": 1, "errors": "skip", **OPTIONS}
+    first = one(files[:4], trained, tmp_path / "out")
+    needed = first.shards[-2].following[0]
+    assert needed > 0
+    numbers: list[int] = []
+    encode = sharding.encode_task
+
+    def watched(task: Any, *rest: Any) -> None:
+        numbers.append(task.number)
+        encode(task, *rest)
+
+    monkeypatch.setattr(sharding, "encode_task", watched)
+    assert distributed.shard(source, trained, tmp_path / "out", rank=0, **options) is None
+    assert distributed.shard(source, trained, tmp_path / "out", rank=1, **options) is not None
+    assert sorted(numbers) == list(range(needed, len(files)))
+    one(source, trained, tmp_path / "whole")
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+
+
+def test_an_unfinished_run_takes_new_inputs(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = sorted(source.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            one(files[:3], trained, tmp_path / "out")
+    one(files, trained, tmp_path / "out")
+    one(files, trained, tmp_path / "whole")
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("write", [one, ranks])
+def test_inputs_that_do_not_come_after_the_old_ones(
+    write: Any, source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    files = sorted(source.iterdir())
+    write(files[1:3], trained, tmp_path / "out")
+    before = listing(tmp_path / "out")
+    for now, message in [
+        (files, r"00\.jsonl is new, and inputs .* come after it.* pass them after the old ones"),
+        ([files[1], files[4], files[2]], r"40\.jsonl is new"),
+        ([files[2], files[1], files[3]], r"another inputs\[0\]"),
+        (files[1:2], r"another inputs\[1\] .*now none"),
+    ]:
+        with pytest.raises(ShardError, match=message):
+            write(now, trained, tmp_path / "out")
+    assert listing(tmp_path / "out") == before
+    text = files[1].read_text(encoding="utf-8")
+    files[1].write_text(text + "{}\n", encoding="utf-8")
+    with pytest.raises(ShardError, match=r"another inputs\[0\]"):
+        write(files[1:4], trained, tmp_path / "out")
+    assert listing(tmp_path / "out") == before
+
+
+# ------------------------------------------------------------------ names of inputs
+
+
+def test_an_input_is_the_same_by_any_name(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(source)
+    (tmp_path / "sub").mkdir()
+    made = one("in", trained, tmp_path / "out")
+    for name in (source, "./in", "sub/../in", "link", tmp_path / "link"):
+        assert one(name, trained, Path("out")) == made
+        assert ranks(name, trained, Path("out")) == made
+    monkeypatch.chdir(tmp_path / "sub")
+    assert one("../in", trained, tmp_path / "out") == made
+    more = source.parent / "in" / "99.txt"
+    more.write_text("more")
+    grown = one("../in", trained, Path("../out"))
+    assert grown.documents == made.documents + 1
+    monkeypatch.chdir("/")
+    assert one(tmp_path / "link", trained, tmp_path / "out") == grown
+
+
+def test_another_file_of_the_same_relative_name_is_another_input(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    shutil.copytree(source, tmp_path / "sub" / "in")
+    monkeypatch.chdir(tmp_path)
+    one("in", trained, tmp_path / "out")
+    monkeypatch.chdir(tmp_path / "sub")
+    with pytest.raises(ShardError, match="another inputs"):
+        one("in", trained, tmp_path / "out")
+
+
+def test_a_corpus_is_moved_with_its_shards_or_alone(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = one("in", trained, Path("out"))
+    (tmp_path / "moved").mkdir()
+    for name in ("in", "out"):
+        shutil.move(name, tmp_path / "moved" / name)
+    assert one("moved/in", trained, Path("moved/out")) == made
+    assert one(tmp_path / "moved" / "in", trained, tmp_path / "moved" / "out") == made
+    shutil.move("moved/in", "in")
+    assert one("in", trained, Path("moved/out")) == made
+
+
+def test_a_checkpoint_knows_its_files_by_any_name(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.txt").write_text("some text " * 100)
+    monkeypatch.chdir(tmp_path)
+    names = [f"{number}.txt" for number in range(3)]
+    expected = bytepair.count(files=names, checkpoint="c.parquet")
+    absolute = [tmp_path / name for name in names]
+    assert bytepair.count(files=absolute, checkpoint="c.parquet") == expected
+    with pytest.raises(CountsError, match="files differ"):
+        bytepair.count(files=absolute[:2], checkpoint="c.parquet")
+
+
+# ------------------------------------------------------------------ ranks
+
+
+def test_a_rank_of_a_finished_count_does_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = bytepair.sample.paths()[1:4]
+    options: dict[str, Any] = {"world_size": 5, "task_bytes": 1, "partitions": 3}
+    out = tmp_path / "c.parquet"
+    found = [distributed.count(files, out, rank=rank, **options) for rank in range(5)]
+    assert found[2] == found[3] == found[4] == bytepair.count(files)  # two ranks have no task
+    assert [path.name for path in tmp_path.iterdir()] == ["c.parquet"]
+    before = out.stat().st_mtime_ns
+    with monkeypatch.context() as patch:
+        patch.setattr(counting, "count_task", None)  # would fail if it were called
+        for rank in range(5):
+            assert distributed.count(files, out, rank=rank, **options) == found[2]
+    assert [path.name for path in tmp_path.iterdir()] == ["c.parquet"]
+    assert out.stat().st_mtime_ns == before
+    # Another corpus, and a damaged output, are counted.
+    again = distributed.count(files[:1], out, rank=0, world_size=1, task_bytes=1)
+    assert again == bytepair.count(files[:1])
+    for damage in ("cut", "empty", "changed"):
+        damages(out)[damage]()
+        assert distributed.count(files[:1], out, rank=0, world_size=1, task_bytes=1) == again
+
+
+def test_a_forged_job_of_counts_is_counted_again(tmp_path: Path) -> None:
+    files = bytepair.sample.paths()[1:3]
+    counts = bytepair.count(files)
+    out = tmp_path / "c.parquet"
+    forged = ["", "[]", "{}", "null", '{"job": 1}', '{"job": {}, "checksum": "0"}', "[" * 9999]
+    for said in forged:
+        counts.times(2).save(out, metadata={counting.JOB: said})
+        assert distributed.count(files, out, rank=0, world_size=1) == counts
+
+
+@pytest.mark.parametrize("first", [0, 4])
+def test_more_ranks_than_tasks_leave_nothing(
+    first: int, source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    files = sorted(source.iterdir())[:2]
+    texts = bytepair.sample.paths()[1:3]
+    order = [first, *({*range(5)} - {first})]
+    options: dict[str, Any] = {"world_size": 5, "task_bytes": 1}
+    for rank in order:
+        distributed.count(texts, tmp_path / "c.parquet", rank=rank, **options)
+        distributed.shard(
+            files, trained, tmp_path / "out", rank=rank, errors="skip", **OPTIONS, **options
+        )
+    assert not (tmp_path / "out" / ".parts").exists()
+    assert not (tmp_path / "c.parquet.parts").exists()
+    one(files, trained, tmp_path / "whole")
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["ids", "lengths", "places", "mark.json"])
+def test_a_finished_task_that_is_not_whole_is_run_again(
+    name: str, source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    options: dict[str, Any] = {"world_size": 2, "task_bytes": 1, "errors": "skip", **OPTIONS}
+    one(source, trained, tmp_path / "whole")
+    for kind in ("gone", "cut", "changed"):
+        out = tmp_path / kind
+        assert distributed.shard(source, trained, out, rank=0, **options) is None
+        path = out / ".parts" / "000002" / name
+        if (name, kind) == ("mark.json", "changed"):
+            path.write_text(path.read_text().replace('"crc32": "', '"crc32": "x'))
+        else:
+            damages(path)[kind]()
+        if (name, kind) == ("mark.json", "gone"):
+            assert distributed.shard(source, trained, out, rank=1, **options) is None
+            distributed.shard(source, trained, out, rank=0, **options)
+        elif (name, kind) == ("mark.json", "cut"):
+            distributed.shard(source, trained, out, rank=1, **options)  # a line break is missing
+        else:
+            with pytest.warns(UserWarning, match="000002 is not as it was written: .* made again"):
+                distributed.shard(source, trained, out, rank=1, **options)
+        assert listing(out) == listing(tmp_path / "whole")
+
+
+def test_counts_of_a_task_that_are_not_whole_are_counted_again(tmp_path: Path) -> None:
+    files = bytepair.sample.paths()[1:5]
+    options: dict[str, Any] = {"world_size": 2, "task_bytes": 1, "partitions": 3}
+    for kind in ("gone", "cut", "changed"):
+        out = tmp_path / f"{kind}.parquet"
+        assert distributed.count(files, out, rank=0, **options) is None
+        damages(tmp_path / f"{kind}.parquet.parts" / "000000" / "counts.parquet")[kind]()
+        with pytest.warns(UserWarning, match="000000 is not as it was written"):
+            counts = distributed.count(files, out, rank=1, **options)
+        assert counts == bytepair.count(files)
+
+
+# ------------------------------------------------------------------ the pipeline
+
+
+def test_results_of_a_pipeline_are_checked(source: Path, tmp_path: Path, texts: list[str]) -> None:
+    (tmp_path / "a.txt").write_text("".join(texts), encoding="utf-8")
+    options = bytepair.TrainOptions(vocab_size=400)
+
+    def made(out: Path) -> Any:
+        return bytepair.run_pipeline(tmp_path / "a.txt", out, options)
+
+    made(tmp_path / "whole")
+    expected = listing(tmp_path / "whole")
+    steps = {
+        "counts.parquet": ["count", "shard", "verify"],
+        "tokenizer/tokenizer.bytepair": ["train", "shard", "verify"],
+        "evaluation.md": ["evaluate", "shard", "verify"],
+        "shards/manifest.json": ["shard", "verify"],
+        "shards/shard_000000.bin": ["shard", "verify"],
+    }
+    for name, kind in itertools.product(steps, ("gone", "changed", "empty")):
+        out = tmp_path / "out"
+        shutil.copytree(tmp_path / "whole", out)
+        damages(out / name)[kind]()
+        with pytest.warns(UserWarning, match="again"):
+            result = made(out)
+        assert result.report
+        assert list(result.seconds) == steps[name]
+        assert listing(out) == expected, (name, kind)
+        shutil.rmtree(out)
+    out = tmp_path / "whole"
+    (out / "pipeline.json").write_text("{")
+    with pytest.raises(ShardError, match=r"is damaged: .*; remove .*whole and start again"):
+        made(out)
+
+
+@posix
+def test_results_behind_links(tmp_path: Path) -> None:
+    """A result may be linked, and what a link leads to is never removed."""
+    (tmp_path / "a.txt").write_text("some text and more text\n" * 99)
+    options = bytepair.TrainOptions(vocab_size=270)
+    out, other = tmp_path / "out", tmp_path / "other"
+
+    def made() -> Any:
+        return bytepair.run_pipeline(tmp_path / "a.txt", out, options)
+
+    made()
+    other.mkdir()
+    for name in ("counts.parquet", "tokenizer"):
+        shutil.move(out / name, other / name)
+        (out / name).symlink_to(other / name)
+    assert list(made().seconds) == ["shard", "verify"]
+    (other / "counts.parquet").write_bytes(b"mine")
+    with pytest.warns(UserWarning, match=r"counts\.parquet is made again"):
+        made()
+    assert (other / "counts.parquet").read_bytes() == b"mine"
+    (other / "tokenizer" / "tokenizer.bytepair").write_bytes(b"mine")
+    with (
+        pytest.warns(UserWarning, match="tokenizer is made again"),
+        pytest.raises(ShardError, match="is a symbolic link"),
+    ):
+        made()
+    assert (other / "tokenizer" / "tokenizer.bytepair").read_bytes() == b"mine"
+
+
+@posix
+def test_a_task_writes_through_no_link(
+    source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    mine = tmp_path / "mine"
+    mine.write_bytes(b"mine")
+    options: dict[str, Any] = {"rank": 0, "world_size": 2, "task_bytes": 1}
+    calls: list[tuple[Path, str, Callable[[], Any]]] = [
+        (
+            tmp_path / "c.parquet.parts", "counts.parquet",
+            lambda: distributed.count(source, tmp_path / "c.parquet", errors="skip", **options),
+        ),
+        (
+            tmp_path / "out" / ".parts", "ids",
+            lambda: distributed.shard(source, trained, tmp_path / "out", errors="skip", **options),
+        ),
+    ]  # fmt: skip
+    for root, name, call in calls:
+        assert call() is None
+        (root / "000000" / "mark.json").unlink()
+        (root / "000000" / name).unlink()
+        (root / "000000" / name).symlink_to(mine)
+        with pytest.raises(ShardError, match="is a symbolic link"):
+            call()
+        assert mine.read_bytes() == b"mine"
+
+
+def test_a_pipeline_knows_its_inputs_by_any_name(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sharding = bytepair.shards.ShardOptions(bos=True, errors="skip")
+    options = bytepair.TrainOptions(vocab_size=300)
+    monkeypatch.chdir(tmp_path)
+    finish_quietly(lambda: bytepair.run_pipeline("in", "out", options, sharding))
+    again = bytepair.run_pipeline(source, tmp_path / "out", options, sharding)
+    assert list(again.seconds) == ["shard", "verify"]

@@ -1,0 +1,174 @@
+"""Patterns that take too long, and signals and threads in the middle of a call."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import bytepair
+from bytepair.errors import SplitError
+
+RANKS = {bytes([byte]): byte for byte in range(256)}
+#: The time of one search grows with the length of the text times that of the repetition.
+SLOW = r"(?:(?:a{1,20}){1,20}){1,20}b|a"
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+
+
+@pytest.fixture(scope="module")
+def slow() -> bytepair.Tokenizer:
+    return bytepair.Tokenizer.from_ranks(RANKS, pattern=SLOW)
+
+
+@pytest.mark.parametrize("call", ["encode", "encode_with_offsets", "pretokenize"])
+def test_a_slow_pattern_is_an_error(slow: bytepair.Tokenizer, call: str) -> None:
+    with pytest.raises(SplitError, match="takes too long for this text"):
+        getattr(slow, call)("a" * 1000)
+
+
+def test_a_slow_pattern_fails_in_batches_and_counts(slow: bytepair.Tokenizer) -> None:
+    with pytest.raises(SplitError, match="takes too long for this text"):
+        slow.encode_batch(["a" * 1000])
+    with pytest.raises(SplitError, match="takes too long for this text"):
+        bytepair.count(["a" * 1000], pattern=SLOW)
+
+
+def test_other_threads_run_during_a_slow_search(slow: bytepair.Tokenizer) -> None:
+    rounds, done = 0, threading.Event()
+
+    def work() -> None:
+        with pytest.raises(SplitError):
+            slow.encode("a" * 1000)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not done.wait(0.01):
+        rounds += 1
+    thread.join()
+    assert rounds > 20
+
+
+@posix
+def test_ctrl_c_ends_a_slow_search(slow: bytepair.Tokenizer) -> None:
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        slow.encode("a" * 1000)
+
+
+@posix
+def test_the_exception_of_a_signal_handler_is_kept(slow: bytepair.Tokenizer) -> None:
+    def stop(*_: object) -> None:
+        raise TimeoutError("enough")
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+    try:
+        with pytest.raises(TimeoutError, match="enough"):
+            slow.encode("a" * 1000)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+FIRST_ARRAY = """
+import os, signal, sys, threading
+import bytepair
+tok = bytepair.load(sys.argv[1])
+assert "numpy" not in sys.modules
+threading.Timer(float(sys.argv[2]), os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    tok.encode_to_numpy("hello " * 20_000)
+    threading.Event().wait(10)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@posix
+@pytest.mark.parametrize("after", [0.01, 0.03, 0.06])
+def test_ctrl_c_during_the_first_call_that_returns_an_array(
+    trained: bytepair.Tokenizer, tmp_path: Path, after: float
+) -> None:
+    trained.save(tmp_path)
+    command = [sys.executable, "-c", FIRST_ARRAY, str(tmp_path), str(after)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert "PanicException" not in done.stderr
+    assert "panicked" not in done.stderr
+
+
+def changing(array: np.ndarray, values: list[int], until: threading.Event) -> threading.Thread:
+    """A thread that writes the values to an array, in turn."""
+
+    def work() -> None:
+        while not until.is_set():
+            for value in values:
+                array[:] = value
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def test_another_thread_writes_to_the_ids_that_are_decoded(trained: bytepair.Tokenizer) -> None:
+    longest = max(range(trained.vocab_size), key=lambda id: len(trained.tokens[id]))
+    ids, until = np.zeros(100_000, np.uint32), threading.Event()
+    thread = changing(ids, [0, longest, 97], until)
+    end = time.monotonic() + 3
+    try:
+        while time.monotonic() < end:
+            for call in (trained.decode_bytes, trained.decode):
+                with suppress(RuntimeError):  # an array changed while it was read
+                    call(ids)
+    finally:
+        until.set()
+        thread.join()
+
+
+def test_another_thread_writes_to_the_text_that_is_encoded(trained: bytepair.Tokenizer) -> None:
+    data, until = np.full(200_000, ord("a"), np.uint8), threading.Event()
+    offsets = pa.py_buffer(np.array([0, len(data)], np.int64))
+    column = pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(data)])
+    thread = changing(data, [ord("a"), 0xC3, ord("b")], until)
+    end = time.monotonic() + 3
+    try:
+        while time.monotonic() < end:
+            with suppress(bytepair.errors.CorpusError):  # half a character
+                trained.encode_arrow(column)
+    finally:
+        until.set()
+        thread.join()
+
+
+@posix
+def test_a_file_that_is_read_may_be_truncated(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    file = trained.save(tmp_path / "t")
+    text = tmp_path / "text.txt"
+    text.write_text("hello world\n" * 10_000)
+    again = bytepair.load(tmp_path / "t", memory_map=False)
+    os.truncate(file, 100)
+    assert again.encode("hello") == trained.encode("hello")
+    mapped, _ = trained.encode_file(text)
+    read, _ = trained.encode_file(text, memory_map=False)
+    assert np.array_equal(mapped, read)
+
+
+@posix
+def test_a_pipe_is_opened_once(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.txt"
+    os.mkfifo(pipe)
+    thread = threading.Thread(target=pipe.write_text, args=("hello world",))
+    thread.start()
+    ids, _ = trained.encode_file(pipe)
+    thread.join()
+    assert ids.tolist() == trained.encode("hello world")

@@ -1,0 +1,134 @@
+"""What a chat template from a stranger may compute."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from bytepair import errors
+from bytepair.chat.environment import compiled, render
+
+GROW = "{% set ns = namespace(x=START) %}{% for i in range(60) %}{% set ns.x = STEP %}{% endfor %}"
+
+
+def growing(start: str, step: str, end: str) -> str:
+    return GROW.replace("START", start).replace("STEP", step) + end
+
+
+NESTED = growing("[1]", "[ns.x, ns.x]", "")
+
+TOO_MUCH = {
+    "nested loops": "{% for a in range(99999) %}{% for b in range(99999) %}"
+    "{% endfor %}{% endfor %}",
+    "macros": "{% macro m(n) %}{% if n %}{{ m(n-1) }}{{ m(n-1) }}{% endif %}{% endmacro %}"
+    "{{ m(60) }}",
+    "recursion": "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+    "repetition": "{{ 'a' * 10**9 }}",
+    "power": "{{ 10**(10**8) }}",
+    "power twice": "{% set x = 10**1000 %}{% set x = x**1000 %}{{ x }}",
+    "width": "{{ '%5000000000d' % 1 }}",
+    "width as a value": "{{ '%*d' % (5000000000, 1) }}",
+    "format": "{{ '{:5000000000}'.format(1) }}",
+    "format in a format": "{{ '{:{}}'.format(1, 5000000000) }}",
+    "format_map": "{{ '{x:99999999}'.format_map({'x': 1}) }}",
+    "center": "{{ 'a'|center(10**9) }}",
+    "method center": "{{ 'a'.center(10**9) }}",
+    "zfill": "{{ '1'.zfill(10**9) }}",
+    "indent": "{{ ('a\n'*1000000)|indent(1000000) }}",
+    "tojson": "{{ ([[1]]*1000000)|tojson(indent=99) }}",
+    "wordwrap": "{{ ('a'*1000000)|wordwrap(1, true, 'b'*1000000) }}",
+    "replace": "{{ ('a'*1000000)|replace('a', 'b'*1000000) }}",
+    "method replace": "{{ ('a'*1000000).replace('a', 'b'*1000000) }}",
+    "join": "{{ (['a']*1000000)|join('b'*1000000) }}",
+    "method join": "{{ ('b'*1000000).join(['a']*1000000) }}",
+    "expandtabs": "{{ ('\t'*1000000).expandtabs(1000000) }}",
+    "slice": "{{ [1]|slice(10**9)|list }}",
+    "batch": "{{ [1]|batch(10**9, 'x')|list }}",
+    "round": "{{ 1|round(10**9, 'ceil') }}",
+    "doubling": growing("'ab'", "ns.x ~ ns.x", "{{ ns.x|length }}"),
+    "doubling by plus": growing("'ab'", "ns.x + ns.x", "{{ ns.x|length }}"),
+    "doubling lists": growing("[1]", "ns.x + ns.x", "{{ ns.x|length }}"),
+    "doubling blocks": growing("'ab'", "y", "").replace(
+        "{% set ns.x", "{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x"
+    ),
+    "shared lists": NESTED + "{{ ns.x }}",
+    "shared lists in tojson": NESTED + "{{ ns.x|tojson }}",
+    "shared lists in a format": NESTED + "{{ '%s' % (ns.x,) }}",
+    "shared lists joined": NESTED + "{{ ns.x ~ '' }}",
+    "output": "{% set x = 'a'*1000000 %}{% for i in range(9999) %}{{ x }}{% endfor %}",
+    "work": "{% for i in range(99999) %}{% set x = 'a' * 30000000 %}{% endfor %}",
+}
+
+TOO_DEEP = {
+    "parentheses": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+    "conditions": "{% if 1 %}" * 300 + "{% endif %}" * 300,
+    "lists": "{{ " + "[" * 300 + "]" * 300 + " }}",
+    "loops": "{% for a in [1] %}" * 25 + "{% endfor %}" * 25,
+    "sums": "{{ 1" + "+1" * 50_000 + " }}",
+    "negations": "{{ " + "not " * 50_000 + "1 }}",
+    "length": " " * (1 << 20) + "{{ 1 }}",
+}
+
+#: It may use this many bytes of address space and this many seconds of processor time.
+WORKER = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+from bytepair import errors
+from bytepair.chat.environment import render
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+try:
+    render(sys.stdin.read(), "stranger", {})
+except errors.ConversationError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("name", TOO_MUCH)
+def test_a_template_that_computes_too_much_is_stopped(name: str) -> None:
+    if sys.platform == "win32":
+        pytest.skip("needs limits of the operating system")
+    command = [sys.executable, "-c", WORKER]
+    done = subprocess.run(
+        command, input=TOO_MUCH[name], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("the template 'stranger': "), done.stderr
+    assert "MemoryError" not in done.stdout
+
+
+@pytest.mark.parametrize("name", TOO_DEEP)
+def test_a_template_that_is_too_deep_or_long_is_refused(name: str) -> None:
+    with pytest.raises(errors.ConversationError, match=r"nested too deeply|characters; the most"):
+        render(TOO_DEEP[name], "stranger", {})
+
+
+def test_nothing_is_computed_at_compile_time() -> None:
+    compiled("{{ 10**(10**8) }}{{ 'a'|center(10**9) }}{{ 'a' * 10**9 }}")
+
+
+def test_what_templates_do_gives_the_same_result() -> None:
+    source = (
+        "{% set ns = namespace(n=0) %}"
+        "{% for m in messages %}{% set ns.n = ns.n + loop.length %}"
+        "{{ loop.index }}/{{ loop.last }}:{{ m.role ~ ':' ~ m.content|trim }};{% endfor %}"
+        "{{ ns.n }}{% set block %}<{{ messages|length }}>{% endset %}{{ block|upper }}"
+        "{{ [1, {'a': 'b'}]|tojson }}"
+        "{% for k, v in {'x': 1}.items() if v %}{{ k }}{{ v }}{% endfor %}"
+        "{{ '%s-%05d' % ('a', 7) }}{{ 'a,b'.split(',')|join('+') }}{{ '{:>4}'.format('x') }}"
+        "{{ [3, 1]|sort|first }}{{ 2 ** 10 }}"
+        "{% macro tag(x) %}[{{ x }}{{ caller() if caller else '' }}]{% endmacro %}{{ tag(1) }}"
+        "{% call tag(2) %}c{% endcall %}"
+        "{{ messages|selectattr('role', 'equalto', 'user')|list|length }}"
+    )
+    messages = [{"role": "user", "content": " hi "}, {"role": "assistant", "content": "yo"}]
+    assert render(source, "usual", {"messages": messages}) == (
+        '1/False:user:hi;2/True:assistant:yo;4<2>[1, {"a": "b"}]x1a-00007a+b   x11024[1][2c]1'
+    )
+
+
+def test_many_messages_are_within_the_limits() -> None:
+    source = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}"
+    messages = [{"role": "user", "content": [{"text": "word " * 50}] * 10}] * 5000
+    assert len(render(source, "long", {"messages": messages})) == 5000 * 10 * 250
