@@ -1,0 +1,63 @@
+"""What a `tokenizer.json` does to a text, compared with the library `tokenizers`."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import json_documents
+from against_tokenizers import Pair, differences
+from texts import CLASSES, unsplittable
+
+#: Real files of published models.
+PUBLISHED = [
+    "chatglm", "claude-2", "clip", "falcon", "llama2", "mistral-7b-v0.3", "modernbert", "mpt",
+    "phi-2", "phi-3-mini", "roberta-base", "whisper-large-v3",
+]  # fmt: skip
+
+#: Texts in which added tokens, spaces, digits and marks stand in unusual places.
+HARD = [
+    "",
+    " ",
+    "def f(x):\n        return x\n\t\tpass  # 1234567 ½²٣\r\n\r\n",
+    "<s> </s><|endoftext|><|im_start|>[CLS] [SEP]<mask> <pad>  <unk>\u2581 \u2581a<0x0A>",
+    "<!dummy-prefix!>a <!sop!>[gMASK]<n><|user|>",
+    "e\u0301 \u1112\u1161\u11ab İıßﬁ ＡＢ don'T WE'LL «x» 12345,678.90 ~~ --",
+    "中文字符，没有空格。 ไม่มีช่องว่าง नमस्ते 👩‍👩‍👧‍👦 🇩🇪",
+    "".join(CLASSES) * 3,
+    unsplittable("letters", 3000),
+    unsplittable("spaces", 500),
+    unsplittable("chinese", 3000),
+]
+
+
+@pytest.mark.parametrize("first", range(0, 240, 30))
+def test_random_documents_give_the_results_of_tokenizers(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 30):
+        rng = random.Random(seed)
+        document = json_documents.document(rng)
+        texts = [json_documents.text(rng, document) for _ in range(6)]
+        assert not list(differences(document, texts, tmp_path)), seed
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_files_give_the_results_of_tokenizers(
+    name: str, shared: Path, documents: Callable[[str], list[str]], tmp_path: Path
+) -> None:
+    content = (shared / "tokenizers" / f"{name}.tokenizer.json").read_text(encoding="utf-8")
+    pair = Pair(json.loads(content), tmp_path)
+    texts = [
+        text[at : at + 1500]
+        for folder in ("english", "multilingual", "code")
+        for text in documents(folder)[::500]
+        for at in (0, len(text) // 2)
+    ]
+    texts += [
+        file.read_text(encoding="utf-8")[:800] for file in sorted((shared / "udhr").glob("*.txt"))
+    ]
+    for text in [*HARD, *texts]:
+        assert not list(pair.differences(text)), name
