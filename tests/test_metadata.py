@@ -482,7 +482,7 @@ def test_entries_outlive_other_ids(tmp_path: Path) -> None:
     special = tok.special_tokens
     path = tok.export(tmp_path / "hf", "huggingface")
     document = json.loads((path / "tokenizer.json").read_text())
-    processor = template(["<s>", "<x>"] if False else ["<s>"], ["</s>"])
+    processor = template(["<s>"], ["</s>"])
     for name, token in processor["special_tokens"].items():
         token["ids"] = [special[name]]
     (path / "tokenizer.json").write_text(json.dumps(document | {"post_processor": processor}))

@@ -223,8 +223,8 @@ def test_conversations_and_shards(tmp_path: Path) -> None:
         assert len(mask) == len(ids)
     tok = sentencepiece_pair(False)[0]
     (tmp_path / "a.txt").write_text("the\n\n<h1> other", encoding="utf-8")
-    tok.save(tmp_path / "t.bytepair")
-    out = run("encode", "-t", "t.bytepair", "a.txt", cwd=tmp_path).stdout
+    tok.save(tmp_path / "t")
+    out = run("encode", "-t", "t", "a.txt", cwd=tmp_path).stdout
     assert [int(word) for word in out.split()] == tok.encode("the\n\n<h1> other")
 
 
