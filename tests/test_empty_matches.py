@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 import tokenizers
-from bytepair._core import to_oniguruma
-from pre_tokenizers import pattern_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import bytepair
 from bytepair import Superwords, _core
+from bytepair._core import to_oniguruma
 from bytepair.errors import LossError, PatternError, UnsupportedError
 from bytepair.formats import huggingface, llamacpp
 from bytepair.formats.parts import THEN, Asked
 from formats import json_of, small
+from pre_tokenizers import pattern_of
 
 #: The steps before ByteLevel of SuperBPE's published tokenizers.
 SUPERBPE = [r"\p{N}+", r"(?=(\d{3})+(?!\d))"]

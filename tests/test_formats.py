@@ -239,10 +239,10 @@ def test_formats_that_are_not_written(tmp_path: Path) -> None:
 def test_what_is_no_tokenizer(tmp_path: Path) -> None:
     file = tmp_path / "x"
     for data, message in [
-        (b"", "of no format we know"),
+        (b"", "the file is empty"),
         (b"hello there", "of no format we know"),
         (b"\x0a\x0e\x0a\x05<unk>", "byte 0: field 1 has 14 bytes"),
-        (b"{}", "model: "),
+        (b"{}", "no tokenizer: it has no model"),
         (b"GGUF", "byte 4"),
         (b"BYTEPAIR", "x: "),
     ]:

@@ -139,11 +139,18 @@ ATTACKS: list[tuple[str, bytes, str]] = [
     ("llmc", struct.pack("<256I", 20240328, 2, 1, 0, *[0] * 252) + b"\1xx", "1 bytes follow"),
     ("llmc", struct.pack("<256I", 20240328, 2, 1, 7, *[0] * 252) + b"\1x", "7 that ends a text"),
     ("llmc", struct.pack("<256I", 5, 2, 1, 7, *[0] * 252) + b"\1x", "the magic number is 5"),
-    ("huggingface", b"[" * 500_000, "nested too deeply"),
-    ("huggingface", b'{"a":' * 500_000, "nested too deeply"),
+    ("huggingface", b"[" * 500_000, "invalid JSON: EOF"),
+    ("huggingface", b"[" * 500_000 + b"]" * 500_000, "it is not an object"),
+    ("huggingface", b'{"a":' * 500_000, "invalid JSON: EOF"),
+    (
+        "huggingface",
+        b'{"normalizer": ' + b'{"a":' * 500_000 + b"1" + b"}" * 500_000
+        + b', "model": {"type": "BPE", "vocab": {}, "merges": []}}',
+        "nested too deeply",
+    ),
     ("huggingface", document(vocab={"a": 1 << 31}), "is not in 0"),
-    ("huggingface", document(vocab={"a": 0.5}), "expected int, not float"),
-    ("huggingface", document(merges=[["a", "he"], ["he", "a"]]), "b'ahe' is not in the vocab"),
+    ("huggingface", document(vocab={"a": 0.5}), r'vocab\["a"\]: id 0.5 is not in 0'),
+    ("huggingface", document(merges=[["a", "he"], ["he", "a"]]), '"ahe" is not in the vocabulary'),
     ("huggingface", document(vocab={"": 0}), "would assign"),
 ]  # fmt: skip
 

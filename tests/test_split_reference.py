@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 import tokenizers
-from bytepair._core import to_oniguruma
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import bytepair
 from bytepair import _core, reference
+from bytepair._core import to_oniguruma
 from bytepair.errors import PatternError
 
 #: All texts of up to four of these characters.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
-from bytepair.errors import LossError
+from bytepair.errors import FormatError, LossError, PatternError, VocabularyError
 from bytepair.formats import companions, post_processor
 from bytepair.formats.files import read_file, write_whole
 from bytepair.formats.parts import Asked, Parts
@@ -47,8 +47,15 @@ def parse(data: bytes, asked: Asked) -> Parts:
     Args:
         data: the bytes.
         asked: the options passed by the caller.
+
+    Raises:
+        FormatError: if the file breaks a rule, or its values contradict each other.
+        UnsupportedError: if it uses a feature that cannot be reproduced exactly.
     """
-    model = _core.Model.from_tokenizer_json(data, asked.lossy)
+    try:
+        model = _core.Model.from_tokenizer_json(data, asked.lossy)
+    except (VocabularyError, PatternError) as error:
+        raise FormatError(FILE, str(error)) from None
     read = _core.Tokenizer(model)
     return Parts(model, read.pattern, read.special_tokens, notes=read.notes)
 

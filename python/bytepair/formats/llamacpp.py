@@ -11,11 +11,12 @@ If it has no name for a pattern, the name whose pattern differs least is used (`
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from bytepair import _core
 from bytepair.formats import differences
-from bytepair.formats.parts import THEN, marks, unmade
+from bytepair.formats.parts import marks, unmade
 
 _GPT2: Final = _core.PATTERNS["gpt2"]
 _LLAMA3: Final = _core.PATTERNS["llama3"]
@@ -216,6 +217,7 @@ def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
     return ignore == tokenizer.ignore_merges
 
 
+@lru_cache
 def _pattern(kind: str) -> str:
-    """The pattern of a kind of rule."""
-    return THEN.join(_STEPS[kind])
+    """The pattern of a kind of rule, in the form as read from a `tokenizer.json`."""
+    return _core.pattern_of_steps(_STEPS[kind])

@@ -102,7 +102,8 @@ mod _core {
     #[pymodule_export]
     use crate::tokenizer_json::{
         from_oniguruma, harmless_pattern, is_harmless, is_rule_of_ranks, means_the_same, mistaken,
-        to_bytes, to_characters, to_oniguruma, tokenizer_json, tokenizer_json_losses,
+        pattern_of_steps, to_bytes, to_characters, to_oniguruma, tokenizer_json,
+        tokenizer_json_losses,
     };
     #[pymodule_export]
     use crate::training::{

@@ -69,6 +69,13 @@ pub(crate) fn means_the_same(regex: &str) -> bool {
     file::means_the_same(regex)
 }
 
+/// The pattern that a file with these steps is read as.
+#[pyfunction]
+pub(crate) fn pattern_of_steps(regexes: Vec<String>) -> String {
+    let regexes: Vec<&str> = regexes.iter().map(String::as_str).collect();
+    file::pattern_of_steps(&regexes).regex().to_owned()
+}
+
 /// The pattern that changes no id of a tokenizer that merges characters into these tokens.
 #[pyfunction]
 pub(crate) fn harmless_pattern(tokens: Vec<Vec<u8>>) -> PyResult<String> {

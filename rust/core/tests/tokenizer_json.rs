@@ -9,7 +9,7 @@ use serde_json::Value;
 fn cases() -> Vec<Value> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/tokenizer_json.json");
     let Ok(text) = std::fs::read_to_string(path) else { return Vec::new() };
-    serde_json::from_str(&text).unwrap()
+    serde_json::from_str(&text).expect("the table is valid JSON")
 }
 
 fn read(document: &Value) -> Result<Tokenizer, Error> {

@@ -10,7 +10,8 @@ use std::borrow::Cow;
 
 use crate::error::Result;
 use crate::memory;
-use crate::pretokenize::spaces::{META, PartStart, SpacePrefix};
+use crate::pretokenize::spaces::{META, PartStart};
+use crate::rules::normalizer::SpacePrefix;
 
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::pretokenize::normalize::Form;
-use crate::pretokenize::spaces::{PartStart, SpacePrefix};
+use crate::pretokenize::spaces::PartStart;
+use crate::rules::normalizer::SpacePrefix;
 
 /// The version of Unicode of the character classes in patterns.
 pub const UNICODE_VERSION: &str = "16.0.0";

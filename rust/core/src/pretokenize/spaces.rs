@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use crate::error::Result;
 use crate::memory;
+use crate::rules::normalizer::SpacePrefix;
 
 /// The character that stands for a space.
 pub(crate) const META: char = '\u{2581}';
@@ -23,19 +24,6 @@ pub enum PartStart {
     Special,
     /// Ordinary text, which the part continues.
     Inside,
-}
-
-/// Where a space is added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SpacePrefix {
-    /// Nowhere.
-    Never,
-    /// At the start of the text and after every special token.
-    Always,
-    /// At the same positions, unless a space follows there.
-    Missing,
-    /// At the start of the text, unless a space or a special token follows there.
-    First,
 }
 
 impl SpacePrefix {

@@ -27,7 +27,7 @@ pub use decoder::{Decoder, DecoderStep};
 pub use normalizer::{Normalizer, NormalizerStep, ReplacePattern, SpacePrefix};
 pub use post_processor::{PostProcessor, TemplatePiece};
 pub use pre_tokenizer::{Behavior, PreTokenizer, PreTokenizerStep};
-pub use symbols::{SymbolUnit, Symbols};
+pub use symbols::{StartSymbols, SymbolUnit};
 
 /// The rules of a tokenizer beside its vocabulary (with the added tokens) and its merges.
 ///
@@ -40,7 +40,7 @@ pub struct TextRules {
     /// How a text is split.
     pub pre_tokenizer: PreTokenizer,
     /// From which symbols merging starts, if not from bytes.
-    pub symbols: Option<Symbols>,
+    pub symbols: Option<StartSymbols>,
     /// Which ids stand around a text.
     pub post_processor: PostProcessor,
     /// How ids become text.

@@ -43,6 +43,28 @@ pub enum NormalizerStep {
     Spaces(SpacePrefix),
 }
 
+impl NormalizerStep {
+    /// The name of this kind of step in a `tokenizer.json`.
+    ///
+    /// ```
+    /// assert_eq!(bytepair::rules::NormalizerStep::Nfc.kind(), "NFC");
+    /// ```
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Nfc => "NFC",
+            Self::Nfd => "NFD",
+            Self::Nfkc => "NFKC",
+            Self::Nfkd => "NFKD",
+            Self::Lowercase => "Lowercase",
+            Self::StripAccents => "StripAccents",
+            Self::Strip { .. } => "Strip",
+            Self::Prepend(_) => "Prepend",
+            Self::Replace { .. } => "Replace",
+            Self::Spaces(_) => "Metaspace",
+        }
+    }
+}
+
 /// What [`NormalizerStep::Replace`] replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplacePattern {

@@ -73,6 +73,30 @@ pub enum PreTokenizerStep {
     },
 }
 
+impl PreTokenizerStep {
+    /// The name of this kind of step in a `tokenizer.json`.
+    ///
+    /// ```
+    /// use bytepair::rules::PreTokenizerStep;
+    /// assert_eq!(PreTokenizerStep::Digits { individual: true }.kind(), "Digits");
+    /// ```
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Split { .. } => "Split",
+            Self::Digits { .. } => "Digits",
+            Self::Punctuation(_) => "Punctuation",
+            Self::Whitespace => "Whitespace",
+            Self::WhitespaceSplit => "WhitespaceSplit",
+            Self::Bert => "BertPreTokenizer",
+            Self::Delimiter(_) => "CharDelimiterSplit",
+            Self::UnicodeScripts => "UnicodeScripts",
+            Self::FixedLength(_) => "FixedLength",
+            Self::BeforeSpaces | Self::Metaspace { .. } => "Metaspace",
+            Self::ByteLevel { .. } => "ByteLevel",
+        }
+    }
+}
+
 /// What a split does with a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Behavior {

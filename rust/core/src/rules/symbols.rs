@@ -6,7 +6,7 @@
 /// A tokenizer without this value starts from bytes (or, under
 /// [`MergeRule::Characters`](crate::MergeRule::Characters), from characters).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Symbols {
+pub struct StartSymbols {
     /// What one symbol stands for.
     pub unit: SymbolUnit,
     /// What precedes each unit but the first of a pretoken (`continuing_subword_prefix`); a merge

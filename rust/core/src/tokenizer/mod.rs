@@ -10,6 +10,7 @@ pub(crate) mod merges;
 
 pub mod offsets;
 
+mod overlap;
 pub mod parts;
 
 pub mod session;

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::pretokenize::{Pattern, THEN};
+use crate::pretokenize::{META, Pattern, THEN};
 use crate::rules::{
-    AddedToken, Behavior, Decoder, NormalizerStep, PreTokenizerStep, SpacePrefix, Symbols,
-    TextRules,
+    AddedToken, Behavior, Decoder, NormalizerStep, PreTokenizerStep, SpacePrefix, TextRules,
 };
 use crate::tokenizer::Tokenizer;
+use crate::tokenizer::overlap::overlap;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// What a tokenizer is made of.
@@ -39,9 +39,7 @@ impl Tokenizer {
     /// [`from_merges`](Self::from_merges) does.
     pub fn from_parts(parts: TokenizerParts) -> Result<Self> {
         let TokenizerParts { vocabulary, rule, merges, rules, notes } = parts;
-        if let Some(symbols) = &rules.symbols {
-            return Err(unsupported("model", reason_of_symbols(symbols, &rules)));
-        }
+        require(rules.symbols.is_none(), "model", "merging starts from other symbols than bytes")?;
         require(rules.decoder == Decoder::Bytes, "decoder", "it is not the usual one")?;
         let steps = &rules.pre_tokenizer.steps;
         let patterns = steps.iter().map(step).collect::<Result<Vec<_>>>()?;
@@ -117,9 +115,11 @@ impl Tokenizer {
 type Flags = BTreeMap<String, BTreeMap<String, bool>>;
 
 /// The note that holds them.
+#[cfg(feature = "json")]
 const FLAGS_NOTE: &str = "huggingface.added_tokens";
-/// The contents of tokens whose flag `normalized` tells nothing.
-const NORMALIZED_NOTE: &str = "huggingface.normalized";
+/// The note with the contents of tokens whose flag `normalized` tells nothing.
+#[cfg(feature = "json")]
+pub(crate) const NORMALIZED_NOTE: &str = "huggingface.normalized";
 
 #[cfg(feature = "json")]
 fn flags(notes: &BTreeMap<String, String>) -> Flags {
@@ -191,22 +191,6 @@ fn without_user_defined(
     Ok((Vocabulary::with_added(tokens, twins, added)?, ids))
 }
 
-/// What of a model that does not start from bytes is not supported.
-fn reason_of_symbols(symbols: &Symbols, rules: &TextRules) -> String {
-    let affix = [&symbols.prefix, &symbols.suffix].into_iter().find(|affix| !affix.is_empty());
-    match affix {
-        Some(affix) => format!("the affix {affix:?} is not supported"),
-        None if rules.normalizer.steps.is_empty() => {
-            "it merges characters, and its pre-tokenizer or decoder is not the usual one of such a \
-             model"
-                .to_owned()
-        }
-        None => "it merges characters, and its normalizer, pre-tokenizer or decoder is not the \
-                 usual one of such a model"
-            .to_owned(),
-    }
-}
-
 /// The pattern of a step.
 fn step(step: &PreTokenizerStep) -> Result<&str> {
     match step {
@@ -214,7 +198,21 @@ fn step(step: &PreTokenizerStep) -> Result<&str> {
             Ok(pattern.regex())
         }
         PreTokenizerStep::BeforeSpaces => Ok(BEFORE_SPACES),
-        other => Err(unsupported("pre_tokenizer", format!("{other:?} is not supported"))),
+        PreTokenizerStep::Split { behavior, invert, .. } => {
+            let reason = format!(
+                "a Split with the behavior {behavior:?} and invert {invert} is not supported, but \
+                 only Isolated, and Removed with invert true if the pattern matches all text"
+            );
+            Err(unsupported("pre_tokenizer", reason))
+        }
+        PreTokenizerStep::ByteLevel { add_prefix_space: true, .. } => {
+            Err(unsupported("pre_tokenizer", "ByteLevel with add_prefix_space is not supported"))
+        }
+        PreTokenizerStep::ByteLevel { .. } => {
+            let reason = "steps after ByteLevel, which split bytes and not text, are not supported";
+            Err(unsupported("pre_tokenizer", reason))
+        }
+        other => Err(unsupported("pre_tokenizer", format!("{} is not supported", other.kind()))),
     }
 }
 
@@ -233,6 +231,12 @@ fn form_of(pattern: &str) -> Option<NormalizerStep> {
     FORMS.iter().find(|(mark, _)| pattern.starts_with(mark)).map(|(_, step)| step.clone())
 }
 
+/// Whether a normalizer is supported.
+#[cfg(feature = "json")]
+pub(crate) fn is_supported(steps: &[NormalizerStep]) -> bool {
+    form(steps).is_ok()
+}
+
 /// The mark of a normalizer.
 fn form(steps: &[NormalizerStep]) -> Result<&'static str> {
     match steps {
@@ -240,41 +244,72 @@ fn form(steps: &[NormalizerStep]) -> Result<&'static str> {
         [step] if FORMS.iter().any(|(_, known)| known == step) => {
             Ok(FORMS.iter().find(|(_, known)| known == step).map_or("", |(mark, _)| *mark))
         }
-        [one, ..] => Err(unsupported("normalizer", format!("{one:?} is not supported"))),
+        steps => {
+            let kinds: Vec<&str> = steps.iter().map(NormalizerStep::kind).collect();
+            let reason = format!(
+                "{} is not supported, but only NFC or NFKC; normalize texts yourself and pass \
+                 lossy=True to ignore it",
+                kinds.join(", ")
+            );
+            Err(unsupported("normalizer", reason))
+        }
     }
 }
 
 /// Fails if an added token is found in another way than special tokens are.
 fn check_added(added: &[AddedToken], rules: &TextRules) -> Result<()> {
     let place = "added_tokens";
-    let normalizes = !rules.normalizer.steps.is_empty();
-    let is_nfc = rules.normalizer.steps == [NormalizerStep::Nfc];
     for token in added {
         let name = &token.content;
-        require(!token.single_word, place, &format!("{name:?} is found only as a word"))?;
-        let blank = is_nfc && name.is_ascii() && name.trim().is_empty();
-        if token.normalized && normalizes && !blank {
+        if token.single_word {
+            let reason = format!(
+                "{name:?} does not match within a word; pass lossy=True to match it there too"
+            );
+            return Err(unsupported(place, reason));
+        }
+        if token.normalized && may_change(&rules.normalizer.steps, name) {
             let reason = format!("{name:?} is looked for in normalized text");
             return Err(unsupported(place, reason));
         }
     }
+    check_passes(added)
+}
+
+/// Fails if a match may depend on the order of the two passes: `tokenizers` first finds the tokens
+/// without `normalized`, then the others in the remaining text; here all are found at once, from left
+/// to right. The result is the same if no token of the second pass can begin before one of the first
+/// and overlap it.
+fn check_passes(added: &[AddedToken]) -> Result<()> {
     let kinds = [true, false].map(|kind| added.iter().filter(move |t| t.normalized == kind));
     let [then, first] = kinds.map(|kind| kind.map(|token| &*token.content).collect::<Vec<_>>());
     if then.is_empty() || first.is_empty() {
         return Ok(());
     }
     let strips = added.iter().any(|token| token.lstrip || token.rstrip);
-    let spaced = |name: &&str| strips && name.trim() != *name;
-    let may_overlap = first.iter().chain(&then).any(spaced) || overlap(&then, &first);
-    require(!may_overlap, place, "tokens with and without `normalized` may overlap in a text")
+    let spaced = |name: &&&str| strips && name.trim() != **name;
+    // The first pass may take white space that others need.
+    let shared = then.iter().chain(&first).find(spaced).copied();
+    match shared.or_else(|| overlap(&then, &first)) {
+        Some(shared) => Err(unsupported(
+            "added_tokens",
+            format!(
+                "tokens with and without `normalized` share {shared:?} and may overlap in a text"
+            ),
+        )),
+        None => Ok(()),
+    }
 }
 
-/// Whether the end of a text of `then` is the start of one of `first`, or contains it: only by
-/// characters that both have.
-fn overlap(then: &[&str], first: &[&str]) -> bool {
-    let starts: HashSet<char> = first.iter().filter_map(|name| name.chars().next()).collect();
-    then.iter().any(|name| name.chars().skip(1).any(|c| starts.contains(&c)))
-        || first.iter().any(|name| then.iter().any(|other| other.contains(name)))
+/// Whether a normalizer may change where a token is found: it changes its name, or characters beside
+/// it. The spaces that are put before a text do not count: those of [`SpacePrefix::Missing`] and
+/// [`SpacePrefix::First`] are put when the tokens are cut out.
+fn may_change(steps: &[NormalizerStep], name: &str) -> bool {
+    match steps {
+        [] | [NormalizerStep::Spaces(SpacePrefix::Missing | SpacePrefix::First)] => false,
+        [NormalizerStep::Spaces(SpacePrefix::Never)] => name.contains([' ', META]),
+        [NormalizerStep::Nfc] => !(name.is_ascii() && name.trim().is_empty()),
+        _ => true,
+    }
 }
 
 /// The marks of the tokens that take the white space beside them, and of those found in every text.

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::json::Node;
+use super::json::JsonNode;
 use super::tables::IdsByName;
 use crate::error::Result;
 use crate::rules::AddedToken;
@@ -16,11 +16,13 @@ use crate::rules::AddedToken;
 ///
 /// `ids` are those of the vocabulary. Of two entries with the same content the last one counts, and
 /// an empty one never does, as in `tokenizers`.
-pub(super) fn read(node: Option<Node<'_>>, ids: &IdsByName<'_>) -> Result<Vec<AddedToken>> {
+pub(super) fn read(node: Option<JsonNode<'_>>, ids: &IdsByName<'_>) -> Result<Vec<AddedToken>> {
     let Some(node) = node else { return Ok(Vec::new()) };
     let mut tokens: Vec<AddedToken> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    let behind: HashMap<u32, &str> =
+        ids.iter().filter(|(_, id)| **id >= next).map(|(name, id)| (*id, *name)).collect();
     for entry in node.list()? {
         let token = token(&entry)?;
         if token.content.is_empty() {
@@ -35,7 +37,14 @@ pub(super) fn read(node: Option<Node<'_>>, ids: &IdsByName<'_>) -> Result<Vec<Ad
                 token.content, token.id
             )));
         }
-        next += u32::from(assigned.is_none());
+        if assigned.is_none() {
+            next += 1;
+            if let Some(name) = behind.get(&id) {
+                let reason =
+                    format!("{:?} has the id {id}, which is also that of {name:?}", token.content);
+                return Err(entry.get("id")?.invalid(reason));
+            }
+        }
         if let Some(&at) = places.get(&token.content) {
             tokens[at] = token;
         } else {
@@ -46,7 +55,7 @@ pub(super) fn read(node: Option<Node<'_>>, ids: &IdsByName<'_>) -> Result<Vec<Ad
     Ok(tokens)
 }
 
-fn token(node: &Node<'_>) -> Result<AddedToken> {
+fn token(node: &JsonNode<'_>) -> Result<AddedToken> {
     let content = node.get("content")?.text()?;
     Ok(AddedToken {
         id: node.get("id")?.number()?,

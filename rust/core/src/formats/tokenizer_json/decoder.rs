@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::json::Node;
+use super::json::JsonNode;
 use super::normalizer::{replace, write_replace};
 use crate::error::Result;
 use crate::rules::DecoderStep;
 
 /// The steps of a decoder.
-pub(super) fn read(node: &Node<'_>) -> Result<Vec<DecoderStep>> {
+pub(super) fn read(node: &JsonNode<'_>) -> Result<Vec<DecoderStep>> {
     node.flat("decoders")?.iter().map(step).collect()
 }
 
-fn step(node: &Node<'_>) -> Result<DecoderStep> {
+fn step(node: &JsonNode<'_>) -> Result<DecoderStep> {
     Ok(match node.kind()? {
         "ByteLevel" => DecoderStep::ByteLevel,
         "ByteFallback" => DecoderStep::ByteFallback,

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::json::{Node, Object, Strict, invalid, parse, unsupported};
+use super::json::{JsonNode, Object, Strict, invalid, kind_of, parse, unsupported};
 use crate::error::Result;
 use crate::formats::recognize;
 use crate::text::from_utf8;
@@ -54,17 +54,24 @@ impl<'t> Document<'t> {
             return Err(invalid(FILE, no_tokenizer(&document)));
         };
         if !model.get().starts_with('{') {
-            return Err(invalid("model", "expected an object"));
+            let Strict(value) = parse(model.get(), "model")?;
+            return Err(invalid("model", format!("expected an object, not {}", kind_of(&value))));
         }
         let model: Object<'_, &RawValue> = parse(model.get(), "model")?;
         model.check_names("model")?;
         let settings = values(&model, |name| !["vocab", "merges"].contains(&name), "model.")?;
         check_kind(&settings, &model)?;
         let table = |name: &str, open: char| {
-            let table = model.get(name).copied();
-            let table = table.filter(|table| table.get().starts_with(open));
-            let kind = if open == '{' { "an object" } else { "a list" };
-            table.ok_or_else(|| invalid(format!("model.{name}"), format!("expected {kind}")))
+            let place = format!("model.{name}");
+            let Some(table) = model.get(name).copied() else {
+                return Err(invalid("model", format!("the field {name:?} is missing")));
+            };
+            if table.get().starts_with(open) {
+                return Ok(table);
+            }
+            let expected = if open == '{' { "an object" } else { "a list" };
+            let Strict(value) = parse(table.get(), &place)?;
+            Err(invalid(place, format!("expected {expected}, not {}", kind_of(&value))))
         };
         let (vocabulary, merges) = (table("vocab", '{')?, table("merges", '[')?);
         let fields = values(&document, |name| FIELDS.contains(&name), "")?;
@@ -83,14 +90,14 @@ impl<'t> Document<'t> {
     }
 
     /// A field of the file, unless it is missing or null.
-    pub(super) fn field(&self, name: &'static str) -> Option<Node<'_>> {
+    pub(super) fn field(&self, name: &'static str) -> Option<JsonNode<'_>> {
         let value = self.fields.get(name).filter(|value| !value.is_null());
-        value.map(|value| Node::new(value, name))
+        value.map(|value| JsonNode::new(value, name))
     }
 
     /// The settings of the model.
-    pub(super) fn model(&self) -> Node<'_> {
-        Node::new(&self.settings, "model")
+    pub(super) fn model(&self) -> JsonNode<'_> {
+        JsonNode::new(&self.settings, "model")
     }
 }
 
@@ -144,7 +151,7 @@ fn no_tokenizer(document: &Object<'_, &RawValue>) -> String {
 /// Refuse models that do not merge, by their names; old files do not say their type.
 fn check_kind(settings: &Value, model: &Object<'_, &RawValue>) -> Result<()> {
     let kind = match settings.get("type") {
-        Some(kind) => Node::new(kind, "model.type").text()?,
+        Some(kind) => JsonNode::new(kind, "model.type").text()?,
         None if model.get("merges").is_some() => "BPE",
         None if model.get("vocab").is_some_and(|table| table.get().starts_with('[')) => "Unigram",
         None if settings.get("max_input_chars_per_word").is_some() => "WordPiece",

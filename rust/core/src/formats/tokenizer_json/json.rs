@@ -1,7 +1,7 @@
 //! JSON from strangers: a text in, values with their places out.
 //!
 //! The two tables of a model are read entry by entry, and borrow their names from the text. The
-//! small rest becomes a [`Value`], in which no object names a field twice; a [`Node`] is such a
+//! small rest becomes a [`Value`], in which no object names a field twice; a [`JsonNode`] is such a
 //! value with its place in the file, which every error names.
 
 use std::borrow::Cow;
@@ -35,6 +35,12 @@ fn broken(error: &serde_json::Error, place: &str) -> Error {
     if text.starts_with("recursion limit exceeded") {
         return invalid(place, "the JSON is nested too deeply");
     }
+    if text.starts_with("lone leading surrogate")
+        || text.starts_with("unexpected end of hex escape")
+    {
+        let at = format!("line {} column {}", error.line(), error.column());
+        return invalid(place, format!("a string has an unpaired surrogate, at {at}"));
+    }
     let kind = if error.is_data() { "unexpected content" } else { "invalid JSON" };
     invalid(place, format!("{kind}: {text}"))
 }
@@ -47,7 +53,7 @@ pub(super) struct Name<'a>(pub(super) Cow<'a, str>);
 /// The entries of an object, in the order of the file.
 pub(super) struct Object<'a, V>(pub(super) Vec<(Name<'a>, V)>);
 
-impl<'a, V> Object<'a, V> {
+impl<V> Object<'_, V> {
     /// Fails if a name occurs twice.
     pub(super) fn check_names(&self, place: &str) -> Result<()> {
         let mut names = HashSet::with_capacity(self.0.len());
@@ -186,12 +192,12 @@ impl<'de> Deserialize<'de> for Strict {
 
 /// A value and its place in the file.
 #[derive(Clone)]
-pub(super) struct Node<'v> {
+pub(super) struct JsonNode<'v> {
     pub(super) value: &'v Value,
     pub(super) place: String,
 }
 
-impl<'v> Node<'v> {
+impl<'v> JsonNode<'v> {
     pub(super) fn new(value: &'v Value, place: impl Into<String>) -> Self {
         Self { value, place: place.into() }
     }
@@ -214,7 +220,7 @@ impl<'v> Node<'v> {
     pub(super) fn find(&self, name: &str) -> Result<Option<Self>> {
         let fields = self.value.as_object().ok_or_else(|| self.wrong_type("an object"))?;
         let value = fields.get(name).filter(|value| !value.is_null());
-        Ok(value.map(|value| Node::new(value, format!("{}.{name}", self.place))))
+        Ok(value.map(|value| JsonNode::new(value, format!("{}.{name}", self.place))))
     }
 
     /// A field of this object.
@@ -252,7 +258,7 @@ impl<'v> Node<'v> {
 
     pub(super) fn list(&self) -> Result<Vec<Self>> {
         let values = self.value.as_array().ok_or_else(|| self.wrong_type("a list"))?;
-        let node = |(at, value)| Node::new(value, format!("{}[{at}]", self.place));
+        let node = |(at, value)| JsonNode::new(value, format!("{}[{at}]", self.place));
         Ok(values.iter().enumerate().map(node).collect())
     }
 

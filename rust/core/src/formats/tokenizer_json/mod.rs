@@ -3,16 +3,22 @@
 //! Each part of a file is either read exactly or is an error that names it: an approximation would
 //! give the right ids for most texts, and its wrong ids would go unnoticed. Reading is a straight
 //! line: the bytes are recognized ([`document`]), each field becomes a value (`added_tokens`,
-//! `normalizer`, `pre_tokenizer`, `post_processor`, `decoder`, and the tables of the model), and the
-//! parts of a tokenizer are built of them (`build`, `spaces`). `write` goes the other way.
+//! `normalizer`, `pre_tokenizer`, `post_processor`, `decoder`, and the tables of the model: `file`),
+//! and the parts of a tokenizer are built of them. A file has one of two forms: its tokens are bytes
+//! (`bytes`), or characters with byte fallback and U+2581 for spaces (`spaces`); all else is refused,
+//! by the field that differs. `write` goes the other way.
 
 mod added_tokens;
 
-mod build;
+mod bytes;
+
+mod cuts;
 
 mod decoder;
 
 mod document;
+
+mod file;
 
 mod json;
 
@@ -31,6 +37,7 @@ mod tables;
 mod write;
 
 pub use oniguruma::{from_oniguruma, means_the_same, to_oniguruma};
+pub use pre_tokenizer::pattern_of_steps;
 pub use spaces::{is_harmless, split_pattern};
 pub use write::{losses, write};
 
@@ -42,8 +49,8 @@ use crate::tokenizer::parts::TokenizerParts;
 /// Upper bound on memory: reading needs at most this many bytes for each byte of the file.
 const READ: usize = 16;
 
-/// The parts of the tokenizer in the bytes of a file. With `lossy`, a normalizer that is not
-/// supported is ignored.
+/// The parts of the tokenizer in the bytes of a file. With `lossy`, a normalizer, flags of
+/// added tokens, a decoder of characters and a dropout that are not supported are ignored.
 ///
 /// Fails with [`Error::Format`](crate::Error::Format) if the file breaks a rule, and with
 /// [`Error::Unsupported`](crate::Error::Unsupported) if it asks for something that is not done
@@ -51,7 +58,14 @@ const READ: usize = 16;
 pub fn read(data: &[u8], lossy: bool) -> Result<TokenizerParts> {
     memory::check(data.len().saturating_mul(READ))?;
     let document = document::Document::parse(document::text(data)?)?;
-    build::parts(&document, lossy)
+    let entries = tables::vocabulary(document.vocabulary)?;
+    let file = file::File::read(&document, &entries, lossy)?;
+    if file.is_of_bytes() {
+        file.check_bytes()?;
+        return file.of_bytes(lossy);
+    }
+    let form = spaces::form(&file, lossy)?;
+    spaces::parts(file, form)
 }
 
 impl Tokenizer {

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::json::Node;
+use super::json::JsonNode;
 use super::oniguruma::{self, from_oniguruma};
 use crate::error::Result;
 use crate::rules::{NormalizerStep, ReplacePattern};
 
 /// The steps of a normalizer. Steps that change no text are left out.
-pub(super) fn read(node: &Node<'_>) -> Result<Vec<NormalizerStep>> {
+pub(super) fn read(node: &JsonNode<'_>) -> Result<Vec<NormalizerStep>> {
     let mut steps = Vec::new();
     for node in node.flat("normalizers")? {
         steps.extend(step(&node)?);
@@ -16,7 +16,7 @@ pub(super) fn read(node: &Node<'_>) -> Result<Vec<NormalizerStep>> {
     Ok(steps)
 }
 
-fn step(node: &Node<'_>) -> Result<Option<NormalizerStep>> {
+fn step(node: &JsonNode<'_>) -> Result<Option<NormalizerStep>> {
     let step = match node.kind()? {
         "NFC" => NormalizerStep::Nfc,
         "NFD" => NormalizerStep::Nfd,
@@ -50,7 +50,7 @@ fn step(node: &Node<'_>) -> Result<Option<NormalizerStep>> {
 }
 
 /// The pattern and the content of a `Replace`, which is a normalizer or a decoder.
-pub(super) fn replace(node: &Node<'_>) -> Result<(ReplacePattern, String)> {
+pub(super) fn replace(node: &JsonNode<'_>) -> Result<(ReplacePattern, String)> {
     let pattern = node.get("pattern")?;
     let content = node.get("content")?.text()?.to_owned();
     let pattern = match (pattern.find("String")?, pattern.find("Regex")?) {

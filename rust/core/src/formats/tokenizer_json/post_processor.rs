@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::json::Node;
+use super::json::JsonNode;
 use crate::error::Result;
 use crate::rules::{PostProcessor, TemplatePiece};
 
 /// The value of a post-processor.
-pub(super) fn read(node: &Node<'_>) -> Result<PostProcessor> {
+pub(super) fn read(node: &JsonNode<'_>) -> Result<PostProcessor> {
     let mut processor = PostProcessor::default();
     for node in node.flat("processors")? {
         let one = match node.kind()? {
@@ -30,7 +30,7 @@ pub(super) fn read(node: &Node<'_>) -> Result<PostProcessor> {
 }
 
 /// Add one processor of a sequence.
-fn add(all: &mut PostProcessor, one: PostProcessor, node: &Node<'_>) -> Result<()> {
+fn add(all: &mut PostProcessor, one: PostProcessor, node: &JsonNode<'_>) -> Result<()> {
     let is_second = |was: bool, is: bool| was && is;
     if is_second(!all.single.is_empty(), !one.single.is_empty()) {
         return Err(node.unsupported("two templates in a sequence"));
@@ -48,7 +48,7 @@ fn add(all: &mut PostProcessor, one: PostProcessor, node: &Node<'_>) -> Result<(
 }
 
 /// Whether offsets are trimmed, and then whether the first space counts as added.
-fn trims(node: &Node<'_>, required: bool) -> Result<Option<bool>> {
+fn trims(node: &JsonNode<'_>, required: bool) -> Result<Option<bool>> {
     let trims = if required {
         node.get("trim_offsets")?.boolean()?
     } else {
@@ -59,7 +59,7 @@ fn trims(node: &Node<'_>, required: bool) -> Result<Option<bool>> {
 }
 
 /// The name and the id of a token, in a list.
-fn named(node: &Node<'_>) -> Result<(String, u32)> {
+fn named(node: &JsonNode<'_>) -> Result<(String, u32)> {
     match &node.list()?[..] {
         [name, id] => Ok((name.text()?.to_owned(), id.number()?)),
         _ => Err(node.invalid("expected the name and the id of a token")),
@@ -74,7 +74,7 @@ const fn text(which: u8, type_id: u32) -> TemplatePiece {
     TemplatePiece::Text { which, type_id }
 }
 
-fn roberta(node: &Node<'_>) -> Result<PostProcessor> {
+fn roberta(node: &JsonNode<'_>) -> Result<PostProcessor> {
     let (begin, end) = (named(&node.get("cls")?)?, named(&node.get("sep")?)?);
     let [begin, end] = [ids(&begin, 0), ids(&end, 0)];
     let single = vec![begin, text(0, 0), end.clone()];
@@ -82,14 +82,14 @@ fn roberta(node: &Node<'_>) -> Result<PostProcessor> {
     Ok(PostProcessor { single, pair, trim_offsets: trims(node, true)? })
 }
 
-fn bert(node: &Node<'_>) -> Result<PostProcessor> {
+fn bert(node: &JsonNode<'_>) -> Result<PostProcessor> {
     let (begin, end) = (named(&node.get("cls")?)?, named(&node.get("sep")?)?);
     let single = vec![ids(&begin, 0), text(0, 0), ids(&end, 0)];
     let pair = [single.clone(), vec![text(1, 1), ids(&end, 1)]].concat();
     Ok(PostProcessor { single, pair, trim_offsets: None })
 }
 
-fn template(node: &Node<'_>) -> Result<PostProcessor> {
+fn template(node: &JsonNode<'_>) -> Result<PostProcessor> {
     let tokens = node.get("special_tokens")?;
     let pieces = |name| -> Result<Vec<TemplatePiece>> {
         node.get(name)?.list()?.iter().map(|piece| self::piece(piece, &tokens)).collect()
@@ -101,7 +101,7 @@ fn template(node: &Node<'_>) -> Result<PostProcessor> {
     Ok(PostProcessor { single, pair: pieces("pair")?, trim_offsets: None })
 }
 
-fn piece(node: &Node<'_>, tokens: &Node<'_>) -> Result<TemplatePiece> {
+fn piece(node: &JsonNode<'_>, tokens: &JsonNode<'_>) -> Result<TemplatePiece> {
     if let Some(sequence) = node.find("Sequence")? {
         let id = sequence.get("id")?;
         let which = match id.text()? {
@@ -116,7 +116,7 @@ fn piece(node: &Node<'_>, tokens: &Node<'_>) -> Result<TemplatePiece> {
     let token = tokens
         .find(name.text()?)?
         .ok_or_else(|| name.invalid(format!("{:?} is not one of special_tokens", name.value)))?;
-    let ids = token.get("ids")?.list()?.iter().map(Node::number).collect::<Result<_>>()?;
+    let ids = token.get("ids")?.list()?.iter().map(JsonNode::number).collect::<Result<_>>()?;
     let name = name.text()?.to_owned();
     Ok(TemplatePiece::Ids { name, ids, type_id: special.get("type_id")?.number()? })
 }

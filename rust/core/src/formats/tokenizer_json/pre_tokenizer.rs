@@ -6,15 +6,12 @@
 
 use serde_json::{Value, json};
 
-use super::json::Node;
+use super::cuts::{self, BYTE_LEVEL};
+use super::json::JsonNode;
 use super::oniguruma::{from_oniguruma, to_oniguruma};
 use crate::error::Result;
-use crate::pretokenize::{Pattern, Splitter, match_lengths};
+use crate::pretokenize::{Pattern, Splitter, THEN, match_lengths};
 use crate::rules::{Behavior, PreTokenizerStep, SpacePrefix};
-
-/// The pattern that is built into `ByteLevel`: GPT-2's, in its first spelling.
-const BYTE_LEVEL: &str =
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
 /// The schemes of `Metaspace`, and where each puts a space.
 const SCHEMES: [(&str, SpacePrefix); 3] = [
@@ -34,14 +31,60 @@ const BEHAVIORS: [(&str, Behavior); 5] = [
 
 // ---------------------------------------------------------------------------- reading
 
-/// The steps of a pre-tokenizer.
-pub(super) fn read(node: &Node<'_>) -> Result<Vec<PreTokenizerStep>> {
+/// The steps of a pre-tokenizer, as they are written.
+pub(super) fn read(node: &JsonNode<'_>) -> Result<Vec<PreTokenizerStep>> {
     let mut steps = Vec::new();
     for node in node.flat("pretokenizers")? {
         let mapped = steps.iter().any(maps_bytes);
         add(&mut steps, step(&node)?, mapped);
     }
     Ok(steps)
+}
+
+/// The same splits in fewer steps, where one pattern does what several do.
+pub(super) fn composed(mut steps: Vec<PreTokenizerStep>) -> Vec<PreTokenizerStep> {
+    while let Some(at) = steps.windows(2).position(|steps| *steps == superbpe()) {
+        steps.splice(at..at + 2, [isolated(GROUPS)]);
+    }
+    let last = steps.pop_if(|step| maps_bytes(step));
+    if let Some(pattern) = regexes(&steps).and_then(|regexes| cuts::composed(&regexes)) {
+        steps = vec![isolated(&pattern)];
+    }
+    steps.extend(last);
+    steps
+}
+
+/// The pattern that a file with these steps, each a `Split` that keeps its matches, is read as.
+///
+/// ```
+/// use bytepair::formats::tokenizer_json::pattern_of_steps;
+/// assert_eq!(pattern_of_steps(&[r"\p{N}", r"\d+|[^\p{N}]+"]).regex(), r"\p{N}|[^\p{N}]+");
+/// assert_eq!(pattern_of_steps(&["a", "(a)|b"]).regex(), "a(?#then)(a)|b");
+/// ```
+pub fn pattern_of_steps(regexes: &[&str]) -> Pattern {
+    let steps = composed(regexes.iter().map(|regex| isolated(regex)).collect());
+    Pattern::from_regex(&self::regexes(&steps).unwrap_or_default().join(THEN))
+}
+
+/// The patterns of the steps, if all split at matches and keep these.
+pub(super) fn regexes(steps: &[PreTokenizerStep]) -> Option<Vec<&str>> {
+    let mut regexes = Vec::new();
+    for step in steps {
+        let PreTokenizerStep::Split { pattern, behavior: Behavior::Isolated, .. } = step else {
+            return None;
+        };
+        regexes.push(pattern.regex());
+    }
+    Some(regexes)
+}
+
+/// Groups of three digits, counted from the end of a number.
+const GROUPS: &str = r"\p{N}(?:(?!(?:\d{3})+(?!\d))\p{N})*";
+
+/// The steps of `SuperBPE`'s published files that make these groups. The second splits only digits, so
+/// one pattern does the same, and is faster.
+fn superbpe() -> [PreTokenizerStep; 2] {
+    [isolated(r"\p{N}+"), isolated(&between(r"(?=(\d{3})+(?!\d))"))]
 }
 
 /// Whether a step turns the bytes of a text into GPT-2's characters.
@@ -53,22 +96,22 @@ pub(super) fn maps_bytes(step: &PreTokenizerStep) -> bool {
 fn add(steps: &mut Vec<PreTokenizerStep>, step: PreTokenizerStep, mapped: bool) {
     match step {
         PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: true } => {
-            steps.push(isolated(well_known(BYTE_LEVEL)));
+            steps.push(isolated(&well_known(BYTE_LEVEL)));
             steps.push(PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: false });
         }
         PreTokenizerStep::Digits { individual } if !mapped => {
-            steps.push(isolated(if individual { r"\p{N}" } else { r"\p{N}+" }.to_owned()));
+            steps.push(isolated(if individual { r"\p{N}" } else { r"\p{N}+" }));
         }
         other => steps.push(other),
     }
 }
 
-fn isolated(regex: String) -> PreTokenizerStep {
+fn isolated(regex: &str) -> PreTokenizerStep {
     let (behavior, invert) = (Behavior::Isolated, false);
-    PreTokenizerStep::Split { pattern: Pattern::from_regex(&regex), behavior, invert }
+    PreTokenizerStep::Split { pattern: Pattern::from_regex(regex), behavior, invert }
 }
 
-fn step(node: &Node<'_>) -> Result<PreTokenizerStep> {
+fn step(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
     Ok(match node.kind()? {
         "Split" => return split(node),
         "ByteLevel" => PreTokenizerStep::ByteLevel {
@@ -105,7 +148,7 @@ fn step(node: &Node<'_>) -> Result<PreTokenizerStep> {
     })
 }
 
-fn fixed_length(node: &Node<'_>) -> Result<PreTokenizerStep> {
+fn fixed_length(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
     let length = node.find("length")?.map_or(Ok(5), |length| length.number())?;
     if length == 0 {
         return Err(node.invalid("the length is 0"));
@@ -115,7 +158,7 @@ fn fixed_length(node: &Node<'_>) -> Result<PreTokenizerStep> {
 
 /// The replacement and the scheme of a `Metaspace`, which is a pre-tokenizer or a decoder. Old files
 /// have `add_prefix_space` instead of a scheme.
-pub(super) fn metaspace(node: &Node<'_>) -> Result<(char, &'static str)> {
+pub(super) fn metaspace(node: &JsonNode<'_>) -> Result<(char, &'static str)> {
     let replacement = node.get("replacement")?.character()?;
     let adds = node.flag("add_prefix_space", true)?;
     let Some(scheme) = node.find("prepend_scheme")? else {
@@ -134,7 +177,7 @@ pub(super) fn metaspace(node: &Node<'_>) -> Result<(char, &'static str)> {
     Ok((replacement, name))
 }
 
-fn behavior(node: &Node<'_>) -> Result<Behavior> {
+fn behavior(node: &JsonNode<'_>) -> Result<Behavior> {
     let name = node.text()?;
     let known = BEHAVIORS.iter().find(|(other, _)| *other == name);
     known.map(|(_, behavior)| *behavior).ok_or_else(|| {
@@ -143,7 +186,7 @@ fn behavior(node: &Node<'_>) -> Result<Behavior> {
     })
 }
 
-fn split(node: &Node<'_>) -> Result<PreTokenizerStep> {
+fn split(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
     let (place, how) = (node.get("pattern")?, node.get("behavior")?);
     let (behavior, invert) = (self::behavior(&how)?, node.flag("invert", false)?);
     let regex = match (place.find("String")?, place.find("Regex")?) {
@@ -153,8 +196,8 @@ fn split(node: &Node<'_>) -> Result<PreTokenizerStep> {
     };
     let (fewest, most) = match_lengths(&regex);
     if fewest == 0 {
-        if most == 0 && behavior == Behavior::Isolated && !regex.is_empty() {
-            return Ok(isolated(between(&regex)));
+        if most == 0 && behavior == Behavior::Isolated {
+            return Ok(isolated(&between(&regex)));
         }
         return Err(place.unsupported(format!(
             "{regex:?} may match no characters, where tokenizers splits and bytepair does not"
@@ -163,7 +206,7 @@ fn split(node: &Node<'_>) -> Result<PreTokenizerStep> {
     let regex = well_known(&regex);
     let keeps_all = behavior == Behavior::Removed && invert && matches_all(&regex);
     if keeps_all || behavior == Behavior::Isolated {
-        return Ok(isolated(regex));
+        return Ok(isolated(&regex));
     }
     Ok(PreTokenizerStep::Split { pattern: Pattern::from_regex(&regex), behavior, invert })
 }
@@ -206,7 +249,8 @@ fn between(regex: &str) -> String {
 
 /// Whether a pattern is known to match all text: those of the scanner do.
 fn matches_all(regex: &str) -> bool {
-    Splitter::new(&Pattern::from_regex(regex)).is_ok_and(|splitter| splitter.is_scan())
+    let is_scan = || Splitter::new(&Pattern::from_regex(regex)).is_ok_and(|it| it.is_scan());
+    cuts::begins_with_all(regex) || is_scan()
 }
 
 // ---------------------------------------------------------------------------- writing

@@ -8,11 +8,12 @@
 //! token changes no id, since no merge crosses that place, and then pretokens repeat and can be
 //! cached. [`split_pattern`] chooses such places.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::build::{File, byte_of};
-use super::tables::Merge;
-use crate::error::Result;
+use super::file::{File, Model, byte_of};
+use super::json::unsupported;
+use super::tables::{MERGES, MergeIds, VOCABULARY};
+use crate::error::{Error, Result};
 use crate::pretokenize::{META, Pattern, Splitter};
 use crate::rules::{
     AddedToken, DecoderStep, Normalizer, NormalizerStep, PreTokenizer, PreTokenizerStep,
@@ -26,50 +27,88 @@ use crate::vocabulary::{MergeRule, Vocabulary};
 pub(super) struct SpacesForm {
     pub(super) prefix: SpacePrefix,
     pub(super) splits: bool,
-    /// Whether a pre-tokenizer puts the spaces, after added tokens are found.
-    is_metaspace: bool,
 }
 
 // ---------------------------------------------------------------------------- reading
 
-/// The form of a file of this kind; `None` for all others.
-pub(super) fn form(file: &File<'_>) -> Option<SpacesForm> {
+/// The form of a file of this kind. Fails for all others; with `lossy`, the decoder may be another.
+pub(super) fn form(file: &File<'_>, lossy: bool) -> Result<SpacesForm> {
+    check_model(&file.model)?;
     let form = form_of_rules(&file.rules.normalizer.steps, &file.rules.steps)?;
-    let model = &file.model;
-    let plain = model.prefix.is_empty() && model.suffix.is_empty();
-    let usual = plain
-        && model.byte_fallback
-        && !model.ignore_merges
-        && file.rules.decoder == decoder(form.prefix)
-        && file.ordinary().all(|(name, _)| !name.contains(' '))
-        && has_all_bytes(file)
-        && file.added.iter().all(|token| is_usual(file, token, form))
-        && merges_no_byte(file);
-    usual.then_some(form)
+    let wanted = decoder(form.prefix);
+    if !file.rules.decoder.is_empty() && file.rules.decoder != wanted && !lossy {
+        let strip = if wanted.len() > 3 { ", Strip" } else { "" };
+        let reason = format!(
+            "it is not the usual sequence for this normalizer or pre-tokenizer (Replace, \
+             ByteFallback, Fuse{strip}); pass lossy=True to decode with that sequence"
+        );
+        return Err(unsupported("decoder", reason));
+    }
+    check_vocabulary(file)?;
+    for token in &file.added {
+        check_added(file, token, form, lossy)?;
+    }
+    Ok(form)
+}
+
+fn check_model(model: &Model) -> Result<()> {
+    model.check_affixes()?;
+    if !model.byte_fallback {
+        let reason = "without it, characters without a token are lost or unknown; models that merge \
+                      characters are supported with it, and models of bytes with ByteLevel as \
+                      pre-tokenizer and decoder";
+        return Err(unsupported("model.byte_fallback", reason));
+    }
+    if model.ignore_merges {
+        let reason = "a text that is a token would become that token without merging";
+        return Err(unsupported("model.ignore_merges", reason));
+    }
+    Ok(())
 }
 
 /// The form that the normalizer and the pre-tokenizer have.
-fn form_of_rules(normalizer: &[NormalizerStep], steps: &[PreTokenizerStep]) -> Option<SpacesForm> {
-    if normalizer.is_empty() {
-        return match steps {
-            [PreTokenizerStep::Metaspace { replacement: META, prefix, split }] => {
-                Some(SpacesForm { prefix: *prefix, splits: *split, is_metaspace: true })
-            }
-            _ => None,
-        };
+fn form_of_rules(normalizer: &[NormalizerStep], steps: &[PreTokenizerStep]) -> Result<SpacesForm> {
+    if let ([], [PreTokenizerStep::Metaspace { replacement: META, prefix, split }]) =
+        (normalizer, steps)
+    {
+        return Ok(SpacesForm { prefix: *prefix, splits: *split });
     }
     let to_meta = replace(" ", META.to_string());
     let prepend = NormalizerStep::Prepend(META.to_string());
+    // No space is left, at which a text could be split.
+    let at_space = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::Split { pattern, .. } if pattern.regex() == " ");
+    if normalizer.is_empty() || !steps.iter().all(at_space) {
+        return Err(refused_step(steps));
+    }
     let prefix = if normalizer == [to_meta.clone()] {
         SpacePrefix::Never
     } else if normalizer == [prepend.clone(), to_meta.clone()] || normalizer == [to_meta, prepend] {
         SpacePrefix::Always
     } else {
-        return None;
+        return Err(unsupported(
+            "normalizer",
+            "it is not Replace (of spaces by U+2581), alone or with Prepend (of U+2581), as with \
+             byte fallback; normalize texts yourself and write a tokenizer.json with these alone",
+        ));
     };
-    // No space is left, at which a text could be split.
-    let at_space = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::Split { pattern, .. } if pattern.regex() == " ");
-    steps.iter().all(at_space).then_some(SpacesForm { prefix, splits: false, is_metaspace: false })
+    Ok(SpacesForm { prefix, splits: false })
+}
+
+/// The error for a pre-tokenizer of another form.
+fn refused_step(steps: &[PreTokenizerStep]) -> Error {
+    if let [PreTokenizerStep::Metaspace { replacement, .. }] = steps
+        && *replacement != META
+    {
+        let reason = format!("{replacement:?} is not U+2581");
+        return unsupported("pre_tokenizer.replacement", reason);
+    }
+    let kinds: Vec<&str> = steps.iter().map(PreTokenizerStep::kind).collect();
+    let kinds = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
+    let reason = format!(
+        "{kinds} is not supported with byte fallback; supported are Metaspace without a normalizer, \
+         and no pre-tokenizer with a normalizer"
+    );
+    unsupported("pre_tokenizer", reason)
 }
 
 fn replace(pattern: &str, content: String) -> NormalizerStep {
@@ -96,41 +135,82 @@ pub(super) fn decoder(prefix: SpacePrefix) -> Vec<DecoderStep> {
     steps.into_iter().chain(strip).collect()
 }
 
-/// Whether each byte has a token of its name, or, if it is of ASCII, its character is a token.
-fn has_all_bytes(file: &File<'_>) -> bool {
+/// Fails unless each byte has a token of its name, or, if it is of ASCII, its character is a token;
+/// if a token has a space; and if merges use or make the token of a byte.
+fn check_vocabulary(file: &File<'_>) -> Result<()> {
     let mut has = [false; 256];
     for (name, _) in file.ordinary() {
         let ascii = name.bytes().next().filter(|byte| name.len() == 1 && byte.is_ascii());
         if let Some(byte) = byte_of(name).or(ascii) {
             has[usize::from(byte)] = true;
         }
+        if name.contains(' ') {
+            let reason = "it has a space instead of U+2581, so no text has its id";
+            return Err(unsupported(format!("{VOCABULARY}[{name:?}]"), reason));
+        }
     }
-    has.iter().all(|has| *has)
-}
-
-/// Whether an added token is found and decoded as the tokens of this form are.
-fn is_usual(file: &File<'_>, token: &AddedToken, form: SpacesForm) -> bool {
-    let content = &*token.content;
-    let has_meta = content.contains(META);
-    byte_of(content).is_none()
-        && (!has_meta || (!token.special && file.ids.contains_key(content)))
-        && !(has_meta && content.contains(' '))
-        && (!token.normalized || (form.prefix == SpacePrefix::Never && !form.is_metaspace))
-}
-
-/// Whether no merge uses or makes the name of a byte.
-fn merges_no_byte(file: &File<'_>) -> bool {
+    if let Some(byte) = has.iter().position(|has| !has) {
+        let reason = format!(
+            "the token \"<0x{byte:02X}>\" is missing, so a character without a token could not be \
+             encoded; only vocabularies with tokens for all 256 bytes are supported"
+        );
+        return Err(unsupported(VOCABULARY, reason));
+    }
     let bytes = file.entries.iter().filter(|(name, _)| byte_of(&name.0).is_some());
-    let bytes: HashSet<u32> = bytes.map(|(_, id)| *id).collect();
-    !file.merges.iter().flatten().any(|id| bytes.contains(id))
+    let bytes: HashMap<u32, &str> = bytes.map(|(name, id)| (*id, &*name.0)).collect();
+    let merged = file.merges.iter().flatten().find_map(|id| bytes.get(id));
+    merged.map_or(Ok(()), |name| {
+        Err(unsupported(MERGES, format!("a merge uses or makes the token {name:?} of a byte")))
+    })
+}
+
+/// Fails if an added token is not found or decoded as the tokens of this form are.
+fn check_added(file: &File<'_>, token: &AddedToken, form: SpacesForm, lossy: bool) -> Result<()> {
+    let content = &*token.content;
+    let refuse = |reason: &str| Err(unsupported("added_tokens", format!("{content:?} {reason}")));
+    if byte_of(content).is_some() {
+        return refuse(
+            "is the token of a byte, to which characters of ordinary text are encoded; leave it out \
+             of the added tokens",
+        );
+    }
+    if lossy {
+        return Ok(());
+    }
+    if content.contains(META) {
+        let decodes = "has U+2581, which would be decoded as a space,";
+        let and = "pass lossy=True to decode it as it stands";
+        if content.contains(' ') {
+            return refuse(&format!("{decodes} and a space too; {and}"));
+        }
+        if token.special {
+            return refuse(&format!("{decodes} and \"special\": true; {and}"));
+        }
+        if !file.ids.contains_key(content) {
+            return refuse(&format!("{decodes} and is not in model.vocab; {and}"));
+        }
+    }
+    if token.normalized && form.prefix == SpacePrefix::Always {
+        return refuse(
+            "is looked for in normalized text, that is behind a space, here in the text; write \
+             \"normalized\": false, or pass lossy=True to look for it there",
+        );
+    }
+    Ok(())
 }
 
 /// The parts of a tokenizer of this form.
 pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerParts> {
+    if form.prefix == SpacePrefix::Always {
+        // Only with `lossy` a token has the flag.
+        for token in &mut file.added {
+            token.normalized = false;
+        }
+    }
     // Tokens that text decodes with spaces, or that are found in the text with U+2581 for spaces.
-    let shows =
-        |token: &&AddedToken| token.content.contains(META) || (token.normalized && !token.special);
-    let shown: HashSet<u32> = file.added.iter().filter(shows).map(|token| token.id).collect();
+    let in_text =
+        |token: &&AddedToken| !token.special && (token.content.contains(META) || token.normalized);
+    let shown: HashSet<u32> = file.added.iter().filter(in_text).map(|token| token.id).collect();
     let all = file.entries.iter().map(|(name, id)| (&*name.0, *id));
     let is_shown = |(name, id): &(&str, u32)| shown.contains(id) && !name.contains(' ');
     let hidden = all.filter(is_shown).collect::<Vec<_>>();
@@ -149,7 +229,7 @@ pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerPar
         pre_tokenizer: PreTokenizer { steps: vec![step] },
         ..TextRules::default()
     };
-    let pair = |&[left, right, _]: &Merge| (left, right);
+    let pair = |&[left, right, _]: &MergeIds| (left, right);
     let merges = file.merges.iter().map(pair).collect();
     let added = std::mem::take(&mut file.added);
     let vocabulary = Vocabulary::with_added(tokens, twins, added)?;
@@ -217,8 +297,8 @@ pub fn split_pattern<'t>(tokens: impl IntoIterator<Item = &'t [u8]>) -> Result<P
         let pairs = text.chars().zip(text.chars().skip(1));
         before.extend(pairs.filter(|&(c, next)| next == ' ' && c != ' ' && c != '\n').map(|p| p.0));
     }
-    let class: String =
-        before.iter().map(|character| format!(r"\x{{{:x}}}", u32::from(*character))).collect();
+    let escaped = |character: &char| format!(r"\x{{{:x}}}", u32::from(*character));
+    let class = before.iter().map(escaped).collect::<Vec<_>>().concat();
     let after = (1..=FEW).contains(&before.len()).then(|| after(&class));
     let ways = SPLITS[..2].iter().copied().chain(after.as_deref()).chain([SPLITS[2]]);
     for way in ways {

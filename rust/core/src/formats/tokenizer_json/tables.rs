@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::json::{Name, Node, Object, Strict, invalid, parse, twice, unsupported};
+use super::json::{Name, Object, Strict, invalid, parse, twice, unsupported};
 use crate::error::Result;
 use crate::memory;
 use crate::vocabulary::MAX_VOCAB_SIZE;
@@ -28,7 +28,7 @@ pub(super) type Entries<'a> = Vec<(Name<'a>, u32)>;
 pub(super) type IdsByName<'a> = HashMap<&'a str, u32, RandomState>;
 
 /// The ids of the two parts of a merge, and of its result.
-pub(super) type Merge = [u32; 3];
+pub(super) type MergeIds = [u32; 3];
 
 // ---------------------------------------------------------------------------- reading
 
@@ -98,10 +98,10 @@ pub(super) fn by_name<'a>(entries: &'a Entries<'_>) -> Result<IdsByName<'a>> {
 ///
 /// `prefix` is what the right part of a merge loses. Fails if a part or the result is not in the
 /// vocabulary.
-pub(super) fn merges(table: &RawValue, ids: &IdsByName<'_>, prefix: &str) -> Result<Vec<Merge>> {
+pub(super) fn merges(table: &RawValue, ids: &IdsByName<'_>, prefix: &str) -> Result<Vec<MergeIds>> {
     let listed: std::result::Result<Vec<JsonMerge<'_>>, _> = serde_json::from_str(table.get());
     let Ok(listed) = listed else { return Err(wrong_merge(table)) };
-    let mut merges: Vec<Merge> = memory::with_room(listed.len())?;
+    let mut merges: Vec<MergeIds> = memory::with_room(listed.len())?;
     let mut joined = String::new();
     for (number, merge) in listed.iter().enumerate() {
         let JsonMerge::Pair(left, right) = merge else { continue };
@@ -123,7 +123,7 @@ pub(super) fn merges(table: &RawValue, ids: &IdsByName<'_>, prefix: &str) -> Res
 }
 
 /// The merges without those whose pair occurs again later.
-fn last_ones(mut merges: Vec<Merge>) -> Vec<Merge> {
+fn last_ones(mut merges: Vec<MergeIds>) -> Vec<MergeIds> {
     let mut pairs = HashSet::with_capacity_and_hasher(merges.len(), RandomState::default());
     if merges.iter().all(|&[left, right, _]| pairs.insert((left, right))) {
         return merges;
@@ -150,10 +150,16 @@ fn wrong_merge(table: &RawValue) -> crate::Error {
         Ok(Strict(Value::String(text))) => {
             format!("a merge must be two tokens with a space between them, not {text:?}")
         }
-        Ok(Strict(value)) => match Node::new(&value, "").list() {
-            Ok(parts) => format!("a merge must be two texts, not {} parts", parts.len()),
-            Err(_) => format!("a merge must be two texts, not {}", super::json::kind_of(&value)),
-        },
+        Ok(Strict(Value::Array(parts))) if parts.len() != 2 => {
+            format!("a merge must be two tokens, not {}", parts.len())
+        }
+        Ok(Strict(Value::Array(parts))) => {
+            let kinds: Vec<&str> = parts.iter().map(super::json::kind_of).collect();
+            format!("a merge must be two strings, not {}", kinds.join(" and "))
+        }
+        Ok(Strict(value)) => {
+            format!("a merge must be two tokens, not {}", super::json::kind_of(&value))
+        }
         Err(error) => return error,
     };
     invalid(format!("{MERGES}[{number}]"), reason)

@@ -8,10 +8,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::build;
-use super::json::Node;
+use super::file;
+use super::json::JsonNode;
 use super::oniguruma::means_the_same;
 use super::tables::{quote, write_merges, write_vocabulary};
 use super::{
@@ -21,13 +21,13 @@ use super::{
 use crate::error::Result;
 use crate::formats::rule_of_ranks::{is_rule_of_ranks, pairs_of_ranks};
 use crate::memory;
-use crate::pretokenize::{META, match_lengths};
+use crate::pretokenize::{META, THEN, match_lengths};
 use crate::rules::byte_level::character;
 use crate::rules::{
-    AddedToken, Decoder, DecoderStep, NormalizerStep, PreTokenizerStep, SpacePrefix, Symbols,
+    AddedToken, Decoder, DecoderStep, NormalizerStep, PreTokenizerStep, SpacePrefix, StartSymbols,
     TextRules,
 };
-use crate::tokenizer::parts::TokenizerParts;
+use crate::tokenizer::parts::{NORMALIZED_NOTE, TokenizerParts};
 use crate::vocabulary::{MergeRule, TOKEN};
 
 /// Upper bound on memory: writing needs at most this many bytes for each byte of the tokens.
@@ -39,18 +39,18 @@ const WRITTEN: usize = 4;
 pub fn write(parts: &TokenizerParts) -> Result<String> {
     let tokens = parts.vocabulary.arrays().0.len() + parts.vocabulary.len() * TOKEN;
     memory::check(tokens.saturating_mul(WRITTEN))?;
-    let normalized = note(parts, build::NORMALIZED_NOTE);
+    let normalized = note(parts, NORMALIZED_NOTE);
     let normalized: HashSet<String> = serde_json::from_value(normalized).unwrap_or_default();
-    let (normalizer, pre_tokenizer) = around(&parts.rules);
+    let (before_split, split) = around(parts);
     let fields = [
         ("version", json!("1.0")),
-        ("truncation", note(parts, build::TRUNCATION_NOTE)),
-        ("padding", note(parts, build::PADDING_NOTE)),
+        ("truncation", note(parts, file::TRUNCATION_NOTE)),
+        ("padding", note(parts, file::PADDING_NOTE)),
         ("added_tokens", added_tokens::write(&without_lookalikes(parts), &normalized)),
-        ("normalizer", normalizer),
-        ("pre_tokenizer", pre_tokenizer),
+        ("normalizer", before_split),
+        ("pre_tokenizer", split),
         ("post_processor", processor(parts)),
-        ("decoder", decoder(&parts.rules)),
+        ("decoder", decoder(parts)),
     ];
     let mut text = String::from("{\n");
     for (name, value) in &fields {
@@ -74,7 +74,7 @@ fn note(parts: &TokenizerParts, name: &str) -> Value {
 
 /// The post-processor in the notes, or else that of the rules.
 fn processor(parts: &TokenizerParts) -> Value {
-    let noted = note(parts, build::PROCESSOR_NOTE);
+    let noted = note(parts, file::PROCESSOR_NOTE);
     if noted.is_null() { post_processor::write(&parts.rules.post_processor) } else { noted }
 }
 
@@ -89,7 +89,8 @@ fn space_prefix(rules: &TextRules) -> Option<SpacePrefix> {
 }
 
 /// The normalizer and the pre-tokenizer.
-fn around(rules: &TextRules) -> (Value, Value) {
+fn around(parts: &TokenizerParts) -> (Value, Value) {
+    let rules = &parts.rules;
     let steps = &rules.pre_tokenizer.steps;
     if let Some(prefix) = space_prefix(rules) {
         let splits = steps.contains(&PreTokenizerStep::BeforeSpaces);
@@ -104,6 +105,9 @@ fn around(rules: &TextRules) -> (Value, Value) {
         return (Value::Null, pre_tokenizer::write_metaspace(META, prefix, splits));
     }
     let normalizer = normalizer::write(&rules.normalizer.steps);
+    if let Some(noted) = noted_steps(parts) {
+        return (normalizer, noted);
+    }
     let mut written = pre_tokenizer::write(steps);
     if rules.symbols.is_none() && !steps.iter().any(pre_tokenizer::maps_bytes) {
         let by_gpt2 = steps.last().is_some_and(pre_tokenizer::is_gpt2);
@@ -115,7 +119,20 @@ fn around(rules: &TextRules) -> (Value, Value) {
     (normalizer, pre_tokenizer::sequence(written))
 }
 
-fn decoder(rules: &TextRules) -> Value {
+/// The pre-tokenizer in the notes, if it is the one that the steps were read from.
+fn noted_steps(parts: &TokenizerParts) -> Option<Value> {
+    let noted = note(parts, file::STEPS_NOTE);
+    let read = pre_tokenizer::read(&JsonNode::new(&noted, file::STEPS_NOTE)).ok()?;
+    let mut steps = pre_tokenizer::composed(read);
+    steps.pop_if(|step| pre_tokenizer::maps_bytes(step));
+    (steps == parts.rules.pre_tokenizer.steps).then_some(noted)
+}
+
+fn decoder(parts: &TokenizerParts) -> Value {
+    if parts.notes.contains_key(file::DECODER_NOTE) {
+        return Value::Null;
+    }
+    let rules = &parts.rules;
     match (&rules.decoder, space_prefix(rules)) {
         (Decoder::Steps(steps), _) => decoders::write(steps),
         (Decoder::Bytes, Some(prefix)) => decoders::write(&spaces::decoder(prefix)),
@@ -147,7 +164,8 @@ fn model(parts: &TokenizerParts) -> Result<String> {
 /// The small fields of the model.
 fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'static str, Value)>> {
     let symbols = parts.rules.symbols.as_ref();
-    let affix = |of: fn(&Symbols) -> &String| symbols.map(of).filter(|affix| !affix.is_empty());
+    let affix =
+        |of: fn(&StartSymbols) -> &String| symbols.map(of).filter(|affix| !affix.is_empty());
     let unknown = symbols.and_then(|symbols| parts.vocabulary.bytes(symbols.unknown?));
     let of_characters = parts.rule == MergeRule::Characters;
     let falls_back = symbols.is_some_and(|symbols| !symbols.byte_ids.is_empty());
@@ -156,7 +174,7 @@ fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'stat
         !matches!(parts.rule, MergeRule::Merges { ignore_merges: false } | MergeRule::Characters);
     let mut settings = vec![
         ("type", json!("BPE")),
-        ("dropout", note(parts, build::DROPOUT_NOTE)),
+        ("dropout", Value::Null),
         ("unk_token", json!(unknown.map(String::from_utf8_lossy))),
         ("continuing_subword_prefix", json!(affix(|symbols| &symbols.prefix))),
         ("end_of_word_suffix", json!(affix(|symbols| &symbols.suffix))),
@@ -164,11 +182,21 @@ fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'stat
         ("byte_fallback", json!(of_characters || falls_back)),
         ("ignore_merges", json!(ignores)),
     ];
+    let mut own = Map::new();
     if let (MergeRule::Merges { ignore_merges }, None) = (parts.rule, symbols)
         && is_rule_of_ranks(&parts.vocabulary, merges, ignore_merges)?
     {
-        // Other programs ignore it.
-        settings.push(("bytepair", json!({"merge_rule": "merges"})));
+        own.insert("merge_rule".to_owned(), json!("merges"));
+    }
+    let steps = &parts.rules.pre_tokenizer.steps;
+    if noted_steps(parts).is_none()
+        && let Some(regexes) = pre_tokenizer::regexes(steps)
+        && pre_tokenizer::composed(steps.clone()) != *steps
+    {
+        own.insert("pattern".to_owned(), json!(regexes.join(THEN)));
+    }
+    if !own.is_empty() {
+        settings.push((file::OWN, Value::Object(own)));
     }
     Ok(settings)
 }
@@ -220,7 +248,12 @@ pub fn losses(parts: &TokenizerParts) -> Vec<String> {
     let mut lost: Vec<String> =
         lost_names(parts).into_iter().chain(lost_user_defined(parts)).collect();
     let spaces = space_prefix(&parts.rules).is_some();
-    for step in &parts.rules.pre_tokenizer.steps {
+    // As written by others, its meaning there is known.
+    let steps = match noted_steps(parts) {
+        Some(_) => &[],
+        None => &*parts.rules.pre_tokenizer.steps,
+    };
+    for step in steps {
         let PreTokenizerStep::Split { pattern, .. } = step else { continue };
         let regex = pattern.regex();
         if spaces && !is_harmless(regex) {

@@ -1,0 +1,289 @@
+//! The fields of a `tokenizer.json` in, what they say out: settings as values, names as ids.
+//!
+//! Merges that make a special token of several characters, or use it, are dropped: `tokenizers`
+//! finds such a token in a text before it merges, and text in which special tokens are not looked
+//! for must not get its id. An added token that merging can give in other ways is an ordinary token
+//! as well.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::document::Document;
+use super::json::{JsonNode, unsupported};
+use super::tables::{self, Entries, IdsByName, MergeIds};
+use super::{added_tokens, decoder, normalizer, post_processor, pre_tokenizer};
+use crate::error::Result;
+use crate::pretokenize::THEN;
+use crate::rules::{
+    AddedToken, DecoderStep, Normalizer, PostProcessor, PreTokenizerStep, TextRules,
+};
+use crate::tokenizer::parts::{NORMALIZED_NOTE, TokenizerParts};
+use crate::vocabulary::{MergeRule, Vocabulary};
+
+/// The notes for content of a file that changes no id.
+pub(super) const PROCESSOR_NOTE: &str = "huggingface.post_processor";
+pub(super) const STEPS_NOTE: &str = "huggingface.pre_tokenizer";
+pub(super) const PADDING_NOTE: &str = "huggingface.padding";
+pub(super) const TRUNCATION_NOTE: &str = "huggingface.truncation";
+pub(super) const DECODER_NOTE: &str = "huggingface.decoder";
+
+/// The field of the model that is a mark of ours, which other programs ignore: the rule of merges,
+/// where the merges are also those of the rule of ranks, and a pattern in steps, where the steps
+/// would be joined.
+pub(super) const OWN: &str = "bytepair";
+
+/// What a file says, with all names resolved.
+pub(super) struct File<'a> {
+    pub(super) entries: &'a Entries<'a>,
+    pub(super) ids: IdsByName<'a>,
+    pub(super) model: Model,
+    pub(super) merges: Vec<MergeIds>,
+    pub(super) added: Vec<AddedToken>,
+    /// The ids of the added tokens that are in the vocabulary, but not ordinary tokens.
+    hidden: HashSet<u32>,
+    /// The ids of the added tokens that merges of the file use or make.
+    pub(super) in_merges: HashSet<u32>,
+    pub(super) rules: Literal,
+    notes: BTreeMap<String, String>,
+    /// Whether merges that are the rule of ranks are read as that rule.
+    pub(super) may_be_ranks: bool,
+}
+
+/// What stands around the model, as written.
+pub(super) struct Literal {
+    pub(super) normalizer: Normalizer,
+    pub(super) steps: Vec<PreTokenizerStep>,
+    post_processor: PostProcessor,
+    /// The steps of the decoder; none if there is no decoder.
+    pub(super) decoder: Vec<DecoderStep>,
+}
+
+/// The settings of a model.
+pub(super) struct Model {
+    pub(super) unknown: Option<String>,
+    pub(super) prefix: String,
+    pub(super) suffix: String,
+    pub(super) byte_fallback: bool,
+    pub(super) ignore_merges: bool,
+}
+
+impl Model {
+    fn read(node: &JsonNode<'_>, lossy: bool) -> Result<Self> {
+        check_dropout(node, lossy)?;
+        let text = |name| -> Result<Option<String>> {
+            node.find(name)?.map(|value| Ok(value.text()?.to_owned())).transpose()
+        };
+        Ok(Self {
+            unknown: text("unk_token")?,
+            prefix: text("continuing_subword_prefix")?.unwrap_or_default(),
+            suffix: text("end_of_word_suffix")?.unwrap_or_default(),
+            byte_fallback: node.flag("byte_fallback", false)?,
+            ignore_merges: node.flag("ignore_merges", false)?,
+        })
+    }
+
+    /// Fails if a symbol depends on its place in a pretoken.
+    pub(super) fn check_affixes(&self) -> Result<()> {
+        let affixes =
+            [("continuing_subword_prefix", &self.prefix), ("end_of_word_suffix", &self.suffix)];
+        match affixes.into_iter().find(|(_, affix)| !affix.is_empty()) {
+            Some((name, affix)) => {
+                let reason = format!("the affix {affix:?} is not supported");
+                Err(unsupported(format!("model.{name}"), reason))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether merging may start from a token of this name.
+    fn is_unit(&self, name: &str) -> bool {
+        let inner = name.strip_suffix(&*self.suffix).unwrap_or(name);
+        let inner = inner.strip_prefix(&*self.prefix).unwrap_or(inner);
+        let is_one = |text: &str| text.chars().nth(1).is_none() && !text.is_empty();
+        is_one(name) || is_one(inner) || (self.byte_fallback && byte_of(name).is_some())
+    }
+}
+
+/// Fails if merges are left out at random.
+fn check_dropout(model: &JsonNode<'_>, lossy: bool) -> Result<()> {
+    let Some(dropout) = model.find("dropout")? else { return Ok(()) };
+    match dropout.value.as_f64().filter(|chance| (0.0..=1.0).contains(chance)) {
+        None => Err(dropout.invalid(format!("{} is not in 0 … 1", dropout.value))),
+        Some(chance) if chance > 0.0 && !lossy => Err(dropout.unsupported(format!(
+            "with the chance {chance}, merges are left out at random, so a text has no certain ids; \
+             write null there, or pass lossy=True to ignore it"
+        ))),
+        Some(_) => Ok(()),
+    }
+}
+
+/// The byte that a name such as `<0x0A>` stands for.
+pub(super) fn byte_of(name: &str) -> Option<u8> {
+    let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
+    let is_upper = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F'));
+    (digits.len() == 2 && is_upper).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+}
+
+// ---------------------------------------------------------------------------- reading
+
+impl<'a> File<'a> {
+    /// With `lossy`, what cannot be done exactly is ignored where that is possible.
+    pub(super) fn read(
+        document: &Document<'_>,
+        entries: &'a Entries<'_>,
+        lossy: bool,
+    ) -> Result<Self> {
+        let ids = tables::by_name(entries)?;
+        let settings = document.model();
+        let model = Model::read(&settings, lossy)?;
+        let mut added = added_tokens::read(document.field("added_tokens"), &ids)?;
+        if lossy {
+            for token in &mut added {
+                token.single_word = false;
+            }
+        }
+        let mut rules = Literal::read(document, lossy)?;
+        let mut notes = notes(document);
+        rules.compose(document, &mut notes);
+        if rules.normalizer.steps.is_empty() {
+            let contents = added_tokens::without_normalized(&mut added);
+            if !contents.is_empty() {
+                notes.insert(NORMALIZED_NOTE.into(), serde_json::Value::from(contents).to_string());
+            }
+        }
+        let merges = tables::merges(document.merges, &ids, &model.prefix)?;
+        let own = settings.value.get(OWN);
+        let rule = own.and_then(|own| own.get("merge_rule"));
+        let may_be_ranks = rule.is_none_or(|rule| rule != "merges");
+        let hidden = HashSet::new();
+        let listed: HashSet<u32> = added.iter().map(|token| token.id).collect();
+        let in_merges = merges.iter().flatten().copied().filter(|id| listed.contains(id)).collect();
+        let mut file = Self {
+            entries,
+            ids,
+            model,
+            merges,
+            added,
+            hidden,
+            in_merges,
+            rules,
+            notes,
+            may_be_ranks,
+        };
+        file.hide_added();
+        Ok(file)
+    }
+
+    /// Find out which added tokens are no ordinary tokens, and drop the merges of the special ones.
+    fn hide_added(&mut self) {
+        let listed = |token: &&AddedToken| self.ids.contains_key(&*token.content);
+        let several = |token: &&AddedToken| !self.model.is_unit(&token.content);
+        let added = self.added.iter().filter(listed).filter(several);
+        let (special, others): (Vec<&AddedToken>, Vec<&AddedToken>) =
+            added.partition(|token| token.special);
+        let special: HashSet<u32> = special.iter().map(|token| token.id).collect();
+        if !special.is_empty() {
+            self.merges.retain(|merge| merge.iter().all(|id| !special.contains(id)));
+        }
+        let mut hidden = special;
+        if !self.model.ignore_merges {
+            hidden.extend(others.iter().map(|token| token.id));
+            let merged = self.merges.iter().flatten();
+            let special: HashSet<u32> =
+                self.added.iter().filter(|token| token.special).map(|token| token.id).collect();
+            for id in merged.filter(|id| !special.contains(id)) {
+                hidden.remove(id);
+            }
+        }
+        self.hidden = hidden;
+    }
+
+    /// The names and ids of the ordinary tokens. An empty name stands for nothing.
+    pub(super) fn ordinary(&self) -> impl Iterator<Item = (&str, u32)> {
+        let all = self.entries.iter().map(|(name, id)| (&*name.0, *id));
+        all.filter(|(name, id)| !name.is_empty() && !self.hidden.contains(id))
+    }
+
+    /// Whether an added token is an ordinary token as well.
+    pub(super) fn is_ordinary(&self, token: &AddedToken) -> bool {
+        self.ids.contains_key(&*token.content) && !self.hidden.contains(&token.id)
+    }
+
+    /// The notes, and what is the same in all forms.
+    pub(super) fn finish(
+        self,
+        vocabulary: Vocabulary,
+        rule: MergeRule,
+        merges: Vec<(u32, u32)>,
+        rules: TextRules,
+    ) -> TokenizerParts {
+        let rules = TextRules { post_processor: self.rules.post_processor, ..rules };
+        TokenizerParts { vocabulary, rule, merges, rules, notes: self.notes }
+    }
+}
+
+impl Literal {
+    fn read(document: &Document<'_>, lossy: bool) -> Result<Self> {
+        let steps = document.field("normalizer").map(|node| normalizer::read(&node)).transpose();
+        let steps = match steps {
+            Err(crate::Error::Unsupported { .. }) if lossy => None,
+            other => other?,
+        };
+        let normalizer = Normalizer { steps: steps.unwrap_or_default() };
+        let steps = document.field("pre_tokenizer").map(|node| pre_tokenizer::read(&node));
+        let processor = document.field("post_processor").map(|node| post_processor::read(&node));
+        let decoder = document.field("decoder").map(|node| decoder::read(&node));
+        let decoder = match decoder.transpose()? {
+            // A sequence without decoders joins the tokens; without a decoder, spaces are between.
+            Some(steps) if steps.is_empty() => vec![DecoderStep::Fuse],
+            other => other.unwrap_or_default(),
+        };
+        Ok(Self {
+            normalizer,
+            steps: steps.transpose()?.unwrap_or_default(),
+            post_processor: processor.transpose()?.unwrap_or_default(),
+            decoder,
+        })
+    }
+}
+
+impl Literal {
+    /// Join steps of the pre-tokenizer, unless a mark of ours says that they are steps of a pattern;
+    /// and note how they are written, for other programs.
+    fn compose(&mut self, document: &Document<'_>, notes: &mut BTreeMap<String, String>) {
+        let own = document.model().value.get(OWN).and_then(|own| own.get("pattern"));
+        let written = &self.steps[..self.steps.len() - usize::from(self.ends_in_bytes())];
+        let regexes = pre_tokenizer::regexes(written).map(|regexes| regexes.join(THEN));
+        if own.is_some() && own.and_then(|own| own.as_str()) == regexes.as_deref() {
+            return;
+        }
+        let composed = pre_tokenizer::composed(self.steps.clone());
+        if let Some(node) = document.field("pre_tokenizer")
+            && composed != self.steps
+        {
+            notes.insert(STEPS_NOTE.to_owned(), node.value.to_string());
+        }
+        self.steps = composed;
+    }
+
+    fn ends_in_bytes(&self) -> bool {
+        self.steps.last().is_some_and(pre_tokenizer::maps_bytes)
+    }
+}
+
+/// The notes for what changes no id.
+fn notes(document: &Document<'_>) -> BTreeMap<String, String> {
+    let mut notes = BTreeMap::new();
+    for (field, note) in [
+        ("post_processor", PROCESSOR_NOTE),
+        ("padding", PADDING_NOTE),
+        ("truncation", TRUNCATION_NOTE),
+    ] {
+        if let Some(node) = document.field(field) {
+            notes.insert(note.to_owned(), node.value.to_string());
+        }
+    }
+    if document.field("decoder").is_none() {
+        notes.insert(DECODER_NOTE.to_owned(), "null".to_owned());
+    }
+    notes
+}
