@@ -275,11 +275,12 @@ class ChatMethods(_core.Tokenizer):
         """Encode a mixture of untrusted text and special tokens chosen by the program.
 
         Untrusted text never becomes the id of a special token: not if it contains the name of one,
-        not if a name is spread over several segments, and not in a tokenizer from Hugging Face,
-        whose added tokens (special there or not) are all special tokens here.
+        and not if a name is spread over several segments. Of the added tokens of Hugging Face that
+        are not special, only those without a visible character (runs of white space) are found in
+        it: `<tool_call>`, which is not special in Qwen's file, is not.
 
         Args:
-            segments: pairs of a text and its origin: `(text, "untrusted")` is encoded by `encode`,
+            segments: pairs of a text and its origin: `(text, "untrusted")` is encoded as text,
                 `(name, "control")` is the id of the special token with that name.
             join: whether adjacent untrusted texts are encoded as one text, as if they were
                 concatenated. If not, no token spans two segments.
