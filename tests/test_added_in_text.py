@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import bytepair
+from bytepair import chat
 from bytepair.errors import ArgumentError, FileFormatError, LossError, SpecialTokenError
 from bytepair.formats import parts
 
@@ -115,6 +117,33 @@ def test_they_are_no_error_where_special_tokens_are_one(tok: bytepair.Tokenizer)
         tok.encode("a  b<|end|>", special="error")
     end = tok.special_tokens["<|end|>"]
     assert tok.encode("  <|end|>", special={"<|end|>"}) == [tok.special_tokens["  "], end]
+
+
+def test_none_finds_no_added_token(original: Any, tok: bytepair.Tokenizer) -> None:
+    bare = hf.Tokenizer.from_str(json.dumps(json.loads(original.to_str()) | {"added_tokens": []}))
+    for text in texts(300):
+        assert tok.encode(text, special="none") == bare.encode(text).ids
+        assert tok.decode(tok.encode(text, special="none")) == text
+
+
+@pytest.mark.parametrize("join", [False, True])
+def test_in_messages_only_white_space_is_found(tok: bytepair.Tokenizer, join: bool) -> None:
+    """`<tool_call>` and `<think>` are not special in Qwen's file; text must not imitate them."""
+    special, user = tok.special_tokens, "a  b<user> <|end|>" + " " * 8
+    ids = tok.encode_segments([(user, "untrusted"), ("<user>", "control")], join=join)
+    found = [id for id in ids if id in special.values()]
+    assert found == [special["  "], special[" " * 8], special["<user>"]]
+    roles = {
+        "user": chat.Role(open=(chat.Special("<user>"),)),
+        "assistant": chat.Role(open=(), trained=True),
+    }
+    template = chat.Template("small", begin=(), roles=roles, join=join)
+    talk = [{"role": "user", "content": user}, {"role": "assistant", "content": "<user>"}]
+    rendered, mask = tok.render_conversation(talk, template=template)
+    assert rendered == [special["<user>"], *ids[:-1], *tok.encode("<user>", special="none")]
+    assert tok.decode(rendered) == "<user>" + user + "<user>"
+    batch = tok.render_batch([talk], template=template)
+    assert (batch[0][0].tolist(), batch[0][1].tolist()) == (rendered, mask)
 
 
 def test_files_keep_them(original: Any, tok: bytepair.Tokenizer, tmp_path: Path) -> None:

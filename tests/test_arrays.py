@@ -31,7 +31,7 @@ any_str = st.text(
     st.one_of(st.characters(), st.sampled_from("abé中😀\ud83d\ude00\udfff ")), max_size=60
 )
 some_texts = st.lists(st.one_of(hard_text, any_str), max_size=12)
-special = st.sampled_from(["text", "all", {"<s>"}])
+special = st.sampled_from(["text", "all", "none", {"<s>"}])
 
 
 def mended(text: str) -> str:

@@ -245,8 +245,12 @@ def test_files_and_commands(tmp_path: Path) -> None:
     out = run("encode", "-t", "tokenizer.model", "a.txt", cwd=tmp_path).stdout
     assert [int(word) for word in out.split()] == tok.encode(text)
     assert "characters" in run("inspect", "tokenizer.model", cwd=tmp_path).stdout
-    run("convert", "tokenizer.model", "tokenizer.json", cwd=tmp_path)
-    assert bytepair.load(tmp_path / "tokenizer.json") == tok
+    refused = run("convert", "tokenizer.model", "tokenizer.json", cwd=tmp_path, code=1).stderr
+    assert "the roles of tokens: unk_token (export to a folder" in refused
+    run("convert", "tokenizer.model", "tokenizer.json", "--lossy", cwd=tmp_path)
+    run("convert", "tokenizer.model", "hf", "--format", "huggingface", cwd=tmp_path)
+    assert bytepair.load(tmp_path / "tokenizer.json") == bytepair.load(tmp_path / "hf") == tok
+    assert bytepair.load(tmp_path / "hf").notes["unk_token"] == "<unk>"
 
 
 @pytest.mark.parametrize("format", ["tiktoken", "gpt2", "llama2c", "qwen3", "llmc", "nanochat"])

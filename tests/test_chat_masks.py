@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import rows
 from bytepair.errors import ConversationError, SpecialTokenError
 
 pytest.importorskip("jinja2", reason="needs the package jinja2")
@@ -338,6 +339,15 @@ def published() -> tuple[bytepair.Tokenizer, Any]:
     return tok, theirs
 
 
+def with_reasoning(message: dict[str, Any]) -> dict[str, Any]:
+    """The message with its reasoning under every name: a template reads one of them.
+
+    `transformers` gives a template the field as it is; `render_conversation` under its name.
+    """
+    said = message.get("reasoning_content")
+    return message | ({} if said is None else dict.fromkeys(rows.REASONING, said))
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not TRAINING, reason="needs the package trl")
 @pytest.mark.parametrize("kind", CONVERSATIONS)
@@ -350,8 +360,9 @@ def test_training_templates_of_trl(file: Path, kind: str, published: tuple[Any, 
     original = file.with_name(file.name.replace("_training", "")).read_text("utf-8")
     try:
         rendered = theirs.apply_chat_template(
-            conversation["messages"], tools=conversation.get("tools"), tokenize=True,
-            return_dict=True, return_assistant_tokens_mask=True, chat_template=training.source,
+            list(map(with_reasoning, conversation["messages"])), tools=conversation.get("tools"),
+            tokenize=True, return_dict=True, return_assistant_tokens_mask=True,
+            chat_template=training.source,
         )  # fmt: skip
     except Exception:  # the template raises an error of its own
         with pytest.raises(ConversationError):

@@ -612,3 +612,46 @@ def test_the_face_of_nanochat_ignores_other_fields() -> None:
     tok = RustBPETokenizer(TOK, "<|bos|>")
     row = {"messages": [user("hi", name="Ann"), assistant("hello", weight=0)], "letters": "AB"}
     assert tok.render_conversation(row) == tok.render_conversation({"messages": TALK})
+
+
+# ---------------------------------------------------------------------------- lone surrogates
+
+HALF = "hi \ud83d there"
+WHOLE_TALK = [
+    {"role": "user", "content": "hi \ud83d\ude00 there"},  # two halves are a character
+    {"role": "assistant", "content": "yo"},
+]
+RENDERERS: dict[str, Any] = {
+    "conversation": lambda talk, **how: TOK.render_conversation(talk, **how),
+    "completion": lambda talk, **how: TOK.render_for_completion(talk, **how),
+    "turn": lambda talk, **how: TOK.render_turn([], talk, **how),
+    "batch": lambda talk, **how: list(TOK.render_batch([WHOLE_TALK, talk], **how)[1][0]),
+    "batches": lambda talk, **how: next(
+        bytepair.shards.ConversationBatches([WHOLE_TALK, talk], TOK, 2, 40, **how)
+    )[0].tolist(),
+}
+
+
+@pytest.mark.parametrize("name", RENDERERS)
+def test_a_lone_surrogate_is_an_error_or_replaced(name: str) -> None:
+    render, talk = RENDERERS[name], [{"role": "user", "content": HALF}, WHOLE_TALK[1]]
+    which = "conversation 1: " if name.startswith("batch") else ""
+    with pytest.raises(ConversationError) as error:
+        render(talk)
+    assert str(error.value) == (
+        f"{which}the text has the lone surrogate \\ud83d, half of a character, at character 3, of "
+        "'hi \\ud83d there'; repair it, or pass errors=\"replace\""
+    )
+    repaired = [{"role": "user", "content": HALF.replace("\ud83d", "\ufffd")}, WHOLE_TALK[1]]
+    assert render(talk, errors="replace") == render(repaired)
+    with pytest.raises(ArgumentError, match="errors is 'skip'"):
+        render(talk, errors="skip")
+
+
+def test_lone_surrogates_in_files(tmp_path: Path) -> None:
+    rows = [{"messages": WHOLE_TALK}, {"messages": [{"role": "user", "content": HALF}]}]
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ConversationError, match=r"conversation 1: .* \\ud83d, half"):
+        TOK.render_batch(tmp_path / "talks.jsonl", on_untrained="keep")
+    batch = TOK.render_batch(tmp_path / "talks.jsonl", on_untrained="keep", errors="replace")
+    assert "hi \ufffd there" in TOK.decode(batch[1][0])

@@ -95,11 +95,14 @@ def test_every_entry_of_the_table_is_tested() -> None:
     assert {entry.kind for entry in ENTRIES} == SAID.keys()
 
 
-@pytest.mark.parametrize("format", TARGETS)
+@pytest.mark.parametrize("target", [*TARGETS, "alone"])
 @pytest.mark.parametrize("special", [SPECIAL, NANOCHAT.special_tokens], ids=["plain", "nanochat"])
 def test_every_entry_is_equal_or_reported(
-    format: str, special: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+    target: str, special: dict[str, int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    """The target "alone" is a `tokenizer.json` without the other files of its folder."""
+    files = {**TARGETS, "huggingface": "hf", "alone": "tokenizer.json"}
+    format = "huggingface" if target == "alone" else target
     base = plain() if special is SPECIAL else NANOCHAT
 
     @settings(
@@ -116,8 +119,8 @@ def test_every_entry_is_equal_or_reported(
                 if note not in {post_processor.NOTE, "stop_tokens"}
             }
         before = base.with_notes(stated)
-        path = tmp_path_factory.mktemp("x") / ("hf" if format == "huggingface" else TARGETS[format])
-        losses = before.export_losses(format)
+        path = tmp_path_factory.mktemp("x") / files[target]
+        losses = before.export_losses(path if target == "alone" else format)
         try:
             before.export(path, format, lossy=True)
         except LossError as error:

@@ -74,7 +74,7 @@ def check(tok: bytepair.Tokenizer, pieces: list[str], **options: Any) -> None:
 @given(
     st.sampled_from(TOKENIZERS),
     st.lists(ANY_TEXT | st.sampled_from(TEXTS), max_size=8),
-    st.sampled_from([None, "text", "all", ("<|a|>", "x y")]),
+    st.sampled_from([None, "text", "all", "none", ("<|a|>", "x y")]),
     st.sampled_from([None, "<|b|>", 7]),
 )
 def test_any_pieces(

@@ -15,7 +15,7 @@ PATTERNS: Final[dict[str, str]]
 UNICODE_VERSION: Final[str]
 VERSION: Final[str]
 
-_Special: TypeAlias = Literal["text", "all", "error"] | Collection[str]
+_Special: TypeAlias = Literal["text", "all", "none", "error"] | Collection[str]
 # A path, "text" or "jsonl", and "gzip", "zstd" or None.
 _File: TypeAlias = tuple[PathLike[str] | str, str, str | None]
 # The file, the byte in it, the lines and the documents before that, and the characters counted.

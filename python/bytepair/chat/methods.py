@@ -15,6 +15,7 @@ from bytepair.chat.segments import (
     OnUntrained,
     Origin,
     Segments,
+    SurrogateErrors,
     Truncate,
     items_of,
 )
@@ -100,6 +101,7 @@ class ChatMethods(_core.Tokenizer):
         rows: RowKind = "messages",
         ignore_fields: Collection[str] = (),
         train_on: TrainOn = "all",
+        errors: SurrogateErrors = "strict",
     ) -> tuple[list[int], list[int]]:
         """Render a conversation for training.
 
@@ -120,6 +122,8 @@ class ChatMethods(_core.Tokenizer):
             train_on: which turns of the assistant are trained on: "all", except messages with
                 `"train": false` or `"weight": 0`; the "last" one; or the "flagged" ones, with
                 `"train": true` or `"weight": 1`.
+            errors: what to do with a lone surrogate, half of a character, in a text: "strict"
+                raises an error, "replace" replaces it by U+FFFD, as `encode` does.
 
         Returns:
             The ids, and a mask of the same length: 1 where the model is trained on the id.
@@ -142,7 +146,12 @@ class ChatMethods(_core.Tokenizer):
         write, out = writer(self, template), Segments()
         write.write(read_row(conversation, write, options), out, train_on)
         ids, mask, _ = out.encode(
-            self, join=write.join, max_tokens=max_tokens, truncate=truncate, threads=1
+            self,
+            join=write.join,
+            max_tokens=max_tokens,
+            truncate=truncate,
+            errors=errors,
+            threads=1,
         )
         trained = int(mask.sum())
         if on_untrained == "error" and write.has_mask and trained in (0, len(mask)):
@@ -157,6 +166,7 @@ class ChatMethods(_core.Tokenizer):
         template: Template | JinjaTemplate = NANOCHAT,
         rows: RowKind = "messages",
         ignore_fields: Collection[str] = (),
+        errors: SurrogateErrors = "strict",
     ) -> list[int]:
         """Render a prompt: the conversation, and the start of the assistant's next message.
 
@@ -166,6 +176,7 @@ class ChatMethods(_core.Tokenizer):
             template: the chat template.
             rows: as in `render_conversation`.
             ignore_fields: as in `render_conversation`.
+            errors: as in `render_conversation`.
 
         Raises:
             ConversationError: if the conversation is invalid for the template.
@@ -185,7 +196,9 @@ class ChatMethods(_core.Tokenizer):
         if not row.messages:
             raise ConversationError("there is no message before the one to be completed")
         write.prompt(row, out)
-        ids, _, _ = out.encode(self, join=write.join, max_tokens=None, truncate="tokens", threads=1)
+        ids, _, _ = out.encode(
+            self, join=write.join, max_tokens=None, truncate="tokens", errors=errors, threads=1
+        )
         return list(ids.tolist())
 
     @checked
@@ -199,6 +212,7 @@ class ChatMethods(_core.Tokenizer):
         prompt: bool = True,
         history: Conversation | None = None,
         ignore_fields: Collection[str] = (),
+        errors: SurrogateErrors = "strict",
     ) -> tuple[list[int], list[int]]:
         """Continue from sampled ids: append messages, and the start of the assistant's next turn.
 
@@ -220,6 +234,7 @@ class ChatMethods(_core.Tokenizer):
             history: the conversation so far, required if a `JinjaTemplate` renders messages
                 differently depending on it; its last message is the sampled one.
             ignore_fields: as in `render_conversation`.
+            errors: as in `render_conversation`.
 
         Returns:
             The extended ids, and a mask that is 1 only for sampled ids.
@@ -249,7 +264,7 @@ class ChatMethods(_core.Tokenizer):
         past = None if history is None else read_row(history, write, options)
         out = turn.appended(write, ids, row, prompt=prompt, history=past)
         more, _, _ = out.encode(
-            self, join=write.join, max_tokens=None, truncate="tokens", threads=1
+            self, join=write.join, max_tokens=None, truncate="tokens", errors=errors, threads=1
         )
         return [*ids, *more.tolist()], [*so_far, *[0] * len(more)]
 
@@ -260,11 +275,12 @@ class ChatMethods(_core.Tokenizer):
         """Encode a mixture of untrusted text and special tokens chosen by the program.
 
         Untrusted text never becomes the id of a special token: not if it contains the name of one,
-        not if a name is spread over several segments, and not in a tokenizer from Hugging Face,
-        whose added tokens (special there or not) are all special tokens here.
+        and not if a name is spread over several segments. Of the added tokens of Hugging Face that
+        are not special, only those without a visible character (runs of white space) are found in
+        it: `<tool_call>`, which is not special in Qwen's file, is not.
 
         Args:
-            segments: pairs of a text and its origin: `(text, "untrusted")` is encoded by `encode`,
+            segments: pairs of a text and its origin: `(text, "untrusted")` is encoded as text,
                 `(name, "control")` is the id of the special token with that name.
             join: whether adjacent untrusted texts are encoded as one text, as if they were
                 concatenated. If not, no token spans two segments.
@@ -288,7 +304,9 @@ class ChatMethods(_core.Tokenizer):
         """
         items = items_of(segments, self.special_tokens)
         out = Segments([*items], bytearray(len(items)), [len(items)])
-        ids, _, _ = out.encode(self, join=join, max_tokens=None, truncate="tokens", threads=1)
+        ids, _, _ = out.encode(
+            self, join=join, max_tokens=None, truncate="tokens", errors="replace", threads=1
+        )
         return list(ids.tolist())
 
     @checked
@@ -307,6 +325,7 @@ class ChatMethods(_core.Tokenizer):
         rows: RowKind = "messages",
         ignore_fields: Collection[str] = (),
         train_on: TrainOn = "all",
+        errors: SurrogateErrors = "strict",
         threads: int | None = None,
     ) -> RenderedBatch:
         """Render a data set of conversations to arrays, in parallel.
@@ -330,6 +349,7 @@ class ChatMethods(_core.Tokenizer):
             rows: as in `render_conversation`.
             ignore_fields: as in `render_conversation`.
             train_on: as in `render_conversation`.
+            errors: as in `render_conversation`.
             threads: the number of threads; None means all processors.
 
         Returns:
@@ -357,7 +377,12 @@ class ChatMethods(_core.Tokenizer):
         write = writer(self, template)
         out = batch.segments(write, conversations, row_options(rows, ignore_fields, train_on))
         ids, mask, offsets = out.encode(
-            self, join=write.join, max_tokens=max_tokens, truncate=truncate, threads=threads
+            self,
+            join=write.join,
+            max_tokens=max_tokens,
+            truncate=truncate,
+            errors=errors,
+            threads=threads,
         )
         on_untrained = on_untrained if write.has_mask else "keep"
         made = batch.checked(ids, mask, offsets, on_untrained, max_tokens)

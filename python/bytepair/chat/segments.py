@@ -7,6 +7,7 @@ a special token.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -22,6 +23,9 @@ Truncate: TypeAlias = Literal["tokens", "messages"]
 
 #: What to do with a conversation whose mask is all 0 or all 1.
 OnUntrained: TypeAlias = Literal["error", "keep"]
+
+#: What to do with a lone surrogate in a text: raise an error, or replace it by U+FFFD.
+SurrogateErrors: TypeAlias = Literal["strict", "replace"]
 
 #: The origin of a segment of `Tokenizer.encode_segments`: untrusted text, or the program, which
 #: names a special token.
@@ -49,13 +53,23 @@ class Segments:
         join: bool,
         max_tokens: int | None,
         truncate: Truncate,
+        errors: SurrogateErrors,
         threads: int | None,
     ) -> tuple[Any, Any, Any]:
-        """Encode in parallel; return the ids, the mask, and the offsets of the conversations."""
+        """Encode in parallel; return the ids, the mask, and the offsets of the conversations.
+
+        Raises:
+            ArgumentError: if an option has a value that it cannot have.
+            ConversationError: if `errors` is "strict" and a text has a lone surrogate.
+        """
         if max_tokens is not None and max_tokens < 0:
             raise ArgumentError(f"max_tokens is {max_tokens}; it cannot be negative")
         if truncate not in ("tokens", "messages"):
             raise ArgumentError(f'truncate is {truncate!r}; it must be "tokens" or "messages"')
+        if errors not in ("strict", "replace"):
+            raise ArgumentError(f'errors is {errors!r}; it must be "strict" or "replace"')
+        if errors == "strict":
+            self._check_surrogates()
         return _core.render(
             tokenizer,
             self.items,
@@ -65,6 +79,19 @@ class Segments:
             max_tokens=max_tokens,
             whole_messages=truncate == "messages",
             threads=threads,
+        )
+
+    def _check_surrogates(self) -> None:
+        """Refuse lone surrogates; the message names the conversation if there are several."""
+        texts = [item for item in self.items if isinstance(item, str)]
+        lone = _core.lone_surrogates(texts)
+        if not lone:
+            return
+        number, reason = lone[0]
+        at = [index for index, item in enumerate(self.items) if isinstance(item, str)][number]
+        which = f"conversation {bisect_right(self.ends, at)}: " if len(self.ends) > 1 else ""
+        raise ConversationError(
+            f'{which}{reason}, of {texts[number][:200]!a}; repair it, or pass errors="replace"'
         )
 
 

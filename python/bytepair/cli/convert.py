@@ -69,7 +69,7 @@ def convert(
         path = tokenizer.export(target, format, lossy=lossy, overwrite=overwrite)
     except bytepair.errors.ArgumentError as error:
         raise click.BadParameter(str(error), param_hint="--format") from None
-    for lost in tokenizer.export_losses(format or target):
+    for lost in tokenizer.export_losses(format or target, target):
         tell("warning", f"not kept in {path}: {lost}")
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 

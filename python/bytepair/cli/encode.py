@@ -41,10 +41,10 @@ PIECE_BYTES: Final = 1 << 20
 )
 @click.option(
     "--special",
-    type=click.Choice(["text", "all", "error"]),
+    type=click.Choice(["text", "all", "none", "error"]),
     default="text",
     help="How to encode special tokens that occur in the text: as text, as their ids, or stop "
-    "with an error.",
+    "with an error. With none, no added token that is not special is found either.",
 )
 @click.option("--prepend", help="Begin each document with this special token.")
 @click.option("--append", help="End each document with this special token.")
@@ -59,7 +59,7 @@ def encode(
     max_document_bytes: int,
     text: str | None,
     lines: bool,
-    special: Literal["text", "all", "error"],
+    special: Literal["text", "all", "none", "error"],
     prepend: str | None,
     append: str | None,
     dropout: float | None,

@@ -78,10 +78,15 @@ def text(tokenizer: _core.Tokenizer) -> str:
     return _core.tokenizer_json(tokenizer)
 
 
+def is_alone(path: Path) -> bool:
+    """Whether this is the path of a `tokenizer.json` alone, and not of a folder."""
+    return path.suffix == ".json"
+
+
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write a `tokenizer.json`, or a folder with it and the other files of `transformers`."""
     data = text(tokenizer).encode()
-    if path.suffix == ".json":
+    if is_alone(path):
         write_whole(path, data)
         return
     path.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from bytepair import _core
@@ -136,11 +137,18 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 # ---------------------------------------------------------------------------- losses
 
 
-def lost(tokenizer: _core.Tokenizer) -> list[MetadataEntry]:
-    """The entries that a file with the special tokens alone would not have, or have otherwise."""
+def lost(
+    tokenizer: _core.Tokenizer, kept: Mapping[str, str] = MappingProxyType({})
+) -> list[MetadataEntry]:
+    """The entries that a file would not have, or have otherwise.
+
+    Args:
+        tokenizer: the tokenizer.
+        kept: the notes that are read from the file, beside the special tokens.
+    """
     here = values(tokenizer)
-    bare = values(_core.Tokenizer(_core.with_notes(tokenizer, {})))
-    return [entry for entry in ENTRIES if here.get(entry.note) != bare.get(entry.note)]
+    there = values(_core.Tokenizer(_core.with_notes(tokenizer, dict(kept))))
+    return [entry for entry in ENTRIES if here.get(entry.note) != there.get(entry.note)]
 
 
 def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
@@ -164,6 +172,17 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     if format == "qwen3" and known.get("eos_token") != end:
         found.append(next(entry for entry in TOKENS if entry.note == "eos_token"))
     return described(tokenizer, found)
+
+
+def lost_alone(tokenizer: _core.Tokenizer) -> list[str]:
+    """The entries that a `tokenizer.json` without the other files of its folder does not have."""
+    processor = post_processor.written(tokenizer)
+    kept = {post_processor.NOTE: json.dumps(processor)} if processor else {}
+    kept |= post_processor.read(kept, tokenizer.special_tokens)
+    return [
+        f"{what} (export to a folder, whose other files have this)"
+        for what in described(tokenizer, lost(tokenizer, kept))
+    ]
 
 
 def described(tokenizer: _core.Tokenizer, found: Iterable[MetadataEntry]) -> list[str]:

@@ -234,7 +234,7 @@ def write(
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
     if reason := _of_characters(tokenizer, format):
         raise UnsupportedError(format, f"{reason}; write huggingface (tokenizer.json) or bytepair")
-    lost = losses(tokenizer, format)
+    lost = losses(tokenizer, format, path)
     if lost and not lossy:
         raise LossError(format, lost)
     put = partial(found.write, tokenizer)
@@ -253,13 +253,18 @@ def written() -> str:
     return ", ".join(["bytepair", *(name for name, format in FORMATS.items() if format.write)])
 
 
-def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
-    """What a format cannot represent of a tokenizer; see `Tokenizer.export_losses`."""
+def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) -> list[str]:
+    """What a format cannot represent of a tokenizer; see `Tokenizer.export_losses`.
+
+    A path with the name of one file has no place for what the format writes into other files.
+    """
     if format == "bytepair":
         return []
     if reason := _of_characters(tokenizer, format):
         return [reason]
     own = _format(format).losses(tokenizer)
+    if format == "huggingface" and path is not None and huggingface.is_alone(path):
+        own += metadata.lost_alone(tokenizer)
     return own if format == "gguf" else metadata.losses(tokenizer, format) + own
 
 

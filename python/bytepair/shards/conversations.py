@@ -18,7 +18,7 @@ from bytepair._internal.arguments import checked
 from bytepair.chat import NANOCHAT, JinjaTemplate, Template
 from bytepair.chat.batch import RenderedBatch, pad_id
 from bytepair.chat.rows import RowKind, TrainOn, row_options
-from bytepair.chat.segments import Conversation
+from bytepair.chat.segments import Conversation, SurrogateErrors
 from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.errors import ConversationError, ShardError
 from bytepair.shards.packing import Unpicklable, Waiting, check_numbers, check_tokenizer, delivered
@@ -55,6 +55,7 @@ class ConversationBatches(Unpicklable):
         rows: as in `Tokenizer.render_conversation`.
         ignore_fields: as in `Tokenizer.render_conversation`.
         train_on: as in `Tokenizer.render_conversation`.
+        errors: as in `Tokenizer.render_conversation`.
         threads: the number of encoding threads; None means all.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays of int32.
 
@@ -96,6 +97,7 @@ class ConversationBatches(Unpicklable):
         rows: RowKind = "messages",
         ignore_fields: Collection[str] = (),
         train_on: TrainOn = "all",
+        errors: SurrogateErrors = "strict",
         threads: int | None = None,
         torch: bool = False,
     ) -> None:
@@ -115,7 +117,7 @@ class ConversationBatches(Unpicklable):
         render = partial(
             tokenizer.render_batch, template=template, max_tokens=max_tokens,
             on_untrained="keep", rows=rows, ignore_fields=ignore_fields, train_on=train_on,
-            threads=threads,
+            errors=errors, threads=threads,
         )  # fmt: skip
         numbers = (number % len(conversations) for number in count(rank, world_size))
         self._rendered = _rendered(conversations, numbers, render)

@@ -463,12 +463,16 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return target
 
     @checked
-    def export_losses(self, format: str | os.PathLike[str]) -> list[str]:
+    def export_losses(
+        self, format: str | os.PathLike[str], path: str | os.PathLike[str] | None = None
+    ) -> list[str]:
         """List what would be lost by writing the tokenizer in a format.
 
         Args:
             format: a name in the table of `docs/formats.md`, such as `gguf`; or a path with a known
                 file name, as in `export`.
+            path: the file or folder to write, if `format` is a name: a `tokenizer.json` alone has
+                no roles and no chat template, a folder has. None means a folder.
 
         Returns:
             A description of everything that the format cannot represent, or that programs which
@@ -485,8 +489,9 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         from bytepair.formats import registry
 
-        named = registry.of_path(Path(format)) if isinstance(format, os.PathLike) else format
-        return registry.losses(self, named)
+        if isinstance(format, os.PathLike):
+            format, path = registry.of_path(Path(format)), format
+        return registry.losses(self, format, None if path is None else Path(path))
 
     @checked
     def with_vocab_size(self, vocab_size: int) -> Self:

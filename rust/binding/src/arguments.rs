@@ -207,11 +207,12 @@ pub(crate) fn options(
     Ok((self::special(special)?, affix(tokenizer, prepend)?, affix(tokenizer, append)?))
 }
 
-/// How the text of special tokens is encoded: `"text"`, `"all"`, `"error"`, or a collection of
+/// How the text of special tokens is encoded: `"text"`, `"all"`, `"none"`, `"error"`, or a collection of
 /// names.
 fn special(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Special> {
     let Some(argument) = argument else { return Ok(Special::Text) };
-    let wrong = || refused("special", argument, "\"text\", \"all\", \"error\" or a set of names");
+    let wrong =
+        || refused("special", argument, "\"text\", \"all\", \"none\", \"error\" or a set of names");
     let Ok(word) = argument.cast::<PyString>() else {
         let names = argument.try_iter().map_err(|_| wrong())?;
         let names = names.map(|name| name?.extract::<String>().map_err(|_| wrong()));
@@ -220,6 +221,7 @@ fn special(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Special> {
     match word.to_str() {
         Ok("text") => Ok(Special::Text),
         Ok("all") => Ok(Special::All),
+        Ok("none") => Ok(Special::None),
         Ok("error") => Ok(Special::Error),
         _ => Err(wrong()),
     }

@@ -67,7 +67,8 @@ impl PyTokenizer {
     ///     text: the text. Lone surrogates become U+FFFD, as in tiktoken.
     ///     special: how the text of a special token is encoded: "text" (or None) as ordinary
     ///         text; "all" as its id; "error" raises; a collection of names: those as
-    ///         their ids, others as text.
+    ///         their ids, others as text. Added tokens that control nothing, such as runs of
+    ///         spaces, are found in every text, except with "none".
     ///     prepend: a special token by name, or any id, to begin with.
     ///     append: a special token by name, or any id, to end with.
     ///

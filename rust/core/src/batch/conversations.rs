@@ -117,7 +117,7 @@ fn weight(segment: &Segment<'_>) -> usize {
 struct Canvas<'k> {
     tokenizer: &'k Tokenizer,
     options: RenderOptions,
-    plain: &'k EncodeOptions,
+    message: &'k EncodeOptions,
     call: EncodeCall<'k>,
     out: Rendered,
     /// Adjacent texts to be encoded as one, with the end of each and whether it is trained on.
@@ -129,9 +129,9 @@ struct Canvas<'k> {
 
 impl<'k> Canvas<'k> {
     fn new(tokenizer: &'k Tokenizer, options: RenderOptions) -> Self {
-        let (plain, call) = (tokenizer.plain(), tokenizer.encoder().call());
+        let (message, call) = (tokenizer.encoder().message(), tokenizer.encoder().call());
         let (out, text, spans, before) = Default::default();
-        Self { tokenizer, options, plain, call, out, text, spans, before }
+        Self { tokenizer, options, message, call, out, text, spans, before }
     }
 
     fn render(&mut self, segments: &[Segment<'_>], trained: &[bool]) -> Result<()> {
@@ -179,9 +179,9 @@ impl<'k> Canvas<'k> {
     }
 
     fn encode(&mut self, text: &str, trained: bool) -> Result<()> {
-        let Self { plain, call, out, before, .. } = self;
+        let Self { message, call, out, before, .. } = self;
         let edges = Edges { start: *before, last: true };
-        call.append_part(&Text::Utf8(text), plain, edges, &mut out.ids)?;
+        call.append_part(&Text::Utf8(text), message, edges, &mut out.ids)?;
         if !text.is_empty() {
             *before = PartStart::Inside;
         }

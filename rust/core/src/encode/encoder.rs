@@ -43,6 +43,7 @@ pub(crate) struct Encoder {
     pretokens: PretokenEncoder,
     pattern: Pattern,
     plain: EncodeOptions,
+    message: EncodeOptions,
     splitter: Splitter,
     cache: PretokenCache,
     /// Built for the first long pretoken with a space between words; `None` if no token crosses a space.
@@ -125,10 +126,11 @@ impl Encoder {
         let pretokens = pretokens.with_user_defined(pattern.user_defined())?;
         let splitter = Splitter::new(&pattern)?;
         let vocabulary = &pretokens.vocabulary;
-        let plain = EncodeOptions::new(vocabulary, &pattern, &Special::Text, None, None)?;
+        let options = |special| EncodeOptions::new(vocabulary, &pattern, &special, None, None);
+        let (plain, message) = (options(Special::Text)?, options(Special::Message)?);
         let (cache, repeats) = (PretokenCache::default(), Repeats::new(repeats::DEFAULT_LIMIT));
         let (superwords, pool) = (OnceLock::new(), ScratchPool::default());
-        Ok(Self { pretokens, pattern, plain, splitter, cache, superwords, repeats, pool })
+        Ok(Self { pretokens, pattern, plain, message, splitter, cache, superwords, repeats, pool })
     }
 
     pub(crate) fn pretokens(&self) -> &PretokenEncoder {
@@ -142,6 +144,11 @@ impl Encoder {
     /// The options of a call without any.
     pub(crate) fn plain(&self) -> &EncodeOptions {
         &self.plain
+    }
+
+    /// The options for the texts of a conversation.
+    pub(crate) fn message(&self) -> &EncodeOptions {
+        &self.message
     }
 
     pub(crate) fn splitter(&self) -> &Splitter {

@@ -26,6 +26,7 @@ const MOST_IN_DFA: usize = 1 << 10;
 /// assert_eq!(encode(Special::Text)?, [60, 115, 62]);
 /// assert_eq!(encode(Special::All)?, [256]);
 /// assert_eq!(encode(Special::Only(vec!["<s>".to_owned()]))?, [256]);
+/// assert_eq!(encode(Special::None)?, [60, 115, 62]);
 /// assert!(matches!(encode(Special::Error), Err(Error::SpecialInText { at: 0, .. })));
 /// # Ok::<(), bytepair::Error>(())
 /// ```
@@ -35,6 +36,12 @@ pub enum Special {
     /// nothing, as of runs of spaces in the vocabulary of Phi-2.
     #[default]
     Text,
+    /// As `Text`, for text that must not be able to imitate the structure of a conversation: of the
+    /// added tokens that control nothing, only those of white space are found. `<tool_call>` is an
+    /// added token of Qwen that is not special.
+    Message,
+    /// No special token is found, and no added token that controls nothing.
+    None,
     /// Every special token becomes its id.
     All,
     /// The named special tokens become their ids; others are ordinary text.
@@ -79,6 +86,8 @@ impl SpecialFinder {
         let always = vocabulary.special_tokens().iter().filter(in_every_text).cloned();
         let mut chosen: Vec<(String, u32)> = match special {
             Special::Text => always.collect(),
+            Special::Message => always.filter(is_blank).collect(),
+            Special::None => Vec::new(),
             Special::All | Special::Error => vocabulary.special_tokens().to_vec(),
             Special::Only(names) => names
                 .iter()
@@ -175,6 +184,11 @@ impl SpecialFinder {
             .find(is_open)
             .unwrap_or(text.len())
     }
+}
+
+/// Whether a token has no visible character.
+fn is_blank((name, _): &(String, u32)) -> bool {
+    name.chars().all(char::is_whitespace)
 }
 
 /// The id of a special token, or an error that lists the existing ones.
