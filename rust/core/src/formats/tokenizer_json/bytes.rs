@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::file::File;
 use super::json::unsupported;
-use super::pre_tokenizer;
+use super::pre_tokenizer::{self, joins_numeric};
 use crate::error::Result;
 use crate::formats::rule_of_ranks::is_rule_of_ranks;
 use crate::memory;
@@ -39,6 +39,7 @@ impl File<'_> {
             return Err(unsupported("decoder", "it is not ByteLevel, as the pre-tokenizer is"));
         }
         self.check_unknown()?;
+        self.check_digits()?;
         self.check_lookalikes()
     }
 
@@ -54,6 +55,24 @@ impl File<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Fails if a pretoken between bytes may give other ids than the same bytes in a longer one.
+    fn check_digits(&self) -> Result<()> {
+        let Some(individual) = self.rules.splits_bytes else { return Ok(()) };
+        let joins = |name: &str| to_bytes(name).is_some_and(|t| joins_numeric(&t, individual));
+        let reason = if self.model.ignore_merges {
+            "ignore_merges".to_owned()
+        } else if let Some((name, _)) = self.ordinary().find(|(name, _)| joins(name)) {
+            format!("the token {name:?}, which crosses such a split,")
+        } else {
+            return Ok(());
+        };
+        let reason = format!(
+            "Digits behind ByteLevel splits between bytes, which with {reason} is not supported; put it \
+             in front of ByteLevel"
+        );
+        Err(unsupported("pre_tokenizer", reason))
     }
 
     /// Fails if the text of an added token that merges use or make too is not its name: a character

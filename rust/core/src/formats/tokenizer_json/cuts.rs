@@ -88,6 +88,17 @@ pub(super) fn begins_with_all(regex: &str) -> bool {
     others(&first).ranges().is_empty()
 }
 
+/// Whether a pattern consists of printable characters of ASCII, and looks at no others.
+pub(super) fn is_of_ascii(regex: &str) -> bool {
+    let printable = members("[!-~]").expect("it is a class");
+    let is_one = |item: &Item| {
+        item.kind == ItemKind::Class
+            && members(&item.text)
+                .is_some_and(|class| minus(&class, &printable).ranges().is_empty())
+    };
+    alternatives(regex).is_some_and(|all| all.iter().flatten().all(is_one))
+}
+
 // ---------------------------------------------------------------------------- parsing
 
 static CUT: LazyLock<Regex> = LazyLock::new(|| {
@@ -369,6 +380,15 @@ mod tests {
             (r"(\s)|\S", false),
         ] {
             assert_eq!(begins_with_all(regex), all, "{regex}");
+        }
+    }
+
+    #[test]
+    fn patterns_of_ascii_are_known() {
+        for (regex, is) in
+            [("[0-9][0-9]", true), ("a+|b", true), (r"\d", false), ("a ", false), ("(?!a)b", false)]
+        {
+            assert_eq!(is_of_ascii(regex), is, "{regex}");
         }
     }
 

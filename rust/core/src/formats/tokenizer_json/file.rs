@@ -52,6 +52,8 @@ pub(super) struct File<'a> {
 pub(super) struct Literal {
     pub(super) normalizer: Normalizer,
     pub(super) steps: Vec<PreTokenizerStep>,
+    /// Whether `Digits` splits bytes, and if so, whether each is a piece of its own.
+    pub(super) splits_bytes: Option<bool>,
     post_processor: PostProcessor,
     /// The steps of the decoder; none if there is no decoder.
     pub(super) decoder: Vec<DecoderStep>,
@@ -240,6 +242,7 @@ impl Literal {
         Ok(Self {
             normalizer,
             steps: steps.transpose()?.unwrap_or_default(),
+            splits_bytes: None,
             post_processor: processor.transpose()?.unwrap_or_default(),
             decoder,
         })
@@ -251,6 +254,12 @@ impl Literal {
     /// and note how they are written, for other programs.
     fn compose(&mut self, document: &Document<'_>, notes: &mut BTreeMap<String, String>) {
         let own = document.model().value.get(OWN).and_then(|own| own.get("pattern"));
+        let literal = self.steps.clone();
+        self.splits_bytes = literal.iter().find_map(|step| match step {
+            PreTokenizerStep::Digits { individual } => Some(*individual),
+            _ => None,
+        });
+        self.steps = pre_tokenizer::of_text(std::mem::take(&mut self.steps));
         let written = &self.steps[..self.steps.len() - usize::from(self.ends_in_bytes())];
         let regexes = pre_tokenizer::regexes(written).map(|regexes| regexes.join(THEN));
         if own.is_some() && own.and_then(|own| own.as_str()) == regexes.as_deref() {
@@ -258,7 +267,7 @@ impl Literal {
         }
         let composed = pre_tokenizer::composed(self.steps.clone());
         if let Some(node) = document.field("pre_tokenizer")
-            && composed != self.steps
+            && composed != literal
         {
             notes.insert(STEPS_NOTE.to_owned(), node.value.to_string());
         }

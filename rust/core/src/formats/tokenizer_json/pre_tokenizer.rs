@@ -20,6 +20,22 @@ const SCHEMES: [(&str, SpacePrefix); 3] = [
     ("never", SpacePrefix::Never),
 ];
 
+/// What `Punctuation` splits at: ASCII punctuation and the general categories P of Unicode 8, of which
+/// two characters have other categories today.
+const PUNCTUATION: &str = concat!(
+    r"[[\p{P}\$\+<=>\^~\|`\x{166d}\x{111c9}]&&[^",
+    r"\x{61d}\x{9fd}\x{a76}\x{c77}\x{c84}\x{1b4e}-\x{1b4f}\x{1b7d}-\x{1b7f}",
+    r"\x{2e43}-\x{2e4f}\x{2e52}-\x{2e5d}\x{10d6e}\x{10ead}\x{10f55}-\x{10f59}",
+    r"\x{10f86}-\x{10f89}\x{113d4}-\x{113d5}\x{113d7}-\x{113d8}\x{1144b}-\x{1144f}",
+    r"\x{1145a}-\x{1145b}\x{1145d}\x{11660}-\x{1166c}\x{116b9}\x{1183b}",
+    r"\x{11944}-\x{11946}\x{119e2}\x{11a3f}-\x{11a46}\x{11a9a}-\x{11a9c}",
+    r"\x{11a9e}-\x{11aa2}\x{11b00}-\x{11b09}\x{11be1}\x{11c41}-\x{11c45}",
+    r"\x{11c70}-\x{11c71}\x{11ef7}-\x{11ef8}\x{11f43}-\x{11f4f}\x{11fff}",
+    r"\x{12ff1}-\x{12ff2}\x{16d6d}-\x{16d6f}\x{16e97}-\x{16e9a}\x{16fe2}\x{1e5ff}",
+    r"\x{1e95e}-\x{1e95f}",
+    "]]"
+);
+
 /// The names of behaviors.
 const BEHAVIORS: [(&str, Behavior); 5] = [
     ("Isolated", Behavior::Isolated),
@@ -39,6 +55,46 @@ pub(super) fn read(node: &JsonNode<'_>) -> Result<Vec<PreTokenizerStep>> {
         add(&mut steps, step(&node)?, mapped);
     }
     Ok(steps)
+}
+
+/// The steps, those behind a `ByteLevel` in front of it, so that they split text, where the matches are
+/// the same: of characters that stand for themselves.
+///
+/// `Digits` is moved as well. It also splits at some bytes of characters that are not of ASCII, so it
+/// must be checked that [no token joins such bytes](joins_numeric).
+pub(super) fn of_text(mut steps: Vec<PreTokenizerStep>) -> Vec<PreTokenizerStep> {
+    let Some(at) = steps.iter().position(maps_bytes) else { return steps };
+    if let Some(moved) = steps[at + 1..].iter().map(step_of_text).collect::<Option<Vec<_>>>() {
+        let bytes = steps[at].clone();
+        steps.truncate(at);
+        steps.extend(moved);
+        steps.push(bytes);
+    }
+    steps
+}
+
+fn step_of_text(step: &PreTokenizerStep) -> Option<PreTokenizerStep> {
+    match step {
+        PreTokenizerStep::Digits { individual } => {
+            Some(isolated(if *individual { "[0-9]" } else { "[0-9]+" }))
+        }
+        PreTokenizerStep::Split { pattern, behavior: Behavior::Isolated, .. } => {
+            cuts::is_of_ascii(pattern.regex()).then(|| step.clone())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a token has two adjacent bytes between which `Digits` splits, where it splits bytes,
+/// although they are not both of ASCII: those that stand for numeric characters, as `²` or `¼`. If no
+/// token has, no merge crosses these splits, and they change no id. With `individual`, each such byte
+/// is a piece of its own.
+pub(super) fn joins_numeric(token: &[u8], individual: bool) -> bool {
+    let is_numeric = |byte: u8| matches!(byte, 0xB2 | 0xB3 | 0xB9 | 0xBC..=0xBE);
+    token.windows(2).map(|pair| (is_numeric(pair[0]), is_numeric(pair[1]))).any(|pair| match pair {
+        (true, true) => individual,
+        (one, other) => one != other,
+    })
 }
 
 /// The same splits in fewer steps, where one pattern does what several do.
@@ -98,6 +154,12 @@ fn add(steps: &mut Vec<PreTokenizerStep>, step: PreTokenizerStep, mapped: bool) 
         PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: true } => {
             steps.push(isolated(&well_known(BYTE_LEVEL)));
             steps.push(PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: false });
+        }
+        PreTokenizerStep::Punctuation(Behavior::Isolated) if !mapped => {
+            steps.push(isolated(PUNCTUATION));
+        }
+        PreTokenizerStep::Punctuation(Behavior::Contiguous) if !mapped => {
+            steps.push(isolated(&[PUNCTUATION, "+"].concat()));
         }
         PreTokenizerStep::Digits { individual } if !mapped => {
             steps.push(isolated(if individual { r"\p{N}" } else { r"\p{N}+" }));

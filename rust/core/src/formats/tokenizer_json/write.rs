@@ -123,7 +123,7 @@ fn around(parts: &TokenizerParts) -> (Value, Value) {
 fn noted_steps(parts: &TokenizerParts) -> Option<Value> {
     let noted = note(parts, file::STEPS_NOTE);
     let read = pre_tokenizer::read(&JsonNode::new(&noted, file::STEPS_NOTE)).ok()?;
-    let mut steps = pre_tokenizer::composed(read);
+    let mut steps = pre_tokenizer::composed(pre_tokenizer::of_text(read));
     steps.pop_if(|step| pre_tokenizer::maps_bytes(step));
     (steps == parts.rules.pre_tokenizer.steps).then_some(noted)
 }
