@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import struct
 from typing import Any
 
@@ -17,7 +16,7 @@ import bytepair
 from bytepair.chat.segments import Origin
 from bytepair.errors import SpecialTokenError
 from bytepair.formats import huggingface
-from bytepair.formats.parts import Asked
+from bytepair.formats.parts import ADDED, Asked, marked, marks
 from commands import package
 from formats import json_of
 from texts import hard_text
@@ -48,11 +47,15 @@ def by_chance(tokens: list[str], special: list[str]) -> bytepair.Tokenizer:
 
 def as_message(tok: bytepair.Tokenizer) -> bytepair.Tokenizer:
     """The tokenizer that finds those tokens in every text that untrusted text may have."""
-    special, mark = tok.special_tokens, re.search(r"\(\?#added ([0-9 ]+)\)", tok.pattern)
-    if mark is None:
-        return tok
-    blank = [id for name, id in special.items() if name.isspace() and str(id) in mark[1].split()]
-    pattern = tok.pattern.replace(mark[0], f"(?#added {' '.join(map(str, blank))})")
+    special, found = tok.special_tokens, marks(tok.pattern)
+    blank = [
+        id
+        for id in found.flags.get(ADDED, [])
+        if tok.token_bytes(id).isspace()
+        and not any(id in ids for flag, ids in found.flags.items() if flag != ADDED)
+    ]
+    flags = {**found.flags, ADDED: blank}
+    pattern = marked(found.form, flags, found.rest, found.user_defined)
     return bytepair.Tokenizer.from_ranks(
         tok.mergeable_ranks(), pattern=pattern, special_tokens=special
     )
@@ -98,7 +101,7 @@ def test_only_control_gives_special_ids(
     ids = tok.encode_segments(segments, join=join)
     special = tok.special_tokens
     control = [special[text] for text, origin in segments if origin == "control"]
-    visible = {id for name, id in special.items() if not name.isspace() or id in control}
+    visible = {id for name, id in special.items() if not name.isspace()}
     assert [id for id in ids if id in visible] == [id for id in control if id in visible]
     plain = as_message(tok)
     assert tok.decode_bytes(ids) == "".join(text for text, _ in segments).encode()

@@ -219,8 +219,14 @@ def test_conversations_and_shards(tmp_path: Path) -> None:
         ids, mask, _ = bytepair._core.render(
             tok, segments, bytes([0, 0, 1, 1, 1]), [len(segments)], join=True
         )
-        assert ids.tolist() == [2, *tok.encode("<h1>\n\nthe"), 1, *tok.encode("dog")]
+        (text, words) = (
+            tok.encode_segments([(text, "untrusted")]) for text in ("<h1>\n\nthe", "dog")
+        )
+        assert ids.tolist() == [2, *text, 1, *words]
         assert len(mask) == len(ids)
+        tokens = [tok.decode_bytes([id]) for id in text]
+        assert b"\n\n" in tokens
+        assert (b"<h1>" in tokens) == (tok is not both()[0])  # an added token is visible there
     tok = sentencepiece_pair(False)[0]
     (tmp_path / "a.txt").write_text("the\n\n<h1> other", encoding="utf-8")
     tok.save(tmp_path / "t")

@@ -1,6 +1,7 @@
 """The exceptions of the package. Each is a `BytepairError` and a subclass of a built-in exception.
 
-Each message names the broken rule, the value, the place and the remedy.
+Each message names the broken rule, the value, the place and the remedy. It has at most 1,000
+characters, since a file may contain a name of a million.
 """
 
 from __future__ import annotations
@@ -10,6 +11,18 @@ import os
 
 class BytepairError(Exception):
     """The base class of all exceptions of this package."""
+
+    def __str__(self) -> str:
+        """The message; the middle of a long one is left out.
+
+        The place stands at the start of a message and the way out at the end. `Error` of the Rust
+        crate does the same.
+        """
+        text = self._message()
+        return text if len(text) <= 1_000 else f"{text[:600]}...{text[-397:]}"
+
+    def _message(self) -> str:
+        return super().__str__()
 
 
 class PatternError(BytepairError, ValueError):
@@ -49,7 +62,7 @@ class FormatError(FileFormatError):
         super().__init__(place, reason)
         self.place, self.reason = place, reason
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return f"{self.place}: {self.reason}"
 
 
@@ -69,7 +82,7 @@ class LossError(BytepairError, ValueError):
         super().__init__(format, lost)
         self.format, self.lost = format, lost
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return (
             f"the format {self.format} cannot represent all of this tokenizer: "
             f"{'; '.join(self.lost)}. Pass lossy=True to write it without these"
@@ -87,7 +100,7 @@ class OverwriteError(BytepairError, FileExistsError):
         super().__init__(path)
         self.path = path
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return (
             f"{self.path} exists and has different content; pass overwrite=True to replace it, or "
             "choose another path"

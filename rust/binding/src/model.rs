@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytepair::{Pattern, Result, Vocabulary, memory};
+use bytepair::{Error, Pattern, Result, Vocabulary, memory};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -57,7 +57,14 @@ impl PyModel {
         }
         // SAFETY: files are replaced by renaming, never written to in place; `bytepair.load` and
         // `docs/formats.md` ask the same of everybody else, and offer reading instead.
-        Self::new(py.detach(|| unsafe { bytepair::Tokenizer::map(&file) }))
+        let mapped = py.detach(|| unsafe { bytepair::Tokenizer::map(&file) });
+        match mapped {
+            // Some file systems cannot map files.
+            Err(Error::Unreadable { .. }) => {
+                Self::new(py.detach(|| bytepair::Tokenizer::open(&path)))
+            }
+            mapped => Self::new(mapped),
+        }
     }
 
     /// Check that the tables in a file of the native format equal those rebuilt from its other

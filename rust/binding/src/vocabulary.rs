@@ -1,6 +1,6 @@
 //! The tokens and merges of a tokenizer as Python lists and dicts, and the id of one token.
 
-use bytepair::{Tokenizer, memory};
+use bytepair::{Tokenizer, memory, shortened};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -34,14 +34,13 @@ pub(crate) fn ranks<'py>(py: Python<'py>, core: &Tokenizer) -> PyResult<Bound<'p
 pub(crate) fn token_id(core: &Tokenizer, token: &Bound<'_, PyAny>) -> PyResult<u32> {
     if let Ok(text) = token.cast::<PyString>() {
         let text = arguments::utf8(text)?;
-        let unknown = || PyKeyError::new_err(unknown_token(core, &text));
+        let unknown = || PyKeyError::new_err(shortened(unknown_token(core, &text)));
         return core.vocabulary().id(text.as_bytes()).ok_or_else(unknown);
     }
     let wrong = |_| arguments::refused("token", token, "bytes or a str");
     let token: &[u8] = token.extract().map_err(wrong)?;
-    core.vocabulary()
-        .id(token)
-        .ok_or_else(|| PyKeyError::new_err(format!("b\"{}\" is not a token", token.escape_ascii())))
+    let unknown = || format!("b\"{}\" is not a token", token.escape_ascii());
+    core.vocabulary().id(token).ok_or_else(|| PyKeyError::new_err(shortened(unknown())))
 }
 
 /// Why a text has no id.

@@ -199,8 +199,43 @@ pub enum Error {
     Interrupted,
 }
 
+/// Shows at most 1,000 characters, since a file may contain a name of a million.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shortened(Message(self).to_string()))
+    }
+}
+
+/// The message of an error, however long its values are.
+struct Message<'e>(&'e Error);
+
+impl fmt::Display for Message<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f)
+    }
+}
+
+/// A message of at most 1,000 characters: the middle of a longer one is left out, because the place
+/// stands at the start and the way out at the end.
+///
+/// ```
+/// assert_eq!(bytepair::shortened("short".to_owned()), "short");
+/// assert_eq!(bytepair::shortened("é".repeat(5_000)).chars().count(), 1_000);
+/// ```
+pub fn shortened(message: String) -> String {
+    const START: usize = 600;
+    const END: usize = 1_000 - START - 3;
+    let chars = message.chars().count();
+    if chars <= START + END + 3 {
+        return message;
+    }
+    let at = |index| message.char_indices().nth(index).map_or(message.len(), |(at, _)| at);
+    format!("{}...{}", &message[..at(START)], &message[at(chars - END)..])
+}
+
+impl Error {
+    /// Write the message.
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pattern { .. } | Self::PatternName { .. } => self.write_about_pattern(f),
             Self::Split { at, reason } => write!(
@@ -260,9 +295,7 @@ impl fmt::Display for Error {
             ),
         }
     }
-}
 
-impl Error {
     /// The error of this crate that an I/O error wraps; without one, the result of `otherwise`.
     pub(crate) fn of_io(error: &io::Error, otherwise: impl FnOnce(&io::Error) -> Self) -> Self {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>());
@@ -369,19 +402,27 @@ impl fmt::Display for Grouped {
     }
 }
 
-/// Write a pattern, with a caret below the position of the error if it is known.
+/// Write the part of a pattern around an error, with a caret below its position, if it is known.
 fn write_pattern(
     f: &mut fmt::Formatter<'_>,
     pattern: &str,
     at: Option<usize>,
     reason: &str,
 ) -> fmt::Result {
+    const AROUND: usize = 60;
     let Some(at) = at else {
         return write!(f, "the split pattern is not valid: {reason}\n  {pattern}");
     };
-    let column = pattern.get(..at).map_or(0, |head| head.chars().count());
-    write!(f, "the split pattern is not valid at byte {at}: {reason}\n  {pattern}\n  ")?;
-    write!(f, "{:column$}^", "")
+    let (head, tail) = pattern.split_at_checked(at).unwrap_or((pattern, ""));
+    let length = head.chars().count();
+    let (dots, skipped) = if length > AROUND { ("...", length - AROUND) } else { ("", 0) };
+    let before: String = dots.chars().chain(head.chars().skip(skipped)).collect();
+    let after: String = tail.chars().take(AROUND).collect();
+    let caret = " ".repeat(before.chars().count());
+    write!(
+        f,
+        "the split pattern is not valid at byte {at}: {reason}\n  {before}{after}\n  {caret}^"
+    )
 }
 
 impl std::error::Error for Error {}

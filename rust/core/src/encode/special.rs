@@ -36,9 +36,10 @@ pub enum Special {
     /// nothing, as of runs of spaces in the vocabulary of Phi-2.
     #[default]
     Text,
-    /// As `Text`, for text that must not be able to imitate the structure of a conversation: of the
-    /// added tokens that control nothing, only those of white space are found. `<tool_call>` is an
-    /// added token of Qwen that is not special.
+    /// As `Text`, for text that must not be able to imitate the structure of a conversation, and of
+    /// which nothing may be lost: of the added tokens that control nothing, only those of white
+    /// space that take no other white space are found. `<tool_call>` is an added token of Qwen that
+    /// is not special.
     Message,
     /// No special token is found, and no added token that controls nothing.
     None,
@@ -86,7 +87,10 @@ impl SpecialFinder {
         let always = vocabulary.special_tokens().iter().filter(in_every_text).cloned();
         let mut chosen: Vec<(String, u32)> = match special {
             Special::Text => always.collect(),
-            Special::Message => always.filter(is_blank).collect(),
+            Special::Message => {
+                let strips = pattern.strips().concat();
+                always.filter(|(name, id)| is_blank(name) && !strips.contains(id)).collect()
+            }
             Special::None => Vec::new(),
             Special::All | Special::Error => vocabulary.special_tokens().to_vec(),
             Special::Only(names) => names
@@ -187,7 +191,7 @@ impl SpecialFinder {
 }
 
 /// Whether a token has no visible character.
-fn is_blank((name, _): &(String, u32)) -> bool {
+fn is_blank(name: &str) -> bool {
     name.chars().all(char::is_whitespace)
 }
 

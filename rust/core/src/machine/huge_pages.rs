@@ -197,7 +197,7 @@ enum Advice {
 }
 
 /// Give advice on all complete pages within this memory.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 #[expect(unsafe_code, reason = "without it, page-table walks take a fifth of encoding time")]
 fn advise<T>(memory: &[T], advice: Advice) {
     let (page, number) = match advice {
@@ -218,8 +218,8 @@ fn advise<T>(memory: &[T], advice: Advice) {
     }
 }
 
-/// Advice is given on Linux only.
-#[cfg(not(target_os = "linux"))]
+/// Advice is given on Linux only, and not under Miri, which has no `madvise`.
+#[cfg(not(all(target_os = "linux", not(miri))))]
 fn advise<T>(_memory: &[T], _advice: Advice) {}
 
 /// Remember that a huge page was slow. Nobody waits for the lock: a forked process may have lost

@@ -21,7 +21,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use crate::encode::pretoken::MergeTables;
@@ -105,6 +105,16 @@ fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
+/// The error for a file that cannot be mapped; it says nothing of what the file contains.
+fn unmapped(file: &File, error: &io::Error) -> Error {
+    if error.kind() == io::ErrorKind::OutOfMemory {
+        let bytes = file.metadata().map_or(0, |data| data.len());
+        return Error::OutOfMemory { bytes: usize::try_from(bytes).unwrap_or(usize::MAX) };
+    }
+    let reason = format!("it cannot be mapped into memory ({error}); read it instead");
+    Error::Unreadable { path: "the file".to_owned(), reason }
+}
+
 impl Tokenizer {
     /// Load a tokenizer from the bytes of a file, which are copied.
     ///
@@ -126,7 +136,8 @@ impl Tokenizer {
     }
 
     /// Load a tokenizer from a file, which is mapped: all processes that map it share its memory.
-    /// Fails as [`from_bytes`](Self::from_bytes) does.
+    /// Fails as [`from_bytes`](Self::from_bytes) does, and with [`Error::Unreadable`] if the file
+    /// cannot be mapped; [`open`](Self::open) reads it.
     ///
     /// # Safety
     ///
@@ -136,10 +147,7 @@ impl Tokenizer {
     #[expect(unsafe_code, reason = "a mapped file can change while it is read")]
     pub unsafe fn map(file: &File) -> Result<Self> {
         // SAFETY: the caller guarantees that the file does not change.
-        let bytes = unsafe { FileBytes::map(file) }.map_err(|error| Error::File {
-            at: 0,
-            reason: format!("it cannot be mapped into memory: {error}"),
-        })?;
+        let bytes = unsafe { FileBytes::map(file) }.map_err(|error| unmapped(file, &error))?;
         let container = Container::open(bytes)?;
         let tokenizer = tokenizer(&container, Tables::With);
         container.release(&SELDOM_READ);
