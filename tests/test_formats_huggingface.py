@@ -534,7 +534,7 @@ def test_a_post_processor_is_kept() -> None:
         ("normalizer", {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "NFC"}]}),
         ("pre_tokenizer", {"type": "Whitespace"}),
         ("pre_tokenizer", {"type": "ByteLevel", "add_prefix_space": True}),
-        ("pre_tokenizer", sequence({"type": "Punctuation", "behavior": "Isolated"})),
+        ("pre_tokenizer", sequence({"type": "Punctuation", "behavior": "MergedWithNext"})),
         ("pre_tokenizer", sequence(split("a", behavior="MergedWithNext"))),
         ("pre_tokenizer", sequence(split(r"\p{L}+", behavior="Removed", invert=True))),
         ("pre_tokenizer", sequence(split("a", behavior="Removed"))),

@@ -155,6 +155,8 @@ def test_steps_behind_bytes(individual: bool, tmp_path: Path) -> None:
         read(document, tmp_path)
     del vocabulary["\u00c3\u00b2"]
     document["model"]["ignore_merges"] = True
+    assert read(document, tmp_path).encode(numbers) == tok.encode(numbers)
+    vocabulary["zqzq"] = len(vocabulary)  # no merge makes it
     with pytest.raises(UnsupportedError, match="with ignore_merges is not supported"):
         read(document, tmp_path)
 

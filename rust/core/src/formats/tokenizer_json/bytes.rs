@@ -39,7 +39,6 @@ impl File<'_> {
             return Err(unsupported("decoder", "it is not ByteLevel, as the pre-tokenizer is"));
         }
         self.check_unknown()?;
-        self.check_digits()?;
         self.check_lookalikes()
     }
 
@@ -57,11 +56,12 @@ impl File<'_> {
         }
     }
 
-    /// Fails if a pretoken between bytes may give other ids than the same bytes in a longer one.
-    fn check_digits(&self) -> Result<()> {
+    /// Fails if a pretoken between bytes may give other ids than the same bytes in a longer one. If
+    /// merges make all tokens, it does not matter which pretokens are tokens as a whole.
+    fn check_digits(&self, vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<()> {
         let Some(individual) = self.rules.splits_bytes else { return Ok(()) };
         let joins = |name: &str| to_bytes(name).is_some_and(|t| joins_numeric(&t, individual));
-        let reason = if self.model.ignore_merges {
+        let reason = if self.model.ignore_merges && !is_rule_of_ranks(vocabulary, merges, false)? {
             "ignore_merges".to_owned()
         } else if let Some((name, _)) = self.ordinary().find(|(name, _)| joins(name)) {
             format!("the token {name:?}, which crosses such a split,")
@@ -123,6 +123,7 @@ impl File<'_> {
         let added = std::mem::take(&mut self.added);
         let vocabulary = Vocabulary::with_added(tokens, twins, added)?;
         let ignore_merges = self.model.ignore_merges;
+        self.check_digits(&vocabulary, &merges)?;
         let ranks = self.may_be_ranks && is_rule_of_ranks(&vocabulary, &merges, ignore_merges)?;
         let mut steps = std::mem::take(&mut self.rules.steps);
         // Tokens of bytes imply it.

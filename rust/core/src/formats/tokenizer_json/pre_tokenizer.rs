@@ -57,13 +57,25 @@ pub(super) fn read(node: &JsonNode<'_>) -> Result<Vec<PreTokenizerStep>> {
     Ok(steps)
 }
 
-/// The steps, those behind a `ByteLevel` in front of it, so that they split text, where the matches are
-/// the same: of characters that stand for themselves.
+/// The steps as patterns that split text, where the matches are the same: `Punctuation`, and the steps
+/// behind a `ByteLevel`, which are moved in front of it if they match characters that stand for
+/// themselves.
 ///
 /// `Digits` is moved as well. It also splits at some bytes of characters that are not of ASCII, so it
 /// must be checked that [no token joins such bytes](joins_numeric).
 pub(super) fn of_text(mut steps: Vec<PreTokenizerStep>) -> Vec<PreTokenizerStep> {
-    let Some(at) = steps.iter().position(maps_bytes) else { return steps };
+    let end = steps.iter().position(maps_bytes);
+    let text = end.unwrap_or(steps.len());
+    for step in &mut steps[..text] {
+        match step {
+            PreTokenizerStep::Punctuation(Behavior::Isolated) => *step = isolated(PUNCTUATION),
+            PreTokenizerStep::Punctuation(Behavior::Contiguous) => {
+                *step = isolated(&[PUNCTUATION, "+"].concat());
+            }
+            _ => {}
+        }
+    }
+    let Some(at) = end else { return steps };
     if let Some(moved) = steps[at + 1..].iter().map(step_of_text).collect::<Option<Vec<_>>>() {
         let bytes = steps[at].clone();
         steps.truncate(at);
@@ -154,12 +166,6 @@ fn add(steps: &mut Vec<PreTokenizerStep>, step: PreTokenizerStep, mapped: bool) 
         PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: true } => {
             steps.push(isolated(&well_known(BYTE_LEVEL)));
             steps.push(PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: false });
-        }
-        PreTokenizerStep::Punctuation(Behavior::Isolated) if !mapped => {
-            steps.push(isolated(PUNCTUATION));
-        }
-        PreTokenizerStep::Punctuation(Behavior::Contiguous) if !mapped => {
-            steps.push(isolated(&[PUNCTUATION, "+"].concat()));
         }
         PreTokenizerStep::Digits { individual } if !mapped => {
             steps.push(isolated(if individual { r"\p{N}" } else { r"\p{N}+" }));

@@ -155,7 +155,7 @@ fn model(parts: &TokenizerParts) -> Result<String> {
     for (name, value) in settings(parts, &pairs)? {
         text.extend(["    \"", name, "\": ", &pretty(&value, 2), ",\n"]);
     }
-    let entries = entries(&without_lookalikes(parts), names);
+    let entries = entries(added_in_vocabulary(parts, &names), names);
     text.extend(["    \"vocab\": ", &write_vocabulary(entries), ",\n"]);
     text.extend(["    \"merges\": ", &merges, "\n  }"]);
     Ok(text)
@@ -170,8 +170,6 @@ fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'stat
     let of_characters = parts.rule == MergeRule::Characters;
     let falls_back = symbols.is_some_and(|symbols| !symbols.byte_ids.is_empty());
     let fuses = symbols.is_some_and(|symbols| symbols.fuse_unknown);
-    let ignores =
-        !matches!(parts.rule, MergeRule::Merges { ignore_merges: false } | MergeRule::Characters);
     let mut settings = vec![
         ("type", json!("BPE")),
         ("dropout", Value::Null),
@@ -180,7 +178,7 @@ fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'stat
         ("end_of_word_suffix", json!(affix(|symbols| &symbols.suffix))),
         ("fuse_unk", json!(of_characters || fuses)),
         ("byte_fallback", json!(of_characters || falls_back)),
-        ("ignore_merges", json!(ignores)),
+        ("ignore_merges", json!(ignores_merges(parts, merges)?)),
     ];
     let mut own = Map::new();
     if let (MergeRule::Merges { ignore_merges }, None) = (parts.rule, symbols)
@@ -230,15 +228,34 @@ fn plain_bytes(parts: &TokenizerParts) -> HashSet<u32> {
     merged.chain(parts.vocabulary.added_tokens().iter().map(|token| token.id)).collect()
 }
 
-/// The entries of the vocabulary. `tokenizers` numbers added tokens after the vocabulary, unless
-/// they are in it.
-fn entries(added: &[AddedToken], names: BTreeMap<u32, String>) -> Vec<(u32, String)> {
-    let added = added.iter().filter(|token| !names.contains_key(&token.id));
-    let added: Vec<_> = added.map(|token| (token.id, quote(token.content.chars()))).collect();
-    let size = names.len();
-    let follow = added.iter().zip(size..).all(|((id, _), next)| *id as usize == next);
-    let in_it = if follow { Vec::new() } else { added };
-    names.into_iter().chain(in_it).collect()
+/// Whether a pretoken that is a token becomes that token, whatever merges give: so has it the rule of
+/// ranks. Where merges make all tokens this changes nothing, unless the vocabulary lists added tokens
+/// that are found in every text, which would become ordinary tokens as well.
+fn ignores_merges(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<bool> {
+    Ok(match parts.rule {
+        MergeRule::Merges { ignore_merges } => ignore_merges,
+        MergeRule::Characters => false,
+        MergeRule::Ranks => {
+            let listed = added_in_vocabulary(parts, &names(parts));
+            listed.iter().all(|token| token.special)
+                || !is_rule_of_ranks(&parts.vocabulary, merges, false)?
+        }
+    })
+}
+
+/// The added tokens that are listed in the vocabulary, although they are no ordinary tokens:
+/// `tokenizers` numbers the others after the vocabulary.
+fn added_in_vocabulary(parts: &TokenizerParts, names: &BTreeMap<u32, String>) -> Vec<AddedToken> {
+    let mut added = without_lookalikes(parts);
+    added.retain(|token| !names.contains_key(&token.id));
+    let follow = added.iter().zip(names.len()..).all(|(token, next)| token.id as usize == next);
+    if follow { Vec::new() } else { added }
+}
+
+/// The entries of the vocabulary.
+fn entries(added: Vec<AddedToken>, names: BTreeMap<u32, String>) -> Vec<(u32, String)> {
+    let added = added.into_iter().map(|token| (token.id, quote(token.content.chars())));
+    names.into_iter().chain(added).collect()
 }
 
 // ---------------------------------------------------------------------------- losses
