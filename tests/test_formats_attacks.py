@@ -117,7 +117,7 @@ ATTACKS: list[tuple[str, bytes, str]] = [
     ("tiktoken", line(b"a", 0) + line(b"b", 0), "line 2: the rank 0 stands twice"),
     ("tiktoken", b"a===== 0\n", "line 1: a token in base64"),
     ("tiktoken", b"YQ 0\n", "line 1: the token is not base64"),
-    ("tiktoken", b"YQ== 0\n= 1\n", "line 2: the token is empty; pass lossy=True"),
+    ("tiktoken", b"YQ== 0\n= 1\n= 2\n", "line 3: the token b'' stands twice"),
     ("tiktoken", b"\n\n", "there is no token"),
     ("gguf", gguf_keys(count=1 << 60), "1152921504606846976 keys do not fit"),
     ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 8, 1 << 60))), "strings do not fit"),

@@ -22,7 +22,7 @@ from bytepair.formats.files import (
     typed,
     write_whole,
 )
-from bytepair.formats.parts import Asked, Parts, listed_merges, unmade
+from bytepair.formats.parts import EMPTY, Asked, Parts, empty_token, listed_merges, unmade
 
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
@@ -47,13 +47,15 @@ def read(path: Path, asked: Asked) -> Parts:
         raise FormatError(str(path), f"{VOCABULARY} and {MERGES} are not both there")
     ids = typed(parse_json(read_file(files[0]), VOCABULARY), dict, VOCABULARY)
     check_ids(ids, VOCABULARY)
+    empty = ids.pop("", None)
     merges = parse_merges(read_file(files[1]))
     special = _special(ids, merges, asked)
     ordinary = {name: id for name, id in ids.items() if name not in special}
     tokens = read_vocabulary(ordinary, VOCABULARY, asked)
     pattern = asked.pattern or _core.PATTERNS["gpt2"]
     checked = check_merges(merges, tokens, MERGES)
-    return Parts(tokens, pattern, special, checked, may_be_ranks=True)
+    notes = {} if empty is None else {EMPTY: str(empty)}
+    return Parts(tokens, pattern, special, checked, notes=notes, may_be_ranks=True)
 
 
 def _special(
@@ -166,6 +168,8 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write the two files to a folder; ranks become one merge per token."""
     path.mkdir(parents=True, exist_ok=True)
     ids = {to_characters(token): id for token, id in tokenizer.mergeable_ranks().items()}
+    if (empty := empty_token(tokenizer)) is not None:
+        ids[""] = empty
     write_whole(path / VOCABULARY, to_json(tokenizer.special_tokens | ids, indent=None))
     lines = ["#version: 0.2", *merge_lines(tokenizer), ""]
     write_whole(path / MERGES, "\n".join(lines).encode())

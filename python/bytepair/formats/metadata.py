@@ -17,6 +17,7 @@ from bytepair.formats import added_tokens, post_processor, roles
 from bytepair.formats.charmap import to_bytes
 from bytepair.formats.entries import END_OF_TEXT, ENTRIES, FLAGS, TOKENS, MetadataEntry
 from bytepair.formats.files import json_note
+from bytepair.formats.parts import EMPTY
 
 #: The notes with the other fields of `tokenizer_config.json` and of `generation_config.json`.
 CONFIG_NOTE: Final = "huggingface.config"
@@ -236,6 +237,8 @@ def renumbered(
         ids: the new ids of the ordinary tokens that stay; None if none changes.
     """
     found = dict(notes)
+    if ids is not None:
+        found.pop(EMPTY, None)
     if processor := post_processor.noted(notes):
         new = post_processor.renumbered(processor, special)
         found[post_processor.NOTE] = json.dumps(new) if new else ""

@@ -40,6 +40,10 @@ STRIPS: Final = ("lstrip", "rstrip")
 #: The mark of special tokens that are found in every text: added tokens that control nothing.
 ADDED: Final = "added"
 
+#: The note with the id of a token without bytes. No text has it, so it is no token here, but it is
+#: written back: the files of Whisper list one.
+EMPTY: Final = "empty_token"
+
 #: The mark of tokens that are found in text before it is merged.
 _USER_DEFINED: Final = "user-defined"
 
@@ -120,6 +124,14 @@ def strips(tokenizer: _core.Tokenizer) -> bool:
     """Whether a special token strips white space."""
     flags = marks(tokenizer.pattern).flags
     return any(flags.get(side) for side in STRIPS)
+
+
+def empty_token(tokenizer: _core.Tokenizer) -> int | None:
+    """The id of the token without bytes, if the tokenizer was read from a file with one."""
+    note = tokenizer.notes.get(EMPTY, "")
+    id = int(note) if note.isdecimal() and len(note) <= 7 else None
+    taken = {*tokenizer.mergeable_ranks().values(), *tokenizer.special_tokens.values()}
+    return None if id in taken else id
 
 
 def unspeakable(pattern: str) -> str | None:

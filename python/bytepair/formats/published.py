@@ -135,8 +135,9 @@ def _from_local_files(name: str) -> Parts | None:
         data = read_file(path)
         found = hashlib.sha256(data).hexdigest()
         if found == expected:
-            ranks, regex = tiktoken.read_ranks(data), _core.PATTERNS[encoding.pattern]
-            return Parts(ranks, regex, encoding.special_tokens, notes={"name": name})
+            ranks, notes = tiktoken.read_ranks(data)
+            regex = _core.PATTERNS[encoding.pattern]
+            return Parts(ranks, regex, encoding.special_tokens, notes=notes | {"name": name})
         if is_named:  # tiktoken removes files that it named and fetches them again
             raise FormatError(
                 str(path),

@@ -8,73 +8,37 @@ guessed.
 from __future__ import annotations
 
 import base64
-import binascii
-import re
 import warnings
 from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, FormatError, UnsupportedError
-from bytepair.formats.files import MAX_VOCAB_SIZE, read_file, write_whole
-from bytepair.formats.parts import Asked, Parts, plain, unspeakable
-
-_LINE = re.compile(rb"([A-Za-z0-9+/]*={0,2})[ \t]+([0-9]{1,10})")
+from bytepair.errors import ArgumentError
+from bytepair.formats.files import read_file, write_whole
+from bytepair.formats.parts import EMPTY, Asked, Parts, empty_token, plain, unspeakable
 
 
 def is_rank_file(data: bytes) -> bool:
     """Whether the first line is that of a rank file."""
-    return bool(_LINE.fullmatch(data[: 1 << 16].lstrip(b"\n").split(b"\n", 1)[0].rstrip(b"\r ")))
+    return _core.is_rank_file(data[: 1 << 16])
 
 
 def read(path: Path, asked: Asked) -> Parts:
     """Read a rank file, with the pattern and the special tokens passed by the caller."""
-    tokens = read_ranks(read_file(path), lossy=asked.lossy)
-    return Parts(tokens, asked.named_pattern("a rank file"), dict(asked.special_tokens or {}))
+    tokens, notes = read_ranks(read_file(path))
+    pattern = asked.named_pattern("a rank file")
+    return Parts(tokens, pattern, dict(asked.special_tokens or {}), notes=notes)
 
 
-def read_ranks(data: bytes, *, lossy: bool = False) -> dict[bytes, int]:
-    r"""The tokens and ranks of the bytes of a rank file.
+def read_ranks(data: bytes) -> tuple[dict[bytes, int], dict[str, str]]:
+    r"""The tokens and ranks of the bytes of a rank file, and notes.
 
     Example:
-        >>> read_ranks(b"IQ== 0\nIiM= 1\n")
-        {b'!': 0, b'"#': 1}
+        >>> read_ranks(b"IQ== 0\nIiM= 1\n= 2\n")
+        ({b'!': 0, b'"#': 1}, {'empty_token': '2'})
     """
-    tokens: dict[bytes, int] = {}
-    ranks: set[int] = set()
-    for number, line in enumerate(data.splitlines(), 1):
-        if not line.strip():
-            continue
-        token, rank = _line(line.strip(), f"line {number}")
-        if not token:
-            if lossy:
-                continue
-            raise UnsupportedError(
-                f"line {number}", "the token is empty; pass lossy=True to leave it out"
-            )
-        if token in tokens:
-            raise FormatError(f"line {number}", f"the token {token!r} stands twice")
-        if rank in ranks:
-            raise FormatError(f"line {number}", f"the rank {rank} stands twice")
-        tokens[token] = rank
-        ranks.add(rank)
-    if not tokens:
-        raise FormatError("line 1", "there is no token")
-    return tokens
-
-
-def _line(line: bytes, place: str) -> tuple[bytes, int]:
-    found = _LINE.fullmatch(line)
-    if not found:
-        raise FormatError(place, "a token in base64, a space and a rank are expected")
-    try:
-        token = base64.b64decode(found[1], validate=True) if found[1] != b"=" else b""
-    except binascii.Error as error:
-        raise FormatError(place, f"the token is not base64: {error}") from None
-    rank = int(found[2])
-    if rank >= MAX_VOCAB_SIZE:
-        raise FormatError(place, f"rank {rank} is not in 0 … {MAX_VOCAB_SIZE - 1}")
-    return token, rank
+    ranks, empty = _core.rank_file(data)
+    return ranks, {} if empty is None else {EMPTY: str(empty)}
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
@@ -92,11 +56,10 @@ def lost_merges(tokenizer: _core.Tokenizer) -> list[str]:
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write a rank file, in order of rank."""
-    lines = [
-        base64.b64encode(token) + b" %d\n" % rank
-        for token, rank in tokenizer.mergeable_ranks().items()
-    ]
-    write_whole(path, b"".join(lines))
+    ranks = {rank: base64.b64encode(token) for token, rank in tokenizer.mergeable_ranks().items()}
+    if (empty := empty_token(tokenizer)) is not None:
+        ranks = dict(sorted((ranks | {empty: b"="}).items()))
+    write_whole(path, b"".join(b"%b %d\n" % (token, rank) for rank, token in ranks.items()))
 
 
 #: The classes of encodings by module and name: tiktoken's own, and the one of our wrapper.
@@ -143,5 +106,7 @@ def of_encoding(encoding: Any) -> Parts:
             )
     names = {name: id for id, name in special.items()}
     notes = {"name": str(encoding.name)}
-    pattern = plain(encoding._pat_str, "pat_str")
-    return Parts(dict(encoding._mergeable_ranks), pattern, names, notes=notes)
+    ranks = dict(encoding._mergeable_ranks)
+    if (empty := ranks.pop(b"", None)) is not None:
+        notes[EMPTY] = str(empty)
+    return Parts(ranks, plain(encoding._pat_str, "pat_str"), names, notes=notes)

@@ -101,9 +101,9 @@ mod _core {
     use crate::tokenizer::PyTokenizer;
     #[pymodule_export]
     use crate::tokenizer_json::{
-        from_oniguruma, harmless_pattern, is_harmless, is_rule_of_ranks, means_the_same, mistaken,
-        pattern_of_steps, to_bytes, to_characters, to_oniguruma, tokenizer_json,
-        tokenizer_json_losses,
+        from_oniguruma, harmless_pattern, is_harmless, is_rank_file, is_rule_of_ranks,
+        means_the_same, mistaken, pattern_of_steps, rank_file, to_bytes, to_characters,
+        to_oniguruma, tokenizer_json, tokenizer_json_losses,
     };
     #[pymodule_export]
     use crate::training::{

@@ -1,11 +1,12 @@
-//! `tokenizer.json` and what belongs to it: the core reads and writes it.
+//! `tokenizer.json`, rank files, and what belongs to them: the core reads and writes them.
 
+use bytepair::formats::ranks::RankFile;
 use bytepair::formats::tokenizer_json as file;
 use bytepair::formats::{recognize, rule_of_ranks};
 use bytepair::memory;
 use bytepair::rules::byte_level;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors;
 use crate::tokenizer::PyTokenizer;
@@ -30,6 +31,26 @@ pub(crate) fn tokenizer_json_losses(
 ) -> PyResult<Vec<String>> {
     let core = tokenizer.get().core();
     errors::checked(py.detach(|| Ok(file::losses(&core.parts()?))))
+}
+
+/// The tokens and ranks of a rank file, and the rank of the token without bytes.
+#[pyfunction]
+pub(crate) fn rank_file<'py>(
+    py: Python<'py>,
+    data: &[u8],
+) -> PyResult<(Bound<'py, PyDict>, Option<u32>)> {
+    let file = errors::checked(py.detach(|| RankFile::read(data)))?;
+    let ranks = PyDict::new(py);
+    for (token, rank) in file.tokens {
+        ranks.set_item(PyBytes::new(py, &token), rank)?;
+    }
+    Ok((ranks, file.empty))
+}
+
+/// Whether the beginning of a file looks like that of a rank file.
+#[pyfunction]
+pub(crate) fn is_rank_file(head: &[u8]) -> bool {
+    RankFile::is_one(head)
 }
 
 /// Why the beginning of a file cannot be that of a tokenizer, or None if it may be one.

@@ -12,6 +12,7 @@ use super::json::{JsonNode, unsupported};
 use super::tables::{self, Entries, IdsByName, MergeIds};
 use super::{added_tokens, decoder, normalizer, post_processor, pre_tokenizer};
 use crate::error::Result;
+use crate::formats::ranks::EMPTY_NOTE;
 use crate::pretokenize::THEN;
 use crate::rules::{
     AddedToken, DecoderStep, Normalizer, PostProcessor, PreTokenizerStep, TextRules,
@@ -145,6 +146,9 @@ impl<'a> File<'a> {
         }
         let mut rules = Literal::read(document, lossy)?;
         let mut notes = notes(document);
+        if let Some(id) = ids.get("") {
+            notes.insert(EMPTY_NOTE.to_owned(), id.to_string());
+        }
         rules.compose(document, &mut notes);
         if rules.normalizer.steps.is_empty() {
             let contents = added_tokens::without_normalized(&mut added);

@@ -19,6 +19,7 @@ use super::{
     spaces,
 };
 use crate::error::Result;
+use crate::formats::ranks::EMPTY_NOTE;
 use crate::formats::rule_of_ranks::{is_rule_of_ranks, pairs_of_ranks};
 use crate::memory;
 use crate::pretokenize::{META, THEN, match_lengths};
@@ -28,7 +29,7 @@ use crate::rules::{
     TextRules,
 };
 use crate::tokenizer::parts::{NORMALIZED_NOTE, TokenizerParts};
-use crate::vocabulary::{MergeRule, TOKEN};
+use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, TOKEN};
 
 /// Upper bound on memory: writing needs at most this many bytes for each byte of the tokens.
 const WRITTEN: usize = 4;
@@ -155,7 +156,8 @@ fn model(parts: &TokenizerParts) -> Result<String> {
     for (name, value) in settings(parts, &pairs)? {
         text.extend(["    \"", name, "\": ", &pretty(&value, 2), ",\n"]);
     }
-    let entries = entries(added_in_vocabulary(parts, &names), names);
+    let added = added_in_vocabulary(parts, &names);
+    let entries = entries(added, empty_token(parts), names);
     text.extend(["    \"vocab\": ", &write_vocabulary(entries), ",\n"]);
     text.extend(["    \"merges\": ", &merges, "\n  }"]);
     Ok(text)
@@ -248,12 +250,26 @@ fn ignores_merges(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<bool>
 fn added_in_vocabulary(parts: &TokenizerParts, names: &BTreeMap<u32, String>) -> Vec<AddedToken> {
     let mut added = without_lookalikes(parts);
     added.retain(|token| !names.contains_key(&token.id));
-    let follow = added.iter().zip(names.len()..).all(|(token, next)| token.id as usize == next);
+    let size = names.len() + usize::from(empty_token(parts).is_some());
+    let follow = added.iter().zip(size..).all(|(token, next)| token.id as usize == next);
     if follow { Vec::new() } else { added }
 }
 
-/// The entries of the vocabulary.
-fn entries(added: Vec<AddedToken>, names: BTreeMap<u32, String>) -> Vec<(u32, String)> {
+/// The id of the token without bytes, if the tokenizer was read from a file with one.
+fn empty_token(parts: &TokenizerParts) -> Option<u32> {
+    let id = parts.notes.get(EMPTY_NOTE)?.parse().ok()?;
+    let vocabulary = &parts.vocabulary;
+    let is_free = vocabulary.bytes(id).is_none() && (id as usize) < MAX_VOCAB_SIZE;
+    is_free.then_some(id)
+}
+
+/// The entries of the vocabulary, in the order of ids.
+fn entries(
+    added: Vec<AddedToken>,
+    empty: Option<u32>,
+    mut names: BTreeMap<u32, String>,
+) -> Vec<(u32, String)> {
+    names.extend(empty.map(|id| (id, quote(std::iter::empty()))));
     let added = added.into_iter().map(|token| (token.id, quote(token.content.chars())));
     names.into_iter().chain(added).collect()
 }
