@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import reference
+from bytepair.chat import JinjaTemplate
 from bytepair.errors import FormatError, UnsupportedError
 from commands import run
 from pieces import BYTES, META, around, field, gemma, gemma_document, learnt, model, piece
@@ -213,25 +214,43 @@ def test_dropout_keeps_user_defined_tokens() -> None:
         assert ids.tolist().count(ranks[token]) == 20
 
 
-def test_conversations_and_shards(tmp_path: Path) -> None:
-    for tok in both()[:2]:
-        segments: list[str | int | None] = [2, "<h1>\n", "\nthe", 1, "dog"]
-        ids, mask, _ = bytepair._core.render(
-            tok, segments, bytes([0, 0, 1, 1, 1]), [len(segments)], join=True
-        )
-        (text, words) = (
-            tok.encode_segments([(text, "untrusted")]) for text in ("<h1>\n\nthe", "dog")
-        )
-        assert ids.tolist() == [2, *text, 1, *words]
-        assert len(mask) == len(ids)
-        tokens = [tok.decode_bytes([id]) for id in text]
-        assert b"\n\n" in tokens
-        assert (b"<h1>" in tokens) == (tok is not both()[0])  # an added token is visible there
+def test_shards_and_files(tmp_path: Path) -> None:
     tok = sentencepiece_pair(False)[0]
     (tmp_path / "a.txt").write_text("the\n\n<h1> other", encoding="utf-8")
     tok.save(tmp_path / "t")
     out = run("encode", "-t", "t", "a.txt", cwd=tmp_path).stdout
     assert [int(word) for word in out.split()] == tok.encode("the\n\n<h1> other")
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_message_cannot_imitate_a_visible_token(which: int) -> None:
+    """`<start_of_turn>` is user-defined in Gemma's SentencePiece model, as `<h1>` here."""
+    tok = both()[which]
+    id = tok.encode("<h1>", special="all")[-1]
+    assert id in tok.encode("the\n\n<h1>", special="all")
+    text = tok.encode_segments([("<h1>\n\nthe", "untrusted")])
+    assert id not in text
+    assert tok.decode(text) == "<h1>\n\nthe"
+    assert b"\n\n" in [tok.decode_bytes([token]) for token in text]
+    assert tok.encode_segments([("the", "untrusted"), ("<h1>", "control")])[-1] == id
+    segments: list[str | int | None] = [2, "<h1>\n", "\nthe", 1, "dog"]
+    ids, mask, _ = bytepair._core.render(
+        tok, segments, bytes([0, 0, 1, 1, 1]), [len(segments)], join=True
+    )
+    assert id not in ids.tolist()
+    assert len(mask) == len(ids)
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_template_writes_visible_tokens(which: int) -> None:
+    tok = both()[which]
+    id = tok.encode("<h1>", special="all")[-1]
+    template = JinjaTemplate("{% for m in messages %}<h1>{{ m.content }}{% endfor %}", mask="none")
+    ids, _ = tok.render_conversation([{"role": "user", "content": "the<h1>"}], template=template)
+    assert [token for token in ids if token == id] == [id]
+    assert ids[0] == id or ids[1] == id
+    # As after any control token, a space is put before the text where the tokenizer does so.
+    assert tok.decode(ids).replace("> the", ">the").endswith("<h1>the<h1>")
 
 
 @pytest.mark.parametrize("special", [False, True])

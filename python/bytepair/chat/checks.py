@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from bytepair import _core
 from bytepair.chat.disguise import Rendering
 from bytepair.chat.rows import REASONING
+from bytepair.chat.segments import structural
 from bytepair.errors import ConversationError, SpecialTokenError
 from bytepair.formats import roles
 
@@ -122,7 +123,7 @@ def _texts(value: Any, place: str, mark: MarkText) -> Any:
 
 def stops(tokenizer: _core.Tokenizer, named: Sequence[str] | None) -> dict[int, str]:
     """The ids that may end a turn, and their names; empty if unknown."""
-    special, known = tokenizer.special_tokens, roles.roles(tokenizer)
+    special, known = structural(tokenizer), roles.roles(tokenizer)
     if named is None:
         named = [known[role] for role in ("eos", "end_of_turn") if role in known]
     for name in named:

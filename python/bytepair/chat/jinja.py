@@ -25,7 +25,7 @@ from bytepair.chat import blocks, checks, prefixes, usage
 from bytepair.chat.disguise import Disguise, Rendering, deep
 from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
 from bytepair.chat.rows import REASONING, Row, TrainOn, text_of
-from bytepair.chat.segments import Segments
+from bytepair.chat.segments import Segments, structural
 from bytepair.errors import ConversationError
 from bytepair.formats.metadata import engine_tokens
 
@@ -104,7 +104,7 @@ class JinjaWriter:
         self.tokenizer = tokenizer
         self.template = template
         self.name = template.name
-        self.special = tokenizer.special_tokens
+        self.special = structural(tokenizer)
         self._variables: dict[str, Any] = {"tools": None, "documents": None}
         self._variables |= {**engine_tokens(tokenizer), **(template.variables or {})}
         names = sorted(self.special, key=len, reverse=True)

@@ -18,6 +18,7 @@ from bytepair.chat.segments import (
     SurrogateErrors,
     Truncate,
     items_of,
+    structural,
 )
 from bytepair.chat.template import NANOCHAT, Template
 from bytepair.errors import ConversationError
@@ -302,7 +303,7 @@ class ChatMethods(_core.Tokenizer):
             >>> ids[0] == tok.special_tokens["<|user_start|>"], tok.special_tokens["<|bos|>"] in ids
             (True, False)
         """
-        items = items_of(segments, self.special_tokens)
+        items = items_of(segments, structural(self))
         out = Segments([*items], bytearray(len(items)), [len(items)])
         ids, _, _ = out.encode(
             self, join=join, max_tokens=None, truncate="tokens", errors="replace", threads=1

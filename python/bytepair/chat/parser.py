@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair.chat.segments import structural
 from bytepair.chat.template import NANOCHAT, Part, Role, Special, Template
 from bytepair.errors import ConversationError
 
@@ -114,7 +115,7 @@ class Parser:
     def __init__(self, tokenizer: _core.Tokenizer, template: Template = NANOCHAT) -> None:
         """Prepare to parse ids of `tokenizer` that were rendered with `template`."""
         self._tokenizer = tokenizer
-        self._special = tokenizer.special_tokens
+        self._special = structural(tokenizer)
         self._names = {id: name for name, id in self._special.items()}
         self._frames = {
             name: self._frame(role.open)

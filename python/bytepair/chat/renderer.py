@@ -10,7 +10,7 @@ from bytepair._internal.arguments import refuse
 from bytepair.chat import calls
 from bytepair.chat.calls import Body, Numbered
 from bytepair.chat.rows import Row, TrainOn
-from bytepair.chat.segments import Segments, role_of
+from bytepair.chat.segments import Segments, role_of, structural
 from bytepair.chat.template import Part, Piece, Role, Special, Template
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
@@ -35,7 +35,7 @@ class TemplateWriter:
         self.template = template
         self.name = template.name
         self.join = template.join
-        self._special = tokenizer.special_tokens
+        self._special = structural(tokenizer)
         self._begin = self.frame(template.begin)
         default, preamble = template.default_system, template.preamble
         self._offers = default is not None or bool(preamble)

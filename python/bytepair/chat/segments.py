@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
+from bytepair.formats.parts import marks
 
 #: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
 Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
@@ -93,6 +94,18 @@ class Segments:
         raise ConversationError(
             f'{which}{reason}, of {texts[number][:200]!a}; repair it, or pass errors="replace"'
         )
+
+
+def structural(tokenizer: _core.Tokenizer) -> dict[str, int]:
+    """The tokens that a template or a program may write and a message may not, with their ids.
+
+    They are the special tokens, and the user-defined tokens of SentencePiece with a visible
+    character: Gemma's `<start_of_turn>` is one in its `tokenizer.model`.
+    """
+    names = {tokenizer.token_bytes(id): id for id in marks(tokenizer.pattern).user_defined}
+    return tokenizer.special_tokens | {
+        name.decode(): id for name, id in names.items() if not name.decode().isspace()
+    }
 
 
 def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int]) -> list[str | int]:

@@ -85,7 +85,7 @@ impl Tokenizer {
     ) -> Result<Rendered> {
         let weight = |range: &Range<usize>| segments[range.clone()].iter().map(weight).sum();
         let share = |share: Range<usize>| -> Result<Rendered> {
-            let mut canvas = Canvas::new(self, options);
+            let mut canvas = Canvas::new(self, options)?;
             for range in &conversations[share] {
                 canvas.render(&segments[range.clone()], &trained[range.clone()])?;
             }
@@ -128,10 +128,10 @@ struct Canvas<'k> {
 }
 
 impl<'k> Canvas<'k> {
-    fn new(tokenizer: &'k Tokenizer, options: RenderOptions) -> Self {
-        let (message, call) = (tokenizer.encoder().message(), tokenizer.encoder().call());
+    fn new(tokenizer: &'k Tokenizer, options: RenderOptions) -> Result<Self> {
+        let (encoder, message) = tokenizer.encoder().of_messages()?;
         let (out, text, spans, before) = Default::default();
-        Self { tokenizer, options, message, call, out, text, spans, before }
+        Ok(Self { tokenizer, options, message, call: encoder.call(), out, text, spans, before })
     }
 
     fn render(&mut self, segments: &[Segment<'_>], trained: &[bool]) -> Result<()> {

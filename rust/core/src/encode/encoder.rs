@@ -18,7 +18,7 @@ use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
 use crate::encode::sections::{self, Divider};
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
-use crate::encode::special::Special;
+use crate::encode::special::{Special, is_blank};
 use crate::encode::superwords::{self, Superwords, WordEnds};
 use crate::error::Result;
 use crate::hash::key::LONGEST;
@@ -44,6 +44,8 @@ pub(crate) struct Encoder {
     pattern: Pattern,
     plain: EncodeOptions,
     message: EncodeOptions,
+    /// Built for the first conversation if messages need another encoder.
+    of_messages: OnceLock<Box<Self>>,
     splitter: Splitter,
     cache: PretokenCache,
     /// Built for the first long pretoken with a space between words; `None` if no token crosses a space.
@@ -124,13 +126,29 @@ impl Encoder {
     /// Fails if the pattern does not compile, or names a user-defined token that is none.
     pub(crate) fn new(pretokens: PretokenEncoder, pattern: Pattern) -> Result<Self> {
         let pretokens = pretokens.with_user_defined(pattern.user_defined())?;
+        Self::with_pretokens(pretokens, pattern)
+    }
+
+    fn with_pretokens(pretokens: PretokenEncoder, pattern: Pattern) -> Result<Self> {
         let splitter = Splitter::new(&pattern)?;
         let vocabulary = &pretokens.vocabulary;
         let options = |special| EncodeOptions::new(vocabulary, &pattern, &special, None, None);
         let (plain, message) = (options(Special::Text)?, options(Special::Message)?);
         let (cache, repeats) = (PretokenCache::default(), Repeats::new(repeats::DEFAULT_LIMIT));
-        let (superwords, pool) = (OnceLock::new(), ScratchPool::default());
-        Ok(Self { pretokens, pattern, plain, message, splitter, cache, superwords, repeats, pool })
+        let (of_messages, superwords) = (OnceLock::new(), OnceLock::new());
+        let pool = ScratchPool::default();
+        Ok(Self {
+            pretokens,
+            pattern,
+            plain,
+            message,
+            of_messages,
+            splitter,
+            cache,
+            superwords,
+            repeats,
+            pool,
+        })
     }
 
     pub(crate) fn pretokens(&self) -> &PretokenEncoder {
@@ -146,9 +164,27 @@ impl Encoder {
         &self.plain
     }
 
-    /// The options for the texts of a conversation.
-    pub(crate) fn message(&self) -> &EncodeOptions {
-        &self.message
+    /// The encoder of the texts of a conversation, and the options. It does not find user-defined
+    /// tokens with a visible character, for the reason that [`Special::Message`] gives: Gemma's
+    /// `<start_of_turn>` is one in its SentencePiece model. Fails if there is not enough memory.
+    pub(crate) fn of_messages(&self) -> Result<(&Self, &EncodeOptions)> {
+        let Some(user_defined) = &self.pretokens.user_defined else {
+            return Ok((self, &self.message));
+        };
+        if let Some(encoder) = self.of_messages.get() {
+            return Ok((encoder, &encoder.message));
+        }
+        let vocabulary = &self.pretokens.vocabulary;
+        let text = |id: &u32| vocabulary.bytes(*id).and_then(|text| str::from_utf8(text).ok());
+        let blank = |id: &u32| text(id).is_some_and(is_blank);
+        let blank: Vec<u32> = user_defined.ids().iter().copied().filter(blank).collect();
+        if blank.len() == user_defined.ids().len() {
+            return Ok((self, &self.message));
+        }
+        let pretokens = self.pretokens.clone().with_user_defined(blank)?;
+        let made = Self::with_pretokens(pretokens, self.pattern.clone())?;
+        let encoder = self.of_messages.get_or_init(|| Box::new(made));
+        Ok((encoder, &encoder.message))
     }
 
     pub(crate) fn splitter(&self) -> &Splitter {

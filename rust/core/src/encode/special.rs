@@ -191,7 +191,7 @@ impl SpecialFinder {
 }
 
 /// Whether a token has no visible character.
-fn is_blank(name: &str) -> bool {
+pub(crate) fn is_blank(name: &str) -> bool {
     name.chars().all(char::is_whitespace)
 }
 

@@ -46,6 +46,10 @@ impl UserDefined {
         Ok(Some(Self { automaton, ids }))
     }
 
+    pub(crate) fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
     /// Whether a pretoken contains a user-defined token.
     pub(crate) fn is_in(&self, pretoken: &[u8]) -> bool {
         self.automaton.is_match(pretoken)
