@@ -29,7 +29,7 @@ INSTALLED := target/installed/$(SCRIPTS)
 TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/cross"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev run test test-python test-rust test-bare docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
+.PHONY: help setup dev run test test-python test-rust test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
 	spelling format check docs docs-cli lessons bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm workflows deny advisories container release-notes publish-crate
 
@@ -74,6 +74,12 @@ test-bare: .venv/built ## the Python tests with numpy, click and rich alone; tho
 	$(PYTHON) -m venv target/bare
 	target/bare/bin/python -m pip install --quiet --disable-pip-version-check numpy click rich pytest pytest-timeout hypothesis
 	PYTHONPATH=$(CURDIR)/python target/bare/bin/python -m pytest
+
+# The extras whose packages are small; the others are tested with their newest versions.
+test-lowest: .venv/built ## the Python tests with the lowest versions of packages that pyproject.toml allows
+	$(PYTHON) -m venv target/lowest
+	target/lowest/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) packaging/lowest.py chat data hf infer tiktoken reference) pytest pytest-timeout hypothesis
+	PYTHONPATH=$(CURDIR)/python target/lowest/bin/python -m pytest
 
 docs-test: setup ## the examples of the documentation and of docstrings, alone
 	cargo test --locked --quiet -p bytepair --doc

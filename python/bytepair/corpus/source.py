@@ -579,6 +579,8 @@ def _file_system(url: str) -> tuple[Any, str]:
     from bytepair._internal.extras import pyarrow_fs as fs
 
     try:
+        if url.startswith("hf://"):
+            import huggingface_hub  # noqa: F401 (Arrow before 20 does not ask for it)
         found: tuple[Any, str] = fs.FileSystem.from_uri(url)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         try:
