@@ -1,6 +1,7 @@
 """The lowest versions of packages that pyproject.toml allows, for pip.
 
-The arguments name extras. The output has the form `name==version`, for the package and these extras.
+The arguments name extras. The output has the form `name==version`, and is for the package and these
+extras.
 """
 
 from __future__ import annotations
