@@ -2,7 +2,7 @@
 //!
 //! Each part of a file is either read exactly or is an error that names it: an approximation would
 //! give the right ids for most texts, and its wrong ids would go unnoticed. Reading is a straight
-//! line: the bytes are recognized ([`document`]), each field becomes a value (`added_tokens`,
+//! line: the bytes are recognized (`document`), each field becomes a value (`added_tokens`,
 //! `normalizer`, `pre_tokenizer`, `post_processor`, `decoder`, and the tables of the model: `file`),
 //! and the parts of a tokenizer are built of them. A file has one of two forms: its tokens are bytes
 //! (`bytes`), or characters with byte fallback and U+2581 for spaces (`spaces`); all else is refused,
