@@ -64,6 +64,11 @@ class Markup(str):
     def _repr_html_(self) -> str:
         return str(self)
 
+    def __repr__(self) -> str:
+        """What it is; a terminal does not draw it."""
+        kind = "SVG" if self.startswith("<svg") else "HTML"
+        return f"<{kind} of {len(self):,} characters; a notebook draws it, str() is its text>"
+
 
 class Fragment(NamedTuple):
     """A part of a token.

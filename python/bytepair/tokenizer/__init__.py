@@ -7,8 +7,9 @@
 
 The modules: `tokenizer` (the class), `loading` (`load`), `batch` (rows, files, Arrow and
 iterables), `session` (growing texts), `cover` (prompts that end within a token), `generation`
-(prompts and grammars), `special` (adding special tokens), `pruning` (removing tokens), `origins`
-(the old ids of new tokens), `display` (output for terminals and notebooks).
+(prompts and grammars), `habits` (names of other libraries), `special` (adding special tokens),
+`pruning` (removing tokens), `origins` (the old ids of new tokens), `display` (output for terminals
+and notebooks).
 """
 
 from bytepair.tokenizer.loading import load, pretokenize

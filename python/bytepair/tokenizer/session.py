@@ -122,3 +122,7 @@ class Session:
     def __len__(self) -> int:
         """The number of ids."""
         return len(self._core)
+
+    def __repr__(self) -> str:
+        """The numbers of ids."""
+        return f"<bytepair.Session: {len(self):,} ids, {self.stable:,} of them stable>"

@@ -24,6 +24,7 @@ from bytepair.formats.parts import all_tokens, bytes_per_token
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
 from bytepair.tokenizer.display import show, summary
 from bytepair.tokenizer.generation import GenerationMethods
+from bytepair.tokenizer.habits import NamesOthers, missing
 from bytepair.tokenizer.special import added
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Pruned:
         return path
 
 
-class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
+class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthers):
     """A byte-level BPE tokenizer: immutable and thread-safe.
 
     Created by `bytepair.train`, `bytepair.load` or `Tokenizer.from_ranks`. Two tokenizers are equal
@@ -88,6 +89,11 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # so that type checkers know all attributes
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(name)
 
     @classmethod
     @checked
