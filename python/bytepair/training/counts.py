@@ -137,7 +137,7 @@ class Counts:
         order. `min_count` of training is in whole occurrences.
 
         Args:
-            weight: a number above 0. A float means its decimal notation: 0.1 is 1/10.
+            weight: a number above 0. 0.1 means exactly one tenth.
 
         Raises:
             CountsError: if the weight is not above 0.
