@@ -151,7 +151,7 @@ def _side_by_side(found: Evaluation) -> Table:
         for rival in rivals:
             row += [Cell(f"{one.tokens[rival]:,}"), saved_of(one, ours, rival)]
         rows.append(row)
-    note = f"Saved is the share of the other's tokens that {ours} does without."
+    note = f"Saved: how many fewer tokens {ours} needs; a negative number means more."
     return Table("Compression", note if rivals else "", head, rows)
 
 
@@ -175,7 +175,7 @@ def _languages(found: Evaluation, table: Table) -> str:
 
 def _use(found: Evaluation, table: Table) -> str:
     counts = np.sort(found.use.counts[found.use.counts > 0])[::-1]
-    words = "How often tokens occur: the most frequent first, on scales of powers."
+    words = "How often tokens occur: most frequent first; both axes are logarithmic."
     picture = (
         ""
         if len(counts) < 2
@@ -202,7 +202,7 @@ def _vocabulary(found: Evaluation, table: Table) -> str:
         "The longest tokens": one.longest,
         "Tokens that are not whole characters": one.unwhole[:_MOST],
         "Tokens that no merges make": one.unreachable[:_MOST],
-        "Whole words and signs that never occurred, nor any token built from them": (
+        "Unused words: neither they nor any longer token with them occur": (
             useless(found)[:_MOST]
         ),
     }

@@ -139,7 +139,7 @@ async function render() {
   const t = Number(at("chat-of").value);
   const said = at("chat-said");
   if (!at("template").value) {
-    said.textContent = `${about.tokenizers[t].name} lacks the special tokens of all templates that this page knows.`;
+    said.textContent = `${about.tokenizers[t].name} has no tokens for conversations. Choose another tokenizer, or load the folder of a chat model.`;
     at("chat-tokens").replaceChildren();
     return;
   }

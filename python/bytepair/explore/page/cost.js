@@ -93,9 +93,9 @@ function draw() {
   }
   at("costs").tHead.replaceChildren(head);
   at("costs").tBodies[0].replaceChildren(...body);
-  const paid = times() === 1 ? "once" : `${number.format(times())} times`;
+  const paid = times() === 1 ? "one too" : number.format(times());
   const missing = visible.every((index) => !prices.has(index)) ? " Enter a price to see dollars." : "";
-  at("cost-said").textContent = `Tokens: each text once. Dollars: each text ${paid}.${missing}`;
+  at("cost-said").textContent = `Token counts are for one copy, dollars for ${paid}.${missing}`;
 }
 
 /** The lines of the tables in the order that was chosen; numbers are those of the first tokenizer. */
