@@ -202,9 +202,7 @@ def _vocabulary(found: Evaluation, table: Table) -> str:
         "The longest tokens": one.longest,
         "Tokens that are not whole characters": one.unwhole[:_MOST],
         "Tokens that no merges make": one.unreachable[:_MOST],
-        "Unused words: neither they nor any longer token with them occur": (
-            useless(found)[:_MOST]
-        ),
+        "Unused words: neither they nor any longer token with them occur": useless(found)[:_MOST],
     }
     chips = "".join(
         f"<h3>{escape(title)}</h3>{_chips(found, ids)}" for title, ids in lists.items() if ids
