@@ -238,8 +238,9 @@ fn ignores_merges(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<bool>
         MergeRule::Merges { ignore_merges } => ignore_merges,
         MergeRule::Characters => false,
         MergeRule::Ranks => {
-            let listed = added_in_vocabulary(parts, &names(parts));
-            listed.iter().all(|token| token.special)
+            let are_special = |tokens: &[AddedToken]| tokens.iter().all(|token| token.special);
+            are_special(parts.vocabulary.added_tokens())
+                || are_special(&added_in_vocabulary(parts, &names(parts)))
                 || !is_rule_of_ranks(&parts.vocabulary, merges, false)?
         }
     })
