@@ -51,12 +51,12 @@ impl PyCounter {
     #[new]
     #[pyo3(signature = (pattern, threads=None, *, memory_limit=None, careful=false))]
     fn new(
-        pattern: &str,
+        pattern: &Bound<'_, PyAny>,
         threads: Option<arguments::ThreadCount>,
         memory_limit: Option<(usize, PathBuf)>,
         careful: bool,
     ) -> PyResult<Self> {
-        let pattern = Pattern::from_regex(pattern);
+        let pattern = rules::pattern(pattern)?;
         let mut counter =
             errors::checked(bytepair::Counter::new(&pattern, arguments::threads(threads)))?;
         if let Some((bytes, folder)) = memory_limit {

@@ -60,8 +60,8 @@ impl PyCounts {
 
     /// The split pattern, as a regular expression.
     #[getter]
-    fn pattern(&self) -> &str {
-        self.pattern.regex()
+    fn pattern<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python_pattern(py, &self.pattern)
     }
 
     /// The number of pretokens of the corpus.
@@ -91,14 +91,14 @@ impl PyCounts {
 
     /// Build counts from distinct pretokens and their counts, in order of first occurrence.
     #[staticmethod]
-    fn from_items(items: &Bound<'_, PyAny>, pattern: &str) -> PyResult<Self> {
+    fn from_items(items: &Bound<'_, PyAny>, pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
         let items = items.try_iter()?.map(|item| item?.extract());
         let items: Vec<(Vec<u8>, u64)> = errors::collect(items)?;
         let bytes: usize = items.iter().map(|(pretoken, _)| pretoken.len()).sum();
         // Three times the size, because an array is copied when it grows.
         errors::checked(memory::check(3 * (bytes + 2 * size_of::<u64>() * items.len())))?;
         let inner = bytepair::Counts::new(items.iter().map(|(token, n)| (&**token, *n)));
-        Ok(Self { pattern: Pattern::from_regex(pattern), inner })
+        Ok(Self { pattern: rules::pattern(pattern)?, inner })
     }
 
     /// The bytes of all pretokens, the start of each (and the end of the last), and the counts.
@@ -120,7 +120,7 @@ impl PyCounts {
         data: PyReadonlyArray1<'_, u8>,
         offsets: PyReadonlyArray1<'_, i64>,
         counts: PyReadonlyArray1<'_, u64>,
-        pattern: &str,
+        pattern: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let wrong = || {
             CountsError::new_err("the offsets of the pretokens must start at 0 and not decrease")
@@ -134,15 +134,15 @@ impl PyCounts {
         let data = errors::checked(memory::copy(data))?;
         let counts = errors::checked(memory::copy(counts))?;
         let inner = py.detach(|| bytepair::Counts::from_columns(data, ends, counts));
-        Ok(Self { pattern: Pattern::from_regex(pattern), inner: errors::checked(inner)? })
+        Ok(Self { pattern: rules::pattern(pattern)?, inner: errors::checked(inner)? })
     }
 
     /// Read the counts of a parquet file.
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf, pattern: &str) -> PyResult<Self> {
+    fn load(py: Python<'_>, path: PathBuf, pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
         let inner = py.detach(|| CountsFile::open(path)?.counts());
         let inner = inner.map_err(|e| errors::python(&e))?;
-        Ok(Self { pattern: Pattern::from_regex(pattern), inner })
+        Ok(Self { pattern: rules::pattern(pattern)?, inner })
     }
 
     /// Write the counts to a parquet file, with this metadata.
@@ -154,7 +154,7 @@ impl PyCounts {
     /// The sums of the counts of two corpora with the same pattern.
     fn plus(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
         if self.pattern != other.pattern {
-            let (one, two) = (self.pattern.regex(), other.pattern.regex());
+            let (one, two) = (self.pattern.to_string(), other.pattern.to_string());
             return Err(CountsError::new_err(format!(
                 "counts of different patterns cannot be added: {one:?} and {two:?}"
             )));

@@ -30,7 +30,9 @@ pub(crate) fn python(error: &Error) -> PyErr {
     let text = error.to_string();
     match error {
         Error::Pattern { .. } | Error::PatternName { .. } => PatternError::new_err(text),
-        Error::Split { .. } | Error::UncoveredByte { .. } => SplitError::new_err(text),
+        Error::Split { .. } | Error::UncoveredByte { .. } | Error::UncoveredText { .. } => {
+            SplitError::new_err(text)
+        }
         Error::UnknownId { .. } => UnknownIdError::new_err(text),
         Error::UnknownSpecial { .. } | Error::SpecialInText { .. } => {
             SpecialTokenError::new_err(text)

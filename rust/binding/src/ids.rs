@@ -145,13 +145,13 @@ impl Slice<'_> {
         with_ids!(self, ids => tokenizer.decode_bytes(ids))
     }
 
-    /// The same as Python's `bytes`; written into them directly, unless the pattern drops a space.
+    /// The same as Python's `bytes`; written into them directly, unless decoding does more than to join the bytes of tokens.
     pub(crate) fn decode_to_python<'py>(
         self,
         py: Python<'py>,
         tokenizer: &Tokenizer,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        if tokenizer.pattern().drops_space() {
+        if tokenizer.drops_space() || !tokenizer.decodes_bytes() {
             let bytes = errors::checked(py.detach(|| self.decode(tokenizer)))?;
             return Ok(PyBytes::new(py, &bytes));
         }

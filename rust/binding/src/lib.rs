@@ -29,6 +29,7 @@ mod parity;
 mod pattern;
 mod render;
 mod rows;
+mod rules;
 mod session;
 mod shards;
 mod text;
@@ -101,8 +102,8 @@ mod _core {
     use crate::tokenizer::PyTokenizer;
     #[pymodule_export]
     use crate::tokenizer_json::{
-        from_oniguruma, harmless_pattern, is_harmless, is_rank_file, is_rule_of_ranks,
-        means_the_same, mistaken, pattern_of_steps, rank_file, to_bytes, to_characters,
+        composed_pattern, from_oniguruma, harmless_pattern, is_harmless, is_rank_file, is_rule_of_ranks,
+        means_the_same, mistaken, rank_file, to_bytes, to_characters,
         to_oniguruma, tokenizer_json, tokenizer_json_losses,
     };
     #[pymodule_export]
@@ -113,7 +114,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::instructions()?;
-        let named = |name| Some((name, bytepair::Pattern::named(name)?.regex().to_owned()));
+        let named = |name| Some((name, bytepair::Pattern::named(name)?.steps().concat()));
         let all = bytepair::Pattern::names().chain(bytepair::Pattern::encodings());
         let patterns: Vec<_> = all.filter_map(named).collect();
         module.add("PATTERNS", pyo3::types::IntoPyDict::into_py_dict(patterns, module.py())?)

@@ -4,15 +4,16 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytepair::{Error, Pattern, Result, Vocabulary, memory};
+use bytepair::{Error, Result, Vocabulary, memory};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashMap};
 
+use crate::rules::{added_tokens, rules as rules_of};
 use crate::errors;
 
-/// The four values of a tokenizer, from training or from a file.
+/// The values of a tokenizer, from training or from a file.
 #[pyclass(frozen, name = "Model", module = "bytepair._core")]
 pub(crate) struct PyModel(pub(crate) Arc<bytepair::Tokenizer>);
 
@@ -37,7 +38,7 @@ impl PyModel {
         Self::new(py.detach(|| bytepair::Tokenizer::from_bytes(data)))
     }
 
-    /// Read a `tokenizer.json`. With `lossy`, a normalizer that is not supported is ignored.
+    /// Read a `tokenizer.json`. With `lossy`, a dropout is ignored.
     #[staticmethod]
     fn from_tokenizer_json(py: Python<'_>, data: &[u8], lossy: bool) -> PyResult<Self> {
         Self::new(py.detach(|| {
@@ -76,42 +77,41 @@ impl PyModel {
 
     /// Build a tokenizer from ranks, as tiktoken uses them.
     #[staticmethod]
-    #[pyo3(signature = (mergeable_ranks, pattern, special_tokens, notes=None))]
+    #[pyo3(signature = (mergeable_ranks, rules, special_tokens, notes=None))]
     fn from_ranks(
         py: Python<'_>,
         mergeable_ranks: &Bound<'_, PyAny>,
-        pattern: &str,
+        rules: &Bound<'_, PyAny>,
         special_tokens: &Bound<'_, PyAny>,
         notes: Option<Notes>,
     ) -> PyResult<Self> {
-        let (tokens, special) = (tokens(mergeable_ranks)?, names(special_tokens)?);
+        let (tokens, added) = (tokens(mergeable_ranks)?, added_tokens(special_tokens)?);
+        let rules = rules_of(rules)?;
         Self::new(py.detach(|| {
-            let vocabulary = Vocabulary::new(tokens, special)?;
-            let tokenizer =
-                bytepair::Tokenizer::from_ranks(vocabulary, Pattern::from_regex(pattern))?;
+            let vocabulary = Vocabulary::with_added(tokens, [], added)?;
+            let tokenizer = bytepair::Tokenizer::from_ranks(vocabulary, rules)?;
             Ok(tokenizer.with_notes(notes.unwrap_or_default()))
         }))
     }
 
     /// Build a tokenizer from a list of merges, as Hugging Face tokenizers use it.
     #[staticmethod]
-    #[pyo3(signature = (tokens, merges, pattern, special_tokens, ignore_merges=false, notes=None))]
+    #[pyo3(signature = (tokens, merges, rules, special_tokens, ignore_merges=false, notes=None))]
     fn from_merges(
         py: Python<'_>,
         tokens: &Bound<'_, PyAny>,
         merges: Vec<(Vec<u8>, Vec<u8>)>,
-        pattern: &str,
+        rules: &Bound<'_, PyAny>,
         special_tokens: &Bound<'_, PyAny>,
         ignore_merges: bool,
         notes: Option<Notes>,
     ) -> PyResult<Self> {
-        let (tokens, special) = (self::tokens(tokens)?, names(special_tokens)?);
-        let merges = pairs(&tokens, &merges)?;
+        let (tokens, added) = (self::tokens(tokens)?, added_tokens(special_tokens)?);
+        let (merges, rules) = (pairs(&tokens, &merges)?, rules_of(rules)?);
         Self::new(py.detach(|| {
-            let vocabulary = Vocabulary::new(tokens, special)?;
-            let pattern = Pattern::from_regex(pattern);
+            let vocabulary = Vocabulary::with_added(tokens, [], added)?;
             let tokenizer =
-                bytepair::Tokenizer::from_merges(vocabulary, merges, ignore_merges, pattern)?;
+                bytepair::Tokenizer::from_merges(vocabulary, merges, ignore_merges, rules)?;
             Ok(tokenizer.with_notes(notes.unwrap_or_default()))
         }))
     }
@@ -124,17 +124,16 @@ impl PyModel {
         tokens: &Bound<'_, PyAny>,
         twins: BTreeMap<u32, Vec<u8>>,
         merges: Vec<(Vec<u8>, Vec<u8>)>,
-        pattern: &str,
+        rules: &Bound<'_, PyAny>,
         special_tokens: &Bound<'_, PyAny>,
         notes: Notes,
     ) -> PyResult<Self> {
-        let (tokens, special) = (self::tokens(tokens)?, names(special_tokens)?);
-        let merges = pairs(&tokens, &merges)?;
+        let (tokens, added) = (self::tokens(tokens)?, added_tokens(special_tokens)?);
+        let (merges, rules) = (pairs(&tokens, &merges)?, rules_of(rules)?);
         Self::new(py.detach(|| {
             let twins = twins.into_iter().map(|(id, token)| (token, id));
-            let vocabulary = Vocabulary::with_twins(tokens, twins, special)?;
-            let pattern = Pattern::from_regex(pattern);
-            Ok(bytepair::Tokenizer::from_characters(vocabulary, merges, pattern)?.with_notes(notes))
+            let vocabulary = Vocabulary::with_added(tokens, twins, added)?;
+            Ok(bytepair::Tokenizer::from_characters(vocabulary, merges, rules)?.with_notes(notes))
         }))
     }
 }

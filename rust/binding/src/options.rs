@@ -1,4 +1,4 @@
-//! Prepares the keywords `special`, `prepend` and `append` for encoding.
+//! Prepares the keywords `special`, `prepend`, `append` and `add_special_tokens` for encoding.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::{arguments, errors};
 
-type Values = (Special, Option<u32>, Option<u32>);
+type Values = (Special, Vec<u32>, Vec<u32>);
 
 /// The last options that were used. They are cached because building the search for special tokens
 /// takes longer than encoding a short text.
@@ -41,11 +41,15 @@ impl Options {
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
+        adds_special: bool,
     ) -> PyResult<Prepared<'a>> {
-        if special.is_none() && prepend.is_none() && append.is_none() {
+        if special.is_none() && prepend.is_none() && append.is_none() && !adds_special {
             return Ok(Prepared::Plain(tokenizer.plain()));
         }
-        let values = arguments::options(tokenizer, special, prepend, append)?;
+        let (special, prepend, append) = arguments::options(tokenizer, special, prepend, append)?;
+        let (before, after) = if adds_special { tokenizer.around() } else { Default::default() };
+        let prepend = prepend.into_iter().chain(before).collect();
+        let values: Values = (special, prepend, after.into_iter().chain(append).collect());
         // Never blocks: the lock may have been held when the process forked.
         let mut last = self.last.try_lock().ok();
         if let Some((cached, options)) = last.as_deref().and_then(Option::as_ref)
@@ -54,7 +58,7 @@ impl Options {
             return Ok(Prepared::Custom(Arc::clone(options)));
         }
         let (special, prepend, append) = &values;
-        let made = tokenizer.options(special, *prepend, *append);
+        let made = tokenizer.options(special, prepend, append);
         let made = Arc::new(errors::checked(made)?);
         if let Some(last) = last.as_deref_mut() {
             *last = Some((values, Arc::clone(&made)));

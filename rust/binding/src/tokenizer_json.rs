@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors;
+use crate::rules::{self, python_pattern};
 use crate::tokenizer::PyTokenizer;
 
 /// The text of a `tokenizer.json`.
@@ -90,18 +91,20 @@ pub(crate) fn means_the_same(regex: &str) -> bool {
     file::means_the_same(regex)
 }
 
-/// The pattern that a file with these steps is read as.
+/// The pattern that a `tokenizer.json` with these steps is read as.
 #[pyfunction]
-pub(crate) fn pattern_of_steps(regexes: Vec<String>) -> String {
-    let regexes: Vec<&str> = regexes.iter().map(String::as_str).collect();
-    file::pattern_of_steps(&regexes).regex().to_owned()
+pub(crate) fn composed_pattern<'py>(
+    py: Python<'py>,
+    pattern: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    python_pattern(py, &file::composed_pattern(&rules::pattern(pattern)?))
 }
 
 /// The pattern that changes no id of a tokenizer that merges characters into these tokens.
 #[pyfunction]
 pub(crate) fn harmless_pattern(tokens: Vec<Vec<u8>>) -> PyResult<String> {
     let pattern = errors::checked(file::split_pattern(tokens.iter().map(Vec::as_slice)))?;
-    Ok(pattern.regex().to_owned())
+    Ok(pattern.steps().concat())
 }
 
 /// Whether a pattern is one that `harmless_pattern` may choose.

@@ -91,6 +91,11 @@ pub enum Error {
         /// The byte.
         byte: u8,
     },
+    /// A part of a text that no token covers, in a vocabulary without an unknown token.
+    UncoveredText {
+        /// The part.
+        text: String,
+    },
     /// Bytes of a text are not UTF-8.
     TextNotUtf8 {
         /// The index of the text.
@@ -262,6 +267,9 @@ impl Error {
                 f,
                 "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
             ),
+            Self::UncoveredText { text } => {
+                write!(f, "{text:?} occurs in the text but no token of the vocabulary covers it")
+            }
             Self::TextNotUtf8 { .. }
             | Self::Row { .. }
             | Self::FileNotUtf8 { .. }

@@ -6,6 +6,8 @@
 //!
 //! ```text
 //! error, memory, parallel, machine, hash, text      the base of all other modules
+//! search        regular expressions with limits
+//! rules         what happens to a text before it is merged, and to ids after that, as values
 //! pretokenize   a text and a pattern to pretokens; no token crosses a pretoken boundary
 //! vocabulary    ids and their bytes, checked once and immutable
 //! decode        ids to bytes
@@ -35,6 +37,8 @@ pub mod parallel;
 pub mod machine;
 
 mod hash;
+
+mod search;
 
 #[doc(hidden)]
 pub mod text;

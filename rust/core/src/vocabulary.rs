@@ -21,8 +21,8 @@ use crate::machine::array::Array;
 use crate::machine::lanes::Lanes;
 use crate::machine::prefetch::prefetch;
 use crate::memory;
-use crate::pretokenize::META;
 use crate::rules::AddedToken;
+use crate::rules::spaces::META;
 
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
@@ -122,7 +122,7 @@ impl PartialEq for Vocabulary {
     fn eq(&self, other: &Self) -> bool {
         self.offsets == other.offsets
             && self.arena == other.arena
-            && self.special == other.special
+            && self.added == other.added
             && self.shared == other.shared
             && self.twins == other.twins
     }
@@ -329,12 +329,15 @@ impl Vocabulary {
         &self.special
     }
 
-    /// This vocabulary with other flags of the added tokens.
-    #[must_use]
-    pub(crate) fn with_flags(mut self, mut added: Vec<AddedToken>) -> Self {
-        added.sort_by_key(|token| token.id);
-        self.added = added;
-        self
+    /// This vocabulary with the flags of the added tokens as bits, in id order; `None` if they are not
+    /// as many, or if a bit means nothing.
+    pub(crate) fn with_flags(mut self, flags: &[u8]) -> Option<Self> {
+        if flags.len() != self.added.len() {
+            return None;
+        }
+        let added = std::mem::take(&mut self.added).into_iter().zip(flags);
+        self.added = added.map(|(token, bits)| token.with_flags(*bits)).collect::<Option<_>>()?;
+        Some(self)
     }
 
     /// The added tokens with their flags, in id order.

@@ -28,7 +28,7 @@ fn files_give_the_ids_of_tokenizers_and_come_back() {
             let text = pair[0].as_str().unwrap();
             let expected: Vec<u32> = serde_json::from_value(pair[1].clone()).unwrap();
             for tokenizer in [&tokenizer, &again] {
-                let options = tokenizer.options(&Special::All, None, None).unwrap();
+                let options = tokenizer.options(&Special::All, &[], &[]).unwrap();
                 let ids = tokenizer.encode_with(text, &options).unwrap();
                 assert_eq!(ids, expected, "{} {text:?}", case["name"]);
             }

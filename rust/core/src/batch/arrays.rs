@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 use crate::machine::huge_pages::HugePages;
 use crate::memory;
 use crate::parallel::{self, lock};
-use crate::pretokenize::{PartStart, Splitter};
+use crate::pretokenize::Splitter;
+use crate::rules::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -160,7 +161,7 @@ impl Tokenizer {
         let threads = parallel::worth(threads, size.units);
         self.encoder().expect(size.units);
         // Normalizing parts of a text one by one can differ from normalizing the text.
-        let may_cut = threads > 1 && options.finder.is_none() && !self.pattern().normalizes();
+        let may_cut = threads > 1 && options.finds_none() && !self.encoder().normalizes();
         let splitter = may_cut.then(|| self.splitter());
         let parts = (0..).zip(texts).flat_map(|(number, text)| cut(number, text, splitter));
         let parts = parts.inspect(move |part| on_part(&part.text));
@@ -436,7 +437,7 @@ mod tests {
         let mut texts: Vec<String> = (0..500).map(|n| format!("the {n} <s> moth")).collect();
         texts.extend([String::new(), long, String::new()]);
         for special in [Special::Text, Special::All] {
-            let options = tokenizer.options(&special, Some(7), Some(300)).unwrap();
+            let options = tokenizer.options(&special, &[7], &[300]).unwrap();
             let expected = one_by_one(&tokenizer, &texts, &options);
             let borrowed: Vec<_> = texts.iter().map(|text| Text::Utf8(text)).collect();
             for threads in [1, 2, 5] {

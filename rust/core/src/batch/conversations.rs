@@ -10,13 +10,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::batch::spans::{self, TrainedSpan};
 use crate::encode::EncodeOptions;
 use crate::encode::encoder::{Edges, EncodeCall};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel;
-use crate::pretokenize::PartStart;
+use crate::rules::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -113,6 +112,9 @@ fn weight(segment: &Segment<'_>) -> usize {
     }
 }
 
+/// The end of a span, and whether it is trained on. It starts at the end of the previous span.
+type TrainedSpan = (usize, bool);
+
 /// The output and the buffers of one thread.
 struct Canvas<'k> {
     tokenizer: &'k Tokenizer,
@@ -206,34 +208,44 @@ impl<'k> Canvas<'k> {
             return Ok(());
         }
         let first = self.out.ids.len();
-        let mut text = std::mem::take(&mut self.text);
-        let pattern = self.tokenizer.pattern();
-        if let Some(changed) = spans::normalized(pattern, &text, self.before, &self.spans)? {
-            (text, self.spans) = changed;
-        }
-        self.before = PartStart::Inside;
-        self.encode(&text, false)?;
-        self.tokenizer.check_lengths(&self.out.ids[first..], text.len())?;
-        let (mut span, mut at) = (0, 0);
-        for index in first..self.out.ids.len() {
-            let end = at + self.tokenizer.token_bytes(self.out.ids[index])?.len();
-            while self.spans[span].0 <= at {
-                span += 1;
+        let text = std::mem::take(&mut self.text);
+        let before = std::mem::replace(&mut self.before, PartStart::Inside);
+        if self.call.encoder().normalizes() {
+            let aligned = self.call.encode_aligned(&text, self.message, before)?;
+            // A character that is composed of several has the span of the first, so an id covers the
+            // text up to the next one.
+            let starts = aligned.iter().skip(1).map(|(_, span)| span[0]).chain([text.len()]);
+            for (&(id, [start, end]), next) in aligned.iter().zip(starts) {
+                memory::push(&mut self.out.ids, id)?;
+                let trained = is_trained(&self.spans, start, end.max(next));
+                memory::push(&mut self.out.mask, trained.into())?;
             }
-            let mut inside = span;
-            let mut trained = self.spans[inside].1;
-            while self.spans[inside].0 < end {
-                inside += 1;
-                trained |= self.spans[inside].1;
+        } else {
+            self.encode(&text, false)?;
+            self.tokenizer.check_lengths(&self.out.ids[first..], text.len())?;
+            let mut at = 0;
+            for index in first..self.out.ids.len() {
+                let end = at + self.tokenizer.token_bytes(self.out.ids[index])?.len();
+                self.out.mask[index] = is_trained(&self.spans, at, end).into();
+                at = end;
             }
-            self.out.mask[index] = trained.into();
-            at = end;
         }
         self.text = text;
         self.text.clear();
         self.spans.clear();
         Ok(())
     }
+}
+
+/// Whether any byte between two positions is in a span that is trained on.
+fn is_trained(spans: &[TrainedSpan], start: usize, end: usize) -> bool {
+    let first = spans.partition_point(|(span_end, _)| *span_end <= start);
+    let starts = spans[first..].iter().scan(start, |begin, (span_end, trained)| {
+        let from = std::mem::replace(begin, *span_end);
+        Some((from, *trained))
+    });
+    let mut covering = starts.take_while(|(from, _)| *from < end);
+    covering.any(|(_, trained)| trained)
 }
 
 /// Place conversations of the given lengths into rows of `width` by best fit: the longest first,
@@ -276,6 +288,7 @@ pub fn pack(lengths: &[usize], width: usize) -> Result<Vec<(usize, usize)>> {
 mod tests {
     use super::Segment::{End, Id, Text};
     use super::*;
+    use crate::rules::{Normalizer, NormalizerStep, TextRules};
     use crate::pretokenize::Pattern;
     use crate::vocabulary::Vocabulary;
     use proptest::prelude::*;
@@ -320,15 +333,22 @@ mod tests {
     fn normalized_texts_join() {
         let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
         let vocabulary = Vocabulary::new(bytes.chain([("é".into(), 256)]), []).expect("valid");
-        let pattern = Pattern::from_regex(r"(?#NFC)\S+|\s+");
-        let tokenizer = Tokenizer::from_ranks(vocabulary, pattern).expect("valid");
+        let normalizer = Normalizer { steps: vec![NormalizerStep::Nfc] };
+        let rules = TextRules { normalizer, ..Pattern::from_regex(r"\S+|\s+").into() };
+        let tokenizer = Tokenizer::from_ranks(vocabulary, rules).expect("valid");
         let segments = [Text("e\u{301}x"), Text("e"), Text("\u{301}y")];
         let options = RenderOptions { join: true, ..RenderOptions::default() };
-        let trained = [false, true, false];
         let all = 0..segments.len();
-        let rendered = tokenizer.render(&[all], &segments, &trained, options, 1).unwrap();
-        assert_eq!(rendered.ids, [256, 120, 256, 121]);
-        assert_eq!(rendered.mask, [0, 0, 1, 0]);
+        for (trained, mask) in [
+            ([false, true, false], [0, 0, 1, 0]),
+            ([true, false, false], [1, 1, 0, 0]),
+            ([false, false, true], [0, 0, 1, 1]),
+        ] {
+            let all = all.clone();
+            let rendered = tokenizer.render(&[all], &segments, &trained, options, 1).unwrap();
+            assert_eq!(rendered.ids, [256, 120, 256, 121]);
+            assert_eq!(rendered.mask, mask);
+        }
     }
 
     #[test]

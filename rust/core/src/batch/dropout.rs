@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::batch::arrays::Arrays;
 use crate::encode::options::TextOrId;
+use crate::encode::prepare::{Prepared, PreparedPart};
 use crate::encode::user_defined::PretokenPart;
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ use crate::memory;
 use crate::merge::dropout::{DropoutRandom, DropoutScratch, MergeCandidates};
 use crate::merge::symbols::Symbols;
 use crate::parallel;
-use crate::pretokenize::PartStart;
+use crate::rules::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::MergeRule;
@@ -138,33 +139,65 @@ impl DropoutEncoder<'_> {
         scratch: &mut DropoutScratch,
         out: &mut Vec<u32>,
     ) -> Result<()> {
-        memory::extend(out, self.options.prepend.as_slice())?;
-        self.options.divide(text, PartStart::Text, |part| match part {
+        memory::extend(out, &self.options.prepend)?;
+        let encoder = self.tokenizer.encoder();
+        let mut encode = |part: TextOrId<'_>| match part {
             TextOrId::Id(id, _) => memory::push(out, id),
             TextOrId::Text(part, start) => {
-                let text = self.tokenizer.pattern().normalized_part(part, start)?;
+                if let Some(preparation) = encoder.preparation() {
+                    let prepared = preparation.prepare(part, start, self.options.then.as_ref())?;
+                    return self.encode_prepared(&prepared, random, scratch, out);
+                }
+                let text = encoder.normalized(part, start)?;
                 let mut done = Ok(());
                 self.tokenizer.splitter().for_each(&text, |pretoken| {
                     if done.is_ok() {
-                        done = self.encode_pretoken(pretoken, random, scratch, out);
+                        done = self.encode_pretoken(pretoken.as_bytes(), random, scratch, out);
                     }
                 })?;
                 done
             }
-        })?;
-        memory::extend(out, self.options.append.as_slice())
+        };
+        if encoder.preparation().is_some() {
+            self.options.divide_original(text, PartStart::Text, &mut encode)?;
+        } else {
+            self.options.divide(text, PartStart::Text, &mut encode)?;
+        }
+        memory::extend(out, &self.options.append)
+    }
+
+    fn encode_prepared(
+        &self,
+        prepared: &Prepared,
+        random: &mut DropoutRandom,
+        scratch: &mut DropoutScratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        for part in &prepared.parts {
+            match part {
+                PreparedPart::Id(id, _) => memory::push(out, *id)?,
+                PreparedPart::Pretokens(start, ends) => {
+                    let mut at = *start;
+                    for &end in ends {
+                        self.encode_pretoken(&prepared.bytes[at..end], random, scratch, out)?;
+                        at = end;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn encode_pretoken(
         &self,
-        pretoken: &str,
+        pretoken: &[u8],
         random: &mut DropoutRandom,
         scratch: &mut DropoutScratch,
         out: &mut Vec<u32>,
     ) -> Result<()> {
         let mut drops = || random.happens(self.dropout.probability);
         let pretokens = self.tokenizer.encoder().pretokens();
-        pretokens.divide(pretoken.as_bytes(), |section| match section {
+        pretokens.divide(pretoken, |section| match section {
             PretokenPart::Id(id) => memory::push(out, id),
             PretokenPart::Text(text) => {
                 scratch.merge(self.candidates, &self.symbols, text, &mut drops, out)

@@ -9,8 +9,6 @@ pub mod dropout;
 #[cfg(feature = "parquet")]
 pub mod parquet_rows;
 
-mod spans;
-
 pub mod stream;
 
 pub mod text_file;

@@ -8,7 +8,7 @@ use crate::encode::certain::{Certain, Tried};
 use crate::encode::encoder::Edges;
 use crate::error::Result;
 use crate::memory;
-use crate::pretokenize::PartStart;
+use crate::rules::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -73,20 +73,20 @@ impl EncodeStream {
 
     /// The end of the part of `rest` whose ids are final.
     fn certain(&self, tokenizer: &Tokenizer) -> Result<Certain> {
-        let (pattern, plain) = (tokenizer.pattern(), tokenizer.plain());
-        if !pattern.keeps_positions() {
+        let (encoder, plain) = (tokenizer.encoder(), tokenizer.plain());
+        if !encoder.keeps_positions() {
             // Nothing is final before the end of the text.
             return Ok(Certain { at: 0, start: self.begins });
         }
-        if plain.finder.is_some() {
+        if !plain.finds_none() {
             let tried = &mut Tried::default();
-            return tokenizer.encoder().certain(&self.rest, self.begins, plain, tried);
+            return encoder.certain(&self.rest, self.begins, plain, tried);
         }
         let at = tokenizer.splitter().certain(&self.rest)?;
         let (before, after) = self.rest.split_at(at);
-        let separates = |character: Option<char>| character.is_none_or(|c| pattern.separates(c));
+        let separates = |character: Option<char>| character.is_none_or(|c| encoder.separates(c));
         let is_safe = separates(before.chars().next_back()) && separates(after.chars().next());
-        let at = if is_safe || !pattern.normalizes() { at } else { 0 };
+        let at = if is_safe || !encoder.normalizes() { at } else { 0 };
         Ok(Certain { at, start: PartStart::Inside })
     }
 

@@ -43,7 +43,7 @@ pub(crate) use distinct_rows::DistinctRows;
 use skips::Skips;
 use table::{CountTable, Limit};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory;
 use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter};
@@ -85,12 +85,6 @@ pub struct Counter {
 impl Counter {
     /// An empty counter with the given pattern, for `threads` threads.
     pub fn new(pattern: &Pattern, threads: usize) -> Result<Self> {
-        if pattern.normalizes() {
-            let reason = "texts are counted without normalization; normalize them first, and \
-                          remove its mark from the pattern";
-            let pattern = pattern.regex().to_owned();
-            return Err(Error::Pattern { pattern, at: None, reason: reason.to_owned() });
-        }
         let splitter = Splitter::new(pattern)?;
         let threads = threads.clamp(1, parallel::MAX_THREADS);
         memory::check(threads * CountTable::EMPTY_BYTES)?;

@@ -9,7 +9,7 @@
 use crate::encode::encoder::Encoder;
 use crate::encode::options::EncodeOptions;
 use crate::error::Result;
-use crate::pretokenize::PartStart;
+use crate::rules::PartStart;
 
 /// If no pair of characters gives a certain position, a text is split into pretokens only if it has
 /// at least this many bytes.
@@ -48,10 +48,14 @@ impl Encoder {
         options: &EncodeOptions,
         tried: &mut Tried,
     ) -> Result<Certain> {
+        if self.preparation().is_some() || options.then.is_some() {
+            // What follows may change any id.
+            return Ok(Certain { at: 0, start });
+        }
         let part = options.finder.as_ref().map_or(0..text.len(), |finder| finder.last_part(text));
-        let normalizes = self.pattern().normalizes();
+        let normalizes = self.normalizes();
         let is_safe = |before, at, next: Option<char>| {
-            let separates = |character| self.pattern().separates(character);
+            let separates = |character| self.separates(character);
             !normalizes || separates(before) && separates(at) && next.is_some_and(separates)
         };
         let from = char_boundary(text, tried.cuts).clamp(part.start, part.end);

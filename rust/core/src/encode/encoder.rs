@@ -7,12 +7,15 @@
 //! cache, [`Misses`] resolves the others, and all ids are appended in order. If tokens cross spaces,
 //! pretokens are as long as lines, and these steps are those of their words ([`Superwords`]).
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW};
 use crate::encode::misses::Misses;
-use crate::encode::options::{EncodeOptions, TextOrId};
+use crate::encode::options::{EncodeOptions, SearchPasses, TextOrId};
+use crate::encode::passes;
+use crate::encode::prepare::{Preparation, Prepared, PreparedPart};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
@@ -24,7 +27,11 @@ use crate::error::Result;
 use crate::hash::key::LONGEST;
 use crate::memory;
 use crate::merge::queue::MergeScratch;
-use crate::pretokenize::{PartStart, Pattern, PretokenEnds, Splitter};
+use crate::merge::start_symbols::SizedId;
+use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
+use crate::rules::normalizer::Normalizer;
+use crate::rules::unicode::Form;
+use crate::rules::{PartStart, TextRules};
 use crate::text::Text;
 
 /// This many bytes of text fill a cache that is one size below the largest.
@@ -36,17 +43,26 @@ const LONG: usize = 1 << 20;
 /// Buffers that grew beyond this many bytes or ids are freed after the call.
 const KEPT: usize = 1 << 20;
 
-/// A vocabulary with its merge rule and split pattern, ready to encode, and the caches: at most 48
+/// A vocabulary with its merge rule and text rules, ready to encode, and the caches: at most 48
 /// MiB of pretokens, as much again while that table is replaced, and [`Repeats`].
 #[derive(Debug)]
 pub(crate) struct Encoder {
     pretokens: PretokenEncoder,
-    pattern: Pattern,
+    rules: TextRules,
+    /// The fast way to normalize, if the normalizer has one.
+    form: Option<Form>,
+    /// Splits text, unless there is a preparation; then it splits nothing.
+    splitter: Splitter,
+    /// The general way from text to pretokens, for rules without a fast one.
+    preparation: Option<Box<Preparation>>,
+    /// Built for the first offsets in a text that is normalized.
+    aligner: OnceLock<Box<Preparation>>,
+    /// Whether one search finds all added tokens.
+    one_pass: bool,
     plain: EncodeOptions,
     message: EncodeOptions,
     /// Built for the first conversation if messages need another encoder.
     of_messages: OnceLock<Box<Self>>,
-    splitter: Splitter,
     cache: PretokenCache,
     /// Built for the first long pretoken with a space between words; `None` if no token crosses a space.
     superwords: OnceLock<Option<Box<Superwords>>>,
@@ -109,6 +125,14 @@ pub(crate) struct EncodeCall<'e> {
     use_repeats: bool,
 }
 
+/// The pattern by which the text between added tokens is split as it is, or normalized in a fast way;
+/// `None` if the rules need the general way.
+fn fast_pattern(rules: &TextRules, one_pass: bool) -> Option<Pattern> {
+    let is_fast = rules.normalizer == Normalizer::default()
+        || (one_pass && Form::of_normalizer(&rules.normalizer).is_some());
+    rules.pre_tokenizer.pattern().filter(|_| is_fast && rules.symbols.is_none())
+}
+
 /// What stands before a part of a text, and whether it includes the end; `options` may add ids at
 /// the start and the end of a text.
 #[derive(Debug, Clone, Copy)]
@@ -123,31 +147,40 @@ impl Edges {
 }
 
 impl Encoder {
-    /// Fails if the pattern does not compile, or names a user-defined token that is none.
-    pub(crate) fn new(pretokens: PretokenEncoder, pattern: Pattern) -> Result<Self> {
-        let pretokens = pretokens.with_user_defined(pattern.user_defined())?;
-        Self::with_pretokens(pretokens, pattern)
+    /// Fails if a regular expression does not compile, or if a user-defined token is none.
+    pub(crate) fn new(pretokens: PretokenEncoder, rules: TextRules) -> Result<Self> {
+        let pretokens = pretokens.with_user_defined(rules.user_defined.clone())?;
+        Self::with_pretokens(pretokens, rules)
     }
 
-    fn with_pretokens(pretokens: PretokenEncoder, pattern: Pattern) -> Result<Self> {
-        let splitter = Splitter::new(&pattern)?;
+    fn with_pretokens(pretokens: PretokenEncoder, rules: TextRules) -> Result<Self> {
         let vocabulary = &pretokens.vocabulary;
-        let options = |special| EncodeOptions::new(vocabulary, &pattern, &special, None, None);
-        let (plain, message) = (options(Special::Text)?, options(Special::Message)?);
-        let (cache, repeats) = (PretokenCache::default(), Repeats::new(repeats::DEFAULT_LIMIT));
-        let (of_messages, superwords) = (OnceLock::new(), OnceLock::new());
-        let pool = ScratchPool::default();
+        let one_pass = passes::one_is_enough(vocabulary.added_tokens(), &rules.normalizer);
+        let form = Form::of_normalizer(&rules.normalizer);
+        let preparation = match fast_pattern(&rules, one_pass) {
+            Some(_) => None,
+            None => Some(Box::new(Preparation::new(&rules)?)),
+        };
+        let splitter =
+            fast_pattern(&rules, one_pass).map_or(Ok(Splitter::whole()), |p| Splitter::new(&p))?;
+        let passes =
+            SearchPasses { one_is_enough: one_pass, preparation: preparation.as_deref() };
+        let options = |special| EncodeOptions::new(vocabulary, passes, &special, &[], &[]);
         Ok(Self {
+            plain: options(Special::Text)?,
+            message: options(Special::Message)?,
             pretokens,
-            pattern,
-            plain,
-            message,
-            of_messages,
+            rules,
+            form,
             splitter,
-            cache,
-            superwords,
-            repeats,
-            pool,
+            preparation,
+            aligner: OnceLock::new(),
+            one_pass,
+            of_messages: OnceLock::new(),
+            cache: PretokenCache::default(),
+            superwords: OnceLock::new(),
+            repeats: Repeats::new(repeats::DEFAULT_LIMIT),
+            pool: ScratchPool::default(),
         })
     }
 
@@ -155,8 +188,48 @@ impl Encoder {
         &self.pretokens
     }
 
-    pub(crate) fn pattern(&self) -> &Pattern {
-        &self.pattern
+    pub(crate) fn rules(&self) -> &TextRules {
+        &self.rules
+    }
+
+    /// The general way from text to pretokens, if the rules have no fast one.
+    pub(crate) fn preparation(&self) -> Option<&Preparation> {
+        self.preparation.as_deref()
+    }
+
+    /// The general way from text to pretokens, which gives spans. Fails if there is not enough memory.
+    pub(crate) fn aligner(&self) -> Result<&Preparation> {
+        if let Some(preparation) = self.preparation.as_ref().or(self.aligner.get()) {
+            return Ok(preparation);
+        }
+        let preparation = Box::new(Preparation::new(&self.rules)?);
+        Ok(self.aligner.get_or_init(|| preparation))
+    }
+
+    /// How added tokens are searched.
+    pub(crate) fn passes(&self) -> SearchPasses<'_> {
+        SearchPasses { one_is_enough: self.one_pass, preparation: self.preparation() }
+    }
+
+    /// Whether text may be changed before it is merged.
+    pub(crate) fn normalizes(&self) -> bool {
+        self.form.is_some() || self.preparation.is_some()
+    }
+
+    /// A part of a text, normalized, where there is no preparation.
+    pub(crate) fn normalized<'t>(&self, part: &'t str, start: PartStart) -> Result<Cow<'t, str>> {
+        self.form.map_or(Ok(Cow::Borrowed(part)), |form| form.of(part, start))
+    }
+
+    /// Whether normalization at most replaces and adds spaces.
+    pub(crate) fn keeps_positions(&self) -> bool {
+        self.preparation.is_none() && matches!(self.form, None | Some(Form::Spaces(_)))
+    }
+
+    /// Whether normalization never changes a character and never combines it with the text before
+    /// it, for any surrounding text; true if texts are not normalized.
+    pub(crate) fn separates(&self, character: char) -> bool {
+        self.preparation.is_none() && self.form.is_none_or(|form| form.separates(character))
     }
 
     /// The options of a call without any.
@@ -182,7 +255,7 @@ impl Encoder {
             return Ok((self, &self.message));
         }
         let pretokens = self.pretokens.clone().with_user_defined(blank)?;
-        let made = Self::with_pretokens(pretokens, self.pattern.clone())?;
+        let made = Self::with_pretokens(pretokens, self.rules.clone())?;
         let encoder = self.of_messages.get_or_init(|| Box::new(made));
         Ok((encoder, &encoder.message))
     }
@@ -210,7 +283,7 @@ impl Encoder {
     /// This encoder with empty caches; repeated chunks take at most `limit` bytes.
     pub(crate) fn with_repeats(&self, limit: usize) -> Result<Self> {
         let repeats = Repeats::new(limit);
-        Ok(Self { repeats, ..Self::new(self.pretokens.clone(), self.pattern.clone())? })
+        Ok(Self { repeats, ..Self::new(self.pretokens.clone(), self.rules.clone())? })
     }
 
     /// Start a call.
@@ -278,6 +351,29 @@ impl Encoder {
                 append_one(lookup, &self.pretokens, &text[range], merge, out)?;
             }
             next = scratch.lookup.append(text, start, ends, next + 1, out);
+        }
+        Ok(end)
+    }
+
+    /// As [`encode_pretokens`](Self::encode_pretokens), for pretokens of any bytes; none is divided.
+    fn encode_pieces(
+        &self,
+        text: &[u8],
+        start: usize,
+        ends: &[usize],
+        scratch: &mut PretokenScratch,
+        out: &mut Vec<u32>,
+    ) -> Result<usize> {
+        let PretokenScratch { lookup, misses, merge, .. } = scratch;
+        let end = ends.last().copied().unwrap_or(start);
+        memory::reserve(out, end - start)?;
+        lookup.look_up(&self.cache, self.pretokens.whole_tokens(), text, start, ends);
+        misses.resolve(&self.pretokens, text, lookup)?;
+        let mut next = lookup.append(text, start, ends, 0, out);
+        while next < ends.len() {
+            let range = lookup::range_of(start, ends, next);
+            append_one(lookup, &self.pretokens, &text[range], merge, out)?;
+            next = lookup.append(text, start, ends, next + 1, out);
         }
         Ok(end)
     }
@@ -379,7 +475,12 @@ fn append_one(
     Ok(())
 }
 
-impl EncodeCall<'_> {
+impl<'e> EncodeCall<'e> {
+    /// The encoder of this call.
+    pub(crate) fn encoder(&self) -> &'e Encoder {
+        self.encoder
+    }
+
     /// Do not look for repeats, for text that rarely repeats, such as a corpus.
     #[cfg(feature = "parquet")]
     pub(crate) fn without_repeats(mut self) -> Self {
@@ -459,16 +560,15 @@ impl EncodeCall<'_> {
     }
 
     /// The ids of bytes taken as one pretoken, whether or not the splitter would keep them
-    /// together.
+    /// together, each with the number of its bytes.
     ///
     /// Fails if no token covers one of the bytes.
-    pub(crate) fn encode_pretoken(&mut self, pretoken: &[u8]) -> Result<Vec<u32>> {
-        let mut ids = memory::with_room(pretoken.len())?;
-        if !pretoken.is_empty() {
-            let (encoder, scratch) = (&self.encoder.pretokens, &mut self.scratch.window.pretokens);
-            encoder.encode(pretoken, &mut scratch.merge, &mut ids)?;
+    pub(crate) fn encode_pretoken(&mut self, pretoken: &[u8]) -> Result<Vec<SizedId>> {
+        if pretoken.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(ids)
+        let scratch = &mut self.scratch.window.pretokens;
+        self.encoder.pretokens.encode_sized(pretoken, &mut scratch.merge)
     }
 }
 
@@ -488,16 +588,45 @@ impl EncodeRun<'_> {
         edges: Edges,
         sink: &mut impl IdSink,
     ) -> Result<()> {
-        if let Some(id) = options.prepend.filter(|_| edges.start == PartStart::Text) {
-            sink.take(&[id])?;
+        if edges.start == PartStart::Text && !options.prepend.is_empty() {
+            sink.take(&options.prepend)?;
         }
-        options.divide(text, edges.start, |part| match part {
-            TextOrId::Id(id, _) => sink.take(&[id]),
-            TextOrId::Text(part, start) => {
-                self.encode_text(&self.encoder.pattern.normalized_part(part, start)?, sink)
+        if let Some(preparation) = self.encoder.preparation() {
+            let then = options.then.as_ref();
+            options.divide_original(text, edges.start, |part| match part {
+                TextOrId::Id(id, _) => sink.take(&[id]),
+                TextOrId::Text(part, start) => {
+                    self.encode_prepared(&preparation.prepare(part, start, then)?, sink)
+                }
+            })?;
+        } else {
+            options.divide(text, edges.start, |part| match part {
+                TextOrId::Id(id, _) => sink.take(&[id]),
+                TextOrId::Text(part, start) => {
+                    self.encode_text(&self.encoder.normalized(part, start)?, sink)
+                }
+            })?;
+        }
+        if edges.last && !options.append.is_empty() { sink.take(&options.append) } else { Ok(()) }
+    }
+
+    /// Pass the ids of prepared pretokens to a sink.
+    fn encode_prepared(&mut self, prepared: &Prepared, sink: &mut impl IdSink) -> Result<()> {
+        for part in &prepared.parts {
+            match part {
+                PreparedPart::Id(id, _) => sink.take(&[*id])?,
+                PreparedPart::Pretokens(start, ends) => {
+                    let mut next = *start;
+                    for ends in ends.chunks(WINDOW) {
+                        let scratch = &mut self.window.pretokens;
+                        next = sink.make(|out| {
+                            self.encoder.encode_pieces(&prepared.bytes, next, ends, scratch, out)
+                        })?;
+                    }
+                }
             }
-        })?;
-        options.append.filter(|_| edges.last).map_or(Ok(()), |id| sink.take(&[id]))
+        }
+        Ok(())
     }
 
     /// Pass the ids of ordinary text to a sink.

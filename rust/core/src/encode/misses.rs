@@ -2,7 +2,7 @@
 //!
 //! A miss may be a token as a whole; the others are merged, interleaved with misses of similar
 //! length ([`interleave`]). The ids go into the cache. Misses that are too long for that, or have
-//! user-defined tokens, are left to the caller.
+//! user-defined tokens, are left to the caller, as are all where symbols have names.
 
 use crate::encode::lookup::{Lookup, Miss};
 use crate::encode::pretoken::PretokenEncoder;
@@ -71,6 +71,11 @@ impl Misses {
         lookup: &mut Lookup,
     ) -> Result<()> {
         if lookup.misses.is_empty() {
+            return Ok(());
+        }
+        if encoder.has_symbols() {
+            lookup.misses.clear();
+            lookup.copy_duplicates();
             return Ok(());
         }
         let merger = encoder.merger()?;

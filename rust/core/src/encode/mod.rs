@@ -4,7 +4,9 @@
 //! merged. Most pretokens are in the cache, where many are looked up at a time.
 //!
 //! ```text
-//! options, special   divide the text at special tokens, if requested
+//! options, special   divide the text at added tokens
+//! passes             whether one search finds all added tokens
+//! prepare            the general way from a text to pretokens, for rules without a fast one
 //! repeats            caches the ids of repeated chunks of text
 //! encoder            splits the rest into windows of pretokens
 //! sections           divides long pretokens at split_points
@@ -17,6 +19,8 @@
 //! certain            finds the part of a growing text whose ids are final
 //! ```
 
+pub(crate) mod aligned;
+
 pub(crate) mod certain;
 
 pub(crate) mod encoder;
@@ -26,6 +30,10 @@ mod lookup;
 mod misses;
 
 pub(crate) mod options;
+
+pub(crate) mod passes;
+
+pub(crate) mod prepare;
 
 pub(crate) mod pretoken;
 

@@ -1,20 +1,34 @@
-//! The options of encoding: special tokens in the text, and ids before and after it.
+//! The options of encoding: added tokens in the text, and ids before and after it.
 
-use crate::encode::special::{Special, SpecialFinder};
+use crate::encode::prepare::Preparation;
+use crate::encode::special::{AddedFinder, Special};
 use crate::error::Result;
-use crate::pretokenize::{PartStart, Pattern};
+use crate::rules::PartStart;
 use crate::vocabulary::Vocabulary;
 
-/// How special tokens are encoded, and which ids precede and follow each text. Created by
+/// How added tokens are encoded, and which ids precede and follow each text. Created by
 /// [`Tokenizer::options`](crate::Tokenizer::options), which has an example.
 #[derive(Debug, Clone)]
 pub struct EncodeOptions {
-    pub(crate) finder: Option<SpecialFinder>,
-    pub(crate) prepend: Option<u32>,
-    pub(crate) append: Option<u32>,
+    /// The added tokens that are found in the original text.
+    pub(crate) finder: Option<AddedFinder>,
+    /// Those that are found then, in what is left: of the original text, or, where a [`Preparation`]
+    /// normalizes it, of that text.
+    pub(crate) then: Option<AddedFinder>,
+    pub(crate) prepend: Vec<u32>,
+    pub(crate) append: Vec<u32>,
 }
 
-/// A part of a text: ordinary text and what precedes it, or a special token.
+/// How added tokens are searched.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SearchPasses<'a> {
+    /// Whether one search in the original text finds all.
+    pub(crate) one_is_enough: bool,
+    /// What normalizes the text of the second search, if anything does.
+    pub(crate) preparation: Option<&'a Preparation>,
+}
+
+/// A part of a text: ordinary text and what precedes it, or an added token.
 pub(crate) enum TextOrId<'a> {
     Text(&'a str, PartStart),
     /// The id, and the number of bytes of the text that it stands for.
@@ -27,36 +41,85 @@ impl EncodeOptions {
     /// Fails if `special` names an unknown special token.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
-        pattern: &Pattern,
+        passes: SearchPasses<'_>,
         special: &Special,
-        prepend: Option<u32>,
-        append: Option<u32>,
+        prepend: &[u32],
+        append: &[u32],
     ) -> Result<Self> {
-        let finder = SpecialFinder::new(vocabulary, pattern, special)?;
-        Ok(Self { finder, prepend, append })
+        let SearchPasses { one_is_enough, preparation } = passes;
+        let finder = AddedFinder::new(
+            vocabulary,
+            special,
+            |token| one_is_enough || !token.normalized,
+            |token| Ok(token.content.clone()),
+        )?;
+        let then = AddedFinder::new(
+            vocabulary,
+            special,
+            |token| !one_is_enough && token.normalized,
+            |token| match preparation {
+                Some(preparation) => preparation.normalized(&token.content, PartStart::Special),
+                None => Ok(token.content.clone()),
+            },
+        )?;
+        Ok(Self { finder, then, prepend: prepend.to_vec(), append: append.to_vec() })
     }
 
-    /// Whether a special token may take the white space around it.
+    /// Whether no added token is looked for.
+    pub(crate) fn finds_none(&self) -> bool {
+        self.finder.is_none() && self.then.is_none()
+    }
+
+    /// Whether a token may take the white space around it.
     pub(crate) fn strips(&self) -> bool {
-        self.finder.as_ref().is_some_and(SpecialFinder::strips)
+        self.finder.iter().chain(&self.then).any(AddedFinder::strips)
     }
 
-    /// Call `sink` with ordinary text and special tokens, in order.
+    /// Call `sink` with ordinary text and added tokens, in order, where no text is normalized or one
+    /// search is enough.
     pub(crate) fn divide<'a>(
         &self,
         text: &'a str,
-        mut start: PartStart,
+        start: PartStart,
         mut sink: impl FnMut(TextOrId<'a>) -> Result<()>,
     ) -> Result<()> {
-        let mut done = 0;
-        for found in self.finder.iter().flat_map(|finder| finder.find(text)) {
-            let found = found?;
-            // A token may start in white space that belongs to the previous token.
-            let from = found.start.max(done);
-            sink(TextOrId::Text(&text[done..from], start))?;
-            sink(TextOrId::Id(found.id, found.end.saturating_sub(from)))?;
-            (done, start) = (found.end, PartStart::Special);
-        }
-        sink(TextOrId::Text(&text[done..], start))
+        let Some(then) = &self.then else {
+            return self.divide_original(text, start, sink);
+        };
+        self.divide_original(text, start, |part| match part {
+            TextOrId::Text(part, start) => divide_by(Some(then), part, start, &mut sink),
+            id => sink(id),
+        })
     }
+
+    /// The same with the added tokens that are found in the original text, and no others.
+    pub(crate) fn divide_original<'a>(
+        &self,
+        text: &'a str,
+        start: PartStart,
+        mut sink: impl FnMut(TextOrId<'a>) -> Result<()>,
+    ) -> Result<()> {
+        divide_by(self.finder.as_ref(), text, start, &mut sink)
+    }
+}
+
+/// Call `sink` with the added tokens that a search finds, and the text between them, in order.
+fn divide_by<'a>(
+    finder: Option<&AddedFinder>,
+    text: &'a str,
+    mut start: PartStart,
+    sink: &mut impl FnMut(TextOrId<'a>) -> Result<()>,
+) -> Result<()> {
+    let mut done = 0;
+    for found in finder.into_iter().flat_map(|finder| finder.find(text)) {
+        let found = found?;
+        // A token may start in white space that belongs to the previous token.
+        let from = found.start.max(done);
+        sink(TextOrId::Text(&text[done..from], start))?;
+        if found.start < found.end {
+            sink(TextOrId::Id(found.id, found.end.saturating_sub(from)))?;
+        }
+        (done, start) = (found.end, PartStart::Special);
+    }
+    sink(TextOrId::Text(&text[done..], start))
 }

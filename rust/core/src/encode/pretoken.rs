@@ -4,17 +4,19 @@
 //! merged. The [`SplitPoints`] say where a long pretoken can be divided into *sections* that no
 //! token crosses, and that merge separately. User-defined tokens are found first of all.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::encode::split_points::SplitPoints;
 use crate::encode::unmade::UnmadeTokens;
 use crate::encode::user_defined::{PretokenPart, UserDefined};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::merge::build;
 use crate::merge::merger::Merger;
 use crate::merge::pair_table::PairTable;
 use crate::merge::queue::MergeScratch;
+use crate::merge::start_symbols::{SizedId, SymbolMerger};
+use crate::text::from_utf8;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The tables of a merge rule. Those that are missing are built on first use.
@@ -33,6 +35,8 @@ pub(crate) struct PretokenEncoder {
     pub(crate) whole_first: bool,
     /// The tokens that are found before anything is merged, if there are any.
     pub(crate) user_defined: Option<UserDefined>,
+    /// Merges the characters of pretokens instead, where symbols have names of their own.
+    symbols: Option<Arc<SymbolMerger>>,
     /// Built on first use, unless merges are listed, which are checked at once.
     merger: OnceLock<Merger>,
     /// Built for the first long pretoken.
@@ -45,7 +49,8 @@ impl PretokenEncoder {
     /// Encode by rank.
     pub(crate) fn by_rank(vocabulary: Vocabulary) -> Self {
         let (merger, split_points, unmade) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { vocabulary, whole_first: true, user_defined: None, merger, split_points, unmade }
+        let (user_defined, symbols) = (None, None);
+        Self { vocabulary, whole_first: true, user_defined, symbols, merger, split_points, unmade }
     }
 
     /// Encode with existing tables.
@@ -60,7 +65,24 @@ impl PretokenEncoder {
             matches!(rule, MergeRule::Ranks | MergeRule::Merges { ignore_merges: true });
         let split_points = split_points.map_or_else(OnceLock::new, OnceLock::from);
         let unmade = unmade.map_or_else(OnceLock::new, OnceLock::from);
-        Ok(Self { vocabulary, whole_first, user_defined: None, merger, split_points, unmade })
+        let (user_defined, symbols) = (None, None);
+        Ok(Self { vocabulary, whole_first, user_defined, symbols, merger, split_points, unmade })
+    }
+
+    /// Encode by merging symbols with names; pretokens are then UTF-8.
+    pub(crate) fn by_symbols(
+        vocabulary: Vocabulary,
+        ignore_merges: bool,
+        symbols: SymbolMerger,
+    ) -> Self {
+        let symbols = Some(Arc::new(symbols));
+        Self { symbols, whole_first: ignore_merges, ..Self::by_rank(vocabulary) }
+    }
+
+    /// Whether symbols with names are merged, instead of bytes or characters.
+    #[inline]
+    pub(crate) fn has_symbols(&self) -> bool {
+        self.symbols.is_some()
     }
 
     /// This encoder with user-defined tokens. Fails if an id is no token.
@@ -83,7 +105,7 @@ impl PretokenEncoder {
 
     /// Whether the tables exist.
     pub(crate) fn has_tables(&self) -> bool {
-        self.merger.get().is_some()
+        self.has_symbols() || self.merger.get().is_some()
     }
 
     /// The merger. Fails if it must be built and there is not enough memory.
@@ -129,10 +151,38 @@ impl PretokenEncoder {
         scratch: &mut MergeScratch,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
+        if self.has_symbols() {
+            let sized = self.encode_sized(pretoken, scratch)?;
+            return memory::extend(ids, &sized.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+        }
         self.divide(pretoken, |section| match section {
             PretokenPart::Id(id) => memory::push(ids, id),
             PretokenPart::Text(text) => self.encode_section(text, scratch, ids),
         })
+    }
+
+    /// The ids of a pretoken, each with the number of its bytes.
+    ///
+    /// Fails if no token covers one of its bytes.
+    pub(crate) fn encode_sized(
+        &self,
+        pretoken: &[u8],
+        scratch: &mut MergeScratch,
+    ) -> Result<Vec<SizedId>> {
+        let Some(symbols) = &self.symbols else {
+            let mut ids = memory::with_room(pretoken.len())?;
+            self.encode(pretoken, scratch, &mut ids)?;
+            return memory::collect(
+                ids.into_iter().map(|id| (id, self.vocabulary.token_length(id))),
+            );
+        };
+        if self.whole_first
+            && let Some(id) = self.vocabulary.id(pretoken)
+        {
+            return Ok(vec![(id, pretoken.len())]);
+        }
+        let broken = |_| Error::TextNotUtf8 { document: 0, at: 0 };
+        symbols.merge(&self.vocabulary, from_utf8(pretoken).map_err(broken)?)
     }
 
     /// Call `sink` with the user-defined tokens of a pretoken and the text between them, in order.

@@ -1,15 +1,21 @@
-//! Finds special tokens in a text.
+//! Finds added tokens in a text.
 //!
-//! Matches are leftmost-longest. Some special tokens also take the adjacent white space, unless
-//! another special token has taken it. Some are found in every text: the added tokens that control
-//! nothing ([`Pattern::added`]).
+//! Matches are leftmost-longest. Some tokens also take the adjacent white space, unless another token
+//! has taken it, and some are not found within words. Special tokens are found where the caller asks for
+//! them; the others, which control nothing, in every text.
+//!
+//! Tokens that are not `normalized` are found first, in the original text; the others then, in the
+//! normalized text between them. Usually one search finds both, with the same result: see
+//! [`passes`](crate::encode::passes).
 
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use regex_syntax::is_word_character;
 
+use crate::encode::passes::overlap;
 use crate::error::{Error, Result};
-use crate::pretokenize::Pattern;
+use crate::rules::AddedToken;
 use crate::vocabulary::Vocabulary;
 
 /// The length of all names, in bytes, up to which the search may use a DFA.
@@ -51,109 +57,170 @@ pub enum Special {
     Error,
 }
 
-/// Finds the special tokens that a [`Special`] selects.
+/// Finds the added tokens that a [`Special`] selects.
 #[derive(Debug, Clone)]
-pub(crate) struct SpecialFinder {
+pub(crate) struct AddedFinder {
     automaton: AhoCorasick,
-    ids: Vec<u32>,
-    /// Sorted, parallel to the ids.
-    names: Vec<String>,
+    /// Sorted by their names.
+    tokens: Vec<Wanted>,
     /// The number of bytes of the longest name.
     longest: usize,
-    /// For each token, whether it takes the white space before it; and whether it takes the white
-    /// space after it.
-    strips: [Vec<bool>; 2],
-    /// For each token, whether it is an error.
-    forbidden: Vec<bool>,
 }
 
-/// A special token in a text.
+/// A token to look for.
+#[derive(Debug, Clone)]
+struct Wanted {
+    /// The text to look for; that of a `normalized` token is normalized.
+    name: String,
+    token: AddedToken,
+    action: Action,
+}
+
+/// What a match means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FoundSpecial {
+enum Action {
+    /// It becomes the id.
+    Find,
+    /// It stays text, in which no other token is found.
+    Pass,
+    /// It is an error.
+    Refuse,
+}
+
+/// An added token in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AddedMatch {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) id: u32,
 }
 
-impl SpecialFinder {
-    /// Prepare the search; `None` if there is nothing to search for.
+/// The tokens that a [`Special`] selects, with what a match of each means.
+fn selected(vocabulary: &Vocabulary, special: &Special) -> Result<Vec<(AddedToken, Action)>> {
+    let all = || vocabulary.added_tokens().iter();
+    let find = |tokens: Vec<&AddedToken>| -> Vec<(AddedToken, Action)> {
+        tokens.into_iter().map(|token| (token.clone(), Action::Find)).collect()
+    };
+    Ok(match special {
+        Special::Text => {
+            let (hidden, always): (Vec<_>, Vec<_>) = all().partition(|token| token.special);
+            let mut tokens = find(always);
+            if !tokens.is_empty() && may_overlap(&tokens, &hidden) {
+                tokens.extend(hidden.into_iter().map(|token| (token.clone(), Action::Pass)));
+            }
+            tokens
+        }
+        Special::Message => {
+            let is_blank = |token: &&AddedToken| {
+                !token.special && is_blank(&token.content) && !token.lstrip && !token.rstrip
+            };
+            find(all().filter(is_blank).collect())
+        }
+        Special::None => Vec::new(),
+        Special::All => find(all().collect()),
+        Special::Only(names) => {
+            for name in names {
+                special_id(vocabulary, name)?;
+            }
+            let chosen = |token: &&AddedToken| !token.special || names.contains(&token.content);
+            find(all().filter(chosen).collect())
+        }
+        Special::Error => {
+            let action = |token: &AddedToken| {
+                if token.special { Action::Refuse } else { Action::Find }
+            };
+            all().map(|token| (token.clone(), action(token))).collect()
+        }
+    })
+}
+
+/// Whether a special token may share characters of a text with a token that is found, so that it
+/// hides that token even where it stays text.
+fn may_overlap(tokens: &[(AddedToken, Action)], hidden: &[&AddedToken]) -> bool {
+    let tokens: Vec<&str> = tokens.iter().map(|(token, _)| &*token.content).collect();
+    let hidden: Vec<&str> = hidden.iter().map(|token| &*token.content).collect();
+    overlap(&tokens, &hidden).is_some() || overlap(&hidden, &tokens).is_some()
+}
+
+impl AddedFinder {
+    /// Prepare the search for the tokens that `special` selects and for which `wants` holds; `name`
+    /// gives the text to look for. `None` if there is nothing to search for.
+    ///
+    /// Fails if `special` names an unknown special token, or if `name` fails.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
-        pattern: &Pattern,
         special: &Special,
+        wants: impl Fn(&AddedToken) -> bool,
+        name: impl Fn(&AddedToken) -> Result<String>,
     ) -> Result<Option<Self>> {
-        let added = pattern.added();
-        let in_every_text = |(_, id): &&(String, u32)| added.contains(id);
-        let always = vocabulary.special_tokens().iter().filter(in_every_text).cloned();
-        let mut chosen: Vec<(String, u32)> = match special {
-            Special::Text => always.collect(),
-            Special::Message => {
-                let strips = pattern.strips().concat();
-                always.filter(|(name, id)| is_blank(name) && !strips.contains(id)).collect()
-            }
-            Special::None => Vec::new(),
-            Special::All | Special::Error => vocabulary.special_tokens().to_vec(),
-            Special::Only(names) => names
-                .iter()
-                .map(|name| Ok((name.clone(), special_id(vocabulary, name)?)))
-                .chain(always.map(Ok))
-                .collect::<Result<_>>()?,
-        };
-        if chosen.is_empty() {
+        let selected = selected(vocabulary, special)?.into_iter().filter(|(token, _)| wants(token));
+        let wanted = selected.map(|(token, action)| Ok(Wanted { name: name(&token)?, token, action }));
+        let mut tokens = wanted.collect::<Result<Vec<_>>>()?;
+        // Of tokens that the normalizer makes equal, the first is found.
+        tokens.sort_by(|one, other| one.name.cmp(&other.name));
+        tokens.dedup_by(|one, other| one.name == other.name);
+        tokens.retain(|wanted| !wanted.name.is_empty());
+        if tokens.is_empty() {
             return Ok(None);
         }
-        chosen.sort_unstable();
-        chosen.dedup();
-        let (names, ids): (Vec<String>, Vec<u32>) = chosen.into_iter().unzip();
         // Building a DFA takes quadratic time for a long name that repeats one character.
-        let size: usize = names.iter().map(String::len).sum();
+        let size: usize = tokens.iter().map(|wanted| wanted.name.len()).sum();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .kind((size > MOST_IN_DFA).then_some(AhoCorasickKind::ContiguousNFA))
-            .build(&names)
-            .map_err(|e| Error::Vocabulary { reason: format!("too many special tokens: {e}") })?;
-        let strips =
-            pattern.strips().map(|strip| ids.iter().map(|id| strip.contains(id)).collect());
-        let longest = names.iter().map(String::len).max().unwrap_or(0);
-        let is_forbidden = |id| *special == Special::Error && !added.contains(id);
-        let forbidden = ids.iter().map(is_forbidden).collect();
-        Ok(Some(Self { automaton, ids, names, longest, strips, forbidden }))
+            .build(tokens.iter().map(|wanted| &wanted.name))
+            .map_err(|e| Error::Vocabulary { reason: format!("too many added tokens: {e}") })?;
+        let longest = tokens.iter().map(|wanted| wanted.name.len()).max().unwrap_or(0);
+        Ok(Some(Self { automaton, tokens, longest }))
     }
 
     /// Whether a token may take the white space around it.
     pub(crate) fn strips(&self) -> bool {
-        self.strips.iter().flatten().any(|&strips| strips)
+        self.tokens.iter().any(|wanted| wanted.token.lstrip || wanted.token.rstrip)
     }
 
-    /// The special tokens of `text` from left to right; if they are forbidden, an error for each.
-    pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<FoundSpecial>> {
-        let [left, right] = &self.strips;
+    /// Whether every match ends the text before it and begins that after it, whatever surrounds it.
+    fn divides_always(&self) -> bool {
+        self.tokens.iter().all(|wanted| wanted.action != Action::Pass && !wanted.token.single_word)
+    }
+
+    /// The added tokens of `text` from left to right; if they are forbidden, an error for each.
+    pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<AddedMatch>> {
         let mut done = 0;
-        self.automaton.find_iter(text).map(move |found| {
-            let which = found.pattern().as_usize();
-            if self.forbidden[which] {
-                let name = self.names[which].clone();
-                return Err(Error::SpecialInText { name, at: found.start() });
-            }
+        self.automaton.find_iter(text).filter_map(move |found| {
+            let Wanted { name, token, action } = &self.tokens[found.pattern().as_usize()];
             let (mut start, mut end) = (found.start(), found.end());
-            if left[which] && start > done {
-                start = done + text[done..start].trim_end().len();
+            match action {
+                Action::Find => {}
+                Action::Pass => return None,
+                Action::Refuse => {
+                    return Some(Err(Error::SpecialInText { name: name.clone(), at: start }));
+                }
             }
-            if right[which] {
+            if token.single_word && is_in_word(text, start, end) {
+                return None;
+            }
+            if token.lstrip {
+                start = text[..start].trim_end().len().max(done);
+            }
+            if token.rstrip {
                 end = text.len() - text[end..].trim_start().len();
             }
             done = end;
-            Ok(FoundSpecial { start, end, id: self.ids[which] })
+            Some(Ok(AddedMatch { start, end, id: token.id }))
         })
     }
 
     /// The last part of a text that is ordinary text, whatever is appended to the text.
     ///
-    /// It starts at the end of the last special token that no continuation can change, or at 0. It
-    /// ends before the first byte that may belong to a special token once more text follows, or to
-    /// white space that such a token takes. So the search can restart anywhere in this part.
+    /// It starts at the end of the last added token that no continuation can change, or at 0. It
+    /// ends before the first byte that may belong to an added token once more text follows, or to
+    /// white space that such a token takes. So the search can restart anywhere in this part. It is
+    /// empty if what surrounds a match decides whether it counts.
     pub(crate) fn last_part(&self, text: &str) -> Range<usize> {
-        let [left, right] = &self.strips;
+        if !self.divides_always() {
+            return 0..0;
+        }
         let (mut start, mut end) = (0, self.first_open(text, 0));
         for found in self.automaton.find_iter(text) {
             if end <= found.start() {
@@ -161,7 +228,7 @@ impl SpecialFinder {
             }
             let mut done = found.end();
             let next_open = self.first_open(text, done);
-            if right[found.pattern().as_usize()] {
+            if self.tokens[found.pattern().as_usize()].token.rstrip {
                 done = text.len() - text[done..].trim_start().len();
                 if done == text.len() || next_open < done {
                     end = found.start();
@@ -170,7 +237,7 @@ impl SpecialFinder {
             }
             (start, end) = (done, next_open);
         }
-        if left.contains(&true) {
+        if self.tokens.iter().any(|wanted| wanted.token.lstrip) {
             end = start + text[start..end.max(start)].trim_end().len();
         }
         start..end.max(start)
@@ -181,13 +248,20 @@ impl SpecialFinder {
     fn first_open(&self, text: &str, from: usize) -> usize {
         let bytes = text.as_bytes();
         let is_open = |&at: &usize| {
-            let next = self.names.partition_point(|name| name.as_bytes() <= &bytes[at..]);
-            self.names.get(next).is_some_and(|name| name.as_bytes().starts_with(&bytes[at..]))
+            let rest = &bytes[at..];
+            let next = self.tokens.partition_point(|wanted| wanted.name.as_bytes() <= rest);
+            self.tokens.get(next).is_some_and(|wanted| wanted.name.as_bytes().starts_with(rest))
         };
         (from.max((text.len() + 1).saturating_sub(self.longest))..text.len())
             .find(is_open)
             .unwrap_or(text.len())
     }
+}
+
+/// Whether a word reaches across an end of a match.
+fn is_in_word(text: &str, start: usize, end: usize) -> bool {
+    text[..start].chars().next_back().is_some_and(is_word_character)
+        || text[end..].chars().next().is_some_and(is_word_character)
 }
 
 /// Whether a token has no visible character.
@@ -207,11 +281,20 @@ pub(crate) fn special_id(vocabulary: &Vocabulary, name: &str) -> Result<u32> {
 mod tests {
     use super::*;
 
-    fn found(strips: &str, text: &str) -> Vec<(usize, usize)> {
-        let special = [("<a>".to_owned(), 0), ("<b>".to_owned(), 1), (" c".to_owned(), 2)];
-        let vocabulary = Vocabulary::new([], special).unwrap();
-        let pattern = Pattern::from_regex(&format!("{strips}."));
-        let finder = SpecialFinder::new(&vocabulary, &pattern, &Special::All).unwrap().unwrap();
+    /// The places of added tokens; `flags` tells which tokens take the white space before and after
+    /// them, and which are not found in words.
+    fn found(flags: [&[u32]; 3], text: &str) -> Vec<(usize, usize)> {
+        let names = ["<a>", "<b>", " c", "word"];
+        let added = names.iter().zip(0..).map(|(name, id)| AddedToken {
+            lstrip: flags[0].contains(&id),
+            rstrip: flags[1].contains(&id),
+            single_word: flags[2].contains(&id),
+            ..AddedToken::special(*name, id)
+        });
+        let vocabulary = Vocabulary::with_added([], [], added.collect()).unwrap();
+        let name = |token: &AddedToken| Ok(token.content.clone());
+        let finder = AddedFinder::new(&vocabulary, &Special::All, |_| true, name);
+        let finder = finder.unwrap().unwrap();
         finder
             .find(text)
             .map(|found| found.unwrap())
@@ -220,15 +303,31 @@ mod tests {
     }
 
     #[test]
-    fn white_space_belongs_to_one_special_token() {
+    fn white_space_belongs_to_one_token() {
         let text = "x  <a> \u{3000}\n<b> y";
-        assert_eq!(found("", text), [(3, 6), (11, 14)]);
-        assert_eq!(found("(?#lstrip 0)", text), [(1, 6), (11, 14)]);
-        assert_eq!(found("(?#lstrip 0 1)", text), [(1, 6), (6, 14)]);
-        assert_eq!(found("(?#rstrip 0 1)", text), [(3, 11), (11, 15)]);
-        assert_eq!(found("(?#lstrip 1)(?#rstrip 0)", text), [(3, 11), (11, 14)]);
-        assert_eq!(found("(?#NFC)(?#rstrip 1)", text), [(3, 6), (11, 15)]);
-        assert_eq!(found("(?#rstrip 0)", "<a>  c"), [(0, 5), (4, 6)]);
-        assert_eq!(found("(?#lstrip x)", text), [(3, 6), (11, 14)]);
+        assert_eq!(found([&[], &[], &[]], text), [(3, 6), (11, 14)]);
+        assert_eq!(found([&[0], &[], &[]], text), [(1, 6), (11, 14)]);
+        assert_eq!(found([&[0, 1], &[], &[]], text), [(1, 6), (6, 14)]);
+        assert_eq!(found([&[], &[0, 1], &[]], text), [(3, 11), (11, 15)]);
+        assert_eq!(found([&[1], &[0], &[]], text), [(3, 11), (11, 14)]);
+        assert_eq!(found([&[], &[0], &[]], "<a>  c"), [(0, 5), (4, 6)]);
+    }
+
+    #[test]
+    fn a_token_may_need_to_be_a_word() {
+        assert_eq!(found([&[], &[], &[]], "word words"), [(0, 4), (5, 9)]);
+        assert_eq!(found([&[], &[], &[3]], "word words sword word."), [(0, 4), (17, 21)]);
+    }
+
+    #[test]
+    fn a_special_token_that_stays_text_hides_others() {
+        let added = vec![AddedToken::special("<|x|>", 0), AddedToken::ordinary("|x", 1)];
+        let vocabulary = Vocabulary::with_added([], [], added).unwrap();
+        let name = |token: &AddedToken| Ok(token.content.clone());
+        let finder = AddedFinder::new(&vocabulary, &Special::Text, |_| true, name);
+        let finder = finder.unwrap().unwrap();
+        let found: Vec<_> = finder.find("<|x|> |x").map(|found| found.unwrap().start).collect();
+        assert_eq!(found, [6]);
+        assert_eq!(finder.last_part("<|x|> |x "), 0..0);
     }
 }

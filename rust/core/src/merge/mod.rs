@@ -11,7 +11,7 @@
 //!
 //! [`whole`] chooses among the first three. [`pair_table`] holds the pairs that merge, and
 //! [`build`] builds it. [`symbols`] are the parts that merging starts with: bytes or characters.
-//! [`dropout`] drops merges at random, for training texts. Nothing here depends on text, caches or
+//! [`start_symbols`] merges symbols that have names, prefixes and suffixes. [`dropout`] drops merges at random, for training texts. Nothing here depends on text, caches or
 //! threads.
 
 pub(crate) mod buckets;
@@ -31,6 +31,8 @@ pub(crate) mod queue;
 pub(crate) mod runs;
 
 pub(crate) mod short;
+
+pub(crate) mod start_symbols;
 
 pub(crate) mod streaming;
 

@@ -7,26 +7,23 @@
 //! Every byte of the text is in exactly one pretoken, in order: text between two matches of the
 //! pattern is a pretoken of its own.
 //!
-//! A pattern may have several steps, separated by `(?#then)`: each step splits the pieces of the
-//! previous step, and treats each piece as a separate text.
-
-mod budget;
+//! A pattern may have several steps: each splits the pieces of the previous step, and treats each
+//! piece as a separate text. [`pieces`] does what a pattern cannot say: steps that drop, join or add
+//! text.
 
 mod ends;
 
 mod match_lengths;
 
-mod normalize;
-
 mod pattern;
 
 mod pattern_shape;
 
+pub(crate) mod pieces;
+
 mod regex;
 
 mod scan;
-
-mod spaces;
 
 mod splitter;
 
@@ -37,11 +34,8 @@ mod tests;
 
 mod unicode;
 
-pub use budget::with_poll;
 pub use ends::PretokenEnds;
+pub use crate::search::budget::with_poll;
 pub use match_lengths::match_lengths;
-pub(crate) use pattern::THEN;
 pub use pattern::{Pattern, UNICODE_VERSION};
-pub(crate) use spaces::META;
-pub use spaces::PartStart;
 pub use splitter::Splitter;

@@ -1,15 +1,16 @@
-//! The split pattern as a value: a regular expression, with names for the well-known ones.
+//! The split pattern as a value: a regular expression, with names for the well-known ones, or several
+//! of them in steps.
 //!
-//! Two patterns are equal if their expressions are equal; a name is only an abbreviation. The
+//! A pattern is the short way to say the usual [`PreTokenizer`]: one that keeps all text, and splits it
+//! at the matches. Two patterns are equal if their expressions are equal; a name is only an
+//! abbreviation. The
 //! meaning of `\p{L}`, `\p{N}` and `\s` depends on the version of Unicode, so the version belongs
 //! to the pattern and is saved with it.
 
-use std::borrow::Cow;
+use std::fmt::{self, Display};
 
 use crate::error::{Error, Result};
-use crate::pretokenize::normalize::Form;
-use crate::pretokenize::spaces::PartStart;
-use crate::rules::normalizer::SpacePrefix;
+use crate::rules::{Behavior, PreTokenizer, PreTokenizerStep, TextRules};
 
 /// The version of Unicode of the character classes in patterns.
 pub const UNICODE_VERSION: &str = "16.0.0";
@@ -56,37 +57,21 @@ const ENCODINGS: [(&str, &str); 6] = [
     ("o200k_harmony", "gpt4o"),
 ];
 
-/// A split pattern: a regular expression whose matches are the pretokens.
+/// A split pattern: a regular expression whose matches are the pretokens; or several, of which each
+/// splits the pieces of the previous one.
 ///
 /// ```
 /// use bytepair::Pattern;
 /// assert_eq!(Pattern::new("cl100k_base")?.name(), Some("gpt4"));
 /// assert_eq!(Pattern::new(r"\S+|\s+")?.name(), None);
 /// assert!(Pattern::new("gpt-4").unwrap_err().to_string().contains("did you mean \"gpt4\"?"));
+/// assert_eq!(Pattern::in_steps([r"\p{N}{1,3}", r"\p{L}+"])?.steps().len(), 2);
 /// # Ok::<(), bytepair::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    regex: String,
-}
-
-/// The mark between the steps of a pattern.
-pub(crate) const THEN: &str = "(?#then)";
-
-const LSTRIP: &str = "(?#lstrip ";
-const RSTRIP: &str = "(?#rstrip ";
-const ADDED: &str = "(?#added ";
-const USER_DEFINED: &str = "(?#user-defined ";
-
-/// The marks that list ids, in the order in which they stand in a pattern.
-const MARKS_OF_IDS: [&str; 4] = [LSTRIP, RSTRIP, ADDED, USER_DEFINED];
-
-/// The ids in a mark at the start of a pattern, and the rest of the pattern; `None` without the
-/// mark.
-fn ids_of_mark<'p>(pattern: &'p str, mark: &str) -> Option<(Vec<u32>, &'p str)> {
-    let (ids, rest) = pattern.strip_prefix(mark)?.split_once(')')?;
-    let ids: Option<Vec<u32>> = ids.split(' ').map(|id| id.parse().ok()).collect();
-    Some((ids?, rest))
+    /// At least one.
+    steps: Vec<String>,
 }
 
 impl Pattern {
@@ -108,7 +93,22 @@ impl Pattern {
     /// The pattern of a regular expression, even if it looks like a name; for expressions from
     /// files.
     pub fn from_regex(regex: &str) -> Self {
-        Self { regex: regex.to_owned() }
+        Self { steps: vec![regex.to_owned()] }
+    }
+
+    /// The pattern of several regular expressions; each splits the pieces of the previous one, as if
+    /// each piece were a text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PatternName`] without any.
+    pub fn in_steps(regexes: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
+        let steps: Vec<String> = regexes.into_iter().map(Into::into).collect();
+        if steps.is_empty() {
+            let reason = "a split pattern has at least one regular expression; (?s:.)+ splits nothing";
+            return Err(Error::PatternName { reason: reason.to_owned() });
+        }
+        Ok(Self { steps })
     }
 
     /// The well-known pattern of this name, or of the tiktoken encoding of this name.
@@ -131,121 +131,57 @@ impl Pattern {
 
     /// The name of this pattern, if it is a well-known one.
     pub fn name(&self) -> Option<&'static str> {
-        NAMED.iter().find(|(_, regex)| *regex == self.regex).map(|(name, _)| *name)
+        NAMED.iter().find(|(_, regex)| self.regex() == Some(regex)).map(|(name, _)| *name)
     }
 
-    /// The text of the pattern, with its marks, as it is compared and saved.
-    pub fn regex(&self) -> &str {
-        &self.regex
+    /// The regular expression, unless the pattern has several.
+    pub fn regex(&self) -> Option<&str> {
+        if let [regex] = &self.steps[..] { Some(regex) } else { None }
     }
 
-    /// The patterns between the marks `(?#then)`; each splits the pieces of the previous one.
-    pub(crate) fn steps(&self) -> Vec<Self> {
-        self.expression().split(THEN).map(Self::from_regex).collect()
+    /// The regular expressions, in order.
+    pub fn steps(&self) -> &[String] {
+        &self.steps
     }
+}
 
-    /// The regular expression without the marks at its start; several with `(?#then)` between them
-    /// if the pattern has steps.
-    pub(super) fn expression(&self) -> &str {
-        let mut rest = Form::split_off(&self.regex).1;
-        for mark in MARKS_OF_IDS {
-            rest = ids_of_mark(rest, mark).map_or(rest, |(_, rest)| rest);
-        }
-        rest
+impl Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.steps.join(", then "))
     }
+}
 
-    /// The ids in one of the marks that list ids; none without the mark.
-    fn ids_of(&self, wanted: &str) -> Vec<u32> {
-        let mut rest = Form::split_off(&self.regex).1;
-        for mark in MARKS_OF_IDS {
-            let (ids, after) = ids_of_mark(rest, mark).unwrap_or((Vec::new(), rest));
-            if mark == wanted {
-                return ids;
-            }
-            rest = after;
-        }
-        Vec::new()
+impl From<Pattern> for PreTokenizer {
+    fn from(pattern: Pattern) -> Self {
+        Self { steps: pattern.steps.into_iter().map(PreTokenizerStep::isolated).collect() }
     }
+}
 
-    /// The ids of the user-defined tokens, which are found in each pretoken before it is merged.
-    /// They are listed in the mark `(?#user-defined 5 8)`, after the mark of
-    /// [`added`](Self::added).
-    pub(crate) fn user_defined(&self) -> Vec<u32> {
-        self.ids_of(USER_DEFINED)
+impl From<Pattern> for TextRules {
+    fn from(pattern: Pattern) -> Self {
+        Self { pre_tokenizer: PreTokenizer::from(pattern), ..Self::default() }
     }
+}
 
-    /// The ids of the special tokens that are found in every text: added tokens that control
-    /// nothing, such as runs of spaces. They are listed in the mark `(?#added 5 8)`, after the marks
-    /// of [`strips`](Self::strips).
-    pub(crate) fn added(&self) -> Vec<u32> {
-        self.ids_of(ADDED)
-    }
-
-    /// The ids of the special tokens that absorb the white space before them, and of those that
-    /// absorb the white space after them. They are listed in the marks `(?#lstrip 5 8)` and
-    /// `(?#rstrip 8)`, after the mark of the normalization.
-    pub(crate) fn strips(&self) -> [Vec<u32>; 2] {
-        [self.ids_of(LSTRIP), self.ids_of(RSTRIP)]
-    }
-
-    /// Whether texts are normalized before they are split.
-    pub fn normalizes(&self) -> bool {
-        Form::split_off(&self.regex).0.is_some()
-    }
-
-    /// The text that is split: `text` itself; its NFC or NFKC form if the pattern begins with
-    /// `(?#NFC)` or `(?#NFKC)`; or `text` with the spaces of SentencePiece if the pattern begins
-    /// with `(?#spaces)`. A second word in that mark adds a space at the start of a text and after
-    /// special tokens: `always`, or only where a space is `missing`. With `first`, a missing space
-    /// is added only at the start of the text.
+impl PreTokenizer {
+    /// The pattern that says the same; `None` without steps, or if a step does more than to split at
+    /// the matches of a regular expression.
     ///
     /// ```
-    /// use bytepair::Pattern;
-    /// assert_eq!(Pattern::from_regex(r"(?#NFC)\S+|\s+").normalized("e\u{301}")?, "é");
-    /// assert_eq!(Pattern::from_regex(r"\S+|\s+").normalized("e\u{301}")?, "e\u{301}");
+    /// use bytepair::{Pattern, rules::{PreTokenizer, PreTokenizerStep}};
+    /// let pattern = Pattern::in_steps([r"\d", "a"])?;
+    /// assert_eq!(PreTokenizer::from(pattern.clone()).pattern(), Some(pattern));
+    /// assert_eq!(PreTokenizer { steps: vec![PreTokenizerStep::Whitespace] }.pattern(), None);
     /// # Ok::<(), bytepair::Error>(())
     /// ```
-    pub fn normalized<'t>(&self, text: &'t str) -> Result<Cow<'t, str>> {
-        self.normalized_part(text, PartStart::Text)
-    }
-
-    /// The same as [`normalized`](Self::normalized) for a part of a text.
-    pub(crate) fn normalized_part<'t>(
-        &self,
-        part: &'t str,
-        start: PartStart,
-    ) -> Result<Cow<'t, str>> {
-        Form::split_off(&self.regex).0.map_or(Ok(Cow::Borrowed(part)), |form| form.of(part, start))
-    }
-
-    /// Where a space is added, if the pattern has the spaces of SentencePiece.
-    pub(super) fn space_prefix(&self) -> Option<SpacePrefix> {
-        match Form::split_off(&self.regex).0 {
-            Some(Form::Spaces(prefix)) => Some(prefix),
+    pub fn pattern(&self) -> Option<Pattern> {
+        let regex = |step: &PreTokenizerStep| match step {
+            PreTokenizerStep::Split { regex, behavior: Behavior::Isolated, .. } => {
+                Some(regex.clone())
+            }
             _ => None,
-        }
-    }
-
-    /// Whether normalization at most replaces and adds spaces, so that ids have positions in the
-    /// original text.
-    pub(crate) fn keeps_positions(&self) -> bool {
-        !self.normalizes() || self.space_prefix().is_some()
-    }
-
-    /// Whether normalization adds a space before this part.
-    pub(crate) fn adds_space(&self, part: &str, start: PartStart) -> bool {
-        self.space_prefix().is_some_and(|prefix| prefix.applies(part, start))
-    }
-
-    /// Whether decoding removes a space at the start of a text, because encoding adds one there.
-    pub fn drops_space(&self) -> bool {
-        self.space_prefix().is_some_and(|prefix| prefix != SpacePrefix::Never)
-    }
-
-    /// Whether normalization never changes a character and never combines it with the text before
-    /// it, for any surrounding text; true if texts are not normalized.
-    pub(crate) fn separates(&self, character: char) -> bool {
-        Form::split_off(&self.regex).0.is_none_or(|form| form.separates(character))
+        };
+        Pattern::in_steps(self.steps.iter().map(regex).collect::<Option<Vec<_>>>()?).ok()
     }
 }
 
@@ -324,7 +260,7 @@ mod tests {
         ] {
             assert_eq!(nearest(text), meant, "{text:?}");
             assert!(matches!(Pattern::new(text), Err(Error::PatternName { .. })), "{text:?}");
-            assert_eq!(Pattern::from_regex(text).regex(), text);
+            assert_eq!(Pattern::from_regex(text).regex(), Some(text));
         }
     }
 
@@ -332,7 +268,7 @@ mod tests {
     fn an_expression_is_accepted() {
         for text in [".", "..", r"\S", "[ab]", "(?:gpt-4)", "a|b", "a+", "^a", "a$", "a{2}", "a.*"]
         {
-            assert_eq!(Pattern::new(text).unwrap().regex(), text);
+            assert_eq!(Pattern::new(text).unwrap().regex(), Some(text));
         }
     }
 

@@ -41,6 +41,8 @@ enum Tier {
     Regex(Box<RegexSplitter>),
     /// Several steps; each splits the pieces of the previous one.
     Steps(Vec<Splitter>),
+    /// Splits nothing.
+    Whole,
 }
 
 impl Splitter {
@@ -49,48 +51,49 @@ impl Splitter {
         Self::in_steps(pattern, Self::of_step)
     }
 
+    /// A splitter that splits nothing, and knows no place where a text may be cut.
+    pub(crate) fn whole() -> Self {
+        Self { tier: Tier::Whole }
+    }
+
     /// Compile each step of a pattern; most have one.
-    fn in_steps(pattern: &Pattern, of_step: impl Fn(&Pattern) -> Result<Self>) -> Result<Self> {
-        let mut steps = pattern.steps();
-        match steps.len() {
-            0 | 1 => of_step(&steps.pop().unwrap_or_else(|| pattern.clone())),
-            _ => {
-                let tier = Tier::Steps(steps.iter().map(of_step).collect::<Result<_>>()?);
-                Ok(Self { tier })
-            }
+    fn in_steps(pattern: &Pattern, of_step: impl Fn(&str) -> Result<Self>) -> Result<Self> {
+        if let Some(regex) = pattern.regex() {
+            return of_step(regex);
         }
+        let steps = pattern.steps().iter().map(|regex| of_step(regex));
+        Ok(Self { tier: Tier::Steps(steps.collect::<Result<_>>()?) })
     }
 
-    fn of_step(pattern: &Pattern) -> Result<Self> {
-        match PatternShape::of(pattern.expression()) {
+    fn of_step(regex: &str) -> Result<Self> {
+        match PatternShape::of(regex) {
             Some(shape) => Ok(Self { tier: Tier::Scan(Scanner::new(shape)) }),
-            None => Self::by_table(pattern)?.map_or_else(|| Self::by_regex(pattern), Ok),
+            None => Self::by_table(regex)?.map_or_else(|| Self::by_regex_of(regex), Ok),
         }
     }
 
-    /// Compile any `pattern` to an automaton over classes of characters. `None` if the automaton
-    /// would not be exact or would be too large, or if the regular-expression engine splits one of
-    /// some sample texts differently.
-    pub fn by_table(pattern: &Pattern) -> Result<Option<Self>> {
-        if pattern.steps().len() > 1 {
-            return Ok(None);
-        }
-        let Some(table) = TableSplitter::new(pattern) else { return Ok(None) };
-        let agrees = table.agrees(&RegexSplitter::with_low_limit(pattern)?);
+    /// Compile a regular expression to an automaton over classes of characters. `None` if the
+    /// automaton would not be exact or would be too large, or if the regular-expression engine splits
+    /// one of some sample texts differently.
+    pub fn by_table(regex: &str) -> Result<Option<Self>> {
+        let Some(table) = TableSplitter::new(regex) else { return Ok(None) };
+        let agrees = table.agrees(&RegexSplitter::with_low_limit(regex)?);
         Ok(agrees.then(|| Self { tier: Tier::Table(Box::new(table)) }))
     }
 
     /// Compile any `pattern` for the regular-expression engine: the slow reference.
     pub fn by_regex(pattern: &Pattern) -> Result<Self> {
-        Self::in_steps(pattern, |step| {
-            Ok(Self { tier: Tier::Regex(Box::new(RegexSplitter::new(step)?)) })
-        })
+        Self::in_steps(pattern, Self::by_regex_of)
+    }
+
+    fn by_regex_of(regex: &str) -> Result<Self> {
+        Ok(Self { tier: Tier::Regex(Box::new(RegexSplitter::new(regex)?)) })
     }
 
     /// Whether [`fill`](Self::fill) may fail, or take long for a short text.
     pub fn may_fail(&self) -> bool {
         match &self.tier {
-            Tier::Scan(_) | Tier::Table(_) => false,
+            Tier::Scan(_) | Tier::Table(_) | Tier::Whole => false,
             Tier::Regex(_) => true,
             Tier::Steps(steps) => steps.iter().any(Self::may_fail),
         }
@@ -108,6 +111,7 @@ impl Splitter {
             Tier::Table(table) => table.fill(text, start, ends),
             Tier::Regex(splitter) => splitter.fill(text, start, ends)?,
             Tier::Steps(steps) => ends.more = Self::fill_by(steps, text, start)?,
+            Tier::Whole => ends.push(text.len()),
         }
         Ok(())
     }
@@ -150,8 +154,8 @@ impl Splitter {
 
     /// Compile a published pattern for every scanner that this processor can run.
     #[cfg(test)]
-    pub(super) fn every_scanner(pattern: &Pattern) -> Vec<Self> {
-        let scanners = PatternShape::of(pattern.expression()).map(Scanner::on_all_levels);
+    pub(super) fn every_scanner(regex: &str) -> Vec<Self> {
+        let scanners = PatternShape::of(regex).map(Scanner::on_all_levels);
         let scanners = scanners.into_iter().flatten();
         scanners.map(|scanner| Self { tier: Tier::Scan(scanner) }).collect()
     }
@@ -211,7 +215,7 @@ impl Splitter {
     pub(super) fn boundary(&self, before: char, at: char) -> Boundary {
         match &self.tier {
             Tier::Scan(_) if ends_between(before, at) => Boundary::End,
-            Tier::Scan(_) | Tier::Regex(_) => Boundary::Unknown,
+            Tier::Scan(_) | Tier::Regex(_) | Tier::Whole => Boundary::Unknown,
             Tier::Table(table) => table.boundary(before, at),
             Tier::Steps(steps) => {
                 let mut found = steps.iter().map(|step| step.boundary(before, at));
@@ -252,7 +256,7 @@ impl Splitter {
         matches!(self.tier, Tier::Scan(_))
     }
 
-    /// The name of the tier: `"regex"`, `"table"`, `"steps"`, or, for a scanner, the name of its
+    /// The name of the tier: `"regex"`, `"table"`, `"steps"`, `"whole"`, or, for a scanner, the name of its
     /// instructions: `"avx512"`, `"avx2"`, `"neon"`, `"portable"`.
     pub fn tier(&self) -> &'static str {
         match &self.tier {
@@ -260,6 +264,7 @@ impl Splitter {
             Tier::Table(_) => "table",
             Tier::Regex(_) => "regex",
             Tier::Steps(_) => "steps",
+            Tier::Whole => "whole",
         }
     }
 }

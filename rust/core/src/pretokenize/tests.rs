@@ -11,8 +11,8 @@ use proptest::prelude::*;
 fn patterns() -> Vec<Pattern> {
     let mut patterns: Vec<Pattern> = Pattern::names().filter_map(Pattern::named).collect();
     let llama3 = Pattern::named("llama3").unwrap();
-    patterns.push(Pattern::from_regex(&llama3.regex().replace("{1,3}", "+")));
-    patterns.push(Pattern::from_regex(&llama3.regex().replace("{1,3}", "{1,5}")));
+    patterns.push(Pattern::from_regex(&llama3.steps()[0].replace("{1,3}", "+")));
+    patterns.push(Pattern::from_regex(&llama3.steps()[0].replace("{1,3}", "{1,5}")));
     patterns
 }
 
@@ -29,9 +29,9 @@ fn split(splitter: &Splitter, text: &str) -> Vec<usize> {
 /// All faster splitters of each pattern, with the slow one.
 static SPLITTERS: LazyLock<Vec<(Pattern, Vec<Splitter>, Splitter)>> = LazyLock::new(|| {
     let all = patterns().into_iter().map(|pattern| {
-        let mut fast = Splitter::every_scanner(&pattern);
+        let mut fast = Splitter::every_scanner(&pattern.steps()[0]);
         assert!(fast.len() > 1 && fast.iter().any(|splitter| splitter.tier() == "scalar"));
-        fast.push(Splitter::by_table(&pattern).unwrap().expect("supported by an automaton"));
+        fast.push(Splitter::by_table(&pattern.steps()[0]).unwrap().expect("supported by an automaton"));
         let slow = Splitter::by_regex(&pattern).unwrap();
         (pattern, fast, slow)
     });
@@ -43,7 +43,7 @@ fn check(text: &str) {
     for (pattern, fast, slow) in &*SPLITTERS {
         let expected = split(slow, text);
         for fast in fast {
-            let name = pattern.name().unwrap_or(pattern.regex());
+            let name = pattern.name().unwrap_or(&pattern.steps()[0]);
             assert!(split(fast, text) == expected, "{} {name} {text:?}", fast.tier());
         }
     }
@@ -168,23 +168,27 @@ proptest! {
     }
 }
 
+fn in_steps(steps: &[&str]) -> Pattern {
+    Pattern::in_steps(steps.to_vec()).unwrap()
+}
+
 /// Patterns in steps: some of published models, and other hard ones.
-const STEPS: [&str; 8] = [
-    r"\p{N}{1,3}(?#then)[一-龥぀-ゟ゠-ヿ]+(?#then)[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    r"[\r\n](?#then)\s?\p{L}+(?#then)\s?\p{P}+(?#then)[一-龥]+(?#then)\p{N}",
-    r"\p{N}(?#then)'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    r"\s+(?!\S)|\n(?#then)a+$|a(?#then)\p{L}+",
-    r"a !|7(?#then)\p{L}+|\s",
-    r"\p{L}+(?#then)(?s:.)+",
-    r"a(?=!)|l!(?#then)\p{L}+|!",
-    r"'(?#then)s$|\p{L}+(?#then)!",
+const STEPS: [&[&str]; 8] = [
+    &[r"\p{N}{1,3}", r"[一-龥぀-ゟ゠-ヿ]+", r"[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"],
+    &[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥]+", r"\p{N}"],
+    &[r"\p{N}", r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"],
+    &[r"\s+(?!\S)|\n", r"a+$|a", r"\p{L}+"],
+    &[r"a !|7", r"\p{L}+|\s"],
+    &[r"\p{L}+", r"(?s:.)+"],
+    &[r"a(?=!)|l!", r"\p{L}+|!"],
+    &[r"'", r"s$|\p{L}+", r"!"],
 ];
 
 #[test]
 fn cuts_change_no_pretoken_of_patterns_in_steps() {
     let few: Vec<char> = "aZ中\u{301}7 \n'sl/!".chars().collect();
-    for pattern in STEPS {
-        let splitter = Splitter::new(&Pattern::from_regex(pattern)).unwrap();
+    for steps in STEPS {
+        let splitter = Splitter::new(&in_steps(steps)).unwrap();
         assert_eq!(splitter.tier(), "steps");
         texts(&few, 4).chain(texts(&KINDS, 3)).for_each(|text| check_cuts(&splitter, &text));
     }
@@ -193,7 +197,7 @@ fn cuts_change_no_pretoken_of_patterns_in_steps() {
 #[test]
 fn every_script_has_cuts() {
     let patterns = Pattern::names().filter_map(Pattern::named);
-    for pattern in patterns.chain(STEPS[..2].iter().map(|pattern| Pattern::from_regex(pattern))) {
+    for pattern in patterns.chain(STEPS[..2].iter().map(|steps| in_steps(steps))) {
         let splitter = Splitter::new(&pattern).unwrap();
         for text in [
             "words and words",
@@ -321,29 +325,29 @@ fn other_patterns_are_split_by_an_automaton_or_the_engine() {
 /// Each step splits the pieces of the previous one as separate texts.
 #[test]
 fn patterns_in_steps() {
-    let pretokens = |pattern: &str, text: &str| {
-        let splitter = Splitter::new(&Pattern::from_regex(pattern)).unwrap();
-        let slow = Splitter::by_regex(&Pattern::from_regex(pattern)).unwrap();
+    let pretokens = |steps: &[&str], text: &str| {
+        let splitter = Splitter::new(&in_steps(steps)).unwrap();
+        let slow = Splitter::by_regex(&in_steps(steps)).unwrap();
         assert_eq!(split(&splitter, text), split(&slow, text));
         let mut all = Vec::new();
         splitter.for_each(text, |pretoken| all.push(pretoken.to_owned())).unwrap();
         (splitter.tier(), all)
     };
     let found = ["ab", "1", "2", " ", "c"].map(str::to_owned).to_vec();
-    assert_eq!(pretokens(r"\d(?#then)\w+|\s", "ab12 c"), ("steps", found));
+    assert_eq!(pretokens(&[r"\d", r"\w+|\s"], "ab12 c"), ("steps", found));
     // The second step sees the end of a text where the first one cut.
     let found = ["a", "  ", "1", " ", "b"].map(str::to_owned).to_vec();
-    assert_eq!(pretokens(r"\d(?#then)\s+(?!\S)|\s", "a  1 b"), ("steps", found));
+    assert_eq!(pretokens(&[r"\d", r"\s+(?!\S)|\s"], "a  1 b"), ("steps", found));
     let found = ["a", ".", "1", ".", "b"].map(str::to_owned).to_vec();
-    assert_eq!(pretokens(r"\.(?#then)\d(?#then)x", "a.1.b"), ("steps", found));
+    assert_eq!(pretokens(&[r"\.", r"\d", r"x"], "a.1.b"), ("steps", found));
     let long = "ab1 ".repeat(5000);
-    assert_eq!(pretokens(r"(?s:.)+(?#then)\d(?#then)[a-z]+", &long).1.len(), 15_000);
+    assert_eq!(pretokens(&[r"(?s:.)+", r"\d", r"[a-z]+"], &long).1.len(), 15_000);
 }
 
 #[test]
 fn an_automaton_determines_where_a_text_may_be_cut() {
     let cut = |pattern: &str, text: &str, from| {
-        Splitter::by_table(&Pattern::from_regex(pattern)).unwrap().unwrap().cut(text, from)
+        Splitter::by_table(pattern).unwrap().unwrap().cut(text, from)
     };
     let words = r" ?\p{L}+|\p{N}+|\s+(?!\S)|\s";
     assert_eq!(cut(words, "eins zwei drei", 5), Some(9));
@@ -373,7 +377,7 @@ fn no_pattern_backtracks_forever() {
         assert!(matches!(error, crate::Error::Split { at: 0, .. }), "{error}");
         assert!(error.to_string().contains("backtrack"), "{error}");
     }
-    let splitter = Splitter::new(&Pattern::from_regex(r"x(?#then)(a*)*\1b")).unwrap();
+    let splitter = Splitter::new(&in_steps(&["x", r"(a*)*\1b"])).unwrap();
     let error = splitter.for_each(&format!("xx{text}"), |_| ()).unwrap_err();
     assert!(matches!(error, crate::Error::Split { at: 2, .. }), "{error}");
 }

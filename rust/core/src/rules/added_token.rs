@@ -49,4 +49,24 @@ impl AddedToken {
             normalized: false,
         }
     }
+
+    /// The flags as bits, from the lowest: `special`, `lstrip`, `rstrip`, `single_word`, `normalized`.
+    pub(crate) fn flags(&self) -> u8 {
+        let flags =
+            [self.special, self.lstrip, self.rstrip, self.single_word, self.normalized];
+        flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag))
+    }
+
+    /// This token with other flags; `None` if a bit means nothing.
+    pub(crate) fn with_flags(self, bits: u8) -> Option<Self> {
+        let flag = |bit: u8| bits >> bit & 1 == 1;
+        (bits < 1 << 5).then(|| Self {
+            special: flag(0),
+            lstrip: flag(1),
+            rstrip: flag(2),
+            single_word: flag(3),
+            normalized: flag(4),
+            ..self
+        })
+    }
 }

@@ -15,40 +15,56 @@
 //! all others, are chosen when a tokenizer is built.
 
 pub mod added_token;
+
+pub(crate) mod aligned;
+
 pub mod byte_level;
+
+pub(crate) mod characters;
+
 pub mod decoder;
+
+mod encoding;
+
+pub(crate) mod normalize;
+
 pub mod normalizer;
+
 pub mod post_processor;
+
 pub mod pre_tokenizer;
+
+pub(crate) mod spaces;
+
 pub mod symbols;
+
+pub(crate) mod unicode;
 
 pub use added_token::AddedToken;
 pub use decoder::{Decoder, DecoderStep};
 pub use normalizer::{Normalizer, NormalizerStep, ReplacePattern, SpacePrefix};
 pub use post_processor::{PostProcessor, TemplatePiece};
 pub use pre_tokenizer::{Behavior, PreTokenizer, PreTokenizerStep};
-pub use symbols::{StartSymbols, SymbolUnit};
+pub use spaces::PartStart;
+pub use symbols::StartSymbols;
 
 /// The rules of a tokenizer beside its vocabulary (with the added tokens) and its merges.
 ///
 /// Two tokenizers whose rules differ are not equal. The rules of most tokenizers are a split
-/// pattern and nothing else; [`TextRules::from`] a [`Pattern`](crate::Pattern) makes them.
+/// pattern and nothing else; `TextRules::from` a [`Pattern`](crate::Pattern) makes them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextRules {
     /// How a text is changed before it is split.
     pub normalizer: Normalizer,
     /// How a text is split.
     pub pre_tokenizer: PreTokenizer,
+    /// The ids of the ordinary tokens that are found in each pretoken before it is merged, from left to
+    /// right, the longest first: the user-defined pieces of SentencePiece.
+    pub user_defined: Vec<u32>,
     /// From which symbols merging starts, if not from bytes.
     pub symbols: Option<StartSymbols>,
     /// Which ids stand around a text.
     pub post_processor: PostProcessor,
     /// How ids become text.
     pub decoder: Decoder,
-}
-
-impl From<crate::Pattern> for TextRules {
-    fn from(pattern: crate::Pattern) -> Self {
-        Self { pre_tokenizer: PreTokenizer::from(pattern), ..Self::default() }
-    }
 }

@@ -15,6 +15,40 @@ pub struct PostProcessor {
     pub trim_offsets: Option<bool>,
 }
 
+impl PostProcessor {
+    /// The ids before and after the text in the template for one text; none without a template.
+    ///
+    /// ```
+    /// use bytepair::rules::{PostProcessor, TemplatePiece};
+    /// let begin = TemplatePiece::Ids { name: "<s>".to_owned(), ids: vec![1], type_id: 0 };
+    /// let single = vec![begin, TemplatePiece::Text { which: 0, type_id: 0 }];
+    /// let processor = PostProcessor { single, ..PostProcessor::default() };
+    /// assert_eq!(processor.around(), (vec![1], vec![]));
+    /// ```
+    pub fn around(&self) -> (Vec<u32>, Vec<u32>) {
+        let is_text = |piece: &TemplatePiece| matches!(piece, TemplatePiece::Text { .. });
+        let mut sides = self.single.splitn(2, is_text).map(|pieces| {
+            let ids = pieces.iter().flat_map(TemplatePiece::ids);
+            ids.copied().collect()
+        });
+        (sides.next().unwrap_or_default(), sides.next().unwrap_or_default())
+    }
+
+    /// All ids of the templates.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u32> {
+        self.single.iter().chain(&self.pair).flat_map(TemplatePiece::ids).copied()
+    }
+}
+
+impl TemplatePiece {
+    fn ids(&self) -> &[u32] {
+        match self {
+            Self::Ids { ids, .. } => ids,
+            Self::Text { .. } => &[],
+        }
+    }
+}
+
 /// A piece of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TemplatePiece {

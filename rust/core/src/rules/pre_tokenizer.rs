@@ -1,7 +1,26 @@
 //! How a text is split into pretokens.
 
 use super::normalizer::SpacePrefix;
-use crate::pretokenize::Pattern;
+
+/// The pattern that is built into `ByteLevel`: GPT-2's, in its first spelling.
+pub(crate) const GPT2_SPLIT: &str =
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+/// What `Punctuation` splits at: ASCII punctuation and the general categories P of Unicode 8, of which
+/// two characters have other categories today.
+pub(crate) const PUNCTUATION: &str = concat!(
+    r"[[\p{P}\$\+<=>\^~\|`\x{166d}\x{111c9}]&&[^",
+    r"\x{61d}\x{9fd}\x{a76}\x{c77}\x{c84}\x{1b4e}-\x{1b4f}\x{1b7d}-\x{1b7f}",
+    r"\x{2e43}-\x{2e4f}\x{2e52}-\x{2e5d}\x{10d6e}\x{10ead}\x{10f55}-\x{10f59}",
+    r"\x{10f86}-\x{10f89}\x{113d4}-\x{113d5}\x{113d7}-\x{113d8}\x{1144b}-\x{1144f}",
+    r"\x{1145a}-\x{1145b}\x{1145d}\x{11660}-\x{1166c}\x{116b9}\x{1183b}",
+    r"\x{11944}-\x{11946}\x{119e2}\x{11a3f}-\x{11a46}\x{11a9a}-\x{11a9c}",
+    r"\x{11a9e}-\x{11aa2}\x{11b00}-\x{11b09}\x{11be1}\x{11c41}-\x{11c45}",
+    r"\x{11c70}-\x{11c71}\x{11ef7}-\x{11ef8}\x{11f43}-\x{11f4f}\x{11fff}",
+    r"\x{12ff1}-\x{12ff2}\x{16d6d}-\x{16d6f}\x{16e97}-\x{16e9a}\x{16fe2}\x{1e5ff}",
+    r"\x{1e95e}-\x{1e95f}",
+    "]]"
+);
 
 /// A sequence of splits; each splits the pieces of the previous one. Without steps, the text
 /// between two added tokens is one pretoken.
@@ -11,20 +30,13 @@ pub struct PreTokenizer {
     pub steps: Vec<PreTokenizerStep>,
 }
 
-impl From<Pattern> for PreTokenizer {
-    fn from(pattern: Pattern) -> Self {
-        let (behavior, invert) = (Behavior::Isolated, false);
-        Self { steps: vec![PreTokenizerStep::Split { pattern, behavior, invert }] }
-    }
-}
-
 /// One split, in the terms of Hugging Face `tokenizers`, whose definitions hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreTokenizerStep {
     /// At the matches of a regular expression.
     Split {
         /// The regular expression.
-        pattern: Pattern,
+        regex: String,
         /// What happens to the matches.
         behavior: Behavior,
         /// Whether the text between matches counts as the match, and the reverse.
@@ -49,8 +61,6 @@ pub enum PreTokenizerStep {
     UnicodeScripts,
     /// After a number of characters.
     FixedLength(usize),
-    /// Before each space, where [`NormalizerStep::Spaces`](super::NormalizerStep::Spaces) holds.
-    BeforeSpaces,
     /// Each space becomes another character, which may also be put before each piece. The names of
     /// tokens have this character.
     Metaspace {
@@ -74,6 +84,12 @@ pub enum PreTokenizerStep {
 }
 
 impl PreTokenizerStep {
+    /// A split at the matches of a regular expression, which are pieces of their own, as is the text
+    /// between them.
+    pub fn isolated(regex: impl Into<String>) -> Self {
+        Self::Split { regex: regex.into(), behavior: Behavior::Isolated, invert: false }
+    }
+
     /// The name of this kind of step in a `tokenizer.json`.
     ///
     /// ```
@@ -91,7 +107,7 @@ impl PreTokenizerStep {
             Self::Delimiter(_) => "CharDelimiterSplit",
             Self::UnicodeScripts => "UnicodeScripts",
             Self::FixedLength(_) => "FixedLength",
-            Self::BeforeSpaces | Self::Metaspace { .. } => "Metaspace",
+            Self::Metaspace { .. } => "Metaspace",
             Self::ByteLevel { .. } => "ByteLevel",
         }
     }

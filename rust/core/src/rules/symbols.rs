@@ -1,34 +1,33 @@
 //! The symbols from which merging starts, where these are not simply bytes.
 
 /// The symbols of a pretoken before its first merge, as Hugging Face `tokenizers` makes them for a
-/// model of type BPE: one for each unit, with the prefix or suffix that its place asks for.
+/// model of type BPE: one for each character, with the prefix or suffix that its place asks for.
 ///
-/// A tokenizer without this value starts from bytes (or, under
-/// [`MergeRule::Characters`](crate::MergeRule::Characters), from characters).
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The bytes of the vocabulary are then the names of tokens, in UTF-8. A tokenizer without this value
+/// starts from bytes (or, under [`MergeRule::Characters`](crate::MergeRule::Characters), from the
+/// characters of a text, whose bytes are tokens too).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StartSymbols {
-    /// What one symbol stands for.
-    pub unit: SymbolUnit,
-    /// What precedes each unit but the first of a pretoken (`continuing_subword_prefix`); a merge
+    /// What precedes each character but the first of a pretoken (`continuing_subword_prefix`); a merge
     /// drops it from its right part.
     pub prefix: String,
-    /// What follows the last unit of a pretoken (`end_of_word_suffix`).
+    /// What follows the last character of a pretoken (`end_of_word_suffix`).
     pub suffix: String,
-    /// The id that stands for a unit without a token (`unk_token`); without it, and without a byte
-    /// token, such a unit is an error.
+    /// The id that stands for a symbol without a token (`unk_token`); without it, and without tokens
+    /// of bytes, such a symbol is an error.
     pub unknown: Option<u32>,
-    /// Whether adjacent unknown units become one id (`fuse_unk`).
+    /// Whether adjacent unknown symbols become one id (`fuse_unk`).
     pub fuse_unknown: bool,
-    /// The ids of the tokens of all 256 bytes, by which a unit without a token is encoded
-    /// (`byte_fallback`); empty if there are none.
-    pub byte_ids: Vec<u32>,
+    /// Whether a symbol without a token becomes the tokens of its bytes, such as `<0x0A>`, if all of
+    /// them exist (`byte_fallback`).
+    pub byte_fallback: bool,
 }
 
-/// What a symbol stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SymbolUnit {
-    /// One byte of the pretoken; the names of tokens are in GPT-2's characters.
-    Byte,
-    /// One character of the pretoken.
-    Character,
+/// The name of the token of a byte.
+///
+/// ```
+/// assert_eq!(bytepair::rules::symbols::name_of_byte(10), "<0x0A>");
+/// ```
+pub fn name_of_byte(byte: u8) -> String {
+    format!("<0x{byte:02X}>")
 }

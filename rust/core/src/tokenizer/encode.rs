@@ -2,7 +2,9 @@
 
 use crate::encode::encoder::Edges;
 use crate::encode::{EncodeOptions, Special};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::memory;
+use crate::rules::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -17,19 +19,26 @@ impl Tokenizer {
     /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
     /// # let vocabulary = Vocabulary::new(bytes, [("<s>".to_owned(), 256)])?;
     /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
-    /// let begin = tokenizer.options(&Special::Text, Some(256), None)?;
+    /// let begin = tokenizer.options(&Special::Text, &[256], &[])?;
     /// assert_eq!(tokenizer.encode_with("a", &begin)?, [256, 97]);
-    /// let special = tokenizer.options(&Special::All, None, None)?;
+    /// let special = tokenizer.options(&Special::All, &[], &[])?;
     /// assert_eq!(tokenizer.encode_with("<s>a", &special)?, [256, 97]);
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn options(
         &self,
         special: &Special,
-        prepend: Option<u32>,
-        append: Option<u32>,
+        prepend: &[u32],
+        append: &[u32],
     ) -> Result<EncodeOptions> {
-        EncodeOptions::new(self.vocabulary(), self.pattern(), special, prepend, append)
+        let passes = self.encoder().passes();
+        EncodeOptions::new(self.vocabulary(), passes, special, prepend, append)
+    }
+
+    /// The ids that the post-processor puts before and after one text (`add_special_tokens` of other
+    /// libraries); none without a template.
+    pub fn around(&self) -> (Vec<u32>, Vec<u32>) {
+        self.rules().post_processor.around()
     }
 
     /// The options of a call without any: the text of special tokens is encoded as ordinary text, and
@@ -107,16 +116,20 @@ impl Tokenizer {
     /// Fails if no token covers one of the bytes.
     #[doc(hidden)]
     pub fn encode_pretoken(&self, pretoken: &[u8]) -> Result<Vec<u32>> {
-        self.encoder().call().encode_pretoken(pretoken)
+        let sized = self.encoder().call().encode_pretoken(pretoken)?;
+        memory::collect(sized.into_iter().map(|(id, _)| id))
     }
 
-    /// Fails if normalization changes `text` so that the offsets of ids in it are unknown.
-    pub(crate) fn check_offsets(&self, text: &str) -> Result<()> {
-        if self.pattern().keeps_positions() || self.pattern().normalized(text)? == text {
-            return Ok(());
-        }
-        let reason =
-            "normalization changes the text, so ids have no offsets in it; normalize it first";
-        Err(Error::Split { at: 0, reason: reason.to_owned() })
+    /// The pretokens of a text, normalized, in order. No added token is looked for. Fails if a regular
+    /// expression fails on the text.
+    #[doc(hidden)]
+    pub fn for_each_pretoken(&self, text: &str, mut sink: impl FnMut(&[u8])) -> Result<()> {
+        let Some(preparation) = self.encoder().preparation() else {
+            let text = self.encoder().normalized(text, PartStart::Text)?;
+            return self.splitter().for_each(&text, |pretoken| sink(pretoken.as_bytes()));
+        };
+        let prepared = preparation.prepare(text, PartStart::Text, None)?;
+        prepared.for_each_pretoken(&mut sink);
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The finished tokenizer: four values and derived tables.
 //!
-//! The four values are the vocabulary, the special tokens, the merge rule and the split pattern
-//! with its Unicode version. They are compared, saved and fingerprinted together. Notes on the
+//! The four values are the vocabulary, the added tokens, the merge rule and the text rules with their
+//! Unicode version. They are compared, saved and fingerprinted together. Notes on the
 //! origin of a tokenizer are saved with it, but do not affect equality.
 
 mod encode;
@@ -10,7 +10,6 @@ pub(crate) mod merges;
 
 pub mod offsets;
 
-mod overlap;
 pub mod parts;
 
 pub mod session;
@@ -26,13 +25,17 @@ use crate::decode::{self, Number, TextStream};
 use crate::encode::encoder::Encoder;
 use crate::encode::pretoken::{MergeTables, PretokenEncoder};
 use crate::encode::special::special_id;
+use crate::decode::steps;
 use crate::error::{Error, Result};
 use crate::hash::fingerprint::hexadecimal;
 use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::build;
 use crate::merge::pair_table::PairTable;
+use crate::merge::start_symbols::SymbolMerger;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
+use crate::rules::byte_level::to_characters;
+use crate::rules::{AddedToken, Decoder, NormalizerStep, PartStart, SpacePrefix, TextRules};
 use crate::vocabulary::{MergeRule, NO_ID, TOKEN, Vocabulary};
 use merges::Merges;
 
@@ -71,35 +74,35 @@ impl PartialEq for Tokenizer {
         self.vocabulary() == other.vocabulary()
             && self.rule == other.rule
             && (self.rule == MergeRule::Ranks || self.merges() == other.merges())
-            && self.pattern() == other.pattern()
+            && self.rules() == other.rules()
     }
 }
 
 impl Eq for Tokenizer {}
 
 impl Tokenizer {
-    /// Build a tokenizer that merges by rank. Fails if the pattern does not compile.
-    pub fn from_ranks(vocabulary: Vocabulary, pattern: Pattern) -> Result<Self> {
-        let encoder = Encoder::new(PretokenEncoder::by_rank(vocabulary), pattern)?;
+    /// Build a tokenizer that merges by rank. The rules are usually a [`Pattern`]. Fails if a regular
+    /// expression does not compile, or if the rules are contradictory: symbols with names merge by
+    /// listed pairs only.
+    pub fn from_ranks(vocabulary: Vocabulary, rules: impl Into<TextRules>) -> Result<Self> {
+        let rules = rules.into();
+        check_rules(MergeRule::Ranks, &vocabulary, &rules)?;
+        let encoder = Encoder::new(PretokenEncoder::by_rank(vocabulary), rules)?;
         Ok(Self::assemble(encoder, MergeRule::Ranks, Merges::default()))
     }
 
     /// Build a tokenizer that merges listed pairs of ids, in list order. With `ignore_merges`, a
     /// pretoken that is a token is encoded as that token, without merging.
     ///
-    /// Fails if the pattern does not compile, if a merge contains an unknown id, or if the bytes of
-    /// a merge are not a token. [`MergeRule`] has an example.
+    /// Fails if a regular expression does not compile, if a merge contains an unknown id, or if the
+    /// bytes of a merge are not a token. [`MergeRule`] has an example.
     pub fn from_merges(
         vocabulary: Vocabulary,
         merges: Vec<(u32, u32)>,
         ignore_merges: bool,
-        pattern: Pattern,
+        rules: impl Into<TextRules>,
     ) -> Result<Self> {
-        let rule = MergeRule::Merges { ignore_merges };
-        let pairs = build::by_merges(&vocabulary, &merges)?;
-        let merges = Merges::given(merges, Vec::new());
-        let tables = MergeTables { pairs, split_points: None, unmade: None };
-        Self::with_tables(vocabulary, rule, pattern, merges, tables)
+        Self::by_list(vocabulary, merges, MergeRule::Merges { ignore_merges }, rules.into())
     }
 
     /// Build a tokenizer that merges characters. A character that is not a token is encoded as the
@@ -120,33 +123,53 @@ impl Tokenizer {
     pub fn from_characters(
         vocabulary: Vocabulary,
         merges: Vec<(u32, u32)>,
-        pattern: Pattern,
+        rules: impl Into<TextRules>,
     ) -> Result<Self> {
-        let rule = MergeRule::Characters;
+        Self::by_list(vocabulary, merges, MergeRule::Characters, rules.into())
+    }
+
+    /// Build a tokenizer that merges listed pairs.
+    fn by_list(
+        vocabulary: Vocabulary,
+        merges: Vec<(u32, u32)>,
+        rule: MergeRule,
+        rules: TextRules,
+    ) -> Result<Self> {
+        if rules.symbols.is_some() {
+            return Self::with_symbols(vocabulary, rule, rules, Merges::given(merges, Vec::new()));
+        }
         let pairs = build::by_merges(&vocabulary, &merges)?;
         let merges = Merges::given(merges, Vec::new());
         let tables = MergeTables { pairs, split_points: None, unmade: None };
-        Self::with_tables(vocabulary, rule, pattern, merges, tables)
+        Self::with_tables(vocabulary, rule, rules, merges, tables)
     }
 
-    /// Build a tokenizer from existing tables. Fails if the pattern does not compile.
+    /// Build a tokenizer from existing tables. Fails if a regular expression does not compile.
     pub(crate) fn with_tables(
         vocabulary: Vocabulary,
         rule: MergeRule,
-        pattern: Pattern,
+        rules: TextRules,
         merges: Merges,
         tables: MergeTables,
     ) -> Result<Self> {
-        if rule == MergeRule::Characters
-            && let Some(byte) = vocabulary.byte_ids().iter().position(|&id| id == NO_ID)
-        {
-            let reason = format!(
-                "byte {byte} has no token, but characters without a token need one per byte"
-            );
-            return Err(Error::Vocabulary { reason });
-        }
+        check_rules(rule, &vocabulary, &rules)?;
         let pretokens = PretokenEncoder::with_tables(vocabulary, rule, tables)?;
-        Ok(Self::assemble(Encoder::new(pretokens, pattern)?, rule, merges))
+        Ok(Self::assemble(Encoder::new(pretokens, rules)?, rule, merges))
+    }
+
+    /// Build a tokenizer whose symbols have names. Fails as [`from_merges`](Self::from_merges) does.
+    pub(crate) fn with_symbols(
+        vocabulary: Vocabulary,
+        rule: MergeRule,
+        rules: TextRules,
+        merges: Merges,
+    ) -> Result<Self> {
+        check_rules(rule, &vocabulary, &rules)?;
+        let symbols = rules.symbols.clone().unwrap_or_default();
+        let merger = SymbolMerger::new(&vocabulary, &symbols, merges.pairs(Vec::new))?;
+        let ignores = rule == MergeRule::Merges { ignore_merges: true };
+        let pretokens = PretokenEncoder::by_symbols(vocabulary, ignores, merger);
+        Ok(Self::assemble(Encoder::new(pretokens, rules)?, rule, merges))
     }
 
     fn assemble(encoder: Encoder, rule: MergeRule, merges: Merges) -> Self {
@@ -170,9 +193,35 @@ impl Tokenizer {
         self.rule
     }
 
-    /// The split pattern.
-    pub fn pattern(&self) -> &Pattern {
-        self.encoder.pattern()
+    /// What happens to a text before its pretokens are merged, and to ids after that.
+    pub fn rules(&self) -> &TextRules {
+        self.encoder.rules()
+    }
+
+    /// The split pattern; `None` if the text is split in another way than by regular expressions whose
+    /// matches are kept.
+    pub fn pattern(&self) -> Option<Pattern> {
+        self.rules().pre_tokenizer.pattern()
+    }
+
+    /// Whether every text is decoded to itself: `decode(encode(text)) == text`. Not so if a normalizer
+    /// changes text, if the pre-tokenizer drops some, if an added token takes white space, if characters
+    /// are unknown, or if a decoder changes names.
+    ///
+    /// ```
+    /// use bytepair::{Pattern, Tokenizer, Vocabulary};
+    /// let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    /// let tokenizer = Tokenizer::from_ranks(Vocabulary::new(bytes, [])?, Pattern::new("gpt2")?)?;
+    /// assert!(tokenizer.is_lossless());
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn is_lossless(&self) -> bool {
+        let rules = self.rules();
+        let takes_space = |token: &AddedToken| token.lstrip || token.rstrip;
+        rules.normalizer.steps.is_empty()
+            && rules.decoder == Decoder::Bytes
+            && rules.pre_tokenizer.pattern().is_some()
+            && !self.vocabulary().added_tokens().iter().any(takes_space)
     }
 
     /// The compiled pattern.
@@ -207,8 +256,8 @@ impl Tokenizer {
         self
     }
 
-    /// A tokenizer with the same ordinary tokens and other special tokens. Fails if a special token
-    /// has the id or the name of another token.
+    /// A tokenizer with the same ordinary tokens and other special tokens. Those that this tokenizer
+    /// has too keep their flags. Fails if a special token has the id or the name of another token.
     ///
     /// ```
     /// use bytepair::{Pattern, Tokenizer, Vocabulary};
@@ -219,24 +268,32 @@ impl Tokenizer {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn with_special_tokens(&self, special: Vec<(String, u32)>) -> Result<Self> {
+        let known = self.vocabulary().added_tokens();
+        let with_flags = |(content, id): (String, u32)| {
+            let same = known.iter().find(|token| token.content == content && token.id == id);
+            same.cloned().unwrap_or_else(|| AddedToken::special(content, id))
+        };
+        self.with_added_tokens(special.into_iter().map(with_flags).collect())
+    }
+
+    /// A tokenizer with the same ordinary tokens and other added tokens. Fails as
+    /// [`with_special_tokens`](Self::with_special_tokens) does.
+    pub fn with_added_tokens(&self, added: Vec<AddedToken>) -> Result<Self> {
         self.make_tables()?;
         let vocabulary = self.vocabulary();
         let tokens = vocabulary.ordinary_tokens().map(|(token, id)| (token.to_vec(), id));
         let twins = vocabulary.twins().iter().filter_map(|&id| Some((vocabulary.bytes(id)?, id)));
         let twins = twins.map(|(token, id)| (token.to_vec(), id));
-        let vocabulary = Vocabulary::with_twins(tokens, twins, special)?;
-        let (pattern, merges) = (self.pattern().clone(), memory::copy(self.merges())?);
-        let made = match self.rule {
+        let vocabulary = Vocabulary::with_added(tokens, twins, added)?;
+        let (rules, merges) = (self.rules().clone(), memory::copy(self.merges())?);
+        let tokenizer = match self.rule {
             MergeRule::Ranks => {
                 let counts = memory::copy(self.merge_counts())?;
-                Self::from_ranks(vocabulary, pattern)?.with_merges(merges, counts)
+                Self::from_ranks(vocabulary, rules)?.with_merges(merges, counts)
             }
-            MergeRule::Merges { ignore_merges } => {
-                Self::from_merges(vocabulary, merges, ignore_merges, pattern)?
-            }
-            MergeRule::Characters => Self::from_characters(vocabulary, merges, pattern)?,
+            rule => Self::by_list(vocabulary, merges, rule, rules)?,
         };
-        made.with_notes(self.notes.clone()).with_repeats_of(self)
+        tokenizer.with_notes(self.notes.clone()).with_repeats_of(self)
     }
 
     /// This tokenizer with the merges of training and their counts.
@@ -321,7 +378,7 @@ impl Tokenizer {
     pub fn fingerprint(&self) -> &str {
         self.fingerprint.get_or_init(|| {
             let mut hash = Sha256::new();
-            hash.update(b"bytepair tokenizer 1\n");
+            hash.update(b"bytepair tokenizer 2\n");
             self.hash_values(&mut |part: &[u8]| {
                 hash.update((part.len() as u64).to_le_bytes());
                 hash.update(part);
@@ -335,11 +392,12 @@ impl Tokenizer {
         let (arena, offsets) = self.vocabulary().arrays();
         part(arena);
         part(&offsets.to_bytes());
-        for (name, id) in self.vocabulary().special_tokens() {
-            part(name.as_bytes());
-            part(&id.to_le_bytes());
+        for token in self.vocabulary().added_tokens() {
+            part(token.content.as_bytes());
+            part(&token.id.to_le_bytes());
+            part(&[token.flags()]);
         }
-        part(self.pattern().regex().as_bytes());
+        part(&self.rules().to_bytes());
         part(UNICODE_VERSION.as_bytes());
         if self.rule != MergeRule::Ranks {
             match self.rule {
@@ -387,15 +445,54 @@ impl Tokenizer {
         })
     }
 
-    /// The concatenated bytes of `ids`, without the space that encoding may put before a text.
-    /// Fails at the first id without a token.
+    /// The concatenated bytes of `ids`, without the space that encoding may put before a text; or, if
+    /// the decoder has steps, the UTF-8 of the text that they give. Fails at the first id without a
+    /// token.
     pub fn decode_bytes<N: Number>(&self, ids: &[N]) -> Result<Vec<u8>> {
-        let mut bytes = memory::zeros(decode::decoded_length(self.vocabulary(), ids)?)?;
+        let length = decode::decoded_length(self.vocabulary(), ids)?;
+        if let Decoder::Steps(steps) = &self.rules().decoder {
+            let ids = ids.iter().filter_map(|number| number.id());
+            let names = memory::collect(ids.map(|id| self.token_name(id)))?;
+            return Ok(steps::decode(names, steps)?.into_bytes());
+        }
+        let mut bytes = memory::zeros(length)?;
         decode::write(self.vocabulary(), ids, &mut bytes)?;
-        if self.pattern().drops_space() && bytes.first() == Some(&b' ') {
+        if self.drops_space() && bytes.first() == Some(&b' ') {
             bytes.remove(0);
         }
         Ok(bytes)
+    }
+
+    /// Whether the tokens of ids are decoded one by one, each to its bytes.
+    #[doc(hidden)]
+    pub fn decodes_bytes(&self) -> bool {
+        self.rules().decoder == Decoder::Bytes
+    }
+
+    /// Whether decoding removes a space at the start of a text, because encoding adds one there.
+    #[doc(hidden)]
+    pub fn drops_space(&self) -> bool {
+        let normalizer = &self.rules().normalizer.steps[..];
+        matches!(normalizer, [NormalizerStep::Spaces(prefix)] if *prefix != SpacePrefix::Never)
+            && self.decodes_bytes()
+    }
+
+    /// The name of a token, as decoders see it: bytes in GPT-2's characters, unless tokens have names
+    /// of their own. The name of a `normalized` added token is normalized.
+    fn token_name(&self, id: u32) -> String {
+        let vocabulary = self.vocabulary();
+        let bytes = vocabulary.bytes(id).unwrap_or_default();
+        let added = vocabulary.added_tokens();
+        if let Ok(at) = added.binary_search_by_key(&id, |token| token.id) {
+            let AddedToken { content, normalized, .. } = &added[at];
+            let preparation = self.encoder.preparation().filter(|_| *normalized);
+            let name = preparation.map(|it| it.normalized(content, PartStart::Special));
+            return name.and_then(Result::ok).unwrap_or_else(|| content.clone());
+        }
+        match self.rules().symbols {
+            Some(_) => String::from_utf8_lossy(bytes).into_owned(),
+            None => to_characters(bytes),
+        }
     }
 
     /// The id of a special token; the error lists the special tokens of the vocabulary.
@@ -406,6 +503,26 @@ impl Tokenizer {
     /// The bytes of one id.
     pub fn token_bytes(&self, id: u32) -> Result<&[u8]> {
         self.vocabulary().bytes(id).ok_or_else(|| decode::unknown_id(self.vocabulary(), id))
+    }
+}
+
+/// Fails if the rules contradict the merge rule, or name ids that do not exist.
+fn check_rules(rule: MergeRule, vocabulary: &Vocabulary, rules: &TextRules) -> Result<()> {
+    let broken = |reason: String| Err(Error::Vocabulary { reason });
+    if rules.symbols.is_some() && !matches!(rule, MergeRule::Merges { .. }) {
+        return broken("symbols with names merge by listed pairs only".to_owned());
+    }
+    let byte = vocabulary.byte_ids().iter().position(|&id| id == NO_ID);
+    if let Some(byte) = byte.filter(|_| rule == MergeRule::Characters) {
+        return broken(format!(
+            "byte {byte} has no token, but characters without a token need one per byte"
+        ));
+    }
+    let unknown = rules.symbols.iter().filter_map(|symbols| symbols.unknown);
+    let mut ids = unknown.chain(rules.post_processor.ids());
+    match ids.find(|&id| vocabulary.bytes(id).is_none()) {
+        Some(id) => broken(format!("the rules name the id {id}, which has no token")),
+        None => Ok(()),
     }
 }
 

@@ -1,15 +1,16 @@
 //! Spans of ids in their text, and truncation of a text to a number of ids.
 //!
-//! The concatenated bytes of the ids of a text are the text. So the byte span of an id follows from
-//! the lengths of the ids before it; its character span covers every character of which it has a
-//! byte. With SentencePiece's rules for spaces, a space that is added before the text has an empty
-//! span, and U+2581 takes three bytes in the text but one in its token, where it is a space.
+//! If no text is normalized, the concatenated bytes of the ids of a text are the text. So the byte
+//! span of an id follows from the lengths of the ids before it; its character span covers every
+//! character of which it has a byte. Otherwise the text is encoded with an alignment
+//! ([`encode_aligned`](crate::encode::encoder::EncodeCall)), as in Hugging Face `tokenizers`.
 
 use crate::encode::EncodeOptions;
+use crate::encode::aligned::IdSpan;
 use crate::encode::options::TextOrId;
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::pretokenize::PartStart;
+use crate::rules::PartStart;
 use crate::text::{Text, count_chars, starts_char};
 use crate::tokenizer::Tokenizer;
 
@@ -24,9 +25,6 @@ pub struct Spans {
     /// surrogates, it counts as two: these are offsets in the text as it was passed.
     pub chars: Vec<[i64; 2]>,
 }
-
-/// The UTF-8 of U+2581, which becomes a space.
-const META: &[u8] = "\u{2581}".as_bytes();
 
 /// Which end of a truncated text to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,23 +53,49 @@ impl Tokenizer {
     pub fn encode_with_spans(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<Spans> {
         let (mut buffer, pairs) = (String::new(), text.pairs()?);
         let text = text.read(&mut buffer)?;
-        self.check_offsets(text)?;
+        let mut spans = if self.encoder().normalizes() {
+            self.aligned_spans(text, options)?
+        } else {
+            self.covering_spans(text, options)?
+        };
+        for span in &mut spans.chars {
+            *span = span.map(|at| at + number(pairs.partition_point(|&pair| pair < at)));
+        }
+        Ok(spans)
+    }
+
+    /// The spans where the bytes of ids are those of the text.
+    fn covering_spans(&self, text: &str, options: &EncodeOptions) -> Result<Spans> {
         let mut spans = Spans::default();
         self.encoder().call().append(&Text::Utf8(text), options, &mut spans.ids)?;
-        let added = [options.prepend.is_some(), options.append.is_some()].map(usize::from);
-        let covering = added[0]..spans.ids.len() - added[1];
+        let covering = options.prepend.len()..spans.ids.len() - options.append.len();
         let lengths = self.lengths(&spans.ids[covering.clone()], text, options)?;
         spans.bytes = memory::with_room(spans.ids.len())?;
         spans.chars = memory::with_room(spans.ids.len())?;
         let mut position = SpanPosition::default();
         for index in 0..spans.ids.len() {
             let length = index.checked_sub(covering.start).and_then(|index| lengths.get(index));
-            let length = length.copied().unwrap_or_default();
-            let (bytes, chars) = position.advance(text.as_bytes(), length);
+            let (bytes, chars) =
+                position.advance(text.as_bytes(), length.copied().unwrap_or_default());
             spans.bytes.push(bytes);
-            spans.chars.push(chars.map(|at| at + number(pairs.partition_point(|&pair| pair < at))));
+            spans.chars.push(chars);
         }
         Ok(spans)
+    }
+
+    /// The spans where text is normalized.
+    fn aligned_spans(&self, text: &str, options: &EncodeOptions) -> Result<Spans> {
+        let aligned = self.encoder().call().encode_aligned(text, options, PartStart::Text)?;
+        let before = options.prepend.iter().map(|&id| (id, [0, 0]));
+        let after = options.append.iter().map(|&id| (id, [text.len(); 2]));
+        let all: Vec<IdSpan> = before.chain(aligned).chain(after).collect();
+        let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        let character = |at: usize| number(starts.partition_point(|&start| start < at));
+        Ok(Spans {
+            ids: all.iter().map(|(id, _)| *id).collect(),
+            bytes: all.iter().map(|(_, span)| span.map(number)).collect(),
+            chars: all.iter().map(|(_, span)| span.map(character)).collect(),
+        })
     }
 
     /// Truncate a text to at most `most` ids; the text of special tokens counts as ordinary text.
@@ -81,8 +105,10 @@ impl Tokenizer {
     /// truncated again in the same way. So the result always has at most `most` ids.
     #[doc(hidden)]
     pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
-        self.check_offsets(text)?;
-        if self.pattern().normalizes() || self.plain().finder.is_some() {
+        if self.encoder().normalizes() {
+            return self.truncate_by_spans(text, most, keep);
+        }
+        if !self.plain().finds_none() {
             return self.truncate_by_lengths(text, most, keep);
         }
         let mut call = self.encoder().call();
@@ -108,8 +134,39 @@ impl Tokenizer {
         }
     }
 
-    /// [`truncate_text`](Self::truncate_text) where an id may stand for other bytes than its own: under
-    /// a pattern that normalizes spaces, and where a token takes the white space around it.
+    /// [`truncate_text`](Self::truncate_text) where text is normalized.
+    fn truncate_by_spans<'t>(
+        &self,
+        mut text: &'t str,
+        most: usize,
+        keep: Keep,
+    ) -> Result<&'t str> {
+        loop {
+            let mut call = self.encoder().call();
+            let spans = call.encode_aligned(text, self.plain(), PartStart::Text)?;
+            if spans.len() <= most {
+                return Ok(text);
+            }
+            // Several ids may end with the text, so that keeping fewer need not make it shorter.
+            let end = |count: usize| spans[..count].iter().map(|(_, span)| span[1]).max();
+            let start = |count: usize| {
+                spans[spans.len() - count..].iter().map(|(_, span)| span[0]).min()
+            };
+            let mut counts = (0..=most).rev();
+            text = match keep {
+                Keep::Start => {
+                    let ends = counts.map(|count| end(count).unwrap_or(0));
+                    &text[..ends.into_iter().find(|&end| end < text.len()).unwrap_or(0)]
+                }
+                Keep::End => {
+                    let start = counts.find_map(|count| start(count).filter(|&start| start > 0));
+                    &text[start.unwrap_or(text.len())..]
+                }
+            };
+        }
+    }
+
+    /// [`truncate_text`](Self::truncate_text) where a token takes the white space around it.
     fn truncate_by_lengths<'t>(
         &self,
         mut text: &'t str,
@@ -129,8 +186,7 @@ impl Tokenizer {
                     Keep::End => lengths[lengths.len() - count..].iter().sum(),
                 }
             };
-            // The id of a space that is added before the text has no length, so that keeping fewer
-            // ids need not make the text shorter.
+            // An id may have no length, so that keeping fewer ids need not make the text shorter.
             let shorter = (0..=most).rev().map(kept).find(|&kept| kept < text.len());
             let kept = shorter.unwrap_or_default();
             text = match keep {
@@ -143,8 +199,7 @@ impl Tokenizer {
     /// The number of bytes of the text that each id covers. Fails unless they cover all of it.
     fn lengths(&self, ids: &[u32], text: &str, options: &EncodeOptions) -> Result<Vec<usize>> {
         let length = |id: u32| self.vocabulary().token_length(id);
-        let normalizes = self.pattern().normalizes();
-        if !normalizes && !options.strips() {
+        if !options.strips() {
             self.check_lengths(ids, text.len())?;
             return memory::collect(ids.iter().map(|&id| length(id)));
         }
@@ -153,16 +208,12 @@ impl Tokenizer {
         let mut next = || ids.next().filter(|&length| length > 0).ok_or(Error::Contradiction);
         options.divide(text, PartStart::Text, |part| match part {
             TextOrId::Id(_, length) => next().and_then(|_| memory::push(&mut lengths, length)),
-            TextOrId::Text(part, start) => {
-                let mut added = usize::from(self.pattern().adds_space(part, start));
-                let mut rest = part.as_bytes();
-                while added + rest.len() > 0 {
-                    let covered = next()?.checked_sub(added).ok_or(Error::Contradiction)?;
-                    added = 0;
-                    let length = if normalizes { Self::unspaced(rest, covered)? } else { covered };
-                    let after = rest.get(length..).ok_or(Error::Contradiction)?;
-                    memory::push(&mut lengths, length)?;
-                    rest = after;
+            TextOrId::Text(part, _) => {
+                let mut rest = part.len();
+                while rest > 0 {
+                    let covered = next()?;
+                    memory::push(&mut lengths, covered)?;
+                    rest = rest.checked_sub(covered).ok_or(Error::Contradiction)?;
                 }
                 Ok(())
             }
@@ -171,18 +222,6 @@ impl Tokenizer {
         // encoded again, as in `tokenizers`; then there are no offsets.
         let is_whole = ids.next().is_none() && lengths.iter().sum::<usize>() == text.len();
         if is_whole { Ok(lengths) } else { Err(Error::Contradiction) }
-    }
-
-    /// How many bytes of `text` become its first `covered` bytes after U+2581 becomes a space.
-    /// Fails if the text is too short.
-    fn unspaced(text: &[u8], covered: usize) -> Result<usize> {
-        let mut length = 0;
-        for _ in 0..covered {
-            let rest = text.get(length..).filter(|rest| !rest.is_empty());
-            let meta = rest.ok_or(Error::Contradiction)?.starts_with(META);
-            length += if meta { META.len() } else { 1 };
-        }
-        Ok(length)
     }
 
     /// Fails unless the ids cover exactly `length` bytes; code that advances through a text by the
@@ -226,7 +265,7 @@ fn number(position: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Pattern, Vocabulary};
+    use crate::{Pattern, Special, Vocabulary};
     use proptest::prelude::*;
 
     /// Tokens that start or end within characters.
@@ -243,7 +282,7 @@ mod tests {
         #[test]
         fn spans_cover_the_bytes_and_characters_of_each_id(text in "[abé中😀 ]{0,30}") {
             let tokenizer = tokenizer();
-            let options = EncodeOptions { prepend: Some(300), append: Some(65), finder: None };
+            let options = tokenizer.options(&Special::None, &[300], &[65]).unwrap();
             let spans = tokenizer.encode_with_spans(&Text::Utf8(&text), &options).unwrap();
             prop_assert_eq!(&spans.ids, &tokenizer.encode_with(&text, &options).unwrap());
             let last = spans.ids.len() - 1;

@@ -44,7 +44,7 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
         made: made[..keep.min(made.len())].to_vec(),
         ..Trained::default()
     };
-    let truncated = trained.to_tokenizer(&special, tokenizer.pattern().clone())?;
+    let truncated = trained.to_tokenizer(&special, tokenizer.rules().clone())?;
     let truncated = truncated.with_repeats_of(tokenizer)?;
     let kept = [TEXT_BYTES, SUPERWORDS].into_iter();
     let kept = kept.filter_map(|key| Some((key, tokenizer.notes().get(key)?)));
@@ -104,7 +104,7 @@ pub fn extend(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Tokenizer> {
-    if tokenizer.rule() == MergeRule::Characters {
+    if tokenizer.rule() == MergeRule::Characters || tokenizer.rules().symbols.is_some() {
         let reason = "training merges bytes, and this vocabulary merges characters; train a \
                       vocabulary of bytes, or add special tokens";
         return Err(Error::Vocabulary { reason: reason.to_owned() });
@@ -115,18 +115,19 @@ pub fn extend(
     let all = tokens_of(&learnt.merges, vocabulary.all_bytes()?)?;
     let ordinary = all.into_iter().zip(0u32..);
     let ordinary = ordinary.filter(|(token, id)| !token.is_empty() && !vocabulary.is_special(*id));
-    let special = vocabulary.special_tokens().to_vec();
+    let added = vocabulary.added_tokens().to_vec();
     let mut merges = memory::copy(tokenizer.merges())?;
     memory::extend(&mut merges, &learnt.merges)?;
-    let (vocabulary, pattern) = (Vocabulary::new(ordinary, special)?, tokenizer.pattern().clone());
+    let (vocabulary, rules) =
+        (Vocabulary::with_added(ordinary, [], added)?, tokenizer.rules().clone());
     match tokenizer.rule() {
         MergeRule::Ranks => {
-            Ok(Tokenizer::from_ranks(vocabulary, pattern)?.with_merges(merges, Vec::new()))
+            Ok(Tokenizer::from_ranks(vocabulary, rules)?.with_merges(merges, Vec::new()))
         }
         MergeRule::Merges { ignore_merges } => {
-            Tokenizer::from_merges(vocabulary, merges, ignore_merges, pattern)
+            Tokenizer::from_merges(vocabulary, merges, ignore_merges, rules)
         }
-        MergeRule::Characters => Tokenizer::from_characters(vocabulary, merges, pattern),
+        MergeRule::Characters => Tokenizer::from_characters(vocabulary, merges, rules),
     }
 }
 

@@ -14,11 +14,11 @@ use crate::machine::array::{Array, FileBytes, LittleEndian};
 use crate::merge::buckets::Buckets;
 
 const MAGIC: &[u8; 8] = b"BYTEPAIR";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HEADER: usize = 64;
 const ENTRY: usize = 24;
 const ALIGN: usize = 64;
-/// Far more sections than version 2 defines.
+/// Far more sections than version 3 defines.
 const MAX_SECTIONS: usize = 64;
 /// Byte range of the checksum.
 const CHECKSUM: Range<usize> = 24..28;
@@ -31,13 +31,14 @@ pub(super) enum Kind {
     SpecialIds = 3,
     Rule = 4,
     Merges = 5,
-    Pattern = 6,
+    Rules = 6,
     UnicodeVersion = 7,
     Notes = 8,
     /// Optional, like all that follow.
     MergesMade = 9,
     Twins = 10,
     Shared = 11,
+    AddedFlags = 12,
     Pairs = 17,
     PairsOfBytes = 18,
     MergedIds = 19,
@@ -76,15 +77,15 @@ impl Container {
             return fail(file.len(), "the header is cut off");
         }
         match number(file, 8, 4) {
-            Some(2) => (),
-            Some(1) => {
+            Some(3) => (),
+            Some(1 | 2) => {
                 return fail(
                     8,
-                    "its version is 1, which was never released and is no longer read; load the \
-                     tokenizer from where it came from and save it again",
+                    "its version is 1 or 2, which were never released and are no longer read; load \
+                     the tokenizer from where it came from and save it again",
                 );
             }
-            _ => return fail(8, "its version is not 2; a newer bytepair may read it"),
+            _ => return fail(8, "its version is not 3; a newer bytepair may read it"),
         }
         if number(file, 16, 8) != Some(file.len()) {
             return fail(

@@ -1,4 +1,4 @@
-//! The native tokenizer file, `tokenizer.bytepair`, version 2. `docs/formats.md` is the
+//! The native tokenizer file, `tokenizer.bytepair`, version 3. `docs/formats.md` is the
 //! specification.
 //!
 //! A file has a fixed header, a section table, and the sections, each an array aligned to 64 bytes.
@@ -33,9 +33,10 @@ use crate::machine::array::{Array, FileBytes};
 use crate::memory;
 use crate::merge::build;
 use crate::merge::pair_table::{PairArrays, PairTable};
-use crate::pretokenize::{Pattern, UNICODE_VERSION};
+use crate::pretokenize::UNICODE_VERSION;
+use crate::rules::{AddedToken, TextRules};
 use crate::tokenizer::Tokenizer;
-use crate::tokenizer::merges::{Merges, as_pairs, encode_counts};
+use crate::tokenizer::merges::{Merges, encode_counts};
 use crate::vocabulary::{MergeRule, TokenIndex, Vocabulary};
 use container::{Container, Kind, Writer, number};
 
@@ -57,6 +58,9 @@ const OFFSET: usize = 16;
 /// Vocabularies with fewer ids are saved without tables.
 pub const SMALL: usize = 1 << 12;
 
+/// The flags of an added token that is special and nothing else, which files need not say.
+const SPECIAL_ONLY: u8 = 1;
+
 fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
     let vocabulary = tokenizer.vocabulary();
     let mut writer = Writer::default();
@@ -70,7 +74,7 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
     writer.numbers(Kind::Rule, [rule_number(tokenizer.rule())]);
     let merges = tokenizer.merges().iter();
     writer.numbers(Kind::Merges, merges.flat_map(|(left, right)| [*left, *right]));
-    writer.bytes(Kind::Pattern, tokenizer.pattern().regex().into());
+    writer.bytes(Kind::Rules, tokenizer.rules().to_bytes());
     writer.bytes(Kind::UnicodeVersion, UNICODE_VERSION.into());
     writer.bytes(Kind::Notes, write_notes(tokenizer.notes()));
     writer.bytes(Kind::MergesMade, encode_counts(tokenizer.merge_counts()));
@@ -80,7 +84,11 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
     if !vocabulary.shared().is_empty() {
         writer.numbers(Kind::Shared, vocabulary.shared().iter().copied());
     }
-    if tables {
+    let flags: Vec<u8> = vocabulary.added_tokens().iter().map(AddedToken::flags).collect();
+    if flags.iter().any(|&flags| flags != SPECIAL_ONLY) {
+        writer.bytes(Kind::AddedFlags, flags);
+    }
+    if tables && tokenizer.rules().symbols.is_none() {
         write_tables(tokenizer, &mut writer)?;
     }
     Ok(writer.finish())
@@ -234,25 +242,32 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     }
     let rule = read_rule(container)?;
     let merges = read_merges(container, &vocabulary)?;
+    let counts = container.has(Kind::MergesMade).then(|| container.array(Kind::MergesMade));
+    let counts = counts.unwrap_or_else(|| Ok(Array::new(Vec::new())))?;
+    let rules = TextRules::from_bytes(&container.array::<u8>(Kind::Rules)?);
+    let rules = rules.ok_or_else(|| {
+        container.broken(Kind::Rules, "it is not the normalizer, the pre-tokenizer and so on")
+    })?;
+    let merges = Merges::from_file(merges, counts);
+    if rules.symbols.is_some() {
+        let tokenizer = Tokenizer::with_symbols(vocabulary, rule, rules, merges)?;
+        return Ok(tokenizer.with_notes(read_notes(container)?));
+    }
     let known = [Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds].into_iter().all(believed);
     let pairs = if known {
         read_pairs(container, &vocabulary, rule)?
     } else if rule == MergeRule::Ranks {
         build::by_rank(&vocabulary)?
     } else {
-        build::by_merges(&vocabulary, &as_pairs(&merges))?
+        build::by_merges(&vocabulary, merges.pairs(Vec::new))?
     };
     let split_points =
         believed(Kind::SplitPoints).then(|| read_split_points(container)).transpose()?;
     let unmade = believed(Kind::Unmade).then(|| container.array(Kind::Unmade)).transpose()?;
     let unmade = unmade.map(UnmadeTokens::from_array);
     let marks = believed(Kind::Marks).then(|| read_marks(container, &vocabulary)).transpose()?;
-    let counts = container.has(Kind::MergesMade).then(|| container.array(Kind::MergesMade));
-    let counts = counts.unwrap_or_else(|| Ok(Array::new(Vec::new())))?;
-    let pattern = Pattern::from_regex(container.text(Kind::Pattern)?);
-    let merges = Merges::from_file(merges, counts);
     let tables = MergeTables { pairs, split_points, unmade };
-    let tokenizer = Tokenizer::with_tables(vocabulary, rule, pattern, merges, tables)?;
+    let tokenizer = Tokenizer::with_tables(vocabulary, rule, rules, merges, tables)?;
     Ok(tokenizer.with_marks(marks).with_notes(read_notes(container)?))
 }
 
@@ -265,7 +280,14 @@ fn read_vocabulary(container: &Container, indexed: bool) -> Result<Vocabulary> {
         if container.has(kind) { container.array(kind) } else { Ok(Array::new(Vec::new())) }
     };
     let (shared, twins) = (ids(Kind::Shared)?, ids(Kind::Twins)?);
-    Vocabulary::from_arrays(arena, offsets, &special, &shared, &twins, index)
+    let vocabulary = Vocabulary::from_arrays(arena, offsets, &special, &shared, &twins, index)?;
+    if !container.has(Kind::AddedFlags) {
+        return Ok(vocabulary);
+    }
+    let reason = "it is not a byte of known flags for each special token";
+    vocabulary
+        .with_flags(&container.array::<u8>(Kind::AddedFlags)?)
+        .ok_or_else(|| container.broken(Kind::AddedFlags, reason))
 }
 
 fn read_index(container: &Container) -> Result<TokenIndex> {

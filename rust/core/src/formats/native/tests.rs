@@ -27,8 +27,8 @@ fn all_rules() -> Vec<Tokenizer> {
     let merges = ranks.merges().to_vec();
     let listed = [(merges.clone(), false), (merges, true), (Vec::new(), false)];
     let listed = listed.map(|(merges, ignore_merges)| {
-        let (vocabulary, pattern) = (ranks.vocabulary().clone(), ranks.pattern().clone());
-        let made = Tokenizer::from_merges(vocabulary, merges, ignore_merges, pattern);
+        let (vocabulary, rules) = (ranks.vocabulary().clone(), ranks.rules().clone());
+        let made = Tokenizer::from_merges(vocabulary, merges, ignore_merges, rules);
         made.unwrap().with_notes(ranks.notes().clone())
     });
     std::iter::once(ranks).chain(listed).collect()
@@ -105,7 +105,7 @@ fn what_a_file_costs_is_bounded_by_its_size() {
 /// Call everything that reads the tables.
 fn use_it(tokenizer: &Tokenizer) {
     let text = TEXT.repeat(3);
-    let options = tokenizer.options(&Special::All, None, None).unwrap();
+    let options = tokenizer.options(&Special::All, &[], &[]).unwrap();
     if let Ok(ids) = tokenizer.encode_with(&text, &options) {
         assert!(ids.iter().all(|&id| (id as usize) < tokenizer.vocabulary().len()));
         let _either = tokenizer.decode_bytes(&ids);

@@ -12,9 +12,7 @@ use std::sync::LazyLock;
 use fancy_regex::Regex;
 use regex_syntax::hir::{Class, ClassUnicode, HirKind};
 
-/// The pattern that is built into `ByteLevel`: GPT-2's, in its first spelling.
-pub(super) const BYTE_LEVEL: &str =
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+use crate::rules::pre_tokenizer::GPT2_SPLIT;
 
 /// A split at runs of a class: of any length (`+`), of one (empty), or of a few (`{1,3}`).
 struct Cut {
@@ -49,8 +47,8 @@ pub(super) fn composed(steps: &[&str]) -> Option<String> {
     if cuts.is_empty() {
         return None;
     }
-    let gpt2 = crate::Pattern::named("gpt2").is_some_and(|named| named.regex() == *rule);
-    let alternatives = alternatives(if gpt2 { BYTE_LEVEL } else { rule })?;
+    let gpt2 = crate::Pattern::named("gpt2").is_some_and(|named| named.regex() == Some(rule));
+    let alternatives = alternatives(if gpt2 { GPT2_SPLIT } else { rule })?;
     let mut all = ClassUnicode::empty();
     for cut in &cuts {
         if meets(&all, &cut.members) {
@@ -370,7 +368,7 @@ mod tests {
     #[test]
     fn patterns_that_match_all_text_are_known() {
         for (regex, all) in [
-            (BYTE_LEVEL, true),
+            (GPT2_SPLIT, true),
             (r"\p{L}+|[^\p{L}]", true),
             (r"a?\s|\S+", true),
             (r"\p{L}+", false),
@@ -396,7 +394,7 @@ mod tests {
     fn a_pattern_is_narrowed_to_both_sides_of_cuts() {
         for (steps, expected) in [
             (
-                &[r"\p{N}", BYTE_LEVEL][..],
+                &[r"\p{N}", GPT2_SPLIT][..],
                 Some(
                     r"\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+",
                 ),

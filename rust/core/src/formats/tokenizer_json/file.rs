@@ -7,17 +7,18 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use serde_json::Value;
+
 use super::document::Document;
-use super::json::{JsonNode, unsupported};
+use super::json::JsonNode;
 use super::tables::{self, Entries, IdsByName, MergeIds};
 use super::{added_tokens, decoder, normalizer, post_processor, pre_tokenizer};
 use crate::error::Result;
 use crate::formats::ranks::EMPTY_NOTE;
-use crate::pretokenize::THEN;
 use crate::rules::{
     AddedToken, DecoderStep, Normalizer, PostProcessor, PreTokenizerStep, TextRules,
 };
-use crate::tokenizer::parts::{NORMALIZED_NOTE, TokenizerParts};
+use crate::tokenizer::parts::TokenizerParts;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The notes for content of a file that changes no id.
@@ -26,8 +27,10 @@ pub(super) const STEPS_NOTE: &str = "huggingface.pre_tokenizer";
 pub(super) const PADDING_NOTE: &str = "huggingface.padding";
 pub(super) const TRUNCATION_NOTE: &str = "huggingface.truncation";
 pub(super) const DECODER_NOTE: &str = "huggingface.decoder";
+/// The note with the contents of tokens whose flag `normalized` tells nothing.
+pub(super) const NORMALIZED_NOTE: &str = "huggingface.normalized";
 
-/// The field of the model that is a mark of ours, which other programs ignore: the rule of merges,
+/// The field of the model that is ours, which other programs ignore: the rule of merges,
 /// where the merges are also those of the rule of ranks, and a pattern in steps, where the steps
 /// would be joined.
 pub(super) const OWN: &str = "bytepair";
@@ -52,6 +55,8 @@ pub(super) struct File<'a> {
 /// What stands around the model, as written.
 pub(super) struct Literal {
     pub(super) normalizer: Normalizer,
+    /// The steps of the pre-tokenizer, and the same in fewer steps.
+    pub(super) literal: Vec<PreTokenizerStep>,
     pub(super) steps: Vec<PreTokenizerStep>,
     /// Whether `Digits` splits bytes, and if so, whether each is a piece of its own.
     pub(super) splits_bytes: Option<bool>,
@@ -65,6 +70,7 @@ pub(super) struct Model {
     pub(super) unknown: Option<String>,
     pub(super) prefix: String,
     pub(super) suffix: String,
+    pub(super) fuse_unknown: bool,
     pub(super) byte_fallback: bool,
     pub(super) ignore_merges: bool,
 }
@@ -79,22 +85,15 @@ impl Model {
             unknown: text("unk_token")?,
             prefix: text("continuing_subword_prefix")?.unwrap_or_default(),
             suffix: text("end_of_word_suffix")?.unwrap_or_default(),
+            fuse_unknown: node.flag("fuse_unk", false)?,
             byte_fallback: node.flag("byte_fallback", false)?,
             ignore_merges: node.flag("ignore_merges", false)?,
         })
     }
 
-    /// Fails if a symbol depends on its place in a pretoken.
-    pub(super) fn check_affixes(&self) -> Result<()> {
-        let affixes =
-            [("continuing_subword_prefix", &self.prefix), ("end_of_word_suffix", &self.suffix)];
-        match affixes.into_iter().find(|(_, affix)| !affix.is_empty()) {
-            Some((name, affix)) => {
-                let reason = format!("the affix {affix:?} is not supported");
-                Err(unsupported(format!("model.{name}"), reason))
-            }
-            None => Ok(()),
-        }
+    /// Whether symbols depend on their place in a pretoken.
+    pub(super) fn has_affixes(&self) -> bool {
+        !self.prefix.is_empty() || !self.suffix.is_empty()
     }
 
     /// Whether merging may start from a token of this name.
@@ -129,7 +128,7 @@ pub(super) fn byte_of(name: &str) -> Option<u8> {
 // ---------------------------------------------------------------------------- reading
 
 impl<'a> File<'a> {
-    /// With `lossy`, what cannot be done exactly is ignored where that is possible.
+    /// With `lossy`, a dropout is ignored.
     pub(super) fn read(
         document: &Document<'_>,
         entries: &'a Entries<'_>,
@@ -139,12 +138,7 @@ impl<'a> File<'a> {
         let settings = document.model();
         let model = Model::read(&settings, lossy)?;
         let mut added = added_tokens::read(document.field("added_tokens"), &ids)?;
-        if lossy {
-            for token in &mut added {
-                token.single_word = false;
-            }
-        }
-        let mut rules = Literal::read(document, lossy)?;
+        let mut rules = Literal::read(document)?;
         let mut notes = notes(document);
         if let Some(id) = ids.get("") {
             notes.insert(EMPTY_NOTE.to_owned(), id.to_string());
@@ -153,7 +147,7 @@ impl<'a> File<'a> {
         if rules.normalizer.steps.is_empty() {
             let contents = added_tokens::without_normalized(&mut added);
             if !contents.is_empty() {
-                notes.insert(NORMALIZED_NOTE.into(), serde_json::Value::from(contents).to_string());
+                notes.insert(NORMALIZED_NOTE.into(), Value::from(contents).to_string());
             }
         }
         let merges = tables::merges(document.merges, &ids, &model.prefix)?;
@@ -228,12 +222,8 @@ impl<'a> File<'a> {
 }
 
 impl Literal {
-    fn read(document: &Document<'_>, lossy: bool) -> Result<Self> {
-        let steps = document.field("normalizer").map(|node| normalizer::read(&node)).transpose();
-        let steps = match steps {
-            Err(crate::Error::Unsupported { .. }) if lossy => None,
-            other => other?,
-        };
+    fn read(document: &Document<'_>) -> Result<Self> {
+        let steps = document.field("normalizer").map(|node| normalizer::read(&node)).transpose()?;
         let normalizer = Normalizer { steps: steps.unwrap_or_default() };
         let steps = document.field("pre_tokenizer").map(|node| pre_tokenizer::read(&node));
         let processor = document.field("post_processor").map(|node| post_processor::read(&node));
@@ -245,6 +235,7 @@ impl Literal {
         };
         Ok(Self {
             normalizer,
+            literal: Vec::new(),
             steps: steps.transpose()?.unwrap_or_default(),
             splits_bytes: None,
             post_processor: processor.transpose()?.unwrap_or_default(),
@@ -254,24 +245,25 @@ impl Literal {
 }
 
 impl Literal {
-    /// Join steps of the pre-tokenizer, unless a mark of ours says that they are steps of a pattern;
+    /// Join steps of the pre-tokenizer, unless a field of ours says that they are steps of a pattern;
     /// and note how they are written, for other programs.
     fn compose(&mut self, document: &Document<'_>, notes: &mut BTreeMap<String, String>) {
-        let own = document.model().value.get(OWN).and_then(|own| own.get("pattern"));
-        let literal = self.steps.clone();
-        self.splits_bytes = literal.iter().find_map(|step| match step {
+        let settings = document.model();
+        let own = settings.value.get(OWN).and_then(|own| own.get("steps")).and_then(Value::as_array);
+        self.literal = self.steps.clone();
+        self.splits_bytes = self.literal.iter().find_map(|step| match step {
             PreTokenizerStep::Digits { individual } => Some(*individual),
             _ => None,
         });
         self.steps = pre_tokenizer::of_text(std::mem::take(&mut self.steps));
         let written = &self.steps[..self.steps.len() - usize::from(self.ends_in_bytes())];
-        let regexes = pre_tokenizer::regexes(written).map(|regexes| regexes.join(THEN));
-        if own.is_some() && own.and_then(|own| own.as_str()) == regexes.as_deref() {
+        let regexes = pre_tokenizer::regexes(written);
+        if own.is_some_and(|own| regexes.is_some_and(|regexes| *own == regexes)) {
             return;
         }
         let composed = pre_tokenizer::composed(self.steps.clone());
         if let Some(node) = document.field("pre_tokenizer")
-            && composed != literal
+            && composed != self.literal
         {
             notes.insert(STEPS_NOTE.to_owned(), node.value.to_string());
         }

@@ -4,9 +4,9 @@
 //! give the right ids for most texts, and its wrong ids would go unnoticed. Reading is a straight
 //! line: the bytes are recognized (`document`), each field becomes a value (`added_tokens`,
 //! `normalizer`, `pre_tokenizer`, `post_processor`, `decoder`, and the tables of the model: `file`),
-//! and the parts of a tokenizer are built of them. A file has one of two forms: its tokens are bytes
-//! (`bytes`), or characters with byte fallback and U+2581 for spaces (`spaces`); all else is refused,
-//! by the field that differs. `write` goes the other way.
+//! and the parts of a tokenizer are built of them. Most files have one of two forms, for which there
+//! are fast ways: their tokens are bytes (`bytes`), or characters with byte fallback and U+2581 for
+//! spaces (`spaces`). All others have the general form (`symbols`). `write` goes the other way.
 
 mod added_tokens;
 
@@ -32,12 +32,14 @@ mod pre_tokenizer;
 
 mod spaces;
 
+mod symbols;
+
 mod tables;
 
 mod write;
 
 pub use oniguruma::{from_oniguruma, means_the_same, to_oniguruma};
-pub use pre_tokenizer::pattern_of_steps;
+pub use pre_tokenizer::composed_pattern;
 pub use spaces::{is_harmless, split_pattern};
 pub use write::{losses, write};
 
@@ -49,8 +51,7 @@ use crate::tokenizer::parts::TokenizerParts;
 /// Upper bound on memory: reading needs at most this many bytes for each byte of the file.
 const READ: usize = 16;
 
-/// The parts of the tokenizer in the bytes of a file. With `lossy`, a normalizer, flags of
-/// added tokens, a decoder of characters and a dropout that are not supported are ignored.
+/// The parts of the tokenizer in the bytes of a file. With `lossy`, a dropout is ignored.
 ///
 /// Fails with [`Error::Format`](crate::Error::Format) if the file breaks a rule, and with
 /// [`Error::Unsupported`](crate::Error::Unsupported) if it asks for something that is not done
@@ -61,11 +62,12 @@ pub fn read(data: &[u8], lossy: bool) -> Result<TokenizerParts> {
     let entries = tables::vocabulary(document.vocabulary)?;
     let file = file::File::read(&document, &entries, lossy)?;
     if file.is_of_bytes() {
-        file.check_bytes()?;
-        return file.of_bytes(lossy);
+        return file.of_bytes();
     }
-    let form = spaces::form(&file, lossy)?;
-    spaces::parts(file, form)
+    match spaces::form(&file) {
+        Some(form) => spaces::parts(file, form),
+        None => symbols::parts(file),
+    }
 }
 
 impl Tokenizer {

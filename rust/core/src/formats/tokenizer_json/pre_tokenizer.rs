@@ -6,12 +6,13 @@
 
 use serde_json::{Value, json};
 
-use super::cuts::{self, BYTE_LEVEL};
+use super::cuts;
 use super::json::JsonNode;
 use super::oniguruma::{from_oniguruma, to_oniguruma};
 use crate::error::Result;
-use crate::pretokenize::{Pattern, Splitter, THEN, match_lengths};
-use crate::rules::{Behavior, PreTokenizerStep, SpacePrefix};
+use crate::pretokenize::{Pattern, Splitter, match_lengths};
+use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION};
+use crate::rules::{Behavior, PreTokenizer, PreTokenizerStep, SpacePrefix};
 
 /// The schemes of `Metaspace`, and where each puts a space.
 const SCHEMES: [(&str, SpacePrefix); 3] = [
@@ -19,22 +20,6 @@ const SCHEMES: [(&str, SpacePrefix); 3] = [
     ("first", SpacePrefix::First),
     ("never", SpacePrefix::Never),
 ];
-
-/// What `Punctuation` splits at: ASCII punctuation and the general categories P of Unicode 8, of which
-/// two characters have other categories today.
-const PUNCTUATION: &str = concat!(
-    r"[[\p{P}\$\+<=>\^~\|`\x{166d}\x{111c9}]&&[^",
-    r"\x{61d}\x{9fd}\x{a76}\x{c77}\x{c84}\x{1b4e}-\x{1b4f}\x{1b7d}-\x{1b7f}",
-    r"\x{2e43}-\x{2e4f}\x{2e52}-\x{2e5d}\x{10d6e}\x{10ead}\x{10f55}-\x{10f59}",
-    r"\x{10f86}-\x{10f89}\x{113d4}-\x{113d5}\x{113d7}-\x{113d8}\x{1144b}-\x{1144f}",
-    r"\x{1145a}-\x{1145b}\x{1145d}\x{11660}-\x{1166c}\x{116b9}\x{1183b}",
-    r"\x{11944}-\x{11946}\x{119e2}\x{11a3f}-\x{11a46}\x{11a9a}-\x{11a9c}",
-    r"\x{11a9e}-\x{11aa2}\x{11b00}-\x{11b09}\x{11be1}\x{11c41}-\x{11c45}",
-    r"\x{11c70}-\x{11c71}\x{11ef7}-\x{11ef8}\x{11f43}-\x{11f4f}\x{11fff}",
-    r"\x{12ff1}-\x{12ff2}\x{16d6d}-\x{16d6f}\x{16e97}-\x{16e9a}\x{16fe2}\x{1e5ff}",
-    r"\x{1e95e}-\x{1e95f}",
-    "]]"
-);
 
 /// The names of behaviors.
 const BEHAVIORS: [(&str, Behavior); 5] = [
@@ -90,8 +75,8 @@ fn step_of_text(step: &PreTokenizerStep) -> Option<PreTokenizerStep> {
         PreTokenizerStep::Digits { individual } => {
             Some(isolated(if *individual { "[0-9]" } else { "[0-9]+" }))
         }
-        PreTokenizerStep::Split { pattern, behavior: Behavior::Isolated, .. } => {
-            cuts::is_of_ascii(pattern.regex()).then(|| step.clone())
+        PreTokenizerStep::Split { regex, behavior: Behavior::Isolated, .. } => {
+            cuts::is_of_ascii(regex).then(|| step.clone())
         }
         _ => None,
     }
@@ -125,23 +110,24 @@ pub(super) fn composed(mut steps: Vec<PreTokenizerStep>) -> Vec<PreTokenizerStep
 /// The pattern that a file with these steps, each a `Split` that keeps its matches, is read as.
 ///
 /// ```
-/// use bytepair::formats::tokenizer_json::pattern_of_steps;
-/// assert_eq!(pattern_of_steps(&[r"\p{N}", r"\d+|[^\p{N}]+"]).regex(), r"\p{N}|[^\p{N}]+");
-/// assert_eq!(pattern_of_steps(&["a", "(a)|b"]).regex(), "a(?#then)(a)|b");
+/// use bytepair::{Pattern, formats::tokenizer_json::composed_pattern};
+/// let pattern = |regexes: &[&str]| composed_pattern(&Pattern::in_steps(regexes.to_vec()).unwrap());
+/// assert_eq!(pattern(&[r"\p{N}", r"\d+|[^\p{N}]+"]).steps(), [r"\p{N}|[^\p{N}]+"]);
+/// assert_eq!(pattern(&["a", "(a)|b"]).steps(), ["a", "(a)|b"]);
 /// ```
-pub fn pattern_of_steps(regexes: &[&str]) -> Pattern {
-    let steps = composed(regexes.iter().map(|regex| isolated(regex)).collect());
-    Pattern::from_regex(&self::regexes(&steps).unwrap_or_default().join(THEN))
+pub fn composed_pattern(pattern: &Pattern) -> Pattern {
+    let steps = PreTokenizer::from(pattern.clone()).steps;
+    PreTokenizer { steps: composed(steps) }.pattern().unwrap_or_else(|| pattern.clone())
 }
 
 /// The patterns of the steps, if all split at matches and keep these.
 pub(super) fn regexes(steps: &[PreTokenizerStep]) -> Option<Vec<&str>> {
     let mut regexes = Vec::new();
     for step in steps {
-        let PreTokenizerStep::Split { pattern, behavior: Behavior::Isolated, .. } = step else {
+        let PreTokenizerStep::Split { regex, behavior: Behavior::Isolated, .. } = step else {
             return None;
         };
-        regexes.push(pattern.regex());
+        regexes.push(&**regex);
     }
     Some(regexes)
 }
@@ -164,7 +150,7 @@ pub(super) fn maps_bytes(step: &PreTokenizerStep) -> bool {
 fn add(steps: &mut Vec<PreTokenizerStep>, step: PreTokenizerStep, mapped: bool) {
     match step {
         PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: true } => {
-            steps.push(isolated(&well_known(BYTE_LEVEL)));
+            steps.push(isolated(&well_known(GPT2_SPLIT)));
             steps.push(PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: false });
         }
         PreTokenizerStep::Digits { individual } if !mapped => {
@@ -175,8 +161,7 @@ fn add(steps: &mut Vec<PreTokenizerStep>, step: PreTokenizerStep, mapped: bool) 
 }
 
 fn isolated(regex: &str) -> PreTokenizerStep {
-    let (behavior, invert) = (Behavior::Isolated, false);
-    PreTokenizerStep::Split { pattern: Pattern::from_regex(regex), behavior, invert }
+    PreTokenizerStep::isolated(regex)
 }
 
 fn step(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
@@ -276,13 +261,18 @@ fn split(node: &JsonNode<'_>) -> Result<PreTokenizerStep> {
     if keeps_all || behavior == Behavior::Isolated {
         return Ok(isolated(&regex));
     }
-    Ok(PreTokenizerStep::Split { pattern: Pattern::from_regex(&regex), behavior, invert })
+    Ok(PreTokenizerStep::Split { regex, behavior, invert })
 }
 
 /// GPT-2's pattern has two spellings; one of them is the named pattern.
 fn well_known(regex: &str) -> String {
-    let gpt2 = (regex == BYTE_LEVEL).then(|| Pattern::named("gpt2")).flatten();
-    gpt2.map_or_else(|| regex.to_owned(), |pattern| pattern.regex().to_owned())
+    if regex == GPT2_SPLIT { gpt2() } else { regex.to_owned() }
+}
+
+/// The named pattern.
+fn gpt2() -> String {
+    let pattern = Pattern::named("gpt2");
+    pattern.and_then(|pattern| pattern.regex().map(str::to_owned)).unwrap_or_default()
 }
 
 /// A literal text as a regular expression.
@@ -345,16 +335,16 @@ pub(super) fn byte_level(add_prefix_space: bool, use_regex: bool) -> Value {
 
 /// Whether a step splits by GPT-2's pattern, as `ByteLevel` does by itself.
 pub(super) fn is_gpt2(step: &PreTokenizerStep) -> bool {
-    matches!(step, PreTokenizerStep::Split { pattern, behavior: Behavior::Isolated, .. }
-        if pattern.name() == Some("gpt2"))
+    matches!(step, PreTokenizerStep::Split { regex, behavior: Behavior::Isolated, .. }
+        if *regex == gpt2())
 }
 
 fn write_step(step: &PreTokenizerStep) -> Value {
     match step {
-        PreTokenizerStep::Split { pattern, behavior, invert } => {
-            let text = unescaped(pattern.regex());
+        PreTokenizerStep::Split { regex, behavior, invert } => {
+            let text = unescaped(regex);
             let pattern = text.map_or_else(
-                || json!({"Regex": to_oniguruma(pattern.regex())}),
+                || json!({"Regex": to_oniguruma(regex)}),
                 |text| json!({"String": text}),
             );
             json!({"type": "Split", "pattern": pattern, "behavior": name_of(*behavior),
@@ -377,8 +367,6 @@ fn write_step(step: &PreTokenizerStep) -> Value {
         PreTokenizerStep::Metaspace { replacement, prefix, split } => {
             write_metaspace(*replacement, *prefix, *split)
         }
-        // Only beside the spaces of a normalizer, whose writer writes both.
-        PreTokenizerStep::BeforeSpaces => write_metaspace('\u{2581}', SpacePrefix::Never, true),
         PreTokenizerStep::ByteLevel { add_prefix_space, use_regex } => {
             byte_level(*add_prefix_space, *use_regex)
         }

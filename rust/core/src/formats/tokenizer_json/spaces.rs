@@ -8,16 +8,16 @@
 //! token changes no id, since no merge crosses that place, and then pretokens repeat and can be
 //! cached. [`split_pattern`] chooses such places.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
-use super::file::{File, Model, byte_of};
-use super::json::unsupported;
-use super::tables::{MERGES, MergeIds, VOCABULARY};
-use crate::error::{Error, Result};
-use crate::pretokenize::{META, Pattern, Splitter};
+use super::file::{File, byte_of};
+use super::tables::MergeIds;
+use crate::error::Result;
+use crate::pretokenize::{Pattern, Splitter};
+use crate::rules::spaces::META;
 use crate::rules::{
-    AddedToken, DecoderStep, Normalizer, NormalizerStep, PreTokenizer, PreTokenizerStep,
-    ReplacePattern, SpacePrefix, TextRules,
+    AddedToken, DecoderStep, Normalizer, NormalizerStep, PreTokenizerStep, ReplacePattern,
+    SpacePrefix, TextRules,
 };
 use crate::tokenizer::parts::TokenizerParts;
 use crate::vocabulary::{MergeRule, Vocabulary};
@@ -31,84 +31,44 @@ pub(super) struct SpacesForm {
 
 // ---------------------------------------------------------------------------- reading
 
-/// The form of a file of this kind. Fails for all others; with `lossy`, the decoder may be another.
-pub(super) fn form(file: &File<'_>, lossy: bool) -> Result<SpacesForm> {
-    check_model(&file.model)?;
-    let form = form_of_rules(&file.rules.normalizer.steps, &file.rules.steps)?;
-    let wanted = decoder(form.prefix);
-    if !file.rules.decoder.is_empty() && file.rules.decoder != wanted && !lossy {
-        let strip = if wanted.len() > 3 { ", Strip" } else { "" };
-        let reason = format!(
-            "it is not the usual sequence for this normalizer or pre-tokenizer (Replace, \
-             ByteFallback, Fuse{strip}); pass lossy=True to decode with that sequence"
-        );
-        return Err(unsupported("decoder", reason));
+/// The form of a file of this kind; `None` for all others.
+pub(super) fn form(file: &File<'_>) -> Option<SpacesForm> {
+    let model = &file.model;
+    if !model.byte_fallback || model.has_affixes() || model.ignore_merges {
+        return None;
     }
-    check_vocabulary(file)?;
-    for token in &file.added {
-        check_added(file, token, form, lossy)?;
-    }
-    Ok(form)
-}
-
-fn check_model(model: &Model) -> Result<()> {
-    model.check_affixes()?;
-    if !model.byte_fallback {
-        let reason = "without it, characters without a token are lost or unknown; models that merge \
-                      characters are supported with it, and models of bytes with ByteLevel as \
-                      pre-tokenizer and decoder";
-        return Err(unsupported("model.byte_fallback", reason));
-    }
-    if model.ignore_merges {
-        let reason = "a text that is a token would become that token without merging";
-        return Err(unsupported("model.ignore_merges", reason));
-    }
-    Ok(())
+    let form = form_of_rules(&file.rules.normalizer.steps, &file.rules.literal)?;
+    let decoder = &file.rules.decoder;
+    let is_form = (decoder.is_empty() || *decoder == self::decoder(form.prefix))
+        && has_bytes(file)
+        && file.added.iter().all(|token| fits(file, token, form));
+    is_form.then_some(form)
 }
 
 /// The form that the normalizer and the pre-tokenizer have.
-fn form_of_rules(normalizer: &[NormalizerStep], steps: &[PreTokenizerStep]) -> Result<SpacesForm> {
+fn form_of_rules(
+    normalizer: &[NormalizerStep],
+    steps: &[PreTokenizerStep],
+) -> Option<SpacesForm> {
     if let ([], [PreTokenizerStep::Metaspace { replacement: META, prefix, split }]) =
         (normalizer, steps)
     {
-        return Ok(SpacesForm { prefix: *prefix, splits: *split });
+        return Some(SpacesForm { prefix: *prefix, splits: *split });
     }
     let to_meta = replace(" ", META.to_string());
     let prepend = NormalizerStep::Prepend(META.to_string());
     // No space is left, at which a text could be split.
-    let at_space = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::Split { pattern, .. } if pattern.regex() == " ");
-    if normalizer.is_empty() || !steps.iter().all(at_space) {
-        return Err(refused_step(steps));
-    }
+    let at_space = |step: &PreTokenizerStep| {
+        matches!(step, PreTokenizerStep::Split { regex, .. } if regex == " ")
+    };
     let prefix = if normalizer == [to_meta.clone()] {
         SpacePrefix::Never
     } else if normalizer == [prepend.clone(), to_meta.clone()] || normalizer == [to_meta, prepend] {
         SpacePrefix::Always
     } else {
-        return Err(unsupported(
-            "normalizer",
-            "it is not Replace (of spaces by U+2581), alone or with Prepend (of U+2581), as with \
-             byte fallback; normalize texts yourself and write a tokenizer.json with these alone",
-        ));
+        return None;
     };
-    Ok(SpacesForm { prefix, splits: false })
-}
-
-/// The error for a pre-tokenizer of another form.
-fn refused_step(steps: &[PreTokenizerStep]) -> Error {
-    if let [PreTokenizerStep::Metaspace { replacement, .. }] = steps
-        && *replacement != META
-    {
-        let reason = format!("{replacement:?} is not U+2581");
-        return unsupported("pre_tokenizer.replacement", reason);
-    }
-    let kinds: Vec<&str> = steps.iter().map(PreTokenizerStep::kind).collect();
-    let kinds = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
-    let reason = format!(
-        "{kinds} is not supported with byte fallback; supported are Metaspace without a normalizer, \
-         and no pre-tokenizer with a normalizer"
-    );
-    unsupported("pre_tokenizer", reason)
+    steps.iter().all(at_space).then_some(SpacesForm { prefix, splits: false })
 }
 
 fn replace(pattern: &str, content: String) -> NormalizerStep {
@@ -135,9 +95,9 @@ pub(super) fn decoder(prefix: SpacePrefix) -> Vec<DecoderStep> {
     steps.into_iter().chain(strip).collect()
 }
 
-/// Fails unless each byte has a token of its name, or, if it is of ASCII, its character is a token;
-/// if a token has a space; and if merges use or make the token of a byte.
-fn check_vocabulary(file: &File<'_>) -> Result<()> {
+/// Whether each byte has a token of its name, or, if it is of ASCII, its character is a token; no
+/// token has a space; and merges neither use nor make the token of a byte.
+fn has_bytes(file: &File<'_>) -> bool {
     let mut has = [false; 256];
     for (name, _) in file.ordinary() {
         let ascii = name.bytes().next().filter(|byte| name.len() == 1 && byte.is_ascii());
@@ -145,68 +105,27 @@ fn check_vocabulary(file: &File<'_>) -> Result<()> {
             has[usize::from(byte)] = true;
         }
         if name.contains(' ') {
-            let reason = "it has a space instead of U+2581, so no text has its id";
-            return Err(unsupported(format!("{VOCABULARY}[{name:?}]"), reason));
+            return false;
         }
-    }
-    if let Some(byte) = has.iter().position(|has| !has) {
-        let reason = format!(
-            "the token \"<0x{byte:02X}>\" is missing, so a character without a token could not be \
-             encoded; only vocabularies with tokens for all 256 bytes are supported"
-        );
-        return Err(unsupported(VOCABULARY, reason));
     }
     let bytes = file.entries.iter().filter(|(name, _)| byte_of(&name.0).is_some());
-    let bytes: HashMap<u32, &str> = bytes.map(|(name, id)| (*id, &*name.0)).collect();
-    let merged = file.merges.iter().flatten().find_map(|id| bytes.get(id));
-    merged.map_or(Ok(()), |name| {
-        Err(unsupported(MERGES, format!("a merge uses or makes the token {name:?} of a byte")))
-    })
+    let bytes: HashSet<u32> = bytes.map(|(_, id)| *id).collect();
+    has.iter().all(|has| *has) && !file.merges.iter().flatten().any(|id| bytes.contains(id))
 }
 
-/// Fails if an added token is not found or decoded as the tokens of this form are.
-fn check_added(file: &File<'_>, token: &AddedToken, form: SpacesForm, lossy: bool) -> Result<()> {
+/// Whether an added token is found and decoded as the tokens of this form are. One with U+2581 would
+/// be decoded with a space.
+fn fits(file: &File<'_>, token: &AddedToken, form: SpacesForm) -> bool {
     let content = &*token.content;
-    let refuse = |reason: &str| Err(unsupported("added_tokens", format!("{content:?} {reason}")));
-    if byte_of(content).is_some() {
-        return refuse(
-            "is the token of a byte, to which characters of ordinary text are encoded; leave it out \
-             of the added tokens",
-        );
-    }
-    if lossy {
-        return Ok(());
-    }
-    if content.contains(META) {
-        let decodes = "has U+2581, which would be decoded as a space,";
-        let and = "pass lossy=True to decode it as it stands";
-        if content.contains(' ') {
-            return refuse(&format!("{decodes} and a space too; {and}"));
-        }
-        if token.special {
-            return refuse(&format!("{decodes} and \"special\": true; {and}"));
-        }
-        if !file.ids.contains_key(content) {
-            return refuse(&format!("{decodes} and is not in model.vocab; {and}"));
-        }
-    }
-    if token.normalized && form.prefix == SpacePrefix::Always {
-        return refuse(
-            "is looked for in normalized text, that is behind a space, here in the text; write \
-             \"normalized\": false, or pass lossy=True to look for it there",
-        );
-    }
-    Ok(())
+    let has_mark = content.contains(META);
+    let is_shown = !token.special && !content.contains(' ') && file.ids.contains_key(content);
+    byte_of(content).is_none()
+        && (!has_mark || is_shown)
+        && !(token.normalized && form.prefix == SpacePrefix::Always)
 }
 
 /// The parts of a tokenizer of this form.
 pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerParts> {
-    if form.prefix == SpacePrefix::Always {
-        // Only with `lossy` a token has the flag.
-        for token in &mut file.added {
-            token.normalized = false;
-        }
-    }
     // Tokens that text decodes with spaces, or that are found in the text with U+2581 for spaces.
     let in_text =
         |token: &&AddedToken| !token.special && (token.content.contains(META) || token.normalized);
@@ -217,21 +136,29 @@ pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerPar
     let names: BTreeSet<(u32, &str)> =
         file.ordinary().chain(hidden).map(|(name, id)| (id, name)).collect();
     let (tokens, twins) = tokens(names.iter().map(|(id, name)| (*name, *id)));
-    let step = if form.splits {
-        PreTokenizerStep::BeforeSpaces
+    let pattern = if form.splits {
+        Pattern::from_regex(BEFORE_SPACES)
     } else {
-        let pattern = split_pattern(tokens.iter().map(|(token, _)| &**token))?;
-        let (behavior, invert) = (crate::rules::Behavior::Isolated, false);
-        PreTokenizerStep::Split { pattern, behavior, invert }
+        split_pattern(tokens.iter().map(|(token, _)| &**token))?
     };
+    let known: HashSet<u32> = tokens.iter().map(|(_, id)| *id).collect();
+    let is_user_defined = |token: &AddedToken| {
+        form.prefix == SpacePrefix::Never
+            && *token == (AddedToken { normalized: true, ..AddedToken::ordinary(&*token.content, token.id) })
+            && known.contains(&token.id)
+    };
+    let added = std::mem::take(&mut file.added);
+    let (user_defined, added): (Vec<_>, Vec<_>) = added.into_iter().partition(is_user_defined);
+    let mut user_defined: Vec<u32> = user_defined.iter().map(|token| token.id).collect();
+    user_defined.sort_unstable();
     let rules = TextRules {
         normalizer: Normalizer { steps: vec![NormalizerStep::Spaces(form.prefix)] },
-        pre_tokenizer: PreTokenizer { steps: vec![step] },
+        pre_tokenizer: pattern.into(),
+        user_defined,
         ..TextRules::default()
     };
     let pair = |&[left, right, _]: &MergeIds| (left, right);
     let merges = file.merges.iter().map(pair).collect();
-    let added = std::mem::take(&mut file.added);
     let vocabulary = Vocabulary::with_added(tokens, twins, added)?;
     Ok(file.finish(vocabulary, MergeRule::Characters, merges, rules))
 }
@@ -257,6 +184,9 @@ fn tokens<'n>(
 }
 
 // ---------------------------------------------------------------------------- splitting
+
+/// The pattern that splits before each space.
+pub(super) const BEFORE_SPACES: &str = r" [^ ]*|[^ ]+";
 
 /// Ways to split, the finest first: between letters, digits and other characters, before spaces
 /// that follow others, and around line breaks; only at spaces and line breaks; only at spaces.
@@ -284,10 +214,10 @@ const FEW: usize = 8;
 /// ```
 /// use bytepair::formats::tokenizer_json::split_pattern;
 /// let pattern = |tokens: &[&[u8]]| split_pattern(tokens.iter().copied()).unwrap();
-/// assert_eq!(pattern(&[b"a.", b" ", b"\n", b" a", b"\n\n"]).regex(), r" *[^ \n]+|\n+| +");
+/// assert_eq!(pattern(&[b"a.", b" ", b"\n", b" a", b"\n\n"]).steps(), [r" *[^ \n]+|\n+| +"]);
 /// let after = r" *(?:[^ \n\x{61}]|[\x{61}] *)+|\n+| +";
-/// assert_eq!(pattern(&[b"a", b" ", b"a a"]).regex(), after);
-/// assert_eq!(pattern(&[b"a", b"\n", b"a\n "]).regex(), "(?s:.+)");
+/// assert_eq!(pattern(&[b"a", b" ", b"a a"]).steps(), [after]);
+/// assert_eq!(pattern(&[b"a", b"\n", b"a\n "]).steps(), ["(?s:.+)"]);
 /// ```
 pub fn split_pattern<'t>(tokens: impl IntoIterator<Item = &'t [u8]>) -> Result<Pattern> {
     let longer = tokens.into_iter().filter(|token| token.len() > 1);

@@ -15,20 +15,22 @@ use super::json::JsonNode;
 use super::oniguruma::means_the_same;
 use super::tables::{quote, write_merges, write_vocabulary};
 use super::{
-    added_tokens, decoder as decoders, is_harmless, normalizer, post_processor, pre_tokenizer,
+    added_tokens as entries_of_added, decoder as decoders, is_harmless, normalizer, post_processor, pre_tokenizer,
     spaces,
 };
 use crate::error::Result;
 use crate::formats::ranks::EMPTY_NOTE;
 use crate::formats::rule_of_ranks::{is_rule_of_ranks, pairs_of_ranks};
 use crate::memory;
-use crate::pretokenize::{META, THEN, match_lengths};
+use crate::pretokenize::match_lengths;
 use crate::rules::byte_level::character;
+use crate::rules::spaces::META;
+use crate::rules::symbols::name_of_byte;
 use crate::rules::{
     AddedToken, Decoder, DecoderStep, NormalizerStep, PreTokenizerStep, SpacePrefix, StartSymbols,
     TextRules,
 };
-use crate::tokenizer::parts::{NORMALIZED_NOTE, TokenizerParts};
+use crate::tokenizer::parts::TokenizerParts;
 use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, TOKEN};
 
 /// Upper bound on memory: writing needs at most this many bytes for each byte of the tokens.
@@ -40,14 +42,14 @@ const WRITTEN: usize = 4;
 pub fn write(parts: &TokenizerParts) -> Result<String> {
     let tokens = parts.vocabulary.arrays().0.len() + parts.vocabulary.len() * TOKEN;
     memory::check(tokens.saturating_mul(WRITTEN))?;
-    let normalized = note(parts, NORMALIZED_NOTE);
+    let normalized = note(parts, file::NORMALIZED_NOTE);
     let normalized: HashSet<String> = serde_json::from_value(normalized).unwrap_or_default();
     let (before_split, split) = around(parts);
     let fields = [
         ("version", json!("1.0")),
         ("truncation", note(parts, file::TRUNCATION_NOTE)),
         ("padding", note(parts, file::PADDING_NOTE)),
-        ("added_tokens", added_tokens::write(&without_lookalikes(parts), &normalized)),
+        ("added_tokens", entries_of_added::write(&without_lookalikes(parts), &normalized)),
         ("normalizer", before_split),
         ("pre_tokenizer", split),
         ("post_processor", processor(parts)),
@@ -65,6 +67,20 @@ pub fn write(parts: &TokenizerParts) -> Result<String> {
 fn pretty(value: &Value, depth: usize) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.replace('\n', &["\n", &"  ".repeat(depth)].concat())
+}
+
+/// The added tokens, with the user-defined ones, which `tokenizers` finds as added tokens in text with
+/// U+2581 for spaces.
+fn added_tokens(parts: &TokenizerParts) -> Vec<AddedToken> {
+    let user_defined = parts.rules.user_defined.iter().filter_map(|&id| {
+        let text = std::str::from_utf8(parts.vocabulary.bytes(id)?).ok()?;
+        let token = AddedToken::ordinary(text.replace(' ', &META.to_string()), id);
+        Some(AddedToken { normalized: true, ..token })
+    });
+    let mut all: Vec<AddedToken> =
+        parts.vocabulary.added_tokens().iter().cloned().chain(user_defined).collect();
+    all.sort_by_key(|token| token.id);
+    all
 }
 
 /// The value in a note; null without it.
@@ -94,7 +110,7 @@ fn around(parts: &TokenizerParts) -> (Value, Value) {
     let rules = &parts.rules;
     let steps = &rules.pre_tokenizer.steps;
     if let Some(prefix) = space_prefix(rules) {
-        let splits = steps.contains(&PreTokenizerStep::BeforeSpaces);
+        let splits = *steps == [PreTokenizerStep::isolated(spaces::BEFORE_SPACES)];
         let by_normalizer = matches!(prefix, SpacePrefix::Never | SpacePrefix::Always);
         if !splits && by_normalizer {
             let steps = spaces::normalizer(prefix);
@@ -170,7 +186,7 @@ fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'stat
         |of: fn(&StartSymbols) -> &String| symbols.map(of).filter(|affix| !affix.is_empty());
     let unknown = symbols.and_then(|symbols| parts.vocabulary.bytes(symbols.unknown?));
     let of_characters = parts.rule == MergeRule::Characters;
-    let falls_back = symbols.is_some_and(|symbols| !symbols.byte_ids.is_empty());
+    let falls_back = symbols.is_some_and(|symbols| symbols.byte_fallback);
     let fuses = symbols.is_some_and(|symbols| symbols.fuse_unknown);
     let mut settings = vec![
         ("type", json!("BPE")),
@@ -193,7 +209,7 @@ fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'stat
         && let Some(regexes) = pre_tokenizer::regexes(steps)
         && pre_tokenizer::composed(steps.clone()) != *steps
     {
-        own.insert("pattern".to_owned(), json!(regexes.join(THEN)));
+        own.insert("steps".to_owned(), json!(regexes));
     }
     if !own.is_empty() {
         settings.push((file::OWN, Value::Object(own)));
@@ -214,7 +230,7 @@ fn names(parts: &TokenizerParts) -> BTreeMap<u32, String> {
         let tokens = tokens.map(|(token, id)| (id, quote(token.iter().copied().map(character))));
         return tokens.chain(twins.map(|(token, id)| (id, quote(text(token).chars())))).collect();
     }
-    let name_of_byte = |byte: u8| quote(format!("<0x{byte:02X}>").chars());
+    let name_of_byte = |byte: u8| quote(name_of_byte(byte).chars());
     let plain = plain_bytes(parts);
     let covered: HashSet<u8> = twins.clone().map(|(token, _)| token[0]).collect();
     let tokens = tokens.map(|(token, id)| match token {
@@ -227,7 +243,7 @@ fn names(parts: &TokenizerParts) -> BTreeMap<u32, String> {
 /// The ids of single bytes that are characters in the vocabulary, although they have no twin.
 fn plain_bytes(parts: &TokenizerParts) -> HashSet<u32> {
     let merged = parts.merges.iter().flat_map(|(left, right)| [*left, *right]);
-    merged.chain(parts.vocabulary.added_tokens().iter().map(|token| token.id)).collect()
+    merged.chain(added_tokens(parts).iter().map(|token| token.id)).collect()
 }
 
 /// Whether a pretoken that is a token becomes that token, whatever merges give: so has it the rule of
@@ -239,7 +255,7 @@ fn ignores_merges(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<bool>
         MergeRule::Characters => false,
         MergeRule::Ranks => {
             let are_special = |tokens: &[AddedToken]| tokens.iter().all(|token| token.special);
-            are_special(parts.vocabulary.added_tokens())
+            are_special(&added_tokens(parts))
                 || are_special(&added_in_vocabulary(parts, &names(parts)))
                 || !is_rule_of_ranks(&parts.vocabulary, merges, false)?
         }
@@ -288,8 +304,7 @@ pub fn losses(parts: &TokenizerParts) -> Vec<String> {
         None => &*parts.rules.pre_tokenizer.steps,
     };
     for step in steps {
-        let PreTokenizerStep::Split { pattern, .. } = step else { continue };
-        let regex = pattern.regex();
+        let PreTokenizerStep::Split { regex, .. } = step else { continue };
         if spaces && !is_harmless(regex) {
             lost.push("the split pattern: with byte fallback there is only Metaspace".to_owned());
         } else if !spaces && match_lengths(regex).0 == 0 {
@@ -311,17 +326,18 @@ pub fn losses(parts: &TokenizerParts) -> Vec<String> {
 fn without_lookalikes(parts: &TokenizerParts) -> Vec<AddedToken> {
     let quoted = names(parts);
     let ids: HashMap<&str, u32> = quoted.iter().map(|(id, name)| (name.as_str(), *id)).collect();
-    let added = parts.vocabulary.added_tokens().iter().filter(|token| {
+    let mut added = added_tokens(parts);
+    added.retain(|token| {
         let name = quote(token.content.chars());
         ids.get(name.as_str()).is_none_or(|id| *id == token.id)
     });
-    added.cloned().collect()
+    added
 }
 
 /// Special tokens whose name is the name of another token.
 fn lost_names(parts: &TokenizerParts) -> Option<String> {
     let written: HashSet<u32> = without_lookalikes(parts).iter().map(|token| token.id).collect();
-    let added = parts.vocabulary.added_tokens();
+    let added = added_tokens(parts);
     let lost = added.iter().find(|token| !written.contains(&token.id))?;
     Some(format!("special tokens equal to ordinary tokens, such as '{}'", lost.content))
 }
@@ -329,9 +345,7 @@ fn lost_names(parts: &TokenizerParts) -> Option<String> {
 /// User-defined tokens behind the space before a text.
 fn lost_user_defined(parts: &TokenizerParts) -> Option<String> {
     let puts = !matches!(space_prefix(&parts.rules), None | Some(SpacePrefix::Never));
-    let found =
-        parts.vocabulary.added_tokens().iter().any(|token| token.normalized && !token.special);
-    (puts && found).then(|| {
+    (puts && !parts.rules.user_defined.is_empty()).then(|| {
         "that user-defined tokens are found behind the space before a text, and that no space is \
          put behind them: tokenizers encodes the text between added tokens by itself"
             .to_owned()

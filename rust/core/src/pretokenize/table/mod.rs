@@ -31,7 +31,6 @@ mod tests;
 use std::collections::HashSet;
 
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
-use crate::pretokenize::pattern::Pattern;
 use crate::pretokenize::regex::RegexSplitter;
 use automaton::Automaton;
 use bits::{EMIT, MATCH, SHIFT, STOP};
@@ -61,8 +60,8 @@ const FAR: usize = 1024;
 
 impl TableSplitter {
     /// `None` if the automaton would not be exact, or would be too large.
-    pub(super) fn new(pattern: &Pattern) -> Option<Self> {
-        let (tree, sets) = parse::parse(pattern.expression())?;
+    pub(super) fn new(regex: &str) -> Option<Self> {
+        let (tree, sets) = parse::parse(regex)?;
         let classes = Classes::of(&sets)?;
         let automaton = Automaton::of(&tree, &classes)?;
         let count = classes.count();

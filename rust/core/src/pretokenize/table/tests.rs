@@ -2,6 +2,7 @@
 //! steps.
 
 use super::*;
+use crate::pretokenize::Pattern;
 
 /// Patterns in which the order of preference decides, and others that are hard to get right.
 const HARD: [&str; 54] = [
@@ -76,7 +77,7 @@ const PUBLISHED: [&str; 5] = [
 ];
 
 fn table(pattern: &str) -> Option<TableSplitter> {
-    TableSplitter::new(&Pattern::from_regex(pattern))
+    TableSplitter::new(pattern)
 }
 
 fn all_ends(text: &str, fill: impl Fn(usize, &mut PretokenEnds)) -> Vec<usize> {
@@ -121,7 +122,7 @@ fn texts(characters: &[char], length: u32) -> impl Iterator<Item = String> {
 /// Check all short texts of the sample characters, at most `most` of each length, and random texts.
 fn check_all(pattern: &str, most: usize) {
     let table = table(pattern).unwrap_or_else(|| panic!("{pattern:?} is rejected"));
-    let oracle = RegexSplitter::with_low_limit(&Pattern::from_regex(pattern)).unwrap();
+    let oracle = RegexSplitter::with_low_limit(pattern).unwrap();
     assert!(table.agrees(&oracle), "{pattern:?}");
     let samples: Vec<char> = table.classes.samples.iter().map(|sample| sample[0]).collect();
     for length in (1..=10).take_while(|&length| samples.len().pow(length) <= most) {
@@ -143,7 +144,7 @@ fn hard_patterns_on_all_short_texts() {
 #[test]
 fn published_patterns_on_all_short_texts() {
     let named = Pattern::names().filter_map(Pattern::named);
-    let named: Vec<String> = named.map(|pattern| pattern.regex().to_owned()).collect();
+    let named: Vec<String> = named.map(|pattern| pattern.steps()[0].clone()).collect();
     for pattern in named.iter().map(String::as_str).chain(PUBLISHED) {
         check_all(pattern, 5_000);
     }
@@ -170,7 +171,7 @@ fn skipping_text_without_ends_changes_no_end() {
     let mut random = Random(7);
     for pattern in LINES {
         let table = table(pattern).unwrap_or_else(|| panic!("{pattern:?} is rejected"));
-        let oracle = RegexSplitter::with_low_limit(&Pattern::from_regex(pattern)).unwrap();
+        let oracle = RegexSplitter::with_low_limit(pattern).unwrap();
         for round in 0..400 {
             // With few different parts, there are long texts without ends.
             let kinds = 2 + round % (parts.len() - 1);
@@ -312,7 +313,7 @@ mod random_patterns {
         for _ in 0..3000 {
             let pattern = pattern(&mut random, 2);
             let Some(table) = table(&pattern) else { continue };
-            let Ok(oracle) = RegexSplitter::with_low_limit(&Pattern::from_regex(&pattern)) else {
+            let Ok(oracle) = RegexSplitter::with_low_limit(&pattern) else {
                 continue;
             };
             accepted += 1;

@@ -8,18 +8,17 @@
 
 use std::borrow::Cow;
 
+use super::normalizer::{Normalizer, NormalizerStep, SpacePrefix};
+use super::spaces::{META, PartStart};
 use crate::error::Result;
 use crate::memory;
-use crate::pretokenize::spaces::{META, PartStart};
-use crate::rules::normalizer::SpacePrefix;
 
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 
-/// A form of normalization. A pattern selects it by a mark at its start, which is a comment in the
-/// syntax of regular expressions.
+/// A normalizer with a fast way: most texts are already normalized, and are not copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Canonical composition.
     Nfc,
     /// Compatibility composition, which also replaces variants such as full-width letters.
@@ -29,23 +28,18 @@ pub(super) enum Form {
 }
 
 impl Form {
-    const ALL: [(Self, &str); 6] = [
-        (Self::Nfc, "(?#NFC)"),
-        (Self::Nfkc, "(?#NFKC)"),
-        (Self::Spaces(SpacePrefix::Never), "(?#spaces)"),
-        (Self::Spaces(SpacePrefix::Always), "(?#spaces always)"),
-        (Self::Spaces(SpacePrefix::Missing), "(?#spaces missing)"),
-        (Self::Spaces(SpacePrefix::First), "(?#spaces first)"),
-    ];
-
-    /// The form that the mark of a pattern selects, and the pattern without the mark.
-    pub(super) fn split_off(pattern: &str) -> (Option<Self>, &str) {
-        let marked = |&(form, mark)| Some((Some(form), pattern.strip_prefix(mark)?));
-        Self::ALL.iter().find_map(marked).unwrap_or((None, pattern))
+    /// The form of a normalizer; `None` if it has no step, or no fast way.
+    pub(crate) fn of_normalizer(normalizer: &Normalizer) -> Option<Self> {
+        match normalizer.steps[..] {
+            [NormalizerStep::Nfc] => Some(Self::Nfc),
+            [NormalizerStep::Nfkc] => Some(Self::Nfkc),
+            [NormalizerStep::Spaces(prefix)] => Some(Self::Spaces(prefix)),
+            _ => None,
+        }
     }
 
     /// Normalize a part of a text. Most texts are already normalized and are not copied.
-    pub(super) fn of(self, text: &str, start: PartStart) -> Result<Cow<'_, str>> {
+    pub(crate) fn of(self, text: &str, start: PartStart) -> Result<Cow<'_, str>> {
         let done = match self {
             Self::Spaces(prefix) => return prefix.of(text, start),
             // 0xCC is the first byte of U+0300; characters below U+0300 never combine.
@@ -75,7 +69,7 @@ impl Form {
     /// Whether normalization never changes a character, and never combines or reorders it with the
     /// characters before it. So the text before two such characters is normalized independently of
     /// the text after it.
-    pub(super) fn separates(self, character: char) -> bool {
+    pub(crate) fn separates(self, character: char) -> bool {
         let once = std::iter::once(character);
         let is_unchanged = match self {
             Self::Nfc => is_nfc_quick(once) == IsNormalized::Yes,
@@ -87,7 +81,7 @@ impl Form {
 }
 
 /// Whether the current tables change, combine or reorder a character that Unicode 9 does not have.
-fn is_younger(character: char) -> bool {
+pub(super) fn is_younger(character: char) -> bool {
     let at = YOUNGER.partition_point(|&(_, last)| last < character);
     YOUNGER.get(at).is_some_and(|&(first, _)| first <= character)
 }

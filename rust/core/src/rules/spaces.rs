@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use crate::error::Result;
 use crate::memory;
-use crate::rules::normalizer::SpacePrefix;
+use super::normalizer::SpacePrefix;
 
 /// The character that stands for a space.
 pub(crate) const META: char = '\u{2581}';
@@ -27,10 +27,10 @@ pub enum PartStart {
 }
 
 impl SpacePrefix {
-    /// Whether a space is added before a part.
-    pub(super) fn applies(self, part: &str, start: PartStart) -> bool {
-        let missing = !part.starts_with([' ', META]);
-        !part.is_empty()
+    /// Whether a space is added before a part that begins with this character.
+    pub(crate) fn applies(self, first: Option<char>, start: PartStart) -> bool {
+        let missing = !matches!(first, Some(' ' | META));
+        first.is_some()
             && start != PartStart::Inside
             && match self {
                 Self::Never => false,
@@ -41,8 +41,8 @@ impl SpacePrefix {
     }
 
     /// The part with its final spaces. An unchanged part is not copied.
-    pub(super) fn of(self, part: &str, start: PartStart) -> Result<Cow<'_, str>> {
-        let prefix = self.applies(part, start);
+    pub(crate) fn of(self, part: &str, start: PartStart) -> Result<Cow<'_, str>> {
+        let prefix = self.applies(part.chars().next(), start);
         if !prefix && !part.contains(META) {
             return Ok(Cow::Borrowed(part));
         }

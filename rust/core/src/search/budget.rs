@@ -47,7 +47,7 @@ pub fn with_poll<R>(poll: fn() -> bool, work: impl FnOnce() -> R) -> R {
 }
 
 /// Measures the searches of one window of a text.
-pub(super) struct Budget {
+pub(crate) struct Budget {
     limit: Duration,
     begun: Instant,
     polled: Instant,
@@ -58,20 +58,20 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Begin a window of a text of this many bytes, of which some time was spent before.
-    pub(super) fn new(bytes: usize, spent: Duration) -> Self {
+    pub(crate) fn new(bytes: usize, spent: Duration) -> Self {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let (limit, now) = ((FIXED + PER_BYTE * bytes).saturating_sub(spent), Instant::now());
         Self { limit, begun: now, polled: now, looked: now, left: SEARCHES }
     }
 
     /// The time since the window began.
-    pub(super) fn spent(&self) -> Duration {
+    pub(crate) fn spent(&self) -> Duration {
         self.begun.elapsed()
     }
 
     /// Count a search at a position. Fails if the time is used up, or if the poll says to stop.
     #[inline]
-    pub(super) fn count(&mut self, at: usize) -> Result<()> {
+    pub(crate) fn count(&mut self, at: usize) -> Result<()> {
         self.left -= 1;
         if self.left == 0 { self.check(at) } else { Ok(()) }
     }

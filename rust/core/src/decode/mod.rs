@@ -8,6 +8,8 @@
 //! When ids arrive one by one, the bytes so far may end within a character. A [`TextStream`]
 //! buffers an incomplete character until its last byte arrives.
 
+pub(crate) mod steps;
+
 use std::fmt::Display;
 
 use crate::error::{Error, Result};

@@ -1,6 +1,46 @@
-//! Names in, a text by which two of them may overlap out.
+//! Whether one search finds all added tokens, or two passes are needed.
+//!
+//! `tokenizers` first finds the tokens without `normalized` in the original text, then the others in
+//! what is left, normalized. One search from left to right finds the same if normalization does not
+//! change what it looks for, and if no token of the second pass can begin before one of the first and
+//! overlap it.
 
 use std::collections::HashSet;
+
+use crate::rules::spaces::META;
+use crate::rules::{AddedToken, Normalizer, NormalizerStep, SpacePrefix};
+
+/// Whether one search in the original text finds all added tokens.
+pub(crate) fn one_is_enough(added: &[AddedToken], normalizer: &Normalizer) -> bool {
+    let names = |normalized: bool| -> Vec<&str> {
+        let tokens = added.iter().filter(|token| token.normalized == normalized);
+        tokens.map(|token| &*token.content).collect()
+    };
+    let (first, then) = (names(false), names(true));
+    if then.iter().any(|name| may_change(&normalizer.steps, name)) {
+        return false;
+    }
+    if then.is_empty() || first.is_empty() {
+        return true;
+    }
+    // The first pass may take white space, or divide words, that others need.
+    let strips = added.iter().any(|token| token.lstrip || token.rstrip);
+    let is_spaced = |token: &AddedToken| strips && token.content.trim() != token.content;
+    !added.iter().any(|token| token.single_word || is_spaced(token))
+        && overlap(&then, &first).is_none()
+}
+
+/// Whether a normalizer may change where a token is found: it changes its name, or characters beside
+/// it. The spaces that are put before a text do not count: those of [`SpacePrefix::Missing`] and
+/// [`SpacePrefix::First`] are put when the tokens are cut out.
+fn may_change(steps: &[NormalizerStep], name: &str) -> bool {
+    match steps {
+        [] | [NormalizerStep::Spaces(SpacePrefix::Missing | SpacePrefix::First)] => false,
+        [NormalizerStep::Spaces(SpacePrefix::Never)] => name.contains([' ', META]),
+        [NormalizerStep::Nfc] => !(name.is_ascii() && name.trim().is_empty()),
+        _ => true,
+    }
+}
 
 /// The modulus and the base of the hashes.
 const PRIME: u128 = (1 << 61) - 1;
@@ -10,7 +50,7 @@ const BASE: u128 = 0x0123_4567;
 /// one contains; `None` if there is none.
 ///
 /// Time and memory are linear in the names: parts of them are compared by their hashes first.
-pub(super) fn overlap<'n>(ends: &[&'n str], starts: &[&'n str]) -> Option<&'n str> {
+pub(crate) fn overlap<'n>(ends: &[&'n str], starts: &[&'n str]) -> Option<&'n str> {
     let prefixes: HashSet<u64> = starts.iter().flat_map(|name| prefix_hashes(name)).collect();
     let shared = ends.iter().find_map(|name| {
         let found = suffix_hashes(name).find(|(at, hash)| {

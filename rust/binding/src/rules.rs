@@ -1,0 +1,275 @@
+//! `TextRules` and `AddedToken`: what a tokenizer does to a text before it merges, as values.
+
+use bytepair::rules::{
+    Normalizer, NormalizerStep, PreTokenizer, SpacePrefix, TextRules as CoreRules,
+};
+use bytepair::{AddedToken, Error, Pattern};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use crate::errors;
+
+/// The names of the normalizers that need no further values.
+const NORMALIZERS: [(&str, NormalizerStep); 10] = [
+    ("NFC", NormalizerStep::Nfc),
+    ("NFD", NormalizerStep::Nfd),
+    ("NFKC", NormalizerStep::Nfkc),
+    ("NFKD", NormalizerStep::Nfkd),
+    ("Lowercase", NormalizerStep::Lowercase),
+    ("StripAccents", NormalizerStep::StripAccents),
+    ("spaces", NormalizerStep::Spaces(SpacePrefix::Never)),
+    ("spaces always", NormalizerStep::Spaces(SpacePrefix::Always)),
+    ("spaces missing", NormalizerStep::Spaces(SpacePrefix::Missing)),
+    ("spaces first", NormalizerStep::Spaces(SpacePrefix::First)),
+];
+
+/// A pattern from a regular expression or a list of them.
+pub(crate) fn pattern(value: &Bound<'_, PyAny>) -> PyResult<Pattern> {
+    if let Ok(regex) = value.cast::<PyString>() {
+        return Ok(Pattern::from_regex(&regex.to_cow()?));
+    }
+    errors::checked(Pattern::in_steps(value.extract::<Vec<String>>()?))
+}
+
+/// A pattern as Python has it: a regular expression, or a list of several.
+pub(crate) fn python_pattern<'py>(
+    py: Python<'py>,
+    pattern: &Pattern,
+) -> PyResult<Bound<'py, PyAny>> {
+    match pattern.regex() {
+        Some(regex) => Ok(PyString::new(py, regex).into_any()),
+        None => Ok(PyList::new(py, pattern.steps())?.into_any()),
+    }
+}
+
+/// Rules from a value of this class, or from a pattern.
+pub(crate) fn rules(value: &Bound<'_, PyAny>) -> PyResult<CoreRules> {
+    match value.cast::<PyTextRules>() {
+        Ok(rules) => Ok(rules.get().0.clone()),
+        Err(_) => pattern(value).map(CoreRules::from),
+    }
+}
+
+/// What a tokenizer does to a text before its pretokens are merged, and to ids after that.
+///
+/// Example:
+///     >>> from bytepair._core import TextRules
+///     >>> rules = TextRules(r"\S+|\s+", normalizer=["NFC"])
+///     >>> rules.pattern, rules.normalizer
+///     ('\\S+|\\s+', ['NFC'])
+#[pyclass(frozen, eq, name = "TextRules", module = "bytepair._core")]
+#[derive(PartialEq)]
+pub(crate) struct PyTextRules(pub(crate) CoreRules);
+
+#[pymethods]
+impl PyTextRules {
+    /// Rules that split by a pattern: a regular expression, or a list of several, of which each
+    /// splits the pieces of the previous one. `normalizer` lists names; `user_defined` are ids of
+    /// tokens that are found in pretokens before these are merged.
+    #[new]
+    #[pyo3(signature = (pattern, *, normalizer=Vec::new(), user_defined=Vec::new()))]
+    fn new(
+        pattern: &Bound<'_, PyAny>,
+        normalizer: Vec<String>,
+        mut user_defined: Vec<u32>,
+    ) -> PyResult<Self> {
+        let step = |name: &String| {
+            let known = NORMALIZERS.iter().find(|(other, _)| other == name);
+            let names = NORMALIZERS.map(|(name, _)| name).join(", ");
+            let reason = format!("{name:?} is not one of {names}");
+            let place = "normalizer".to_owned();
+            known.map(|(_, step)| step.clone()).ok_or(Error::Unsupported { place, reason })
+        };
+        let steps = errors::checked(normalizer.iter().map(step).collect())?;
+        user_defined.sort_unstable();
+        Ok(Self(CoreRules {
+            normalizer: Normalizer { steps },
+            pre_tokenizer: PreTokenizer::from(self::pattern(pattern)?),
+            user_defined,
+            ..CoreRules::default()
+        }))
+    }
+
+    /// The inverse of `to_bytes`.
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        let reason = || Error::Unsupported {
+            place: "rules".to_owned(),
+            reason: "they are not the bytes of text rules".to_owned(),
+        };
+        errors::checked(CoreRules::from_bytes(data).ok_or_else(reason)).map(Self)
+    }
+
+    /// The rules as the native file stores them.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
+    }
+
+    /// The split pattern: a regular expression, or a list of several; None if text is split in
+    /// another way.
+    #[getter]
+    fn pattern<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let pattern = self.0.pre_tokenizer.pattern();
+        pattern.map(|pattern| python_pattern(py, &pattern)).transpose()
+    }
+
+    /// The names of the steps of the normalizer.
+    #[getter]
+    fn normalizer(&self) -> Vec<&'static str> {
+        let name = |step: &NormalizerStep| {
+            let known = NORMALIZERS.iter().find(|(_, other)| other == step);
+            known.map_or(step.kind(), |(name, _)| name)
+        };
+        self.0.normalizer.steps.iter().map(name).collect()
+    }
+
+    /// The names of the steps of the pre-tokenizer.
+    #[getter]
+    fn pre_tokenizer(&self) -> Vec<&'static str> {
+        self.0.pre_tokenizer.steps.iter().map(|step| step.kind()).collect()
+    }
+
+    /// The ids of the ordinary tokens that are found in pretokens before these are merged.
+    #[getter]
+    fn user_defined(&self) -> Vec<u32> {
+        self.0.user_defined.clone()
+    }
+
+    /// Whether merging starts from symbols with names, prefixes or suffixes.
+    #[getter]
+    fn has_symbols(&self) -> bool {
+        self.0.symbols.is_some()
+    }
+
+    /// Whether ids become text by steps that work on the names of tokens, instead of by their bytes.
+    #[getter]
+    fn decodes_names(&self) -> bool {
+        self.0.decoder != bytepair::rules::Decoder::Bytes
+    }
+
+    /// These rules with another pattern and other user-defined tokens.
+    #[pyo3(signature = (*, pattern=None, user_defined=None))]
+    fn replace(
+        &self,
+        pattern: Option<&Bound<'_, PyAny>>,
+        user_defined: Option<Vec<u32>>,
+    ) -> PyResult<Self> {
+        let mut rules = self.0.clone();
+        if let Some(pattern) = pattern {
+            rules.pre_tokenizer = PreTokenizer::from(self::pattern(pattern)?);
+        }
+        if let Some(mut ids) = user_defined {
+            ids.sort_unstable();
+            rules.user_defined = ids;
+        }
+        Ok(Self(rules))
+    }
+}
+
+/// A token that is found in a text by its content, before the text is split and merged.
+///
+/// Special tokens give a text its structure, and text contains them only where the caller allows it.
+/// The others are ordinary text that always becomes one id, such as runs of spaces. The flags are those
+/// of Hugging Face `tokenizers`.
+///
+/// Attributes:
+///     content: the text.
+///     id: the id.
+///     special: whether the token is special.
+///     lstrip: whether it takes the white space before it.
+///     rstrip: whether it takes the white space after it.
+///     single_word: whether it is found only between characters that are not part of a word.
+///     normalized: whether it is looked for in the normalized text.
+///
+/// Example:
+///     >>> import bytepair
+///     >>> bytepair.train(["hello hello"], 269).added_tokens[0]
+///     AddedToken('<|bos|>', 260)
+#[pyclass(frozen, eq, hash, name = "AddedToken", module = "bytepair._core")]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct PyAddedToken(pub(crate) AddedToken);
+
+#[pymethods]
+impl PyAddedToken {
+    #[new]
+    #[pyo3(signature = (
+        content, id, *, special=true, lstrip=false, rstrip=false, single_word=false, normalized=false
+    ))]
+    #[expect(clippy::fn_params_excessive_bools, reason = "the flags of the format")]
+    fn new(
+        content: String,
+        id: u32,
+        special: bool,
+        lstrip: bool,
+        rstrip: bool,
+        single_word: bool,
+        normalized: bool,
+    ) -> Self {
+        Self(AddedToken { content, id, special, lstrip, rstrip, single_word, normalized })
+    }
+
+    #[getter]
+    fn content(&self) -> &str {
+        &self.0.content
+    }
+
+    #[getter]
+    fn id(&self) -> u32 {
+        self.0.id
+    }
+
+    #[getter]
+    fn special(&self) -> bool {
+        self.0.special
+    }
+
+    #[getter]
+    fn lstrip(&self) -> bool {
+        self.0.lstrip
+    }
+
+    #[getter]
+    fn rstrip(&self) -> bool {
+        self.0.rstrip
+    }
+
+    #[getter]
+    fn single_word(&self) -> bool {
+        self.0.single_word
+    }
+
+    #[getter]
+    fn normalized(&self) -> bool {
+        self.0.normalized
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let token = &self.0;
+        let content = PyString::new(py, &token.content).repr()?;
+        let flags = [
+            ("special=False", !token.special),
+            ("lstrip=True", token.lstrip),
+            ("rstrip=True", token.rstrip),
+            ("single_word=True", token.single_word),
+            ("normalized=True", token.normalized),
+        ];
+        let flags = flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| *flag);
+        let shown: Vec<String> =
+            [content.to_string(), token.id.to_string()].into_iter().chain(flags.map(str::to_owned)).collect();
+        Ok(format!("AddedToken({})", shown.join(", ")))
+    }
+}
+
+/// Added tokens from a mapping of names to ids, which are special tokens, or from a list of values.
+pub(crate) fn added_tokens(value: &Bound<'_, PyAny>) -> PyResult<Vec<AddedToken>> {
+    if let Ok(tokens) = value.cast::<PyList>() {
+        let token = |item: Bound<'_, PyAny>| Ok(item.cast::<PyAddedToken>()?.get().0.clone());
+        return tokens.iter().map(token).collect();
+    }
+    let names = PyDict::new(value.py());
+    names.update(value.cast()?)?;
+    let token = |(name, id): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        Ok(AddedToken::special(name.extract::<String>()?, id.extract()?))
+    };
+    names.iter().map(token).collect()
+}

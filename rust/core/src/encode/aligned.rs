@@ -1,0 +1,76 @@
+//! A text that is normalized in, its ids with their spans in the original text out.
+//!
+//! The [`Preparation`](super::prepare::Preparation) aligns each byte that is merged with the text. The
+//! span of an id is that of its bytes; an id without bytes has the span of the last byte of its
+//! pretoken. This is slower than encoding, so only what asks for spans uses it.
+
+use crate::encode::encoder::EncodeCall;
+use crate::encode::options::{EncodeOptions, TextOrId};
+use crate::encode::prepare::{Prepared, PreparedPart};
+use crate::error::Result;
+use crate::memory;
+use crate::rules::PartStart;
+
+/// An id, and the start and the end of its text, in bytes.
+pub(crate) type IdSpan = (u32, [usize; 2]);
+
+impl EncodeCall<'_> {
+    /// The ids of a part of a text with their spans, without those that `options` add around it.
+    ///
+    /// Fails as [`append`](Self::append) does.
+    pub(crate) fn encode_aligned(
+        &mut self,
+        text: &str,
+        options: &EncodeOptions,
+        start: PartStart,
+    ) -> Result<Vec<IdSpan>> {
+        let (mut spans, mut at) = (Vec::new(), 0);
+        let aligner = self.encoder().aligner()?;
+        options.divide_original(text, start, |part| match part {
+            TextOrId::Id(id, length) => {
+                memory::push(&mut spans, (id, [at, at + length]))?;
+                at += length;
+                Ok(())
+            }
+            TextOrId::Text(part, start) => {
+                let from = part.as_ptr().addr() - text.as_ptr().addr();
+                let prepared = aligner.prepare(part, start, options.then.as_ref())?;
+                self.append_aligned(&prepared, from, &mut spans)?;
+                at = from + part.len();
+                Ok(())
+            }
+        })?;
+        Ok(spans)
+    }
+
+    /// Append the ids of prepared pretokens; the part begins at `from`.
+    fn append_aligned(
+        &mut self,
+        prepared: &Prepared,
+        from: usize,
+        spans: &mut Vec<IdSpan>,
+    ) -> Result<()> {
+        let shifted = |span: [u32; 2]| span.map(|at| from + at as usize);
+        for part in &prepared.parts {
+            let (start, ends) = match part {
+                PreparedPart::Id(id, span) => {
+                    memory::push(spans, (*id, shifted(*span)))?;
+                    continue;
+                }
+                PreparedPart::Pretokens(start, ends) => (*start, ends),
+            };
+            let mut at = start;
+            for &end in ends {
+                for (id, size) in self.encode_pretoken(&prepared.bytes[at..end])? {
+                    let first = at.min(end - 1);
+                    at = (at + size).min(end);
+                    let last = at.max(first + 1) - 1;
+                    let span = [prepared.spans[first][0], prepared.spans[last][1]];
+                    memory::push(spans, (id, shifted(span)))?;
+                }
+                at = end;
+            }
+        }
+        Ok(())
+    }
+}

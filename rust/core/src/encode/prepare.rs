@@ -1,0 +1,129 @@
+//! Any normalizer and pre-tokenizer: a part of a text in, its pretokens out, with their spans.
+//!
+//! This is the general way from text to pretokens, which changes text step by step. Most tokenizers
+//! need it only for offsets in a normalized text: a [`Splitter`](crate::pretokenize::Splitter) on the
+//! text, or on its [`Form`](crate::rules::unicode::Form), gives the same pretokens much faster.
+
+use crate::encode::special::AddedFinder;
+use crate::error::Result;
+use crate::pretokenize::pieces::CompiledPreTokenizer;
+use crate::rules::aligned::{AlignedText, Searchable, Span, aligned, plain};
+use crate::rules::byte_level;
+use crate::rules::normalize::CompiledNormalizer;
+use crate::rules::{PartStart, PreTokenizerStep, TextRules};
+
+/// A normalizer and a pre-tokenizer, ready to use.
+#[derive(Debug)]
+pub(crate) struct Preparation {
+    normalizer: CompiledNormalizer,
+    pre_tokenizer: CompiledPreTokenizer,
+    /// Whether pieces consist of GPT-2's characters for the bytes that are merged.
+    maps_bytes: bool,
+}
+
+/// The pretokens of a part of a text, and the added tokens between them.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    /// What is merged: the bytes of all pretokens, end to end.
+    pub(crate) bytes: Vec<u8>,
+    /// The span of each byte in the part.
+    pub(crate) spans: Vec<Span>,
+    pub(crate) parts: Vec<PreparedPart>,
+}
+
+/// Pretokens, or an added token between them.
+#[derive(Debug)]
+pub(crate) enum PreparedPart {
+    /// The start of the first pretoken, and the end of each, in the bytes.
+    Pretokens(usize, Vec<usize>),
+    /// An id, and its span in the part.
+    Id(u32, Span),
+}
+
+impl Prepared {
+    /// Call `sink` with the bytes of each pretoken.
+    pub(crate) fn for_each_pretoken(&self, mut sink: impl FnMut(&[u8])) {
+        for part in &self.parts {
+            let PreparedPart::Pretokens(start, ends) = part else { continue };
+            let mut start = *start;
+            for &end in ends {
+                sink(&self.bytes[start..end]);
+                start = end;
+            }
+        }
+    }
+}
+
+impl Preparation {
+    /// Fails if a regular expression does not compile.
+    pub(crate) fn new(rules: &TextRules) -> Result<Self> {
+        let is_mapping = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::ByteLevel { .. });
+        let maps = rules.pre_tokenizer.steps.iter().any(is_mapping);
+        Ok(Self {
+            normalizer: CompiledNormalizer::new(&rules.normalizer)?,
+            pre_tokenizer: CompiledPreTokenizer::new(&rules.pre_tokenizer)?,
+            // Symbols have the names of tokens, which consist of these characters too.
+            maps_bytes: maps && rules.symbols.is_none(),
+        })
+    }
+
+    /// A part of a text, normalized.
+    pub(crate) fn normalized(&self, part: &str, start: PartStart) -> Result<String> {
+        Ok(plain(&self.normalizer.apply(aligned(part)?, start)?))
+    }
+
+    /// The pretokens of a part of a text, and the added tokens that `finder` finds in it once it is
+    /// normalized.
+    pub(crate) fn prepare(
+        &self,
+        part: &str,
+        start: PartStart,
+        finder: Option<&AddedFinder>,
+    ) -> Result<Prepared> {
+        let mut prepared = Prepared::default();
+        if part.is_empty() {
+            return Ok(prepared);
+        }
+        let text = self.normalizer.apply(aligned(part)?, start)?;
+        let Some(finder) = finder else {
+            self.split(text, start, &mut prepared)?;
+            return Ok(prepared);
+        };
+        let searchable = Searchable::new(&text);
+        let (mut done, mut start) = (0, start);
+        for found in finder.find(&searchable.text) {
+            let found = found?;
+            let [from, to] = [found.start, found.end].map(|at| searchable.character(at));
+            if done < from {
+                self.split(text[done..from].to_vec(), start, &mut prepared)?;
+            }
+            if from < to {
+                let span = [text[from].span[0], text[to - 1].span[1]];
+                prepared.parts.push(PreparedPart::Id(found.id, span));
+            }
+            (done, start) = (to, PartStart::Special);
+        }
+        self.split(text[done..].to_vec(), start, &mut prepared)?;
+        Ok(prepared)
+    }
+
+    fn split(&self, text: AlignedText, start: PartStart, prepared: &mut Prepared) -> Result<()> {
+        let pieces = self.pre_tokenizer.split(text, start)?;
+        let (first, mut ends) = (prepared.bytes.len(), Vec::with_capacity(pieces.ranges.len()));
+        for range in pieces.ranges {
+            for c in &pieces.text[range] {
+                if let Some(byte) = byte_level::byte(c.character).filter(|_| self.maps_bytes) {
+                    prepared.bytes.push(byte);
+                } else {
+                    let mut buffer = [0; 4];
+                    let text = c.character.encode_utf8(&mut buffer);
+                    prepared.bytes.extend_from_slice(text.as_bytes());
+                }
+                prepared.spans.resize(prepared.bytes.len(), c.span);
+            }
+            ends.push(prepared.bytes.len());
+        }
+        prepared.parts.push(PreparedPart::Pretokens(first, ends));
+        Ok(())
+    }
+}

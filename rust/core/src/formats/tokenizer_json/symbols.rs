@@ -1,0 +1,37 @@
+//! Files of all other forms: symbols have the names of the vocabulary.
+//!
+//! Nothing is turned into bytes: pretokens are the characters that the pre-tokenizer gives, the tokens
+//! are their names, and decoding takes the steps of the decoder. This is exact for every model of type
+//! BPE, and slower than the two usual forms.
+
+use super::file::File;
+use super::tables::MergeIds;
+use crate::error::Result;
+use crate::rules::{Decoder, PreTokenizer, StartSymbols, TextRules};
+use crate::tokenizer::parts::TokenizerParts;
+use crate::vocabulary::{MergeRule, Vocabulary};
+
+/// The parts of a tokenizer of this form.
+pub(super) fn parts(mut file: File<'_>) -> Result<TokenizerParts> {
+    let tokens = file.ordinary().map(|(name, id)| (name.as_bytes().to_vec(), id));
+    let vocabulary = Vocabulary::with_added(tokens.collect::<Vec<_>>(), [], file.added.clone())?;
+    let model = &file.model;
+    let symbols = StartSymbols {
+        prefix: model.prefix.clone(),
+        suffix: model.suffix.clone(),
+        unknown: model.unknown.as_deref().and_then(|name| file.ids.get(name).copied()),
+        fuse_unknown: model.fuse_unknown,
+        byte_fallback: model.byte_fallback,
+    };
+    let rule = MergeRule::Merges { ignore_merges: model.ignore_merges };
+    let rules = TextRules {
+        normalizer: std::mem::take(&mut file.rules.normalizer),
+        pre_tokenizer: PreTokenizer { steps: std::mem::take(&mut file.rules.literal) },
+        symbols: Some(symbols),
+        decoder: Decoder::Steps(std::mem::take(&mut file.rules.decoder)),
+        ..TextRules::default()
+    };
+    let pair = |&[left, right, _]: &MergeIds| (left, right);
+    let merges = file.merges.iter().map(pair).collect();
+    Ok(file.finish(vocabulary, rule, merges, rules))
+}

@@ -1,0 +1,259 @@
+//! A normalizer and a text in, the changed text with its spans out: every step, one by one.
+//!
+//! [`unicode`](super::unicode) is the fast way for the usual normalizers, which need no spans. Source:
+//! the normalizers of Hugging Face `tokenizers` 0.23.
+
+use unicode_normalization::char::{
+    canonical_combining_class, compose, decompose_canonical, decompose_compatible,
+};
+
+use super::aligned::{AlignedChar, AlignedText, Searchable, prepended};
+use super::characters::CharacterClass;
+use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
+use super::spaces::{META, PartStart};
+use super::unicode::is_younger;
+use crate::error::Result;
+use crate::search::Expression;
+
+/// A normalizer, ready to use.
+#[derive(Debug, Clone)]
+pub(crate) struct CompiledNormalizer {
+    steps: Vec<Step>,
+}
+
+/// A step, with what must be compiled.
+#[derive(Debug, Clone)]
+enum Step {
+    Plain(NormalizerStep),
+    StripAccents(CharacterClass),
+    Replace(Expression, String),
+}
+
+/// Combining marks, as Unicode 9 has them.
+const MARKS: &str = r"[\p{M}&&\p{Age=9.0}]";
+
+impl CompiledNormalizer {
+    /// Fails if a regular expression does not compile.
+    pub(crate) fn new(normalizer: &Normalizer) -> Result<Self> {
+        let step = |step: &NormalizerStep| {
+            Ok(match step {
+                NormalizerStep::StripAccents => Step::StripAccents(CharacterClass::new(MARKS)),
+                NormalizerStep::Replace { pattern, content } => {
+                    Step::Replace(Expression::new(&expression(pattern))?, content.clone())
+                }
+                other => Step::Plain(other.clone()),
+            })
+        };
+        Ok(Self { steps: normalizer.steps.iter().map(step).collect::<Result<_>>()? })
+    }
+
+    /// Normalize a part of a text. A part that continues ordinary text gets no prefix.
+    pub(crate) fn apply(&self, mut text: AlignedText, start: PartStart) -> Result<AlignedText> {
+        for step in &self.steps {
+            text = match step {
+                Step::Plain(step) => plain_step(step, text, start),
+                Step::StripAccents(marks) => {
+                    text.retain(|c| !marks.has(c.character));
+                    text
+                }
+                Step::Replace(expression, content) => replaced(&text, expression, content)?,
+            };
+        }
+        Ok(text)
+    }
+}
+
+/// The regular expression of what is replaced.
+fn expression(pattern: &ReplacePattern) -> String {
+    match pattern {
+        ReplacePattern::Literal(text) => regex_syntax::escape(text),
+        ReplacePattern::Regex(regex) => regex.clone(),
+    }
+}
+
+fn plain_step(step: &NormalizerStep, text: AlignedText, start: PartStart) -> AlignedText {
+    match step {
+        NormalizerStep::Nfc => by_pieces(&text, |text| changed(text, composed(decomposed(text, false)))),
+        NormalizerStep::Nfkc => by_pieces(&text, |text| changed(text, composed(decomposed(text, true)))),
+        NormalizerStep::Nfd => by_pieces(&text, |text| changed(text, decomposed(text, false))),
+        NormalizerStep::Nfkd => by_pieces(&text, |text| changed(text, decomposed(text, true))),
+        NormalizerStep::Lowercase => lower(&text),
+        NormalizerStep::Strip { left, right } => stripped(text, *left, *right),
+        NormalizerStep::Prepend(before) if start != PartStart::Inside => {
+            prepended(before.chars(), text)
+        }
+        NormalizerStep::Spaces(prefix) => {
+            let adds = prefix.applies(text.first().map(|c| c.character), start);
+            let spaced = text.into_iter().map(|c| match c.character {
+                META => AlignedChar { character: ' ', ..c },
+                _ => c,
+            });
+            prepended(adds.then_some(' '), spaced.collect())
+        }
+        _ => text,
+    }
+}
+
+fn lower(text: &[AlignedChar]) -> AlignedText {
+    let letters = |c: &AlignedChar| {
+        let span = c.span;
+        c.character.to_lowercase().map(move |character| AlignedChar { character, span })
+    };
+    text.iter().flat_map(letters).collect()
+}
+
+/// A text without white space at its ends.
+fn stripped(mut text: AlignedText, left: bool, right: bool) -> AlignedText {
+    let is_space = |c: &&AlignedChar| c.character.is_whitespace();
+    if right {
+        text.truncate(text.len() - text.iter().rev().take_while(is_space).count());
+    }
+    let leading = if left { text.iter().take_while(is_space).count() } else { 0 };
+    text.split_off(leading)
+}
+
+/// A text with `content`, which has the span of the last character, for each match.
+fn replaced(text: &[AlignedChar], expression: &Expression, content: &str) -> Result<AlignedText> {
+    let searchable = Searchable::new(text);
+    let (mut result, mut at) = (AlignedText::with_capacity(text.len()), 0);
+    expression.for_each(&searchable.text, |range, is_match| {
+        let end = searchable.character(range.end);
+        if is_match {
+            let span = text[end - 1].span;
+            result.extend(content.chars().map(|character| AlignedChar { character, span }));
+        } else {
+            result.extend_from_slice(&text[at..end]);
+        }
+        at = end;
+    })?;
+    Ok(result)
+}
+
+// ---------------------------------------------------------------------------- forms of Unicode
+
+/// A character of a changed text, and how it came about: with 0 it replaces the next character of the
+/// text; with -n, the next one and n more after it; with 1 it is new, and has the span of the one
+/// before it.
+type Change = (char, i32);
+
+/// A text whose pieces are changed one by one. Pieces are divided by the characters that are younger
+/// than the tables of `tokenizers`, which do not change.
+fn by_pieces(text: &[AlignedChar], change: impl Fn(&[AlignedChar]) -> AlignedText) -> AlignedText {
+    let mut result = AlignedText::with_capacity(text.len());
+    for piece in text.split_inclusive(|c| is_younger(c.character)) {
+        let old = match piece.split_last() {
+            Some((last, before)) if is_younger(last.character) => before,
+            _ => piece,
+        };
+        result.extend(change(old));
+        result.extend_from_slice(&piece[old.len()..]);
+    }
+    result
+}
+
+fn changed(text: &[AlignedChar], changes: Vec<Change>) -> AlignedText {
+    let mut at = 0;
+    let aligned = |(character, change): Change| {
+        if change > 0 {
+            return AlignedChar { character, span: text[at - 1].span };
+        }
+        let span = text[at].span;
+        at += 1 + change.unsigned_abs() as usize;
+        AlignedChar { character, span }
+    };
+    changes.into_iter().map(aligned).collect()
+}
+
+/// The canonical or compatible decomposition; marks in the order of their classes.
+fn decomposed(text: &[AlignedChar], compatible: bool) -> Vec<Change> {
+    let (mut result, mut marks_from) = (Vec::<Change>::with_capacity(text.len()), 0);
+    for c in text {
+        let mut is_new = 0;
+        let mut push = |part: char| {
+            if canonical_combining_class(part) == 0 {
+                in_order(&mut result[marks_from..]);
+                marks_from = result.len() + 1;
+            }
+            result.push((part, is_new));
+            is_new = 1;
+        };
+        if compatible {
+            decompose_compatible(c.character, &mut push);
+        } else {
+            decompose_canonical(c.character, &mut push);
+        }
+    }
+    in_order(&mut result[marks_from..]);
+    result
+}
+
+fn in_order(marks: &mut [Change]) {
+    marks.sort_by_key(|(mark, _)| canonical_combining_class(*mark));
+}
+
+/// The composition of decomposed characters; one that is composed of several stands for all of them.
+fn composed(characters: Vec<Change>) -> Vec<Change> {
+    let mut result: Vec<Change> = Vec::with_capacity(characters.len());
+    let (mut starter, mut last_class): (Option<usize>, u8) = (None, 0);
+    for (character, change) in characters {
+        let class = canonical_combining_class(character);
+        if let Some(at) = starter
+            && (last_class < class || at + 1 == result.len())
+            && let Some(both) = compose(result[at].0, character)
+        {
+            result[at] = (both, result[at].1 + change - 1);
+            continue;
+        }
+        if class == 0 {
+            starter = Some(result.len());
+        }
+        result.push((character, change));
+        last_class = class;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::aligned::{aligned, plain};
+    use proptest::prelude::*;
+    use unicode_normalization::UnicodeNormalization;
+
+    fn normalize(steps: &[NormalizerStep], text: &str) -> AlignedText {
+        let normalizer = Normalizer { steps: steps.to_vec() };
+        let compiled = CompiledNormalizer::new(&normalizer).unwrap();
+        compiled.apply(aligned(text).unwrap(), PartStart::Text).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn forms_are_those_of_unicode(text in "[aeé\u{301}\u{327}\u{345}ﬁ½한\u{1112}\u{1161}\u{11ab}İ각]{0,12}") {
+            let by = |step| plain(&normalize(&[step], &text));
+            prop_assert_eq!(by(NormalizerStep::Nfc), text.nfc().collect::<String>());
+            prop_assert_eq!(by(NormalizerStep::Nfd), text.nfd().collect::<String>());
+            prop_assert_eq!(by(NormalizerStep::Nfkc), text.nfkc().collect::<String>());
+            prop_assert_eq!(by(NormalizerStep::Nfkd), text.nfkd().collect::<String>());
+        }
+    }
+
+    #[test]
+    fn changed_characters_keep_spans() {
+        let spans = |steps: &[_], text| -> Vec<(char, Span)> {
+            normalize(steps, text).iter().map(|c| (c.character, c.span)).collect()
+        };
+        use crate::rules::aligned::Span;
+        assert_eq!(spans(&[NormalizerStep::Nfc], "e\u{301}b"), [('é', [0, 1]), ('b', [3, 4])]);
+        let strip = NormalizerStep::Strip { left: true, right: true };
+        assert_eq!(spans(&[strip], " \ta b\n"), [('a', [2, 3]), (' ', [3, 4]), ('b', [4, 5])]);
+        let pattern = ReplacePattern::Regex(r"\s+".to_owned());
+        let replace = NormalizerStep::Replace { pattern, content: "--".to_owned() };
+        let expected = [('-', [2, 3]), ('-', [2, 3]), ('x', [3, 4])];
+        assert_eq!(spans(&[replace.clone()], " \n\tx")[..2], expected[..2]);
+        let lower = NormalizerStep::Lowercase;
+        assert_eq!(spans(&[lower], "İ"), [('i', [0, 2]), ('\u{307}', [0, 2])]);
+        let prepend = NormalizerStep::Prepend("__".to_owned());
+        assert_eq!(spans(&[prepend], "a"), [('_', [0, 1]), ('_', [0, 1]), ('a', [0, 1])]);
+        assert_eq!(spans(&[NormalizerStep::StripAccents], "e\u{301}"), [('e', [0, 1])]);
+    }
+}

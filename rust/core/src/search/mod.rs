@@ -1,0 +1,126 @@
+//! Regular expressions with limits: an expression and a text in, matches out.
+//!
+//! An expression may come from a stranger's file, so the backtracking of one search, the size of the
+//! automata, and the time of all searches in a text ([`Budget`]) are limited.
+
+pub(crate) mod budget;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use fancy_regex::{Error as RegexError, Regex, RegexBuilder};
+
+use crate::error::{Error, Result};
+use budget::Budget;
+
+/// The number of times that one search may backtrack: enough for white space of several megabytes,
+/// and few enough that a search that would take forever fails within a second. The searches of a
+/// text have a limit of time together ([`Budget`]).
+const BACKTRACK_LIMIT: usize = 10_000_000;
+/// The size in bytes of an automaton that the engine uses for a part of a pattern. A search takes at
+/// most the length of the text times this size. Parts of published patterns have some tens of kB.
+const AUTOMATON_LIMIT_BYTES: usize = 4 << 20;
+
+/// A compiled regular expression.
+#[derive(Debug, Clone)]
+pub(crate) struct Expression {
+    regex: Regex,
+}
+
+impl Expression {
+    /// Compile an expression. Fails with [`Error::Pattern`].
+    pub(crate) fn new(regex: &str) -> Result<Self> {
+        Self::with_backtrack_limit(regex, BACKTRACK_LIMIT)
+    }
+
+    /// The same with another limit on backtracking.
+    pub(crate) fn with_backtrack_limit(regex: &str, limit: usize) -> Result<Self> {
+        RegexBuilder::new(regex)
+            .backtrack_limit(limit)
+            .delegate_size_limit(AUTOMATON_LIMIT_BYTES)
+            .build()
+            .map(|regex| Self { regex })
+            .map_err(|error| pattern_error(regex, &error))
+    }
+
+    /// The first match from a position on. Fails with [`Error::Split`], at `done`, if the search
+    /// exceeds a limit.
+    #[inline]
+    pub(crate) fn find(
+        &self,
+        text: &str,
+        from: usize,
+        done: usize,
+    ) -> Result<Option<Range<usize>>> {
+        let found = self.regex.find_from_pos(text, from);
+        let found = found.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
+        Ok(found.map(|found| found.start()..found.end()))
+    }
+
+    /// Call `sink` with the matches, and the parts between them, which cover the text in order; the
+    /// flag says which are matches. Matches of no characters are passed over.
+    ///
+    /// Fails as [`find`](Self::find) does, and if all searches take too long.
+    pub(crate) fn for_each(
+        &self,
+        text: &str,
+        mut sink: impl FnMut(Range<usize>, bool),
+    ) -> Result<()> {
+        let mut budget = Budget::new(text.len(), Duration::ZERO);
+        let (mut done, mut from) = (0, 0);
+        while from <= text.len() {
+            budget.count(done)?;
+            let Some(found) = self.find(text, from, done)? else { break };
+            if found.is_empty() {
+                from = found.end + text[found.end..].chars().next().map_or(1, char::len_utf8);
+                continue;
+            }
+            if done < found.start {
+                sink(done..found.start, false);
+            }
+            (done, from) = (found.end, found.end);
+            sink(found, true);
+        }
+        if done < text.len() {
+            sink(done..text.len(), false);
+        }
+        Ok(())
+    }
+}
+
+/// The error for an invalid pattern, with the position in the pattern if the engine reports it.
+fn pattern_error(pattern: &str, error: &RegexError) -> Error {
+    let (at, reason) = match error {
+        RegexError::ParseError(at, error) => (Some((*at).min(pattern.len())), error.to_string()),
+        RegexError::CompileError(error) => (None, error.to_string()),
+        other => (None, other.to_string()),
+    };
+    Error::Pattern { pattern: pattern.to_owned(), at, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(regex: &str, text: &str) -> Vec<(String, bool)> {
+        let mut parts = Vec::new();
+        let expression = Expression::new(regex).unwrap();
+        expression.for_each(text, |range, is| parts.push((text[range].to_owned(), is))).unwrap();
+        parts
+    }
+
+    #[test]
+    fn matches_and_the_parts_between_them_cover_the_text() {
+        let expected = [("ab", false), ("12", true), ("cd", false), ("3", true)];
+        let expected = expected.map(|(part, is)| (part.to_owned(), is));
+        assert_eq!(parts(r"\d+", "ab12cd3"), expected);
+        assert_eq!(parts("x*", "aé"), [("aé".to_owned(), false)]);
+        assert_eq!(parts("x", ""), []);
+    }
+
+    #[test]
+    fn the_error_of_an_invalid_expression_has_a_position() {
+        let error = Expression::new(r"(ab").unwrap_err();
+        assert!(matches!(error, Error::Pattern { at: Some(_), .. }), "{error}");
+    }
+}
