@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Final, Literal, Self, TypeAlias, final, overload
+from typing import Final, Literal, Protocol, Self, TypeAlias, final, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from typing_extensions import disjoint_base
 
-from bytepair.tokenizer.batch import PaddedBatch
+from bytepair.tokenizer.padding import PaddedBatch
 from bytepair.training.options import TrainOptions
 
 PATTERNS: Final[dict[str, str]]
@@ -23,6 +23,14 @@ _Place: TypeAlias = tuple[int, int, int, int, int]
 # The bytes of a block and of the longest document; a file that becomes larger than this many bytes,
 # and this many times as large as it is, is reported.
 _Bounds: TypeAlias = tuple[int, int, int, int]
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self) -> object: ...
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self) -> object: ...
+
+_Texts: TypeAlias = Iterable[str] | _ArrowArray | _ArrowStream
 _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
 
 def pattern(name_or_regex: str) -> str: ...
@@ -238,25 +246,43 @@ class Tokenizer:
     @overload
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: _Texts,
         *,
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
         max_tokens: int | None = None,
         pad_to: None = None,
+        padding_side: None = None,
+        return_tensors: None = None,
         threads: int | None = None,
     ) -> list[list[int]]: ...
     @overload
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: _Texts,
         *,
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
         max_tokens: int | None = None,
         pad_to: int | Literal["longest"],
+        padding_side: Literal["right", "left"] | None = None,
+        return_tensors: Literal["np", "pt"] | None = None,
+        threads: int | None = None,
+    ) -> PaddedBatch: ...
+    @overload
+    def encode_batch(
+        self,
+        texts: _Texts,
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        max_tokens: int | None = None,
+        pad_to: None = None,
+        padding_side: None = None,
+        return_tensors: Literal["np", "pt"],
         threads: int | None = None,
     ) -> PaddedBatch: ...
     def encode_to_numpy(
@@ -266,17 +292,19 @@ class Tokenizer:
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        dtype: DTypeLike | None = None,
         threads: int | None = None,
     ) -> NDArray[np.uint16 | np.uint32]: ...
     def encode_batch_to_numpy(
         self,
-        texts: Iterable[str],
+        texts: _Texts,
         *,
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
         dropout: float | None = None,
         seed: int | None = None,
+        dtype: DTypeLike | None = None,
         threads: int | None = None,
     ) -> tuple[NDArray[np.uint16 | np.uint32], NDArray[np.int64]]: ...
     def count_tokens(
@@ -289,7 +317,7 @@ class Tokenizer:
     ) -> int: ...
     def count_tokens_batch(
         self,
-        texts: Iterable[str],
+        texts: _Texts,
         *,
         special: _Special | None = None,
         prepend: str | int | None = None,
@@ -307,12 +335,19 @@ class Tokenizer:
     def truncate_text(
         self, text: str, max_tokens: int, *, keep: Literal["start", "end"] = "start"
     ) -> str: ...
-    def decode(self, ids: _Ids, *, errors: str = "replace") -> str: ...
+    def decode(
+        self, ids: _Ids, *, errors: str = "replace", skip_special_tokens: bool = False
+    ) -> str: ...
     def decode_bytes(self, ids: _Ids) -> bytes: ...
     def decode_batch(
-        self, batch: Iterable[_Ids], *, errors: str = "replace", threads: int | None = None
+        self,
+        batch: Iterable[_Ids],
+        *,
+        errors: str = "replace",
+        skip_special_tokens: bool = False,
+        threads: int | None = None,
     ) -> list[str]: ...
-    def decode_stream(self) -> DecodeStream: ...
+    def decode_stream(self, *, skip_special_tokens: bool = False) -> DecodeStream: ...
     def token_bytes(self, id: int) -> bytes: ...
     def token_id(self, token: str | bytes) -> int: ...
     def pretokenize(self, text: str) -> list[str]: ...

@@ -26,11 +26,14 @@ pub(crate) struct PyDecodeStream {
     stream: TextStream,
     /// Whether an id has arrived since the start or the last `flush`.
     begun: bool,
+    /// The ids that are left out, in order.
+    skipped: Arc<[u32]>,
 }
 
 impl PyDecodeStream {
-    pub(crate) fn new(tokenizer: &Arc<Tokenizer>) -> Self {
-        Self { tokenizer: Arc::clone(tokenizer), stream: TextStream::default(), begun: false }
+    pub(crate) fn new(tokenizer: &Arc<Tokenizer>, skipped: Arc<[u32]>) -> Self {
+        let tokenizer = Arc::clone(tokenizer);
+        Self { tokenizer, stream: TextStream::default(), begun: false, skipped }
     }
 }
 
@@ -59,6 +62,9 @@ impl PyDecodeStream {
     ) -> PyResult<Bound<'py, PyString>> {
         let id = arguments::id(&self.tokenizer, id)?;
         let mut token = errors::checked(self.tokenizer.token_bytes(id))?;
+        if self.skipped.binary_search(&id).is_ok() {
+            return Ok(PyString::new(py, ""));
+        }
         if !std::mem::replace(&mut self.begun, true) && self.tokenizer.pattern().drops_space() {
             token = token.strip_prefix(b" ").unwrap_or(token);
         }

@@ -140,9 +140,12 @@ impl Slice<'_> {
         with_ids!(self, ids => ids.len())
     }
 
-    /// The concatenated bytes of the ids.
-    pub(crate) fn decode(self, tokenizer: &Tokenizer) -> Result<Vec<u8>> {
-        with_ids!(self, ids => tokenizer.decode_bytes(ids))
+    /// The concatenated bytes of the ids, without those in `skipped`, which is in order.
+    pub(crate) fn decode(self, tokenizer: &Tokenizer, skipped: &[u32]) -> Result<Vec<u8>> {
+        if skipped.is_empty() {
+            return with_ids!(self, ids => tokenizer.decode_bytes(ids));
+        }
+        with_ids!(self, ids => tokenizer.decode_bytes(&decode::without(ids, skipped)?))
     }
 
     /// The same as Python's `bytes`; written into them directly, unless the pattern drops a space.
@@ -152,7 +155,7 @@ impl Slice<'_> {
         tokenizer: &Tokenizer,
     ) -> PyResult<Bound<'py, PyBytes>> {
         if tokenizer.pattern().drops_space() {
-            let bytes = errors::checked(py.detach(|| self.decode(tokenizer)))?;
+            let bytes = errors::checked(py.detach(|| self.decode(tokenizer, &[])))?;
             return Ok(PyBytes::new(py, &bytes));
         }
         let vocabulary = tokenizer.vocabulary();

@@ -14,6 +14,7 @@ mod columns;
 mod counter;
 mod counts;
 mod decode_stream;
+mod decoding;
 
 mod derived;
 mod encode_stream;

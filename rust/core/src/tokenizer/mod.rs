@@ -4,6 +4,7 @@
 //! with its Unicode version. They are compared, saved and fingerprinted together. Notes on the
 //! origin of a tokenizer are saved with it, but do not affect equality.
 
+mod control;
 mod encode;
 
 pub(crate) mod merges;
