@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     import tiktoken
     import tokenizers
+    import transformers
     from numpy.typing import NDArray
 
     from bytepair.tokenizer.origins import TokenParts
@@ -698,6 +699,31 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
         from bytepair.formats.huggingface import to_huggingface
 
         return to_huggingface(self, special=special)
+
+    def to_transformers(self) -> transformers.PreTrainedTokenizerFast:
+        """Convert to a fast tokenizer of `transformers`, with roles, chat template and stops.
+
+        It equals `AutoTokenizer.from_pretrained` of the folder that `export` writes. As always in
+        `transformers`, special tokens in texts become their ids.
+
+        Returns:
+            The tokenizer; its attribute `generation_config` says where generation stops, for
+            `model.generation_config`.
+
+        Raises:
+            ImportError: if the package `transformers` is not installed.
+            LossError: if a special token equals an ordinary token.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+            >>> theirs = tok.to_transformers()
+            >>> theirs("hello").input_ids == tok.encode("hello"), theirs.eos_token
+            (True, '<|assistant_end|>')
+        """
+        from bytepair.formats.huggingface import to_transformers
+
+        return to_transformers(self)
 
     @checked
     def show(
