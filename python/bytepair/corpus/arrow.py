@@ -75,7 +75,7 @@ def texts(source: Any) -> Iterable[str]:
         return source  # type: ignore[no-any-return]
     array = imported(source)
     if array.null_count:
-        row = array.is_null().index(True).as_py()  # noqa: FBT003 - of Arrow
+        row = array.is_null().index(True).as_py()
         raise ArgumentError(
             f"text {row} of the column is null; fill nulls with empty texts, drop them, or call "
             "encode_arrow, which keeps them"
@@ -202,8 +202,11 @@ def column(array: pa.Array, name: str) -> Column:
 
 def record_batch(texts: Column, name: str) -> pa.RecordBatch:
     """Convert documents to a record batch with one column of large strings."""
+    import numpy as np
+
     from bytepair._internal.extras import pyarrow as pa
 
-    buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
+    starts = np.ascontiguousarray(texts.offsets, np.int64)
+    buffers = [None, pa.py_buffer(starts), pa.py_buffer(texts.data)]
     array = pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
     return pa.RecordBatch.from_arrays([array], [name])

@@ -12,19 +12,18 @@ import os
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import partial
-from math import lcm
+from math import inf, lcm
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked
+from bytepair._internal.arguments import checked, refuse
 from bytepair.errors import ShardError
 from bytepair.shards.order import BUFFER, Order, Packing, State, TokenAddress
 from bytepair.shards.packing import check_epochs, check_numbers, delivered
 from bytepair.shards.read import Dataset
-from bytepair.training.counts import check_names, exact
-
+from bytepair.training.counts import check_names, exact_fraction
 
 if TYPE_CHECKING:
     from bytepair.shards.torch_data import TorchStream
@@ -70,10 +69,10 @@ class Blend:
             for name, data in datasets.items()
         }
         _check_same(self.datasets)
-        shares = {name: exact(weights[name]) for name in datasets}
-        for name, share in shares.items():
-            if share <= 0:
-                raise ShardError(f"the weight of {name!r} is {share}; it must be positive")
+        for name, weight in weights.items():
+            if not 0 < weight < inf:
+                raise refuse(f"the weight of {name!r}", weight, "a number above 0")
+        shares = {name: exact_fraction(weights[name]) for name in datasets}
         total = sum(shares.values())
         self.weights = {name: share / total for name, share in shares.items()}
 
@@ -118,7 +117,6 @@ class Blend:
         shape = (batch_size, rank, world_size)
         return BlendedBatches(orders, self.weights, shape, epochs, torch, state)
 
-
     @checked
     def torch_stream(
         self,
@@ -161,7 +159,7 @@ def _rows_of(
     *,
     rank: int,
     world_size: int,
-    epoch: int,  # noqa: ARG001 - a blend has no end, and so no epochs of its own
+    epoch: int,
     state: State | None,
 ) -> BlendedBatches:
     """Batches of one row."""

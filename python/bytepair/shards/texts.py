@@ -242,7 +242,7 @@ def _rows_of_texts(
     *,
     rank: int,
     world_size: int,
-    epoch: int,  # noqa: ARG001 - texts repeat without end
+    epoch: int,
     state: TextState | None,
 ) -> TextBatches:
     """Batches of one row."""

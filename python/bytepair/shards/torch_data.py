@@ -1,7 +1,7 @@
 """Shards and texts in, datasets of torch out: rows of a fixed length for a `DataLoader`.
 
 `TorchRows` is map style: each row by its number, in the order of the shards, for samplers that
-shuffle. `TorchStream` is iterable: rows in the order of `Dataset.batches` and its relatives, divided
+shuffle. `TorchStream` is iterable: rows in the order of `Dataset.batches` and its kin, divided
 between ranks and the workers of a loader. A row is a pair of inputs and targets, or, for models of
 `transformers`, a dict with `input_ids` and `labels`, which these models shift themselves.
 

@@ -156,7 +156,7 @@ class Counts:
             raise CountsError(
                 f"the weight {weight} is not a number above 0; to exclude a corpus, do not add it"
             )
-        exact = exact(weight)
+        exact = exact_fraction(weight)
         common = gcd(exact.numerator, self.denominator)
         unit = self.denominator // common * exact.denominator
         if max(unit, exact.numerator) >= DENOMINATORS:
@@ -198,10 +198,14 @@ class Counts:
                 raise CountsError(f"the share of {name!r} is {share}; it must be above 0")
             if not sizes[name]:
                 raise CountsError(f"{name!r} has no text; exclude it from the mixture")
-        whole = sum(map(exact, shares.values()))
+        whole = sum(map(exact_fraction, shares.values()))
         total = sum(sizes.values())
         weights = {
-            name: exact(shares[name]) / whole * total / sizes[name] / parts[name].denominator
+            name: exact_fraction(shares[name])
+            / whole
+            * total
+            / sizes[name]
+            / parts[name].denominator
             for name in sorted(parts)
         }
         unit = lcm(*(weight.denominator for weight in weights.values()))
@@ -253,7 +257,7 @@ def check_names(option: str, given: Mapping[str, object], groups: Mapping[str, o
         )
 
 
-def exact(number: float | Fraction) -> Fraction:
+def exact_fraction(number: float | Fraction) -> Fraction:
     """Convert a number to a fraction; a float means its decimal notation."""
     return Fraction(str(float(number)) if isinstance(number, float) else number)
 

@@ -77,9 +77,10 @@ def train(
     Args:
         source: an iterable of `str`, one document each; the path of a text file (one document),
             of jsonl or parquet, optionally compressed as `.gz` or `.zst`, or of a folder of such
-            files; a glob; a URL of remote storage; an iterable of `Path`; Arrow data; or `Counts`,
-            which determine the pattern. Texts that look like paths are an error. With `mixture` or
-            `parity`, a mapping of names to such sources.
+            files; a glob; a URL of remote storage; an iterable of `Path`; a table or column of
+            pyarrow, polars, pandas or DuckDB; a data set of `datasets`; an iterable of mappings; or
+            `Counts`, which determine the pattern. Texts that look like paths are an error. With
+            `mixture` or `parity`, a mapping of names to such sources.
         mixture: the share of each source of a mapping in the bytes, by name, such as
             `{"english": 0.6, "code": 0.4}`; shares are normalized. The result is exact and does not
             depend on the order of sources: see `Counts.mixture`. `max_chars` then applies to each
@@ -114,7 +115,7 @@ def train(
         progress: True for a bar, False for none, None for a bar on a terminal, or a function that
             is called with the stage ("count", "merge"), the amount done, and the total or None.
             The unit is bytes of text (with files, the total is estimated) or merges.
-        column: the table column or JSON field that contains the text.
+        column: the table column, or field of JSON and mappings, that contains the text.
         errors: as in `bytepair.count`.
         memory_limit: as in `bytepair.count`; it does not include the merges.
         checkpoint: as in `bytepair.count`: training interrupted while it counts is resumed. When
