@@ -31,7 +31,7 @@ def imported(source: Any) -> pa.Array | pa.ChunkedArray:
         >>> from bytepair.corpus.arrow import imported
         >>> imported(pa.table({"text": ["one"]}))
         Traceback (most recent call last):
-        bytepair.errors.ArgumentError: expected a column, not a table; pass for example table['text']
+        bytepair.errors.ArgumentError: expected a column, not a table; ...
     """
     from bytepair._internal.extras import pyarrow as pa
 

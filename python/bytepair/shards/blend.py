@@ -163,8 +163,7 @@ def _rows_of(
     state: State | None,
 ) -> BlendedBatches:
     """Batches of one row."""
-    share = {"rank": rank, "world_size": world_size}
-    return blend.batches(1, length, state=state, **share, **options)
+    return blend.batches(1, length, state=state, rank=rank, world_size=world_size, **options)
 
 
 class BlendedBatches:

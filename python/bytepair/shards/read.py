@@ -276,8 +276,7 @@ def _from_epoch(
         identity = data.order(length, **options).identity
         state = {"epoch": epoch, "chunk": 0, "row": 0, **identity}
     end = None if epochs is None else epoch + epochs
-    share = {"rank": rank, "world_size": world_size}
-    return data.batches(1, length, epochs=end, state=state, **share, **options)
+    return data.batches(1, length, epochs=end, state=state, rank=rank, world_size=world_size, **options)
 
 
 class Batches:

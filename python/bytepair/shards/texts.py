@@ -246,8 +246,7 @@ def _rows_of_texts(
     state: TextState | None,
 ) -> TextBatches:
     """Batches of one row."""
-    share = {"rank": rank, "world_size": world_size}
-    return TextBatches(files, tokenizer, 1, length, state=state, **share, **options)
+    return TextBatches(files, tokenizer, 1, length, state=state, rank=rank, world_size=world_size, **options)
 
 
 def _documents(
