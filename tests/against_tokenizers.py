@@ -61,6 +61,8 @@ class Pair:
     def __init__(self, document: dict[str, Any], folder: Path) -> None:
         """Read the document; `tokenizers` reads it several times, with other settings."""
         self.has_spans = has_spans(document)
+        # Without a decoder, tokenizers puts spaces between names; bytepair gives the text.
+        self.decodes = document["decoder"] is not None
         plain = {**document, "post_processor": None}
         self.own: Any = ours(document, folder)
         self.all = theirs(document)
@@ -95,6 +97,8 @@ class Pair:
                 lambda: self._decoded(text, True),
             ),
         ]
+        if not self.decodes:
+            checks = [check for check in checks if not check[0].startswith("decode")]
         for name, call, expected in checks:
             right = attempt(expected)
             if right is None or (name == "offsets" and not self.has_spans):

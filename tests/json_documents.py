@@ -323,6 +323,8 @@ def added_tokens(
         flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
         chances = (0.1, 0.2, 0.2, often, 0.5)
         values = {flag: rng.random() < chance for flag, chance in zip(flags, chances, strict=True)}
+        # bytepair never gives a special token for text that is merged.
+        values["special"] &= content not in vocabulary or len(content) == 1
         text = normalized(content, rule) if values["normalized"] else content
         if text and (text, values["normalized"]) not in seen:
             seen.add((text, values["normalized"]))
@@ -373,10 +375,10 @@ def post_processor(rng: random.Random, tokens: list[Document]) -> Document | Non
 
 
 def has_spans(document: Document) -> bool:
-    """Whether the spans of `tokenizers` lie in the text: bytes of a suffix reach behind it."""
+    """Whether the spans of `tokenizers` lie in the text, without overlaps, as affixes may make them."""
     model = document["model"]
-    affixes = model["continuing_subword_prefix"] or model["end_of_word_suffix"]
-    return not (model["byte_fallback"] and affixes)
+    suffix = model.get("byte_fallback") and model.get("end_of_word_suffix")
+    return not (model.get("continuing_subword_prefix") or suffix)
 
 
 def document(rng: random.Random) -> Document:

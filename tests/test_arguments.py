@@ -75,6 +75,8 @@ def specific(folder: Path) -> dict[str, dict[str, Any]]:
         "shards.verify": {"folder": folder / "written"},
         "Manifest.load": {"folder": folder / "written"},
         "TextBatches": {"files": [rows], "split": None},
+        "Blend": {"datasets": {"a": folder / "written"}, "weights": {"a": 1}},
+        "TextBatches.torch_stream": {"files": [rows], "length": 4},
         "from_json": {"values": shards[0].to_json()} if hasattr(shards[0], "to_json") else {},
         "report.save": {"found": evaluation, "path": folder / "report.html"},
         "": {"found": evaluation},
@@ -103,6 +105,7 @@ SKIPPED_CLASSES = {
 CONSTRUCTED = {
     "TrainOptions", "Parity", "Superwords", "JinjaTemplate", "Template", "Role", "Part", "Special",
     "Tools", "Builtin", "Parser", "Dataset", "TextBatches", "ConversationBatches", "ShardOptions",
+    "Blend",
 }  # fmt: skip
 
 
@@ -119,6 +122,8 @@ def owners(folder: Path) -> dict[str, Any]:
         "Parser": chat.Parser(TOK),
         "RenderedBatch": TOK.render_batch([TALK]),
         "Dataset": bytepair.shards.Dataset(folder / "shards"),
+        "Blend": bytepair.shards.Blend({"a": folder / "shards"}, {"a": 1}),
+        "TextBatches": bytepair.shards.TextBatches,
         "Manifest": shards,
         "Shard": shards.shards[0],
         "Comparison": bytepair.compare(TOK, TOK, texts=[TEXT]),

@@ -53,6 +53,7 @@ COMMANDS = [
     "plan",
     "pipeline",
     "convert",
+    "vocabularies",
 ]
 
 

@@ -134,8 +134,9 @@ def test_names_of_files_mean_the_same_to_what_reads_files(
             read(wrong, tmp_path / "wrong")
     with pytest.raises(CorpusError, match="no file matches"):
         read(f"{folder}/*.md", tmp_path / "wrong")
-    with pytest.raises(CorpusError, match="the source must be files"):
-        read(pa.array(TEXTS), tmp_path / "wrong")
+    if name != "shards.write":
+        with pytest.raises(CorpusError, match="the source must be files"):
+            read(pa.array(TEXTS), tmp_path / "wrong")
 
 
 def test_files_of_conversations_are_named_as_others_are(tmp_path: Path) -> None:

@@ -11,12 +11,8 @@ import pytest
 
 import json_documents
 from against_tokenizers import Pair, differences
+from bytepair.errors import FormatError
 from texts import CLASSES, unsplittable
-
-pytestmark = pytest.mark.xfail(
-    reason="the engine does not follow all text rules yet: what it does not do is refused",
-    run=False,
-)
 
 #: Real files of published models.
 PUBLISHED = [
@@ -46,7 +42,10 @@ def test_random_documents_give_the_results_of_tokenizers(first: int, tmp_path: P
         rng = random.Random(seed)
         document = json_documents.document(rng)
         texts = [json_documents.text(rng, document) for _ in range(6)]
-        assert not list(differences(document, texts, tmp_path)), seed
+        try:
+            assert not list(differences(document, texts, tmp_path)), seed
+        except FormatError as error:
+            assert "stands for two tokens" in str(error), seed
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

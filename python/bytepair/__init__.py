@@ -50,6 +50,7 @@ if _TYPE_CHECKING:
     from bytepair.corpus.documents import read_documents
     from bytepair.corpus.download import download_dataset
     from bytepair.evaluate.comparison import compare
+    from bytepair.formats.available import Vocabularies, list_vocabularies
     from bytepair.pipeline import run_pipeline
     from bytepair.training.grow import Verdict, extend, resume, verify_merges
     from bytepair.training.infer import InferredMixture, infer_mixture
@@ -62,6 +63,7 @@ _lazy(
     __name__,
     {name: f"bytepair.{name}" for name in _MODULES}
     | dict.fromkeys(("Verdict", "extend", "resume", "verify_merges"), "bytepair.training.grow")
+    | dict.fromkeys(("Vocabularies", "list_vocabularies"), "bytepair.formats.available")
     | {
         "InferredMixture": "bytepair.training.infer",
         "compare": "bytepair.evaluate.comparison",
@@ -91,6 +93,7 @@ __all__ = [
     "Tokenizer",
     "TrainOptions",
     "Verdict",
+    "Vocabularies",
     "__version__",
     "chat",
     "compare",
@@ -104,6 +107,7 @@ __all__ = [
     "explore",
     "extend",
     "infer_mixture",
+    "list_vocabularies",
     "load",
     "load_counts",
     "plan",

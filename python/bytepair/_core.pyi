@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Final, Literal, Self, TypeAlias, final, overload
+from typing import Any, Final, Literal, Protocol, Self, TypeAlias, final, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from typing_extensions import disjoint_base
 
-from bytepair.tokenizer.batch import PaddedBatch
+from bytepair.tokenizer.padding import PaddedBatch
 from bytepair.training.options import TrainOptions
 
 PATTERNS: Final[dict[str, str]]
@@ -23,9 +23,21 @@ _Place: TypeAlias = tuple[int, int, int, int, int]
 # The bytes of a block and of the longest document; a file that becomes larger than this many bytes,
 # and this many times as large as it is, is reported.
 _Bounds: TypeAlias = tuple[int, int, int, int]
+
+# A pattern is usually a str; `Any` stands for a tuple of several, or None, which few callers meet.
+_Rules: TypeAlias = str | Sequence[str] | TextRules
+_Added: TypeAlias = Mapping[str, int] | list[AddedToken]
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self) -> object: ...
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self) -> object: ...
+
+_Texts: TypeAlias = Iterable[str] | _ArrowArray | _ArrowStream
 _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
 
-def pattern(name_or_regex: str) -> str: ...
+def pattern(name_or_regex: str | Sequence[str]) -> str | Any: ...
 def match_lengths(regex: str) -> tuple[int, int | None]: ...
 def lone_surrogates(texts: Sequence[str]) -> list[tuple[int, str]]: ...
 def not_utf8(
@@ -37,7 +49,7 @@ def threads(requested: int | None = None) -> int: ...
 class Counter:
     def __new__(
         cls,
-        pattern: str,
+        pattern: str | Sequence[str],
         threads: int | None = None,
         *,
         memory_limit: tuple[int, str] | None = None,
@@ -85,24 +97,24 @@ class Counter:
 class Counts:
     def __len__(self) -> int: ...
     @property
-    def pattern(self) -> str: ...
+    def pattern(self) -> str | Any: ...
     @property
     def total(self) -> int: ...
     @property
     def text_bytes(self) -> int: ...
     def items(self) -> list[tuple[bytes, int]]: ...
     @staticmethod
-    def from_items(items: Iterable[tuple[bytes, int]], pattern: str) -> Counts: ...
+    def from_items(items: Iterable[tuple[bytes, int]], pattern: str | Sequence[str]) -> Counts: ...
     def columns(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint64]]: ...
     @staticmethod
     def from_columns(
         data: NDArray[np.uint8],
         offsets: NDArray[np.int64],
         counts: NDArray[np.uint64],
-        pattern: str,
+        pattern: str | Sequence[str],
     ) -> Counts: ...
     @staticmethod
-    def load(path: PathLike[str], pattern: str) -> Counts: ...
+    def load(path: PathLike[str], pattern: str | Sequence[str]) -> Counts: ...
     def save(self, path: PathLike[str], metadata: Sequence[tuple[str, str]]) -> None: ...
     def plus(self, other: Counts) -> Counts: ...
     def times(self, times: int) -> Counts: ...
@@ -169,6 +181,75 @@ class EncodeStream:
     def flush(self) -> NDArray[np.uint16 | np.uint32]: ...
 
 @final
+class AddedToken:
+    def __new__(
+        cls,
+        content: str,
+        id: int,
+        *,
+        special: bool = True,
+        lstrip: bool = False,
+        rstrip: bool = False,
+        single_word: bool = False,
+        normalized: bool = False,
+    ) -> Self: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def id(self) -> int: ...
+    @property
+    def special(self) -> bool: ...
+    @property
+    def lstrip(self) -> bool: ...
+    @property
+    def rstrip(self) -> bool: ...
+    @property
+    def single_word(self) -> bool: ...
+    @property
+    def normalized(self) -> bool: ...
+    def with_id(self, id: int) -> AddedToken: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class TextRules:
+    def __new__(
+        cls,
+        pattern: str | Sequence[str],
+        *,
+        normalizer: Sequence[str] = ...,
+        user_defined: Sequence[int] = ...,
+    ) -> Self: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> TextRules: ...
+    def to_bytes(self) -> bytes: ...
+    @property
+    def pattern(self) -> str | Any: ...
+    @property
+    def normalizer(self) -> list[str]: ...
+    @property
+    def pre_tokenizer(self) -> list[str]: ...
+    @property
+    def around(self) -> tuple[list[int], list[int]]: ...
+    @property
+    def user_defined(self) -> list[int]: ...
+    @property
+    def has_symbols(self) -> bool: ...
+    @property
+    def decodes_names(self) -> bool: ...
+    def renumbered(self, ids: Mapping[int, int]) -> TextRules: ...
+    def replace(
+        self,
+        *,
+        normalizer_of: TextRules | None = None,
+        pre_tokenizer_of: TextRules | None = None,
+    ) -> TextRules: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__ = None  # type: ignore[assignment]
+
+@final
 class Model:
     @staticmethod
     def from_bytes(data: bytes) -> Model: ...
@@ -181,16 +262,16 @@ class Model:
     @staticmethod
     def from_ranks(
         mergeable_ranks: Mapping[bytes, int],
-        pattern: str,
-        special_tokens: Mapping[str, int],
+        rules: _Rules,
+        special_tokens: _Added,
         notes: Mapping[str, str] | None = None,
     ) -> Model: ...
     @staticmethod
     def from_merges(
         tokens: Mapping[bytes, int],
         merges: Sequence[tuple[bytes, bytes]],
-        pattern: str,
-        special_tokens: Mapping[str, int],
+        rules: _Rules,
+        special_tokens: _Added,
         ignore_merges: bool = False,
         notes: Mapping[str, str] | None = None,
     ) -> Model: ...
@@ -199,8 +280,8 @@ class Model:
         tokens: Mapping[bytes, int],
         twins: Mapping[int, bytes],
         merges: list[tuple[bytes, bytes]],
-        pattern: str,
-        special_tokens: Mapping[str, int],
+        rules: _Rules,
+        special_tokens: _Added,
         notes: Mapping[str, str],
     ) -> Model: ...
 
@@ -216,7 +297,7 @@ def is_rule_of_ranks(tokenizer: Tokenizer, ignore_merges: bool) -> bool: ...
 def to_oniguruma(regex: str) -> str: ...
 def from_oniguruma(regex: str, place: str) -> str: ...
 def means_the_same(regex: str) -> bool: ...
-def pattern_of_steps(regexes: Sequence[str]) -> str: ...
+def composed_pattern(pattern: str | Sequence[str]) -> str | tuple[str, ...]: ...
 def harmless_pattern(tokens: Sequence[bytes]) -> str: ...
 def is_harmless(pattern: str) -> bool: ...
 def to_characters(token: bytes) -> str: ...
@@ -234,29 +315,51 @@ class Tokenizer:
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        add_special_tokens: bool | None = None,
     ) -> list[int]: ...
     @overload
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: _Texts,
         *,
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        add_special_tokens: bool | None = None,
         max_tokens: int | None = None,
         pad_to: None = None,
+        padding_side: None = None,
+        return_tensors: None = None,
         threads: int | None = None,
     ) -> list[list[int]]: ...
     @overload
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: _Texts,
         *,
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        add_special_tokens: bool | None = None,
         max_tokens: int | None = None,
         pad_to: int | Literal["longest"],
+        padding_side: Literal["right", "left"] | None = None,
+        return_tensors: Literal["np", "pt"] | None = None,
+        threads: int | None = None,
+    ) -> PaddedBatch: ...
+    @overload
+    def encode_batch(
+        self,
+        texts: _Texts,
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        add_special_tokens: bool | None = None,
+        max_tokens: int | None = None,
+        pad_to: None = None,
+        padding_side: None = None,
+        return_tensors: Literal["np", "pt"],
         threads: int | None = None,
     ) -> PaddedBatch: ...
     def encode_to_numpy(
@@ -266,17 +369,21 @@ class Tokenizer:
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        add_special_tokens: bool | None = None,
+        dtype: DTypeLike | None = None,
         threads: int | None = None,
     ) -> NDArray[np.uint16 | np.uint32]: ...
     def encode_batch_to_numpy(
         self,
-        texts: Iterable[str],
+        texts: _Texts,
         *,
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        add_special_tokens: bool | None = None,
         dropout: float | None = None,
         seed: int | None = None,
+        dtype: DTypeLike | None = None,
         threads: int | None = None,
     ) -> tuple[NDArray[np.uint16 | np.uint32], NDArray[np.int64]]: ...
     def count_tokens(
@@ -286,14 +393,16 @@ class Tokenizer:
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        add_special_tokens: bool | None = None,
     ) -> int: ...
     def count_tokens_batch(
         self,
-        texts: Iterable[str],
+        texts: _Texts,
         *,
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        add_special_tokens: bool | None = None,
         threads: int | None = None,
     ) -> NDArray[np.int64]: ...
     def encode_with_offsets(
@@ -303,16 +412,24 @@ class Tokenizer:
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        add_special_tokens: bool | None = None,
     ) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64]]: ...
     def truncate_text(
         self, text: str, max_tokens: int, *, keep: Literal["start", "end"] = "start"
     ) -> str: ...
-    def decode(self, ids: _Ids, *, errors: str = "replace") -> str: ...
+    def decode(
+        self, ids: _Ids, *, errors: str = "replace", skip_special_tokens: bool = False
+    ) -> str: ...
     def decode_bytes(self, ids: _Ids) -> bytes: ...
     def decode_batch(
-        self, batch: Iterable[_Ids], *, errors: str = "replace", threads: int | None = None
+        self,
+        batch: Iterable[_Ids],
+        *,
+        errors: str = "replace",
+        skip_special_tokens: bool = False,
+        threads: int | None = None,
     ) -> list[str]: ...
-    def decode_stream(self) -> DecodeStream: ...
+    def decode_stream(self, *, skip_special_tokens: bool = False) -> DecodeStream: ...
     def token_bytes(self, id: int) -> bytes: ...
     def token_id(self, token: str | bytes) -> int: ...
     def pretokenize(self, text: str) -> list[str]: ...
@@ -325,7 +442,13 @@ class Tokenizer:
     @property
     def special_tokens(self) -> dict[str, int]: ...
     @property
-    def pattern(self) -> str: ...
+    def added_tokens(self) -> list[AddedToken]: ...
+    @property
+    def rules(self) -> TextRules: ...
+    @property
+    def lossless(self) -> bool: ...
+    @property
+    def pattern(self) -> str | Any: ...
     def merges(self) -> list[tuple[bytes, bytes]]: ...
     def mergeable_ranks(self) -> dict[bytes, int]: ...
     def merge_counts(self) -> NDArray[np.uint64]: ...

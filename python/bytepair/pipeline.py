@@ -17,7 +17,7 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -76,7 +76,7 @@ def run_pipeline(
     training: TrainOptions = TrainOptions(),  # noqa: B008 - it is frozen
     sharding: ShardOptions = ShardOptions(bos=True),  # noqa: B008
     *,
-    pattern: str = "nanochat",
+    pattern: str | Sequence[str] = "nanochat",
     max_chars: int | None = None,
     doc_cap: int | None = None,
     memory_limit: int | None = None,

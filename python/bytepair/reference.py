@@ -30,23 +30,21 @@ Pair = tuple[int, int]
 Step = tuple[list[bytes], int | None, int | None]
 
 
-def split(text: str, pattern: str) -> list[bytes]:
+def split(text: str, pattern: str | Sequence[str]) -> list[bytes]:
     """Split a text into pretokens: the matches of the pattern, and the text between them.
 
     A match of no characters is ignored, and the search goes on at the next character: if the
     pattern prefers such a match at some place, no other match begins there.
 
-    The pattern is a name in `bytepair.PATTERNS` or a regular expression. Needs the third-party
+    The pattern is a name in `bytepair.PATTERNS`, a regular expression, or a list of several, of
+    which each splits the pieces of the previous one. Needs the third-party
     package `regex`, whose character classes follow its own version of Unicode.
     """
     from bytepair._internal.extras import regex
 
-    pattern = PATTERNS.get(pattern, pattern)
-    if pattern.startswith("(?#NF"):
-        raise ValueError("normalize the text first, and remove the mark from the pattern")
-    step, _, later_steps = pattern.partition("(?#then)")
+    step, *later_steps = [pattern] if isinstance(pattern, str) else pattern
     pretokens, done = [], 0
-    expression, at = regex.compile(step), 0
+    expression, at = regex.compile(PATTERNS.get(step, step)), 0
     while match := expression.search(text, at):
         at = max(match.end(), match.start() + 1)
         if match.group():
@@ -60,7 +58,7 @@ def split(text: str, pattern: str) -> list[bytes]:
     return [p.encode() for p in pieces]
 
 
-def count(texts: Iterable[str], pattern: str) -> dict[bytes, int]:
+def count(texts: Iterable[str], pattern: str | Sequence[str]) -> dict[bytes, int]:
     """Count the pretokens of many texts; the dict is in order of first occurrence."""
     counts: dict[bytes, int] = {}
     for text in texts:

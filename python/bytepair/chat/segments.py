@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
-from bytepair.formats.parts import marks
 
 #: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
 Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
@@ -102,7 +101,7 @@ def structural(tokenizer: _core.Tokenizer) -> dict[str, int]:
     They are the special tokens, and the user-defined tokens of SentencePiece with a visible
     character: Gemma's `<start_of_turn>` is one in its `tokenizer.model`.
     """
-    names = {tokenizer.token_bytes(id): id for id in marks(tokenizer.pattern).user_defined}
+    names = {tokenizer.token_bytes(id): id for id in tokenizer.rules.user_defined}
     return tokenizer.special_tokens | {
         name.decode(): id for name, id in names.items() if not name.decode().isspace()
     }

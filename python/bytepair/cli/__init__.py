@@ -28,6 +28,7 @@ from bytepair.cli.words import in_words_of
 COMMANDS: Final = (
     "train", "count", "encode", "decode", "inspect", "evaluate", "compare", "report", "explore",
     "verify", "prune", "mixture", "download", "shard", "plan", "pipeline", "convert",
+    "vocabularies",
 )  # fmt: skip
 
 #: The commands that resume after an interruption.

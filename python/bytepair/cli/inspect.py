@@ -55,7 +55,7 @@ def inspect(
         "ids": f"{tok.vocab_size:,}",
         "merges": f"{len(merged):,}",
         "rule": tok.merge_rule,
-        "pattern": f"{', '.join(names) or 'custom'}: {tok.pattern}",
+        **_rules(tok, names),
         "unicode": tok.unicode_version,
         "fingerprint": tok.fingerprint,
         "special": " ".join(f"{_named(n)}={i}" for n, i in tok.special_tokens.items()) or "none",
@@ -71,13 +71,28 @@ def inspect(
         click.echo(f"{name:>11}  {value}")
 
 
+def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
+    """What happens to a text before it is merged."""
+    pattern, rules = tok.pattern, tok.rules
+    steps = (pattern,) if isinstance(pattern, str) else pattern or tuple(rules.pre_tokenizer)
+    return {
+        "pattern": f"{', '.join(names) or 'custom'}: {', then '.join(steps) or 'none'}",
+        "normalizer": ", ".join(rules.normalizer) or "none",
+        "lossless": "yes" if tok.lossless else "no: not every text is decoded to itself",
+    }
+
+
 def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
     """The properties of a tokenizer and its metadata, by the names of the Python attributes."""
     names = (
         "vocab_size", "merge_rule", "ignore_merges", "pattern", "unicode_version", "fingerprint",
         "special_tokens", "roles", "chat_template", "notes",
     )  # fmt: skip
-    return {name: getattr(tok, name) for name in names} | {"merges": len(tok.merges())}
+    return {name: getattr(tok, name) for name in names} | {
+        "normalizer": tok.rules.normalizer,
+        "lossless": tok.lossless,
+        "merges": len(tok.merges()),
+    }
 
 
 def _named(special: str) -> str:

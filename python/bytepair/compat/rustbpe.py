@@ -47,7 +47,7 @@ class Tokenizer:
         iterator: Iterable[str],
         vocab_size: int,
         buffer_size: int = 8192,
-        pattern: str | None = None,
+        pattern: str | Sequence[str] | None = None,
     ) -> None:
         """Train on texts, `buffer_size` of them at a time."""
         if vocab_size < 256:

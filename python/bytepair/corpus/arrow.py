@@ -7,15 +7,81 @@ strings, string views, dictionaries of strings, and null columns.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
 
-from bytepair.corpus.column import Column
+from bytepair.corpus.column import Column, strings
 from bytepair.errors import ArgumentError, CorpusError
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+
+
+def imported(source: Any) -> pa.Array | pa.ChunkedArray:
+    """Import an array or chunked array from an object with the Arrow interface.
+
+    Raises:
+        ArgumentError: if it is a table, or no Arrow data.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from bytepair.corpus.arrow import imported
+        >>> imported(pa.table({"text": ["one"]}))
+        Traceback (most recent call last):
+        bytepair.errors.ArgumentError: expected a column, not a table; ...
+    """
+    from bytepair._internal.extras import pyarrow as pa
+
+    if isinstance(source, pa.Array | pa.ChunkedArray):
+        return source
+    if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
+        raise ArgumentError(_NO_TABLE)
+    if hasattr(source, "__arrow_c_stream__"):
+        found = pa.chunked_array(source)
+    elif hasattr(source, "__arrow_c_array__"):
+        found = pa.array(source)
+    else:
+        kind = type(source).__name__
+        raise ArgumentError(
+            f"a {kind} is not Arrow data; pass a list of str to encode_batch_to_numpy"
+        )
+    if pa.types.is_struct(found.type):
+        raise ArgumentError(_NO_TABLE)
+    return found
+
+
+_NO_TABLE: Final = "expected a column, not a table; pass for example table['text']"
+
+
+def texts(source: Any) -> Iterable[str]:
+    """The texts of a column, as strings. The core calls this for batches of texts.
+
+    Without pyarrow, a column that can be iterated is returned as it is.
+
+    Raises:
+        ArgumentError: if it is a table, or has a null.
+        CorpusError: if a text is not UTF-8.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from bytepair.corpus.arrow import texts
+        >>> texts(pa.chunked_array([["one"], ["two"]]))
+        ['one', 'two']
+    """
+    if hasattr(source, "__iter__") and find_spec("pyarrow") is None:
+        return source  # type: ignore[no-any-return]
+    array = imported(source)
+    if array.null_count:
+        row = array.is_null().index(True).as_py()
+        raise ArgumentError(
+            f"text {row} of the column is null; fill nulls with empty texts, drop them, or call "
+            "encode_arrow, which keeps them"
+        )
+    chunks = [array] if hasattr(array, "buffers") else array.chunks
+    return [text for chunk in chunks for text in strings(column(chunk, "the column"))]
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -136,8 +202,11 @@ def column(array: pa.Array, name: str) -> Column:
 
 def record_batch(texts: Column, name: str) -> pa.RecordBatch:
     """Convert documents to a record batch with one column of large strings."""
+    import numpy as np
+
     from bytepair._internal.extras import pyarrow as pa
 
-    buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
+    starts = np.ascontiguousarray(texts.offsets, np.int64)
+    buffers = [None, pa.py_buffer(starts), pa.py_buffer(texts.data)]
     array = pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
     return pa.RecordBatch.from_arrays([array], [name])

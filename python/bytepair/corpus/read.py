@@ -8,7 +8,7 @@ columns: their bytes reach Rust without conversion to Python strings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from bytepair import _core
@@ -21,11 +21,14 @@ from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import (
     Files,
+    HubData,
     Input,
     Limits,
     Resolved,
+    Rows,
     Source,
     Texts,
+    announce_column,
     is_arrow,
     resolve,
 )
@@ -79,7 +82,9 @@ def read_batches(
     # A hash is that of the whole document, so documents are capped after some are held out.
     read_cap = limits.doc_cap if limits.held is None else None
     how = ReadOptions(column, errors, read_cap, max_document_bytes, BATCH_BYTES)
-    stream = _open(resolve(source), how, position)
+    found = resolve(source)
+    announce_column(found, column)
+    stream = _open(found, how, position)
     if limits.held is not None:
         stream = _capped(limits.held.chosen(stream), limits.doc_cap)
     return _kept(until(stream, limits.max_chars, position.limit), on_skip)
@@ -112,9 +117,12 @@ def batch_size(batch: TextBatch) -> int:
 def _open(found: Resolved, how: ReadOptions, position: Position) -> Iterator[TextBatch | Skip]:
     if isinstance(found, Files):
         return ahead(_read_files(found.files, how, position))
-    if isinstance(found, Texts):
-        return _capped(_checked_texts(_read_texts(found.texts), how.errors), how.doc_cap)
-    if is_arrow(found.data):
+    if isinstance(found, Texts | Rows):
+        texts = found.texts if isinstance(found, Texts) else _fields(found.rows, how.column)
+        return _capped(_checked_texts(_read_texts(texts), how.errors), how.doc_cap)
+    if isinstance(found, HubData):
+        columns = _read_columns(_tables(found.data, how.column), how.column)
+    elif is_arrow(found.data):
         columns = _read_arrow(found.data, how.column, "the Arrow data")
     else:
         columns = _read_columns(found.data, how.column)
@@ -135,6 +143,22 @@ def _read_files(
 
 
 # ---------------------------------------------------------------------------- texts
+
+
+def _fields(rows: Iterable[Any], column: str) -> Iterator[Any]:
+    """The text of each row; as in a table, None is an empty document."""
+    for index, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise CorpusError(
+                f"row {index} of the source is of type {type(row).__name__}, not a mapping"
+            )
+        if column not in row:
+            fields = ", ".join(map(str, row)) or "none"
+            raise CorpusError(
+                f"row {index} of the source has no field {column!r}; it has {fields}; pass column= "
+                "to read one of these"
+            )
+        yield "" if row[column] is None else row[column]
 
 
 def _read_texts(texts: Iterable[Any]) -> Iterator[list[str]]:
@@ -180,6 +204,17 @@ def _replaced(text: str) -> str:
 
 
 # ---------------------------------------------------------------------------- Arrow
+
+
+def _tables(data: Any, column: str) -> Iterator[Any]:
+    """The column of a data set of the package `datasets`, as tables."""
+    names = data.column_names  # None for some that are streamed
+    if names is not None and column not in names:
+        raise CorpusError(
+            f"the data set has no column {column!r}; it has {', '.join(names)}; pass column= to "
+            "read one of these"
+        )
+    yield from data.select_columns([column]).with_format("arrow").iter(BATCH_ROWS)
 
 
 def _read_columns(columns: Iterable[Any], column: str) -> Iterator[Column]:

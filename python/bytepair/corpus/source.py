@@ -7,12 +7,15 @@ The type of a source determines how it is read; nothing is guessed:
 | `str`, `Path` | a path, a folder, a glob or a URL |
 | an iterable of `Path` | files |
 | an iterable of `str` | texts; if they look like paths, an error that explains both readings |
-| an object with the Arrow interface, or an iterable of such objects | Arrow data |
+| an object with the Arrow interface (of pyarrow, polars, pandas, DuckDB), or an iterable of such \
+objects | Arrow data: a column of text, or the column `column` of a table |
+| a data set of the package `datasets`, also a streamed one | its column `column` |
+| an iterable of mappings, such as rows of jsonl | the field `column` of each |
 | `files=`, `texts=` | files or texts |
 
 What a folder or a glob contains is defined in `folders`, which files belong to a split in `splits`.
 Where names stand for other files, or some are left out, a line of the logger `bytepair` says before
-the work what is read and what is not.
+the work what is read and what is not; so does one for a source with several columns.
 """
 
 from __future__ import annotations
@@ -52,6 +55,9 @@ LOG: Final = logging.getLogger("bytepair")
 
 #: The number of skipped files that the line names.
 NAMED: Final = 3
+
+#: What both kinds of data sets of the package `datasets` have.
+_OF_DATASETS: Final = ("select_columns", "with_format", "column_names")
 
 #: A cloud that does not answer within about this many seconds is an error. Once files are found,
 #: reading them retries for as long as the cloud's own library does.
@@ -156,8 +162,30 @@ class ArrowData:
     data: Any
 
 
+@dataclass(frozen=True)
+class HubData:
+    """A data set of the package `datasets`.
+
+    Attributes:
+        data: a `datasets.Dataset` or `datasets.IterableDataset`.
+    """
+
+    data: Any
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A source of rows in memory.
+
+    Attributes:
+        rows: mappings with the text in one of their fields.
+    """
+
+    rows: Iterable[Mapping[str, Any]]
+
+
 #: A resolved source.
-Resolved: TypeAlias = Files | Texts | ArrowData
+Resolved: TypeAlias = Files | Texts | ArrowData | HubData | Rows
 
 
 def resolve(
@@ -195,7 +223,7 @@ def resolve(
     if sum(one is not None for one in (source, files, texts)) != 1:
         raise ArgumentError("pass exactly one of source, files= and texts=")
     for given in (source, files):
-        if isinstance(given, Files | Texts | ArrowData):
+        if isinstance(given, Resolved):
             return given
     found = _resolved(source, files, texts)
     if isinstance(found, Files):
@@ -221,9 +249,17 @@ def _resolved(source: Source, files: Any, texts: Any) -> Resolved:
         raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
     if is_arrow(source):
         return ArrowData(source)
-    if not isinstance(source, Iterable):
+    if isinstance(source, Mapping):
         raise CorpusError(
-            f"an object of type {type(source).__name__} is not a source of text; see "
+            f"a mapping ({type(source).__name__}) is not a source of text, but its values may be; "
+            f"pass one of {', '.join(map(repr, itertools.islice(source, NAMED)))}"
+        )
+    if _is_of_datasets(source):
+        return HubData(source)
+    if not isinstance(source, Iterable):
+        way_out = "; call its method collect" if hasattr(source, "collect") else ""
+        raise CorpusError(
+            f"an object of type {type(source).__name__} is not a source of text{way_out}; see "
             "bytepair.corpus.source"
         )
     return _of_items(source)
@@ -247,6 +283,36 @@ def resolve_files(
     found = of_split(_listed(names), split, held)
     announce(found, held)
     return found
+
+
+def resolve_or_files(source: Source, split: Split | None, held: HoldOut | None) -> Resolved:
+    """Determine what a source is where strings are names of files, as in `resolve_files`.
+
+    Args:
+        source: as in `resolve`, but an iterable of `str` has names of files, globs or URLs.
+        split: as in `resolve`.
+        held: as in `resolve`.
+
+    Raises:
+        CorpusError: as in `resolve`.
+    """
+    known = isinstance(source, str | os.PathLike | Mapping | Resolved)
+    known = known or is_arrow(source) or _is_of_datasets(source)
+    if not known and isinstance(source, Iterable):
+        first, rest = _peeked(source)
+        if first and all(isinstance(item, str | os.PathLike) for item in first):
+            is_path = isinstance(first[0], os.PathLike) or _looks_like_path(first[0])
+            way_out = "check the path" if is_path else "pass texts as rows, such as {'text': text}"
+            files = of_split(_listed(rest, way_out), split, held)
+            announce(files, held)
+            return files
+        source = rest
+    return resolve(source, split=split, held=held)
+
+
+def _is_of_datasets(source: object) -> bool:
+    """Whether this is a data set of the package `datasets`."""
+    return all(hasattr(source, name) for name in _OF_DATASETS)
 
 
 def is_divided(names: Source) -> bool:
@@ -416,18 +482,38 @@ def is_url(name: str) -> bool:
     return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
 
 
+def announce_column(found: Resolved, column: str) -> None:
+    """Log which column of a source in memory is read, if it has several."""
+    data = found.data if isinstance(found, ArrowData | HubData) else None
+    names = columns_of(data)
+    if column in names and len(names) > 1:
+        others = ", ".join(name for name in names if name != column)
+        kind = type(data).__name__
+        LOG.info("reading the column %r of the %s, and not %s", column, kind, others)
+
+
+def columns_of(table: Any) -> list[str]:
+    """The names of the columns of a table or a data set; none for other objects.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> columns_of(pa.table({"id": [1], "text": ["one"]})), columns_of(pa.array(["one"]))
+        (['id', 'text'], [])
+    """
+    schema = getattr(table, "schema", None)  # of a stream of record batches
+    for names in (getattr(table, "column_names", None), getattr(table, "columns", None),
+                  getattr(schema, "names", None)):  # fmt: skip
+        if names is not None and not callable(names):
+            return [name for name in names if isinstance(name, str)]
+    return []
+
+
 # ---------------------------------------------------------------------------- iterables
 
 
 def _of_items(items: Iterable[Any]) -> Resolved:
     """Resolve an iterable by its first items."""
-    rest: Iterable[Any] = items
-    if isinstance(items, list | tuple):
-        first = list(items[:LOOKED_AT])
-    else:
-        stream = iter(items)
-        first = list(itertools.islice(stream, LOOKED_AT))
-        rest = itertools.chain(first, stream)
+    first, rest = _peeked(items)
     if any(isinstance(item, os.PathLike) for item in first):
         if all(isinstance(item, os.PathLike) for item in first):
             return _listed(rest)
@@ -437,8 +523,19 @@ def _of_items(items: Iterable[Any]) -> Resolved:
         )
     if any(is_arrow(item) for item in first):
         return ArrowData(rest)
+    if any(isinstance(item, Mapping) for item in first):
+        return Rows(rest)
     _check_texts([item for item in first if isinstance(item, str)])
     return Texts(rest)
+
+
+def _peeked(items: Iterable[Any]) -> tuple[list[Any], Iterable[Any]]:
+    """The first items of an iterable, and all of them."""
+    if isinstance(items, list | tuple):
+        return list(items[:LOOKED_AT]), items
+    stream = iter(items)
+    first = list(itertools.islice(stream, LOOKED_AT))
+    return first, itertools.chain(first, stream)
 
 
 def _check_texts(first: list[str]) -> None:

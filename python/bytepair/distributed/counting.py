@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,7 +57,7 @@ def count(
     rank: int | None = None,
     world_size: int | None = None,
     ray: bool = False,
-    pattern: str = "nanochat",
+    pattern: str | Sequence[str] = "nanochat",
     doc_cap: int | None = None,
     column: str = "text",
     errors: Errors = "strict",

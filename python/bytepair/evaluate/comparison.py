@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bytepair import _core, sample
+from bytepair import sample
 from bytepair._internal.arguments import checked
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Column, Errors, strings
@@ -32,6 +32,7 @@ from bytepair.evaluate.reasons import (
     rule_of,
 )
 from bytepair.evaluate.sides import Side, SpecialOrText, side_of
+from bytepair.formats.parts import pattern_text
 from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -292,7 +293,7 @@ def _values(one: Side, two: Side) -> dict[str, tuple[str, str]]:
         "tokens of one only": (only[0], only[1]),
         "special tokens": (_named(names, more), _named(more, names)),
         "merge rule": (rule_of(a), rule_of(b)),
-        "pattern": (_pattern(a), _pattern(b)),
+        "pattern": (pattern_text(a), pattern_text(b)),
         "library": (one.library or "bytepair", two.library or "bytepair"),
     }
     if moved:
@@ -304,9 +305,3 @@ def _named(names: dict[str, int], others: dict[str, int]) -> str:
     """The special tokens that the other tokenizer lacks, or has with another id."""
     own = [f"{name}={id}" for name, id in names.items() if others.get(name) != id]
     return " ".join(own[:3]) + (f" and {len(own) - 3} more" if len(own) > 3 else "")
-
-
-def _pattern(tok: Tokenizer) -> str:
-    """The name of the pattern, or the pattern."""
-    known = (name for name, regex in _core.PATTERNS.items() if regex == tok.pattern)
-    return next(known, tok.pattern)

@@ -8,13 +8,12 @@ the first difference then comes later or not at all, that value is the reason.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.drawing import readable
 from bytepair.evaluate.sides import Side, SpecialOrText
-from bytepair.formats.parts import Parts, marked, marks
+from bytepair.formats.parts import Parts, flags, form
 from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -152,33 +151,34 @@ def _splitting(
     one: Side, two: Side, text: str, row: list[SharedToken], special: SpecialOrText, before: int
 ) -> tuple[Reason, str] | None:
     """A reason if the difference disappears with the normalizer or pattern of the second."""
-    mine, theirs = marks(one.own.pattern), marks(two.own.pattern)
-    changes: list[tuple[Reason, str | None, str]] = [
-        ("normalizer", theirs.form, mine.rest),
-        ("pattern", theirs.form, theirs.rest),
+    mine, theirs = one.own.rules, two.own.rules
+    changes: list[tuple[Reason, _core.TextRules]] = [
+        ("normalizer", mine.replace(normalizer_of=theirs)),
+        ("pattern", mine.replace(normalizer_of=theirs, pre_tokenizer_of=theirs)),
     ]
-    for name, form, rest in changes:
-        if (form, rest) == (mine.form, mine.rest):
+    for name, rules in changes:
+        if rules == mine:
             continue
-        changed = _with_pattern(one.own, marked(form, mine.flags, rest, mine.user_defined))
+        changed = _with_rules(one.own, rules)
         got = pieces(changed, changed.encode(text, special=special))
         place = first_difference(got, row)
         if place is not None and _bytes_before(got, place) <= before:
             continue
         if name == "normalizer":
-            return name, f"{mine.form or 'none'} and {theirs.form or 'none'}"
+            return name, f"{form(mine) or 'none'} and {form(theirs) or 'none'}"
         return name, _pretokens(one.own, two.own, text, before)
     return None
 
 
-@lru_cache(maxsize=8)
-def _with_pattern(tok: Tokenizer, pattern: str) -> Tokenizer:
-    """A tokenizer with another pattern."""
+def _with_rules(tok: Tokenizer, rules: _core.TextRules) -> Tokenizer:
+    """A tokenizer with other rules."""
     merges = None if tok.merge_rule == "ranks" else tok.merges()
     ranks, special = tok.mergeable_ranks(), tok.special_tokens
     twins = {id: tok.token_bytes(id) for id in tok.twin_ids}
     twins_or_none = twins if tok.merge_rule == "characters" else None
-    parts = Parts(ranks, pattern, special, merges, tok.ignore_merges, twins=twins_or_none)
+    parts = Parts(
+        ranks, rules, special, merges, tok.ignore_merges, twins=twins_or_none, flags=flags(tok)
+    )
     return Tokenizer(parts.model())
 
 

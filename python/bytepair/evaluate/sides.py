@@ -8,7 +8,7 @@ known from loading them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -45,7 +45,9 @@ class Side:
     library: str | None = None
 
 
-def side_of(source: Any, name: str, special: SpecialOrText, pattern: str | None = None) -> Side:
+def side_of(
+    source: Any, name: str, special: SpecialOrText, pattern: str | Sequence[str] | None = None
+) -> Side:
     """What `source` is, and how it encodes."""
     if isinstance(source, Tokenizer):
         return Side(name, source, _ours(source, special))

@@ -18,6 +18,7 @@ from bytepair._internal.drawing import MARKED
 from bytepair.errors import ArgumentError, ConversationError
 from bytepair.evaluate import by_language, declarations, samples
 from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES, Tree, merge_steps, merge_tree
+from bytepair.formats.parts import pattern_text
 from bytepair.tokenizer import Tokenizer
 
 #: The maximum number of tokens listed that were built from a token.
@@ -83,7 +84,7 @@ class Answers:
                     "size": tok.vocab_size,
                     "special": tok.special_tokens,
                     "rule": tok.merge_rule,
-                    "pattern": tok.pattern,
+                    "pattern": pattern_text(tok),
                     "templates": [key for key, one in TEMPLATES.items() if _fits(tok, one)],
                 }
                 for name, tok in zip(self.names, self._tokenizers, strict=True)

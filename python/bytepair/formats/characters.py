@@ -14,29 +14,22 @@ changes no id, since no merge crosses that place, and then pretokens repeat and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from bytepair import _core
 from bytepair.errors import UnsupportedError
-from bytepair.formats.parts import Parts, marked, marks
+from bytepair.formats.parts import Parts
 
 #: The character that represents a space in the names of tokens.
 META: Final = "\u2581"
 #: The names of the tokens of single bytes.
 BYTES: Final = [f"<0x{byte:02X}>" for byte in range(256)]
 
-#: The pattern that splits before each space.
-BEFORE_SPACES: Final = r" [^ ]*|[^ ]+"
-
-
-#: Where spaces are put, which special tokens absorb white space, and the pattern, if any.
-Around: TypeAlias = tuple[str, Mapping[str, list[int]], str | None]
-
 
 def parts(
     ids: Mapping[str, int],
     merges: Iterable[tuple[str, str]],
-    pattern: Around,
+    form: str,
     special: Mapping[str, int],
     notes: dict[str, str],
     place: str,
@@ -47,7 +40,7 @@ def parts(
     Args:
         ids: the names of the ordinary tokens, those of bytes included, and their ids.
         merges: the pairs of names that merge, in order.
-        pattern: the marks of the pattern, and the pattern if the tokenizer splits text.
+        form: where spaces are put: the name of a normalizer, as "spaces always".
         special: the special tokens and their ids.
         notes: what else the file says.
         place: the place of the vocabulary, for errors.
@@ -75,10 +68,12 @@ def parts(
         if name in ids and tokens.setdefault(bytes([byte]), ids[name]) != ids[name]:
             twins[ids[name]] = bytes([byte])
     pairs = [(_token(left), _token(right)) for left, right in merges]
-    form, flags, split = pattern
-    found = sorted(ids[name] for name in user_defined)
-    regex = marked(form, flags, split or _core.harmless_pattern(list(tokens)), found)
-    return Parts(tokens, regex, dict(special), pairs, notes=notes, twins=twins)
+    rules = _core.TextRules(
+        _core.harmless_pattern(list(tokens)),
+        normalizer=[form],
+        user_defined=[ids[name] for name in user_defined],
+    )
+    return Parts(tokens, rules, dict(special), pairs, notes=notes, twins=twins)
 
 
 def _token(name: str) -> bytes:
@@ -102,7 +97,7 @@ def names(tokenizer: _core.Tokenizer) -> dict[int, str]:
 def _plain_bytes(tokenizer: _core.Tokenizer) -> set[bytes]:
     """The single bytes that a file has as characters, although they have no twin."""
     found = {part for pair in tokenizer.merges() for part in pair if len(part) == 1}
-    ids = {*marks(tokenizer.pattern).user_defined, *tokenizer.special_tokens.values()}
+    ids = {*tokenizer.rules.user_defined, *tokenizer.special_tokens.values()}
     ranks = tokenizer.mergeable_ranks().items()
     return found | {token for token, id in ranks if len(token) == 1 and id in ids}
 

@@ -38,7 +38,7 @@ from bytepair.formats.files import (
     typed,
     write_whole,
 )
-from bytepair.formats.parts import STRIPS, Asked, Parts, marks
+from bytepair.formats.parts import Asked, Parts
 
 #: Fields that are not kept: the first is regenerated, the second refers to code.
 _LEFT_OUT: Final = ("added_tokens_decoder", "auto_map")
@@ -215,7 +215,7 @@ def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
     """`transformers` adds the tokens that are listed here; they must be those we have."""
     decoder = f"{CONFIG}: added_tokens_decoder"
     listed = typed(config.get("added_tokens_decoder") or {}, dict, decoder)
-    strips = marks(parts.pattern).flags
+    flags = {token.content: token for token in parts.added()}
     for id, entry in listed.items():
         place = f"{decoder}[{id}]"
         token = typed(entry, dict, place)
@@ -224,12 +224,11 @@ def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
         name = token.get("content")
         if not isinstance(name, str) or str(parts.special_tokens.get(name)) != id:
             raise UnsupportedError(place, f"{name!r} does not have this id in tokenizer.json")
-        added_tokens.check_alone(name, token, place, asked)
-        for side in STRIPS:
-            here = token.get(side)
-            if here is not None and bool(here) != (int(id) in strips.get(side, [])):
+        for flag in ("single_word", "lstrip", "rstrip"):
+            here = token.get(flag)
+            if here is not None and bool(here) != getattr(flags[name], flag):
                 why = f"it is {here!r}, which differs from tokenizer.json"
-                raise UnsupportedError(f"{place}.{side}", why)
+                raise UnsupportedError(f"{place}.{flag}", why)
 
 
 # ---------------------------------------------------------------------------- writing

@@ -37,12 +37,15 @@ _REPEATED: Final = range(_LONGEST + 1, 9)
 #: The maximum number of differences to describe.
 _TOLD: Final = 3
 
+#: A regular expression, or several, of which each splits the pieces of the previous one.
+Pattern: TypeAlias = str | tuple[str, ...]
+
 #: The symbols of a text.
 _Parts: TypeAlias = tuple[str, ...]
 
 
 @lru_cache
-def nearest(pattern: str, others: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+def nearest(pattern: Pattern, others: tuple[tuple[str, Pattern], ...]) -> tuple[str, ...]:
     r"""The names of the patterns that differ least from a given one.
 
     Differences on ASCII texts are compared first; among equals, differences on all texts.
@@ -59,7 +62,7 @@ def nearest(pattern: str, others: tuple[tuple[str, str], ...]) -> tuple[str, ...
 
 
 @lru_cache
-def described(pattern: str, other: str) -> str:
+def described(pattern: Pattern, other: Pattern) -> str:
     r"""The kinds of characters that are split differently, each with the shortest example.
 
     Example:
@@ -82,7 +85,7 @@ def described(pattern: str, other: str) -> str:
     return ", ".join(shown) or "no difference on short texts"
 
 
-def differing(pattern: str, other: str, symbols: Iterable[str]) -> Iterator[_Parts]:
+def differing(pattern: Pattern, other: Pattern, symbols: Iterable[str]) -> Iterator[_Parts]:
     """The texts of some symbols, shortest first, that two patterns split differently."""
     one, two = splitter(pattern).pretokenize, splitter(other).pretokenize
     return (parts for parts in _texts(list(symbols)) if one("".join(parts)) != two("".join(parts)))

@@ -31,11 +31,11 @@ from bytepair.formats.gpt2 import (
 from bytepair.formats.parts import (
     Asked,
     Parts,
-    added,
+    Rules,
+    form,
     is_rule_of_ranks,
-    marks,
+    ordinary,
     strips,
-    with_added,
 )
 from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
@@ -45,9 +45,9 @@ VERSIONS: Final = (2, 3)
 # The types of values.
 _NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
                    12: "d"}  # fmt: skip
-_U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
+_U8, _U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 0, 4, 5, 6, 7, 8, 9
 
-_PATTERN_KEY: Final = "bytepair.pattern"
+_RULES_KEY: Final = "bytepair.rules"
 _RULE_KEY: Final = "bytepair.merge_rule"
 
 # ---------------------------------------------------------------------------- reading
@@ -132,7 +132,7 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
     names, kinds = _names_and_kinds(values)
     if model == gguf_pieces.NAME:
         return _parts_of_pieces(values, names, kinds, asked)
-    pattern, ignore = _splitting(values, asked)
+    rules, ignore = _splitting(values, asked)
     ids, special = _ids(names, kinds)
     tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", asked)
     place = "tokenizer.ggml.merges"
@@ -140,10 +140,10 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
     merges = check_merges(pairs, tokens, place)
     notes = gguf_metadata.read(values, names, special)
-    pattern = with_added(pattern, _users(kinds, special))
+    flags = _users(kinds, special)
     if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
-        return Parts(tokens, pattern, special, notes=notes)
-    return Parts(tokens, pattern, special, merges, ignore, notes)
+        return Parts(tokens, rules, special, notes=notes, flags=flags)
+    return Parts(tokens, rules, special, merges, ignore, notes, flags=flags)
 
 
 def _parts_of_pieces(
@@ -154,8 +154,7 @@ def _parts_of_pieces(
     scores = _list(values, key, float)
     if len(scores) != len(names):
         raise FormatError(key, f"there are {len(scores)} scores for {len(names)} tokens")
-    own = values.get(_PATTERN_KEY)
-    own = None if own is None else typed(own, str, _PATTERN_KEY)
+    own = _own_rules(values)
     entries = {
         id: entry
         for id, entry in enumerate(zip(names, scores, kinds, strict=True))
@@ -163,7 +162,17 @@ def _parts_of_pieces(
     }
     made = gguf_pieces.parts(values, entries, {}, own, asked)
     made.notes.update(gguf_metadata.read(values, names, made.special_tokens))
-    return replace(made, pattern=with_added(made.pattern, _users(kinds, made.special_tokens)))
+    return replace(made, flags=_users(kinds, made.special_tokens))
+
+
+def _own_rules(values: dict[str, Any]) -> _core.TextRules | None:
+    """The rules that bytepair wrote, as the native file stores them."""
+    if values.get(_RULES_KEY) is None:
+        return None
+    try:
+        return _core.TextRules.from_bytes(bytes(_list(values, _RULES_KEY, int)))
+    except (UnsupportedError, ValueError):
+        raise FormatError(_RULES_KEY, "they are not the bytes of text rules") from None
 
 
 def _names_and_kinds(values: dict[str, Any]) -> tuple[list[str], list[int]]:
@@ -185,14 +194,13 @@ def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
     return [typed(value, kind, f"{key}[{number}]") for number, value in enumerate(found)]
 
 
-def _splitting(values: dict[str, Any], asked: Asked) -> tuple[str, bool]:
-    """The pattern, and whether a pretoken that is a token is not merged."""
+def _splitting(values: dict[str, Any], asked: Asked) -> tuple[Rules, bool]:
+    """The rules, and whether a pretoken that is a token is not merged."""
     name = values.get("tokenizer.ggml.pre", "default")
     known = llamacpp.rule(name) if isinstance(name, str) else None
     ignore = known[1] if known else values.get("bytepair.ignore_merges") is True
-    own = values.get(_PATTERN_KEY)
-    if own is not None:
-        return typed(own, str, _PATTERN_KEY), ignore
+    if (own := _own_rules(values)) is not None:
+        return own, ignore
     if asked.pattern is not None:
         return asked.pattern, ignore
     if not known:
@@ -222,9 +230,13 @@ def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, 
     return ids, special
 
 
-def _users(kinds: list[int], special: dict[str, int]) -> list[int]:
-    """The ids of the special tokens that llama.cpp finds in every text."""
-    return sorted(id for id in special.values() if kinds[id] == USER_DEFINED)
+def _users(kinds: list[int], special: dict[str, int]) -> dict[str, _core.AddedToken]:
+    """The added tokens that llama.cpp finds in every text, by name."""
+    return {
+        name: _core.AddedToken(name, id, special=False)
+        for name, id in special.items()
+        if kinds[id] == USER_DEFINED
+    }
 
 
 # ---------------------------------------------------------------------------- writing
@@ -240,11 +252,12 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 def _losses_of_bytes(tokenizer: _core.Tokenizer) -> list[str]:
     """What a GGUF file cannot represent of a byte-level tokenizer, apart from roles."""
     lost = [*llamacpp.losses(tokenizer), *lost_twins(tokenizer)]
-    found = marks(tokenizer.pattern)
-    if found.form:
-        lost.append(f"the normalization to {found.form}, which llama.cpp does not support")
+    if normalizer := form(tokenizer.rules):
+        lost.append(f"the normalization to {normalizer}, which llama.cpp does not support")
     if strips(tokenizer):
         lost.append("special tokens that strip white space (lstrip, rstrip)")
+    if any(token.single_word for token in tokenizer.added_tokens):
+        lost.append("that added tokens are found only as words (single_word)")
     return lost
 
 
@@ -261,7 +274,7 @@ def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     values = {
         "general.architecture": (_STRING, _text("llama")),
         **(_keys_of_pieces(tokenizer) if is_pieces else _keys_of_bytes(tokenizer)),
-        _PATTERN_KEY: (_STRING, _text(tokenizer.pattern)),
+        _RULES_KEY: (_ARRAY, _array_of("B", _U8, tokenizer.rules.to_bytes())),
     }
     return values | {key: _encoded(v) for key, v in gguf_metadata.keys(tokenizer).items()}
 
@@ -282,7 +295,7 @@ def _encoded(value: gguf_metadata.Value) -> tuple[int, bytes]:
 
 def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     """The keys of a byte-level tokenizer."""
-    users = added(tokenizer)
+    users = ordinary(tokenizer)
     entries = {i: (to_characters(t), NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
     for name, id in tokenizer.special_tokens.items():
         entries[id] = (name, USER_DEFINED if id in users else CONTROL)

@@ -27,7 +27,7 @@ from bytepair import _core
 from bytepair.errors import UnsupportedError
 from bytepair.formats import characters, pieces
 from bytepair.formats.characters import BYTES, META
-from bytepair.formats.parts import Asked, Parts, added, marks, strips
+from bytepair.formats.parts import Asked, Parts, form, ordinary, strips
 from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, ScoredPiece
 
 #: The name in `tokenizer.ggml.model`.
@@ -47,7 +47,7 @@ def parts(
     values: Mapping[str, Any],
     entries: Mapping[int, Entry],
     notes: dict[str, str],
-    own: str | None,
+    own: _core.TextRules | None,
     asked: Asked,
 ) -> Parts:
     """The tokenizer of a file.
@@ -56,7 +56,7 @@ def parts(
         values: the keys and values of the header.
         entries: the text, score and type of each id that is used.
         notes: other content of the file.
-        own: the pattern that bytepair wrote, if there is one.
+        own: the rules that bytepair wrote, if there are any.
         asked: the options passed by the caller.
 
     Raises:
@@ -68,12 +68,12 @@ def parts(
             raise UnsupportedError(f"tokenizer.ggml.{key}", "texts are changed before encoding")
     if made := _merged_names(ScoredPiece(*entry) for entry in entries.values()):
         raise UnsupportedError(_TOKENS, f"llama.cpp would merge text into {made[0]!r}")
-    form = "spaces always" if values.get(_PREFIX, True) else "spaces"
+    spaces = "spaces always" if values.get(_PREFIX, True) else "spaces"
     user_defined = {id for id, entry in entries.items() if entry[2] == USER_DEFINED}
-    if form != "spaces":
+    if spaces != "spaces":
         user_defined = set()
     elif own is not None:
-        user_defined &= set(marks(own).user_defined)
+        user_defined &= set(own.user_defined)
     found = {
         id: ScoredPiece(text.replace(" ", META), score, kind)
         if id in user_defined
@@ -87,7 +87,7 @@ def parts(
             f"the user-defined {spaced[0]!r} is found where a text has U+2581 itself, unlike in "
             "llama.cpp; pass lossy=True to find it there as well",
         )
-    return pieces.parts(found, form, notes, _TOKENS)
+    return pieces.parts(found, spaces, notes, _TOKENS)
 
 
 def _merged_names(found: Iterable[ScoredPiece]) -> list[str]:
@@ -110,14 +110,14 @@ def _merged_names(found: Iterable[ScoredPiece]) -> list[str]:
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a file cannot represent of a tokenizer that merges characters."""
-    found, lost = marks(tokenizer.pattern), []
-    if not _core.is_harmless(found.rest):
+    rules, lost = tokenizer.rules, []
+    if not isinstance(rules.pattern, str) or not _core.is_harmless(rules.pattern):
         lost.append("the split pattern: llama.cpp splits no text that is merged by characters")
-    if found.form not in {"spaces", "spaces always"}:
+    if form(rules) not in {"spaces", "spaces always"}:
         lost.append("where a space is put: llama.cpp puts one before each part of a text, or none")
-    if found.user_defined and found.form != "spaces":
+    if rules.user_defined and form(rules) != "spaces":
         lost.append("that no space is put behind user-defined tokens")
-    tokens = (tokenizer.token_bytes(id) for id in found.user_defined)
+    tokens = (tokenizer.token_bytes(id) for id in rules.user_defined)
     if spaced := next((token for token in tokens if b" " in token), None):
         name = spaced.decode(errors="replace").replace(" ", META)
         lost.append(f"that the user-defined {name!r} is found where a text has U+2581 itself")
@@ -163,13 +163,13 @@ def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
     names, special = characters.names(tokenizer), tokenizer.special_tokens
     scores = _scores(characters.named_merges(tokenizer))
     least = min(scores.values(), default=0.0)
-    user_defined = set(marks(tokenizer.pattern).user_defined)
+    user_defined = set(tokenizer.rules.user_defined)
     found = {}
     for number, (id, name) in enumerate(names.items(), 1):
         kind = USER_DEFINED if id in user_defined else BYTE if name in _BYTES else NORMAL
         score = scores.get(name, least - number) if kind == NORMAL else 0.0
         found[id] = ScoredPiece(name, score, kind)
-    users, unknown = added(tokenizer), tokenizer.notes.get("unk_token")
+    users, unknown = ordinary(tokenizer), tokenizer.notes.get("unk_token")
     for name, id in special.items():
         kind = UNKNOWN if name == unknown else USER_DEFINED if id in users else CONTROL
         found[id] = ScoredPiece(name, 0.0, kind)
@@ -217,7 +217,7 @@ def _run_character(group: Iterable[str]) -> str:
 
 def entries(tokenizer: _core.Tokenizer) -> dict[int, Entry]:
     """The text, score and type of each id that is used, as a file holds them."""
-    user_defined = set(marks(tokenizer.pattern).user_defined)
+    user_defined = set(tokenizer.rules.user_defined)
     return {
         id: (p.text.replace(META, " ") if id in user_defined else p.text, p.score, p.kind)
         for id, p in pieces_of(tokenizer).items()
@@ -226,4 +226,4 @@ def entries(tokenizer: _core.Tokenizer) -> dict[int, Entry]:
 
 def puts_spaces(tokenizer: _core.Tokenizer) -> bool:
     """Whether a space is put before text."""
-    return marks(tokenizer.pattern).form != "spaces"
+    return form(tokenizer.rules) != "spaces"

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, PatternError, VocabularyError
 from bytepair.formats import companions, post_processor
+from bytepair.formats.entries import GENERATION
 from bytepair.formats.files import read_file, write_whole
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import Asked, Parts, flags
 
 if TYPE_CHECKING:
     import tokenizers
+    import transformers
 
 FILE: Final = "tokenizer.json"
 
@@ -57,7 +60,7 @@ def parse(data: bytes, asked: Asked) -> Parts:
     except (VocabularyError, PatternError) as error:
         raise FormatError(FILE, str(error)) from None
     read = _core.Tokenizer(model)
-    return Parts(model, read.pattern, read.special_tokens, notes=read.notes)
+    return Parts(model, read.rules, read.special_tokens, notes=read.notes, flags=flags(read))
 
 
 # ---------------------------------------------------------------------------- writing
@@ -106,6 +109,28 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
     exported = tokenizers.Tokenizer.from_str(text(tokenizer))
     exported.encode_special_tokens = not special
     return exported
+
+
+def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
+    """Create a fast tokenizer of `transformers`; see `Tokenizer.to_transformers`.
+
+    It is what `transformers` reads from the folder that `write` writes, so that an object and a
+    folder never differ.
+    """
+    from bytepair._internal.extras import transformers
+
+    if lost := losses(tokenizer):
+        raise LossError("huggingface", lost)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write(tokenizer, folder)
+        found = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+        stops = (folder / GENERATION).is_file()
+        kind = transformers.GenerationConfig
+        found.generation_config = kind.from_pretrained(folder) if stops else kind()
+    found.name_or_path = tokenizer.notes.get("name", "")
+    found.init_kwargs["name_or_path"] = found.name_or_path
+    return found
 
 
 def is_object(value: Any) -> bool:

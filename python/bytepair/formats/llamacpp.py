@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.formats import differences
-from bytepair.formats.parts import marks, unmade
+from bytepair.formats.parts import unmade
 
 _GPT2: Final = _core.PATTERNS["gpt2"]
 _LLAMA3: Final = _core.PATTERNS["llama3"]
@@ -146,7 +146,7 @@ def cleans_up(name: str) -> bool:
     return name in _CLEAN_UP.split()
 
 
-def rule(name: str) -> tuple[str, bool] | None:
+def rule(name: str) -> tuple[str | tuple[str, ...], bool] | None:
     """The split pattern of a name, and whether pretokens that are tokens are not merged.
 
     None if the name is unknown.
@@ -164,7 +164,7 @@ def rule(name: str) -> tuple[str, bool] | None:
 def name_of(tokenizer: _core.Tokenizer) -> str | None:
     """The name of the rule of this tokenizer, or None."""
     for (kind, ignore), names in _NAMES.items():
-        if marks(tokenizer.pattern).rest == _pattern(kind) and _fits(tokenizer, ignore):
+        if tokenizer.pattern == _pattern(kind) and _fits(tokenizer, ignore):
             return names.split()[0]
     return None
 
@@ -181,7 +181,7 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
     found = name_of(tokenizer)
     if found is None:
         every = tuple((kind, _pattern(kind)) for kind in _STEPS)
-        kinds = differences.nearest(marks(tokenizer.pattern).rest, every)
+        kinds = differences.nearest(tokenizer.pattern, every)
         named = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
                  for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
         found = min(named, key=lambda entry: (not entry[0], entry[1]))[2]
@@ -194,7 +194,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
         return []
     name = nearest(tokenizer)
     regex, ignore = rule(name) or ("", False)
-    own = marks(tokenizer.pattern).rest
+    own = tokenizer.pattern
     lost = []
     if regex != own:
         every = {_pattern(kind) for kind in _STEPS}
@@ -218,6 +218,6 @@ def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
 
 
 @lru_cache
-def _pattern(kind: str) -> str:
+def _pattern(kind: str) -> str | tuple[str, ...]:
     """The pattern of a kind of rule, in the form as read from a `tokenizer.json`."""
-    return _core.pattern_of_steps(_STEPS[kind])
+    return _core.composed_pattern(_STEPS[kind])

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError
-from bytepair.formats import added_tokens, post_processor, roles
+from bytepair.formats import post_processor, roles
 from bytepair.formats.charmap import to_bytes
 from bytepair.formats.entries import END_OF_TEXT, ENTRIES, FLAGS, TOKENS, MetadataEntry
 from bytepair.formats.files import json_note
@@ -221,7 +221,7 @@ def _shown(stops: Iterable[str | int]) -> str:
 
 def carried(tokenizer: _core.Tokenizer, special: Mapping[str, int]) -> dict[str, str]:
     """The notes for a tokenizer with other merges and the same special tokens, by new ids."""
-    keys = {entry.note for entry in ENTRIES} | {CONFIG_NOTE, GENERATION_NOTE, added_tokens.NOTE}
+    keys = {entry.note for entry in ENTRIES} | {CONFIG_NOTE, GENERATION_NOTE}
     kept = {key: value for key, value in tokenizer.notes.items() if key in keys}
     return renumbered(kept, special)
 

@@ -116,8 +116,8 @@ def _check(mapping: Any, kind: type) -> None:
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a `tiktoken.Encoding` cannot represent."""
     lost = tiktoken.lost_merges(tokenizer)
-    asks = unspeakable(tokenizer.pattern)
-    return [*lost, f"that the pattern asks {asks}"] if asks else lost
+    asks = unspeakable(tokenizer)
+    return [*lost, f"that the tokenizer asks {asks}"] if asks else lost
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:

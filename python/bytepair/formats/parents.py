@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from bytepair import _core, reference
-from bytepair.formats.parts import marks, pairs_of_ranks
+from bytepair.formats.parts import pairs_of_ranks
 
 #: The pair that merges into each token, by bytes.
 Parents: TypeAlias = dict[bytes, tuple[bytes, bytes]]
@@ -37,7 +37,7 @@ def parents(tokenizer: _core.Tokenizer) -> Parents:
     merges = tokenizer.merges()
     for left, right in merges:
         listed.setdefault(left + right, []).append((left, right))
-    for id in (*unreachable(tokenizer), *marks(tokenizer.pattern).user_defined):
+    for id in (*unreachable(tokenizer), *tokenizer.rules.user_defined):
         listed.pop(tokenizer.token_bytes(id), None)
     order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
     first = first_parts(tokenizer)

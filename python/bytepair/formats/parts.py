@@ -7,123 +7,55 @@ tokenizer are not checked here.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import FormatError, UnsupportedError
+from bytepair.errors import FormatError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: A pattern that begins with one of these marks applies to normalized text.
-MARKS: Final = {
-    "NFC": "(?#NFC)",
-    "NFKC": "(?#NFKC)",
-    "spaces": "(?#spaces)",
-    "spaces always": "(?#spaces always)",
-    "spaces missing": "(?#spaces missing)",
-    "spaces first": "(?#spaces first)",
-}
-
-#: The Unicode normalizations; the other marks replace spaces by U+2581 and may prepend a space.
-UNICODE_FORMS: Final = ("NFC", "NFKC")
-
-
-#: The sides on which a special token may strip white space.
-STRIPS: Final = ("lstrip", "rstrip")
-
-#: The mark of special tokens that are found in every text: added tokens that control nothing.
-ADDED: Final = "added"
+#: The rules of a text, or the pattern that says the usual ones: a regular expression, or several of
+#: which each splits the pieces of the previous one.
+Rules: TypeAlias = str | tuple[str, ...] | _core.TextRules
 
 #: The note with the id of a token without bytes. No text has it, so it is no token here, but it is
 #: written back: the files of Whisper list one.
 EMPTY: Final = "empty_token"
 
-#: The mark of tokens that are found in text before it is merged.
-_USER_DEFINED: Final = "user-defined"
 
-#: The separator of the steps of a pattern; each step splits the pieces of the previous one.
-THEN: Final = "(?#then)"
-
-
-@dataclass(frozen=True)
-class Marks:
-    """The marks at the beginning of a pattern.
-
-    Attributes:
-        form: the normalization of texts, if any: a name in `MARKS`.
-        flags: the ids of the special tokens that strip white space before them (`lstrip`) and
-            after them (`rstrip`), and of those that are found in every text (`added`).
-        rest: the pattern after the marks: a regular expression, or several, separated by `THEN`.
-        user_defined: the ids of the tokens that are found in text before it is merged.
-    """
-
-    form: str | None
-    flags: dict[str, list[int]]
-    rest: str
-    user_defined: list[int] = field(default_factory=list)
+def text_rules(rules: Rules) -> _core.TextRules:
+    """Rules as a value."""
+    return rules if isinstance(rules, _core.TextRules) else _core.TextRules(rules)
 
 
-def marks(pattern: str) -> Marks:
-    """Parse the marks of a pattern.
+def form(rules: _core.TextRules) -> str | None:
+    """What the normalizer does: the names of its steps, or None without any.
 
     Example:
-        >>> marks("(?#NFC)(?#lstrip 5 7)a")
-        Marks(form='NFC', flags={'lstrip': [5, 7]}, rest='a', user_defined=[])
+        >>> form(_core.TextRules("a", normalizer=["NFC"])), form(_core.TextRules("a"))
+        ('NFC', None)
     """
-    form = next((name for name, mark in MARKS.items() if pattern.startswith(mark)), None)
-    rest = pattern.removeprefix(MARKS[form]) if form else pattern
-    flags = {}
-    for flag in (*STRIPS, ADDED, _USER_DEFINED):
-        found = re.match(rf"\(\?#{flag} (\d+(?: \d+)*)\)", rest)
-        if found:
-            flags[flag] = [int(id) for id in found[1].split(" ")]
-            rest = rest[found.end() :]
-    user_defined = flags.pop(_USER_DEFINED, [])
-    return Marks(form, flags, rest, user_defined)
+    return ", ".join(rules.normalizer) or None
 
 
-def marked(
-    form: str | None,
-    flags: Mapping[str, Sequence[int]],
-    rest: str,
-    user_defined: Sequence[int] = (),
-) -> str:
-    """Add marks to a pattern; the inverse of `marks`."""
-    lists = {**flags, _USER_DEFINED: user_defined}
-    listed = [
-        f"(?#{flag} {' '.join(map(str, lists[flag]))})"
-        for flag in (*STRIPS, ADDED, _USER_DEFINED)
-        if lists.get(flag)
-    ]
-    return "".join([MARKS[form] if form else "", *listed, rest])
-
-
-def with_added(pattern: str, ids: Sequence[int]) -> str:
-    """A pattern with the mark of these special tokens, which are found in every text.
-
-    Example:
-        >>> with_added("(?#NFC)a", [7])
-        '(?#NFC)(?#added 7)a'
-    """
-    found = marks(pattern)
-    return marked(found.form, {**found.flags, ADDED: ids}, found.rest, found.user_defined)
-
-
-def added(tokenizer: _core.Tokenizer) -> set[int]:
-    """The ids of the special tokens that are found in every text."""
-    return set(marks(tokenizer.pattern).flags.get(ADDED, []))
+def ordinary(tokenizer: _core.Tokenizer) -> set[int]:
+    """The ids of the added tokens that are not special: they are found in every text."""
+    return {token.id for token in tokenizer.added_tokens if not token.special}
 
 
 def strips(tokenizer: _core.Tokenizer) -> bool:
-    """Whether a special token strips white space."""
-    flags = marks(tokenizer.pattern).flags
-    return any(flags.get(side) for side in STRIPS)
+    """Whether an added token strips white space."""
+    return any(token.lstrip or token.rstrip for token in tokenizer.added_tokens)
+
+
+def flags(tokenizer: _core.Tokenizer) -> dict[str, _core.AddedToken]:
+    """The added tokens with their flags, by their names."""
+    return {token.content: token for token in tokenizer.added_tokens}
 
 
 def empty_token(tokenizer: _core.Tokenizer) -> int | None:
@@ -134,37 +66,52 @@ def empty_token(tokenizer: _core.Tokenizer) -> int | None:
     return None if id in taken else id
 
 
-def unspeakable(pattern: str) -> str | None:
-    """The feature of a pattern that a single regular expression cannot express, or None.
+def unspeakable(tokenizer: _core.Tokenizer) -> str | None:
+    """What a tokenizer does to a text that a regular expression and special tokens cannot say.
+
+    Returns:
+        The first such thing, to follow the word "that" or "asks"; None if there is none.
+    """
+    rules = tokenizer.rules
+    if rules.normalizer:
+        spaces = rules.normalizer[0].startswith("spaces")
+        return "to replace spaces in texts" if spaces else f"to normalize texts to {form(rules)}"
+    if any(token.single_word for token in tokenizer.added_tokens):
+        return "to find added tokens only as words"
+    if strips(tokenizer):
+        return "that special tokens strip white space"
+    if ordinary(tokenizer):
+        return "to find added tokens in every text"
+    if rules.user_defined:
+        return "to find user-defined tokens before merging"
+    if rules.has_symbols or rules.decodes_names:
+        return "to merge and decode tokens by their names"
+    if rules.pattern is None:
+        return "to split in another way than by a regular expression"
+    return "to split in several steps" if isinstance(rules.pattern, tuple) else None
+
+
+def pattern_text(tokenizer: _core.Tokenizer) -> str:
+    """How a tokenizer splits: the name of its pattern, or its regular expressions.
+
+    If no expressions say it, the kinds of the steps of its pre-tokenizer.
 
     Example:
-        >>> unspeakable("a(?#then)b"), unspeakable("a")
-        ('to split in several steps', None)
+        >>> model = _core.Model.from_ranks({}, ("a", "b"), {})
+        >>> pattern_text(_core.Tokenizer(model))
+        'a, then b'
     """
-    found = marks(pattern)
-    if found.form:
-        unicode = found.form in UNICODE_FORMS
-        return f"to normalize texts to {found.form}" if unicode else "to replace spaces in texts"
-    if any(found.flags.get(side) for side in STRIPS):
-        return "that special tokens strip white space"
-    if found.flags.get(ADDED):
-        return "to find added tokens in every text"
-    if found.user_defined:
-        return "to find user-defined tokens before merging"
-    return "to split in several steps" if THEN in pattern else None
+    pattern = tokenizer.pattern
+    names = (name for name, regex in _core.PATTERNS.items() if regex == pattern)
+    if isinstance(pattern, str):
+        return next(names, pattern)
+    return ", then ".join(pattern or tokenizer.rules.pre_tokenizer) or "not at all"
 
 
 @lru_cache(maxsize=64)
-def splitter(pattern: str) -> _core.Tokenizer:
-    """A tokenizer without tokens, used only to split by a regular expression."""
+def splitter(pattern: str | tuple[str, ...]) -> _core.Tokenizer:
+    """A tokenizer without tokens, used only to split by a pattern."""
     return _core.Tokenizer(_core.Model.from_ranks({}, pattern, {}))
-
-
-def plain(pattern: str, place: str) -> str:
-    """Check that a pattern of a format without marks does not contain one."""
-    if asks := unspeakable(pattern):
-        raise UnsupportedError(place, f"the pattern contains a mark that asks {asks}")
-    return pattern
 
 
 @dataclass(frozen=True)
@@ -174,8 +121,9 @@ class Parts:
     Attributes:
         tokens: the bytes of each ordinary token and its id; or the tokenizer itself, if the core
             read it, without the notes that were added since.
-        pattern: the split pattern.
-        special_tokens: the special tokens and their ids.
+        rules: what happens to a text before it is merged; usually a split pattern.
+        special_tokens: the added tokens and their ids.
+        flags: the flags of added tokens, by name; those without are special and nothing else.
         merges: the pairs to merge, in order; None means the rule "ranks", unless the core read the
             tokenizer.
         ignore_merges: whether a pretoken that is a token is not merged.
@@ -187,13 +135,19 @@ class Parts:
     """
 
     tokens: dict[bytes, int] | _core.Model
-    pattern: str
+    rules: Rules
     special_tokens: dict[str, int]
     merges: list[tuple[bytes, bytes]] | None = None
     ignore_merges: bool = False
     notes: dict[str, str] = field(default_factory=dict)
     may_be_ranks: bool = False
     twins: dict[int, bytes] | None = None
+    flags: Mapping[str, _core.AddedToken] = field(default_factory=dict)
+
+    def added(self) -> list[_core.AddedToken]:
+        """The added tokens with their flags."""
+        tokens = ((_core.AddedToken(name, id), name) for name, id in self.special_tokens.items())
+        return [self.flags.get(name, token).with_id(token.id) for token, name in tokens]
 
     def model(self) -> _core.Model:
         """Build the tokenizer.
@@ -203,7 +157,7 @@ class Parts:
             PatternError: if the pattern is not a regular expression.
         """
         tokens, merges, ignore = self.tokens, self.merges, self.ignore_merges
-        named = (self.pattern, self.special_tokens)
+        named = (self.rules, self.added())
         if isinstance(tokens, _core.Model):
             return _core.with_notes(_core.Tokenizer(tokens), self.notes)
         if self.twins is not None:
@@ -218,18 +172,18 @@ class Asked:
     """The options passed by the caller, for formats that do not contain these values.
 
     Attributes:
-        pattern: the split pattern, as a regular expression.
+        pattern: the split pattern.
         special_tokens: the special tokens and their ids.
         allow_pickle: whether a pickle may be read; no code in it is executed.
         lossy: whether to ignore features that cannot be reproduced exactly.
     """
 
-    pattern: str | None = None
+    pattern: str | tuple[str, ...] | None = None
     special_tokens: Mapping[str, int] | None = None
     allow_pickle: bool = False
     lossy: bool = False
 
-    def named_pattern(self, what: str = "the file") -> str:
+    def named_pattern(self, what: str = "the file") -> str | tuple[str, ...]:
         """The pattern, which the caller must pass if the file does not contain it."""
         if self.pattern is None:
             raise FormatError(

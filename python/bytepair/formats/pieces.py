@@ -57,7 +57,7 @@ def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], p
 
     Args:
         pieces: the pieces by their ids.
-        form: where spaces are put (a name of `MARKS`).
+        form: where spaces are put: the name of a normalizer, as "spaces always".
         notes: other content of the file.
         place: the place of the pieces in the file, for errors.
 
@@ -70,9 +70,8 @@ def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], p
     special = {piece.text: id for id, piece in pieces.items() if piece.kind in control}
     ids = {piece.text: id for id, piece in pieces.items() if piece.kind not in control}
     user_defined = [piece.text for piece in pieces.values() if piece.kind == USER_DEFINED]
-    around: characters.Around = (form, {}, None)
     merges = merges_of(pieces.values(), place)
-    return characters.parts(ids, merges, around, special, notes, place, user_defined)
+    return characters.parts(ids, merges, form, special, notes, place, user_defined)
 
 
 def _check(pieces: Mapping[int, ScoredPiece], named: str) -> None:

@@ -1,9 +1,8 @@
 """The name of a published encoding in, its values out: from a local rank file, or from tiktoken.
 
-Rank files are searched for in the cache of tiktoken (`TIKTOKEN_CACHE_DIR`, or else the folder
-`data-gym-cache` for temporary files): under the name of the encoding, and under the hash that
-tiktoken uses as a name. Each is checked against its SHA-256. tiktoken downloads and caches missing
-files.
+Rank files are searched for in the cache of tiktoken and in packages (`places`): under the name of
+the encoding, and under the hash that tiktoken uses as a name. Each is checked against its SHA-256.
+tiktoken downloads and caches missing files.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +20,7 @@ from bytepair.errors import FormatError, NotFetchedError, VocabularyError
 from bytepair.formats import tiktoken
 from bytepair.formats.files import read_file
 from bytepair.formats.parts import Parts
+from bytepair.formats.places import rank_places
 
 URL: Final = "https://openaipublic.blob.core.windows.net/encodings/"
 
@@ -126,38 +125,44 @@ def of_name(name: str) -> Parts:
 
 def _from_local_files(name: str) -> Parts | None:
     encoding = ENCODINGS.get(name)
-    if encoding is None:
+    found = None if encoding is None else rank_file(name)
+    if encoding is None or found is None:
         return None
-    expected = RANK_FILES[encoding.ranks]
-    for path, is_named in _places(name, encoding.ranks):
+    ranks, notes = tiktoken.read_ranks(read_file(found))
+    regex = _core.PATTERNS[encoding.pattern]
+    return Parts(ranks, regex, encoding.special_tokens, notes=notes | {"name": name})
+
+
+def rank_file(name: str) -> Path | None:
+    """The file with the ranks of an encoding on this machine, or None.
+
+    Raises:
+        FormatError: if a file of its name is another.
+    """
+    ranks = ENCODINGS[name].ranks
+    expected = RANK_FILES[ranks]
+    for path, is_named in _files(name, ranks):
         if not path.is_file():
             continue
-        data = read_file(path)
-        found = hashlib.sha256(data).hexdigest()
+        found = hashlib.sha256(read_file(path)).hexdigest()
         if found == expected:
-            ranks, notes = tiktoken.read_ranks(data)
-            regex = _core.PATTERNS[encoding.pattern]
-            return Parts(ranks, regex, encoding.special_tokens, notes=notes | {"name": name})
+            return path
         if is_named:  # tiktoken removes files that it named and fetches them again
             raise FormatError(
                 str(path),
                 f"this is not the rank file of {name}: its SHA-256 is {found}, that of "
-                f"{URL}{encoding.ranks}.tiktoken is {expected}; remove it",
+                f"{URL}{ranks}.tiktoken is {expected}; remove it",
             )
     return None
 
 
-def _places(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
+def _files(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
     """The possible paths of a rank file, and whether its name identifies it."""
-    asked = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
-    kept = next((os.environ[name] for name in asked if name in os.environ), None)
-    if kept == "":  # an empty value tells tiktoken not to cache
-        return
-    folder = Path(tempfile.gettempdir(), "data-gym-cache") if kept is None else Path(kept)
-    for named in dict.fromkeys([f"{name}.tiktoken", name, f"{ranks}.tiktoken"]):
-        yield folder / named, True
     digest = hashlib.sha1(f"{URL}{ranks}.tiktoken".encode(), usedforsecurity=False).hexdigest()
-    yield folder / digest, False
+    for place in rank_places():
+        for named in dict.fromkeys([f"{name}.tiktoken", name, f"{ranks}.tiktoken"]):
+            yield place.path / named, True
+        yield place.path / digest, False
 
 
 def _missing(name: str, reason: str) -> str:
@@ -169,4 +174,5 @@ def _missing(name: str, reason: str) -> str:
     into = f"{folder} (TIKTOKEN_CACHE_DIR)" if folder else "a folder"
     then = "" if folder else ", and set TIKTOKEN_CACHE_DIR to that folder"
     url = f"{URL}{ENCODINGS[name].ranks}.tiktoken"
-    return f"{what}; put {url} into {into} as {name}.tiktoken{then}"
+    list_here = "bytepair vocabularies lists what is here"
+    return f"{what}; put {url} into {into} as {name}.tiktoken{then}; {list_here}"

@@ -167,7 +167,7 @@ def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
     except VocabularyError as error:
         raise FormatError(str(source), str(error)) from None
     except PatternError as error:
-        if parts.pattern == asked.pattern:
+        if parts.rules == asked.pattern:
             raise
         raise FormatError(str(source), str(error)) from None
 
@@ -269,7 +269,9 @@ def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) ->
 
 
 def _of_characters(tokenizer: _core.Tokenizer, format: str) -> str | None:
-    """Why a tokenizer that merges characters cannot be written in a format at all, if so."""
+    """Why a tokenizer that merges no bytes cannot be written in a format at all, if so."""
+    if tokenizer.rules.has_symbols and format not in {"huggingface", "bytepair"}:
+        return f"this tokenizer merges symbols with names, and {format} merges bytes"
     if tokenizer.merge_rule != "characters" or format in {"huggingface", "bytepair", "gguf"}:
         return None
     return f"this tokenizer merges characters, with byte fallback, and {format} merges bytes"

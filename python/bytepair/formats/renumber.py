@@ -14,7 +14,7 @@ from typing import Final
 from bytepair import _core
 from bytepair.errors import VocabularyError
 from bytepair.formats import metadata
-from bytepair.formats.parts import Parts, marked, marks
+from bytepair.formats.parts import Parts, flags
 from bytepair.formats.roles import NOTES, roles
 
 #: The id of the first byte.
@@ -68,12 +68,16 @@ def renumbered(
             if left in ids and right in ids and left + right in ids
         ]
     twins = (twins or {}) if tokenizer.merge_rule == "characters" else None
-    pattern = _pattern(tokenizer, ids, special)
     ignore = tokenizer.ignore_merges
     old = tokenizer.mergeable_ranks()
     moved = {old[token]: id for token, id in ids.items() if token in old}
+    named = tokenizer.special_tokens.items()
+    rules = tokenizer.rules.renumbered(
+        moved | {id: special[name] for name, id in named if name in special}
+    )
     notes = metadata.renumbered(notes, special, moved)
-    return Parts(ids, pattern, special, merges, ignore, notes, twins=twins).model()
+    found = flags(tokenizer)
+    return Parts(ids, rules, special, merges, ignore, notes, twins=twins, flags=found).model()
 
 
 def _first(tokenizer: _core.Tokenizer) -> tuple[str, str, str]:
@@ -82,16 +86,3 @@ def _first(tokenizer: _core.Tokenizer) -> tuple[str, str, str]:
     begin = known.get("bos", "<s>")
     ends = (known.get(role) for role in ("eos", "end_of_turn"))
     return "<unk>", begin, next((name for name in ends if name and name != begin), "</s>")
-
-
-def _pattern(tokenizer: _core.Tokenizer, ids: dict[bytes, int], special: dict[str, int]) -> str:
-    """The pattern, in whose marks tokens are named by their ids."""
-    found = marks(tokenizer.pattern)
-    names = {id: name for name, id in tokenizer.special_tokens.items()}
-    flags = {
-        flag: sorted(special[names[id]] for id in listed if id in names)
-        for flag, listed in found.flags.items()
-    }
-    tokens = (tokenizer.token_bytes(id) for id in found.user_defined)
-    user_defined = sorted(ids[token] for token in tokens if token in ids)
-    return marked(found.form, flags, found.rest, user_defined)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats.files import id_of, parse_json, read_file, typed
-from bytepair.formats.parts import Asked, Parts, plain
+from bytepair.formats.parts import Asked, Parts
 
 FILE: Final = "tekken.json"
 
@@ -41,7 +41,7 @@ def read(path: Path, asked: Asked) -> Parts:
     config = typed(document.get("config"), dict, "config")
     size = id_of(config.get("default_vocab_size"), "config.default_vocab_size")
     first = id_of(config.get("default_num_special_tokens"), "config.default_num_special_tokens")
-    pattern = plain(typed(config.get("pattern"), str, "config.pattern"), "config.pattern")
+    pattern = typed(config.get("pattern"), str, "config.pattern")
     entries = typed(document.get("vocab"), list, "vocab")
     if not first < size <= first + len(entries):
         raise FormatError(

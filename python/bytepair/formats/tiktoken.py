@@ -15,7 +15,7 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair.errors import ArgumentError
 from bytepair.formats.files import read_file, write_whole
-from bytepair.formats.parts import EMPTY, Asked, Parts, empty_token, plain, unspeakable
+from bytepair.formats.parts import EMPTY, Asked, Parts, empty_token, unspeakable
 
 
 def is_rank_file(data: bytes) -> bool:
@@ -76,8 +76,8 @@ def is_encoding(value: Any) -> bool:
 
 def values(tokenizer: _core.Tokenizer, *, exact: bool) -> dict[str, Any]:
     """The arguments of an `Encoding` with the same ids; a `ValueError` if there are none."""
-    if exact and (asks := unspeakable(tokenizer.pattern)):
-        raise ArgumentError(f"tiktoken does not do what the pattern asks for: {asks}")
+    if exact and (asks := unspeakable(tokenizer)):
+        raise ArgumentError(f"tiktoken does not do what the tokenizer asks for: {asks}")
     if exact and tokenizer.merge_rule != "ranks":
         raise ArgumentError(
             "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
@@ -109,4 +109,4 @@ def of_encoding(encoding: Any) -> Parts:
     ranks = dict(encoding._mergeable_ranks)
     if (empty := ranks.pop(b"", None)) is not None:
         notes[EMPTY] = str(empty)
-    return Parts(ranks, plain(encoding._pat_str, "pat_str"), names, notes=notes)
+    return Parts(ranks, encoding._pat_str, names, notes=notes)

@@ -15,6 +15,7 @@ from bytepair._internal.drawing import Markup, draw_all
 from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, tables
 from bytepair.evaluate.table import language_row, saved_of
 from bytepair.formats.files import write_whole
+from bytepair.formats.parts import pattern_text
 from bytepair.tokenizer import Tokenizer
 
 #: About how many bytes of each sample text the page shows first.
@@ -119,7 +120,7 @@ def _foot(found: Evaluation) -> str:
     tok = found.tokenizer
     return (
         f"<footer><p>Merge rule: {tok.merge_rule}. "
-        f"Split pattern: <code>{escape(tok.pattern)}</code>, with the classes of Unicode "
+        f"Split pattern: <code>{escape(pattern_text(tok))}</code>, with the classes of Unicode "
         f"{escape(tok.unicode_version)}.</p>"
         f"<p>Fingerprint <code>{tok.fingerprint}</code></p></footer>"
     )

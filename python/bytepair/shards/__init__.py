@@ -10,6 +10,7 @@ Without shards, `TextBatches` and `ConversationBatches` encode and pack while th
 ('bytepair', 'uint16', 61)
 """
 
+from bytepair.shards.blend import Blend, BlendedBatches
 from bytepair.shards.conversations import ConversationBatches
 from bytepair.shards.job import TOKENS_PER_SHARD, ShardOptions
 from bytepair.shards.layout import LAYOUTS
@@ -23,6 +24,8 @@ __all__ = [
     "LAYOUTS",
     "TOKENS_PER_SHARD",
     "Batches",
+    "Blend",
+    "BlendedBatches",
     "ConversationBatches",
     "Dataset",
     "Manifest",

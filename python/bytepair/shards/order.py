@@ -138,6 +138,21 @@ class Order:
             chunk, row = (chunk, end) if end < count else (min(chunk + 1, self._chunks), 0)
         return found, (epoch, chunk, row)
 
+    def copy(self, runs: list[Run], first: int, last: int, out: NDArray[Any]) -> None:
+        """Copy some of the rows of runs, from the first up to the last, exclusive."""
+        at = 0  # the number of the first row of a run
+        for epoch, chunk, start, end in runs:
+            low, high = max(first, at), min(last, at + end - start)
+            if low < high:
+                plan = self.plan(epoch, chunk)
+                plan.copy(start + low - at, start + high - at, out[low - first : high - first])
+            at += end - start
+
+    def passes(self, place: TokenAddress) -> int:
+        """How often all rows were taken before a place."""
+        epoch, chunk, _ = place
+        return epoch + (chunk == self._chunks)
+
     def _plan(self, epoch: int, chunk: int) -> EpochPlan:
         """Shuffle the units of a chunk and pack them."""
         shards, starts, lengths = self._chunk_units(epoch, chunk)

@@ -27,6 +27,12 @@ def check_numbers(rank: int, world_size: int, **positive: int) -> None:
         raise ShardError(f"rank is {rank}; it must be from 0 to {world_size - 1} (world_size - 1)")
 
 
+def check_epochs(epochs: int | None) -> None:
+    """Raise a `ShardError` unless this is a number of passes, or None for no end."""
+    if epochs is not None and epochs < 1:
+        raise ShardError(f"epochs is {epochs}; pass at least 1, or None for no end")
+
+
 def check_tokenizer(tokenizer: object) -> None:
     """Raise a `TypeError` unless this is a tokenizer."""
     if not isinstance(tokenizer, Tokenizer):
@@ -43,7 +49,7 @@ class Unpicklable:
         name = type(self).__name__
         raise TypeError(
             f"{name} cannot be pickled: it reads files in a thread; build it in the process that "
-            f"uses it, as in an IterableDataset whose __iter__ returns a new {name}"
+            f"uses it, as an IterableDataset (TextBatches.torch_stream) does in each worker"
         )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,11 @@ from bytepair.formats.files import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.order import BUFFER, Order, Packing, State
-from bytepair.shards.packing import check_numbers, delivered
+from bytepair.shards.packing import check_epochs, check_numbers, delivered
 from bytepair.tokenizer import Tokenizer, load
+
+if TYPE_CHECKING:
+    from bytepair.shards.torch_data import TorchRows, TorchStream
 
 #: The number of shards that are mapped at the same time.
 OPEN: Final = 64
@@ -179,12 +183,102 @@ class Dataset:
                 belongs to other data or options.
         """
         check_numbers(rank, world_size, batch_size=batch_size, length=length, buffer=buffer)
+        check_epochs(epochs)
+        order = self.order(length, seed, packing, buffer)
+        return Batches(order, batch_size, (rank, world_size), epochs, torch, state)
+
+    @checked
+    def torch_rows(self, length: int, *, labels: bool = False) -> TorchRows:
+        """Rows as a map-style data set of torch: `len(rows)`, `rows[i]`; samplers shuffle it.
+
+        Args:
+            length: the number of ids in a row. Rows are consecutive windows of the ids of a shard,
+                as with `packing="stream"`.
+            labels: whether a row is a dict of `input_ids` and `labels`, which are equal, since the
+                models of `transformers` shift labels themselves. Otherwise it is a pair of inputs
+                and targets, which are the ids that follow the inputs.
+
+        Returns:
+            A `torch.utils.data.Dataset` of tensors of int64, which workers may share.
+
+        Raises:
+            ImportError: if torch is not installed.
+        """
+        from bytepair.shards.torch_data import TorchRows
+
+        check_numbers(0, 1, length=length)
+        return TorchRows(self.mapped, [s.tokens for s in self.shards], length, labels=labels)
+
+    @checked
+    def torch_stream(
+        self,
+        length: int,
+        *,
+        labels: bool = False,
+        seed: int | None = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        packing: Packing = "best-fit",
+        epochs: int | None = 1,
+        buffer: int = BUFFER,
+    ) -> TorchStream:
+        """Rows as an iterable data set of torch, in the order of `batches`.
+
+        Args:
+            length: the number of ids in a row.
+            labels: as in `torch_rows`.
+            seed: as in `batches`.
+            rank: the rank of this process. Leave it out for a trainer that distributes the rows of
+                an iterable data set itself, as that of `transformers` does.
+            world_size: the number of ranks.
+            packing: as in `batches`.
+            epochs: the number of passes of one iteration; None means no end.
+            buffer: as in `batches`.
+
+        Returns:
+            A `torch.utils.data.IterableDataset` of tensors of int64, whose rows the workers of a
+            `DataLoader` share. `set_epoch` chooses the order; `state_dict` and `load_state_dict`
+            let a loader resume exactly.
+
+        Raises:
+            ImportError: if torch is not installed.
+            ShardError: as in `batches`.
+        """
+        from bytepair.shards.torch_data import TorchStream
+
+        check_numbers(rank, world_size, length=length, buffer=buffer)
+        check_epochs(epochs)
+        options = {"seed": seed, "packing": packing, "buffer": buffer}
+        batches = partial(_from_epoch, self, length, epochs, options)
+        return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
+
+    @checked
+    def order(self, length: int, seed: int | None, packing: Packing, buffer: int) -> Order:
+        """The order of the rows of all epochs, as in `batches`."""
         if packing not in ("best-fit", "stream"):
             raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
-        if epochs is not None and epochs < 1:
-            raise ShardError(f"epochs is {epochs}; pass at least 1, or None for no end")
-        order = Order(self.shards, self.mapped, length + 1, seed, packing, buffer)
-        return Batches(order, batch_size, (rank, world_size), epochs, torch, state)
+        return Order(self.shards, self.mapped, length + 1, seed, packing, buffer)
+
+
+def _from_epoch(
+    data: Dataset,
+    length: int,
+    epochs: int | None,
+    options: dict[str, Any],
+    *,
+    rank: int,
+    world_size: int,
+    epoch: int,
+    state: State | None,
+) -> Batches:
+    """Batches of one row from an epoch on, or from a state that was reached from there."""
+    if state is None:
+        identity = data.order(length, **options).identity
+        state = {"epoch": epoch, "chunk": 0, "row": 0, **identity}
+    end = None if epochs is None else epoch + epochs
+    return data.batches(
+        1, length, epochs=end, state=state, rank=rank, world_size=world_size, **options
+    )
 
 
 class Batches:
@@ -225,10 +319,5 @@ class Batches:
         runs, self._place = step
         rows = np.empty((self._batch_size, self._order.width), self._order.dtype)
         first = self._batch_size * self._rank  # the first row of this rank in the step
-        for epoch, chunk, start, end in runs:
-            low, high = max(first, 0), min(first + self._batch_size, end - start)
-            if low < high:
-                out = rows[low - first : high - first]
-                self._order.plan(epoch, chunk).copy(start + low, start + high, out)
-            first -= end - start
+        self._order.copy(runs, first, first + self._batch_size, rows)
         return delivered(rows[:, :-1], rows[:, 1:], self._torch)

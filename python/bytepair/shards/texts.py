@@ -11,10 +11,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from inspect import signature
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import PurePath
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,9 @@ from bytepair.shards.job import special_id
 from bytepair.shards.order import BUFFER, Packing
 from bytepair.shards.packing import Unpicklable, Waiting, check_numbers, check_tokenizer, delivered
 from bytepair.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from bytepair.shards.torch_data import TorchStream
 
 #: The position of a loader: `pq_idx`, `rg_idx` and `epoch`, as in nanochat; and `data`, a checksum
 #: of the names and sizes of the files up to this one.
@@ -151,6 +155,47 @@ class TextBatches(Unpicklable):
         made = self._best_fit() if self._packing == "best-fit" else self._stream()
         return delivered(*made, self._torch)
 
+    @classmethod
+    @checked
+    def torch_stream(
+        cls,
+        files: Source,
+        tokenizer: Tokenizer,
+        length: int,
+        *,
+        labels: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
+        **options: Any,
+    ) -> TorchStream:
+        """Rows without end as an iterable data set of torch, encoded by the workers of a loader.
+
+        Args:
+            files: as in `TextBatches`; each worker reads row groups of its own.
+            tokenizer: encodes each document.
+            length: the number of ids in a row.
+            labels: as in `Dataset.torch_rows`.
+            rank: as in `Dataset.torch_stream`.
+            world_size: the number of ranks.
+            options: `split`, `packing`, `column`, `errors`, `bos`, `buffer`, `group` and `threads`,
+                as in `TextBatches`.
+
+        Returns:
+            A `torch.utils.data.IterableDataset`, as `Dataset.torch_stream` gives it. Resuming
+            begins after a row group, as with `TextBatches`.
+
+        Raises:
+            ImportError: if torch is not installed.
+            TypeError: if an option does not exist.
+        """
+        from bytepair.shards.torch_data import TorchStream
+
+        check_tokenizer(tokenizer)
+        check_numbers(rank, world_size, length=length)
+        signature(cls).bind(files, tokenizer, 1, length, **options)
+        batches = partial(_rows_of_texts, files, tokenizer, length, options)
+        return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
+
     def _best_fit(self) -> tuple[NDArray[Any], NDArray[Any]]:
         batch_size, length = self._shape
         rows = np.empty((batch_size, length + 1), self._rest.dtype)
@@ -187,6 +232,23 @@ class TextBatches(Unpicklable):
         (file, row_group, epoch, _), documents = next(self._groups)
         self._place = file, row_group, epoch
         return [ids for _, ids in documents]
+
+
+def _rows_of_texts(
+    files: Source,
+    tokenizer: Tokenizer,
+    length: int,
+    options: dict[str, Any],
+    *,
+    rank: int,
+    world_size: int,
+    epoch: int,
+    state: TextState | None,
+) -> TextBatches:
+    """Batches of one row."""
+    return TextBatches(
+        files, tokenizer, 1, length, state=state, rank=rank, world_size=world_size, **options
+    )
 
 
 def _documents(

@@ -42,6 +42,7 @@ from bytepair.shards.job import (
 from bytepair.shards.layout import ShardWriter, Split
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.resume import FolderState
+from bytepair.shards.spool import on_disk
 from bytepair.tokenizer import Tokenizer
 
 #: Takes documents, and what is left out, in order.
@@ -66,8 +67,10 @@ def write(
     a warning. A call with new inputs behind the old ones adds these.
 
     Args:
-        source: files, as in `bytepair.read_documents`.
-        tokenizer: encodes them; special tokens in their text are text.
+        source: files, as in `bytepair.read_documents`; or a table, a data set or rows in memory, as
+            in `bytepair.train`, whose text is first written to a temporary parquet file (in
+            `TMPDIR`; extra `data`). Strings are names of files.
+        tokenizer: encodes it; special tokens in the text are text.
         out: the folder: new, empty, or with shards of the same job, finished or not.
         threads: the number of encoding threads; None means all.
         progress: as in `bytepair.train`; the stage is "check" for shards that are there already,
@@ -92,14 +95,15 @@ def write(
         ...     made.documents, len(made.shards)
         (61, 1)
     """
-    folder = Path(out)
-    job = make_job(source, tokenizer, ShardOptions(**options), folder)
+    folder, values = Path(out), ShardOptions(**options)
+    with on_disk(source, values) as files:
+        job = make_job(files, tokenizer, values, folder)
 
-    def feed(start: Address, take: Take) -> None:
-        encode_all(job, take, start, threads)
+        def feed(start: Address, take: Take) -> None:
+            encode_all(job, take, start, threads)
 
-    with manifest.locked(folder), Bar(progress) as bar:
-        return resumed(folder, job, bar, feed, threads)
+        with manifest.locked(folder), Bar(progress) as bar:
+            return resumed(folder, job, bar, feed, threads)
 
 
 def resumed(

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
@@ -21,7 +20,6 @@ from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.errors import ArgumentError
-from bytepair.formats import roles
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -38,18 +36,6 @@ Ids: TypeAlias = "NDArray[np.uint16 | np.uint32]"
 Affix: TypeAlias = "str | int | None"
 
 MOST_IN_LIST_ARRAY = 2**31 - 1
-
-
-class PaddedBatch(NamedTuple):
-    """Texts as rows of equal width.
-
-    Attributes:
-        input_ids: int32, one row per text: its ids, followed by padding tokens.
-        attention_mask: uint8, 1 for ids of the text, 0 for padding.
-    """
-
-    input_ids: NDArray[np.int32]
-    attention_mask: NDArray[np.uint8]
 
 
 class BulkMethods(_core.Tokenizer):
@@ -97,7 +83,7 @@ class BulkMethods(_core.Tokenizer):
         """
         from bytepair._internal.extras import pyarrow as pa
 
-        texts = _imported(array)
+        texts = arrow.imported(array)
         chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
         encoded = []
         for chunk in chunks:
@@ -294,64 +280,6 @@ def _documents(path: Path, separator: str | bytes | None, skips: SkipLog) -> lis
             reason = f"the document is not UTF-8 at byte {error.start}"
             skips.add(str(path), number, reason)
     return texts
-
-
-@checked
-def encode_rows(
-    tokenizer: _core.Tokenizer,
-    texts: Iterable[str],
-    special: SpecialMode,
-    prepend: Affix,
-    append: Affix,
-    max_tokens: int | None,
-    pad_to: int | Literal["longest"] | None,
-    threads: int | None,
-) -> list[list[int]] | PaddedBatch:
-    """Implement `Tokenizer.encode_batch` with `max_tokens` or `pad_to`."""
-    before, after = tokenizer.encode("", prepend=prepend), tokenizer.encode("", append=append)
-    room = None if max_tokens is None else max_tokens - len(before) - len(after)
-    if room is not None and room < 0:
-        raise ArgumentError(f"max_tokens is {max_tokens}, too small for prepend and append")
-    encoded = tokenizer.encode_batch(texts, special=special, threads=threads)
-    rows = [[*before, *ids[:room], *after] for ids in encoded]
-    return rows if pad_to is None else _padded(tokenizer, rows, pad_to)
-
-
-def _padded(
-    tokenizer: _core.Tokenizer, rows: list[list[int]], pad_to: int | Literal["longest"]
-) -> PaddedBatch:
-    """Pad lists of ids to rows of equal width."""
-    import numpy as np
-
-    lengths = np.array([len(row) for row in rows], np.int64)
-    longest = int(lengths.max(initial=0))
-    width = longest if pad_to == "longest" else pad_to
-    if width < longest:
-        raise ArgumentError(
-            f"text {int(lengths.argmax())} has {longest} ids, more than the row width {width} "
-            f"(pad_to); pass max_tokens={width} to truncate it"
-        )
-    mask = np.arange(width) < lengths[:, None]
-    filler = 0 if mask.all() else roles.id_of(tokenizer, "pad")
-    ids = np.full((len(rows), width), filler, np.int32)
-    ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
-    return PaddedBatch(ids, mask.astype(np.uint8))
-
-
-def _imported(source: Any) -> pa.Array | pa.ChunkedArray:
-    """Import an array or chunked array from an object with the Arrow interface."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    if isinstance(source, pa.Array | pa.ChunkedArray):
-        return source
-    if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
-        raise ArgumentError("expected a column, not a table; pass for example table['text']")
-    if hasattr(source, "__arrow_c_stream__"):
-        return pa.chunked_array(source)
-    if hasattr(source, "__arrow_c_array__"):
-        return pa.array(source)
-    kind = type(source).__name__
-    raise ArgumentError(f"a {kind} is not Arrow data; pass a list of str to encode_batch_to_numpy")
 
 
 def _lists(

@@ -80,8 +80,9 @@ def cover(tokenizer: _core.Tokenizer, text: str, special: SpecialMode) -> Cover:
 
 
 def _is_known(tokenizer: _core.Tokenizer) -> bool:
-    scanned = tokenizer.split_engine not in {"table", "regex", "steps"}
-    return scanned and not tokenizer.pattern.startswith("(?#NF")
+    scanned = tokenizer.split_engine not in {"table", "regex", "steps", "whole"}
+    normalizer = tokenizer.rules.normalizer
+    return scanned and all(step.startswith("spaces") for step in normalizer)
 
 
 def _after_special(

@@ -15,6 +15,7 @@ from bytepair import _core
 from bytepair._internal.arguments import integers
 from bytepair._internal.drawing import COLORS, SPECIAL, Drawn, Markup, draw_all
 from bytepair.errors import ArgumentError
+from bytepair.formats.parts import pattern_text
 
 if TYPE_CHECKING:
     from bytepair.tokenizer.batch import SpecialMode
@@ -107,7 +108,7 @@ def summary(tokenizer: _core.Tokenizer) -> Markup:
         "first tokens": _some(tokenizer, ordinary),
         "last tokens": _some(tokenizer, ordinary[-_MOST_SHOWN:]),
         "longest tokens": _some(tokenizer, by_length),
-        "pattern": html.escape(tokenizer.pattern),
+        "pattern": html.escape(pattern_text(tokenizer)),
         "merge rule": tokenizer.merge_rule,
         "fingerprint": tokenizer.fingerprint[:12],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from bytepair.errors import (
     VocabularyError,
 )
 from bytepair.formats.files import FILE_NAME, read_file
-from bytepair.formats.parts import Asked, marks, splitter
+from bytepair.formats.parts import Asked, splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def load(
     source: str | os.PathLike[str] | tiktoken.Encoding | tokenizers.Tokenizer | Any,
     format: str | None = None,
     *,
-    pattern: str | None = None,
+    pattern: str | Sequence[str] | None = None,
     special_tokens: Mapping[str, int] | None = None,
     allow_pickle: bool = False,
     lossy: bool = False,
@@ -111,7 +111,7 @@ def load(
 
 def _check_asked(tok: Tokenizer, asked: Asked, place: str) -> None:
     """Check that the file does not contradict the arguments."""
-    if asked.pattern is not None and marks(tok.pattern).rest != marks(asked.pattern).rest:
+    if asked.pattern is not None and tok.pattern != asked.pattern:
         raise FormatError(
             place,
             f"the split pattern is {tok.pattern!r}, not {asked.pattern!r}; omit pattern=",
@@ -153,16 +153,16 @@ def _own_file(source: Any, format: str | None) -> Path | None:
 
 
 @checked
-def pretokenize(text: str, pattern: str = "nanochat") -> list[str]:
+def pretokenize(text: str, pattern: str | Sequence[str] = "nanochat") -> list[str]:
     """Split a text into pretokens, without a tokenizer.
 
     Args:
         text: the text.
-        pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
+        pattern: the split pattern: a name in `bytepair.PATTERNS`, a regular expression, or several,
+            of which each splits the pieces of the previous one.
 
     Returns:
-        The pretokens, in order; their concatenation is the text (normalized, if the pattern says
-        so).
+        The pretokens, in order; their concatenation is the text.
 
     Raises:
         PatternError: if the pattern is neither a name nor a regular expression.

@@ -24,7 +24,6 @@ from bytepair import _core
 from bytepair._internal.arguments import integers
 from bytepair.errors import ArgumentError, CountsError, VocabularyError
 from bytepair.formats.parents import Parents, needed_by, parents, with_ancestors
-from bytepair.formats.parts import marks
 from bytepair.formats.renumber import renumbered
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ def uses(
         beside = _unmerged_ids(tokenizer)
         used = {id: times for id, times in counts.items() if id not in beside and times}
         return {tokenizer.token_bytes(id): times for id, times in used.items()}
-    if marks(tokenizer.pattern).form is not None:
+    if tokenizer.rules.normalizer:
         raise CountsError(
             "the tokenizer normalizes texts, so counts of pretokens do not say which tokens occur; "
             "pass how often each id occurs, such as collections.Counter(tokenizer.encode(text))"

@@ -20,7 +20,7 @@ from bytepair.chat.methods import ChatMethods
 from bytepair.corpus.outputs import check_output_folder
 from bytepair.formats import metadata, roles
 from bytepair.formats.files import FILE_NAME, write_whole
-from bytepair.formats.parts import all_tokens, bytes_per_token
+from bytepair.formats.parts import all_tokens, bytes_per_token, pattern_text
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
 from bytepair.tokenizer.display import show, summary
 from bytepair.tokenizer.generation import GenerationMethods
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     import tiktoken
     import tokenizers
+    import transformers
     from numpy.typing import NDArray
 
     from bytepair.tokenizer.origins import TokenParts
@@ -120,15 +121,19 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
         cls,
         mergeable_ranks: dict[bytes, int],
         *,
-        pattern: str,
-        special_tokens: dict[str, int] | None = None,
+        pattern: str | Sequence[str],
+        special_tokens: dict[str, int] | list[_core.AddedToken] | None = None,
+        normalizer: str | Sequence[str] | None = None,
     ) -> Self:
         """Create a tokenizer from a vocabulary with ranks, as in tiktoken.
 
         Args:
             mergeable_ranks: the bytes of each token and its rank, which is also its id.
-            pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
-            special_tokens: the special tokens and their ids.
+            pattern: the split pattern: a name in `bytepair.PATTERNS`, a regular expression, or
+                several of these, of which each splits the pieces of the previous one.
+            special_tokens: the special tokens and their ids, or a list of `AddedToken`.
+            normalizer: how texts are changed first: "NFC", "NFD", "NFKC", "NFKD", "Lowercase",
+                "StripAccents", or several of these; None for not at all.
 
         Raises:
             VocabularyError: if an id or a token occurs twice, or an id is too large.
@@ -141,8 +146,8 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
             >>> tok.encode("abc")
             [256, 99]
         """
-        regex = _core.pattern(pattern)
-        return cls(_core.Model.from_ranks(mergeable_ranks, regex, special_tokens or {}))
+        rules = _core.TextRules(_core.pattern(pattern), normalizer=_names(normalizer))
+        return cls(_core.Model.from_ranks(mergeable_ranks, rules, special_tokens or {}))
 
     @classmethod
     @checked
@@ -151,17 +156,21 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
         tokens: dict[bytes, int],
         merges: list[tuple[bytes, bytes]],
         *,
-        pattern: str,
-        special_tokens: dict[str, int] | None = None,
+        pattern: str | Sequence[str],
+        special_tokens: dict[str, int] | list[_core.AddedToken] | None = None,
         ignore_merges: bool = False,
+        normalizer: str | Sequence[str] | None = None,
     ) -> Self:
         """Create a tokenizer from a vocabulary and a list of merges, as in Hugging Face tokenizers.
 
         Args:
             tokens: the bytes of each token and its id.
             merges: the pairs of tokens to merge, in order.
-            pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
-            special_tokens: the special tokens and their ids.
+            pattern: the split pattern: a name in `bytepair.PATTERNS`, a regular expression, or
+                several of these, of which each splits the pieces of the previous one.
+            special_tokens: the special tokens and their ids, or a list of `AddedToken`.
+            normalizer: how texts are changed first: "NFC", "NFD", "NFKC", "NFKD", "Lowercase",
+                "StripAccents", or several of these; None for not at all.
             ignore_merges: whether a pretoken that is a token becomes that token without merging.
 
         Raises:
@@ -175,8 +184,9 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
             >>> tok.encode("abc")
             [256, 99]
         """
-        regex, special = _core.pattern(pattern), special_tokens or {}
-        return cls(_core.Model.from_merges(tokens, merges, regex, special, ignore_merges))
+        rules = _core.TextRules(_core.pattern(pattern), normalizer=_names(normalizer))
+        special = special_tokens or {}
+        return cls(_core.Model.from_merges(tokens, merges, rules, special, ignore_merges))
 
     @checked
     def with_notes(self, notes: Mapping[str, str]) -> Self:
@@ -699,6 +709,31 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
 
         return to_huggingface(self, special=special)
 
+    def to_transformers(self) -> transformers.PreTrainedTokenizerFast:
+        """Convert to a fast tokenizer of `transformers`, with roles, chat template and stops.
+
+        It equals `AutoTokenizer.from_pretrained` of the folder that `export` writes. As always in
+        `transformers`, special tokens in texts become their ids.
+
+        Returns:
+            The tokenizer; its attribute `generation_config` says where generation stops, for
+            `model.generation_config`.
+
+        Raises:
+            ImportError: if the package `transformers` is not installed.
+            LossError: if a special token equals an ordinary token.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+            >>> theirs = tok.to_transformers()
+            >>> theirs("hello").input_ids == tok.encode("hello"), theirs.eos_token
+            (True, '<|assistant_end|>')
+        """
+        from bytepair.formats.huggingface import to_transformers
+
+        return to_transformers(self)
+
     @checked
     def show(
         self,
@@ -755,12 +790,16 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
 
     def __repr__(self) -> str:
         """The main properties of the tokenizer."""
-        names = (name for name, regex in _core.PATTERNS.items() if regex == self.pattern)
-        pattern = next(names, self.pattern)
+        pattern = pattern_text(self)
         return (
             f"<bytepair.Tokenizer: {self.vocab_size:,} ids, {len(self.special_tokens)} of them "
             f"special, pattern {pattern}, rule {self.merge_rule}, {self.fingerprint[:12]}>"
         )
+
+
+def _names(normalizer: str | Sequence[str] | None) -> list[str]:
+    """The names of the steps of a normalizer."""
+    return [normalizer] if isinstance(normalizer, str) else list(normalizer or ())
 
 
 def _unpickled(kind: type[Tokenizer], data: bytes, repeats: int) -> Tokenizer:

@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, TypedDict, Unpack
@@ -54,7 +54,7 @@ def count(
     *,
     files: Source | None = None,
     texts: Iterable[str] | None = None,
-    pattern: str = "nanochat",
+    pattern: str | Sequence[str] = "nanochat",
     max_chars: int | None = None,
     doc_cap: int | None = None,
     threads: int | None = None,
@@ -158,7 +158,7 @@ class CountJob:
     """
 
     source: Source | Resolved | None
-    pattern: str
+    pattern: str | tuple[str, ...]
     limits: Limits = field(default_factory=Limits)
     threads: int | None = None
     column: str = "text"
@@ -172,7 +172,9 @@ class CountJob:
     resolved: Resolved = field(init=False)
 
     @classmethod
-    def of(cls, source: Source | None, regex: str, **reading: Unpack[ReadKeywords]) -> Self:
+    def of(
+        cls, source: Source | None, regex: str | tuple[str, ...], **reading: Unpack[ReadKeywords]
+    ) -> Self:
         """Create the job for a source and keywords of `count`."""
         options: dict[str, Any] = {**reading}
         held = held_out(options.pop("hold_out", None), options.get("split"))

@@ -7,15 +7,16 @@ counts; the metadata contains the pattern and the Unicode version.
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import reduce
 from math import gcd, inf, lcm
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
@@ -32,7 +33,11 @@ MIXTURE_BYTES: Final = 1 << 62
 DENOMINATORS: Final = 10**18
 _COLUMNS: Final = frozenset(("pretoken", "count"))
 _DENOMINATOR: Final = "bytepair.denominator"
-_KEYS: Final = ("bytepair.training.counts", "bytepair.pattern", "bytepair.unicode")
+_FORMAT: Final = "bytepair.training.counts"
+_UNICODE: Final = "bytepair.unicode"
+#: A regular expression, or a JSON list of several.
+_PATTERN: Final = "bytepair.pattern"
+_STEPS: Final = "bytepair.pattern_steps"
 
 
 class Counts:
@@ -94,15 +99,15 @@ class Counts:
         """
         file = Path(path)
         check_output_file(file)
-        values = (FORMAT, self.pattern, _core.UNICODE_VERSION)
-        said = dict(zip(_KEYS, values, strict=True)) | dict(metadata or {})
+        said = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(self.pattern)}
+        said |= dict(metadata or {})
         if self.denominator > 1:
             said[_DENOMINATOR] = str(self.denominator)
         self.core.save(file, list(said.items()))
 
     @property
-    def pattern(self) -> str:
-        """The split pattern, as a regular expression."""
+    def pattern(self) -> str | Any:
+        """The split pattern, a regular expression; or a tuple of several, in steps."""
         return self.core.pattern
 
     @property
@@ -156,7 +161,7 @@ class Counts:
             raise CountsError(
                 f"the weight {weight} is not a number above 0; to exclude a corpus, do not add it"
             )
-        exact = _exact(weight)
+        exact = exact_fraction(weight)
         common = gcd(exact.numerator, self.denominator)
         unit = self.denominator // common * exact.denominator
         if max(unit, exact.numerator) >= DENOMINATORS:
@@ -198,10 +203,14 @@ class Counts:
                 raise CountsError(f"the share of {name!r} is {share}; it must be above 0")
             if not sizes[name]:
                 raise CountsError(f"{name!r} has no text; exclude it from the mixture")
-        whole = sum(map(_exact, shares.values()))
+        whole = sum(map(exact_fraction, shares.values()))
         total = sum(sizes.values())
         weights = {
-            name: _exact(shares[name]) / whole * total / sizes[name] / parts[name].denominator
+            name: exact_fraction(shares[name])
+            / whole
+            * total
+            / sizes[name]
+            / parts[name].denominator
             for name in sorted(parts)
         }
         unit = lcm(*(weight.denominator for weight in weights.values()))
@@ -253,13 +262,15 @@ def check_names(option: str, given: Mapping[str, object], groups: Mapping[str, o
         )
 
 
-def _exact(number: float | Fraction) -> Fraction:
+def exact_fraction(number: float | Fraction) -> Fraction:
     """Convert a number to a fraction; a float means its decimal notation."""
     return Fraction(str(float(number)) if isinstance(number, float) else number)
 
 
 @checked
-def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> Counts:
+def load_counts(
+    path: str | os.PathLike[str], *, pattern: str | Sequence[str] | None = None
+) -> Counts:
     """Read counts written by `Counts.save` or another tool.
 
     Args:
@@ -293,7 +304,7 @@ def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> 
     return read_counts(file, pattern=pattern)
 
 
-def read_counts(file: Path, *, pattern: str | None = None) -> Counts:
+def read_counts(file: Path, *, pattern: str | Sequence[str] | None = None) -> Counts:
     """Read counts, also those of a checkpoint; see `load_counts`."""
     regex = None if pattern is None else _core.pattern(pattern)
     metadata = metadata_of(file)
@@ -318,9 +329,30 @@ def metadata_of(path: Path) -> dict[str, str]:
         raise CountsError(str(error)) from error
 
 
-def _pattern_of(metadata: dict[str, str], pattern: str | None) -> str:
+def _stored(pattern: str | tuple[str, ...]) -> dict[str, str]:
+    """The pattern in the metadata of a file."""
+    return {_PATTERN: pattern} if isinstance(pattern, str) else {_STEPS: json.dumps(pattern)}
+
+
+def _pattern_in(metadata: dict[str, str]) -> str | tuple[str, ...] | None:
+    """The inverse of `_stored`; None without a pattern."""
+    try:
+        steps = json.loads(metadata.get(_STEPS, "null"))
+    except ValueError:
+        raise CountsError(f"the value of {_STEPS} is not JSON") from None
+    if steps is None:
+        return metadata.get(_PATTERN)
+    if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
+        raise CountsError(f"the value of {_STEPS} is not a list of texts")
+    return tuple(steps)
+
+
+def _pattern_of(
+    metadata: dict[str, str], pattern: str | tuple[str, ...] | None
+) -> str | tuple[str, ...]:
     """The pattern in the file, or else the one passed by the caller."""
-    version, stored, unicode = (metadata.get(key) for key in _KEYS)
+    version, unicode = metadata.get(_FORMAT), metadata.get(_UNICODE)
+    stored = _pattern_in(metadata)
     if stored is None:
         if pattern is None:
             raise CountsError("the file does not contain its split pattern; pass pattern=")

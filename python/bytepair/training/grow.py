@@ -23,7 +23,7 @@ from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
-from bytepair.training.sources import counter_of
+from bytepair.training.sources import counter_of, splitting
 from bytepair.training.superwords import NOTE, Stages
 from bytepair.training.trainer import ExhaustedWarning, exhausted, with_denominator
 
@@ -81,7 +81,7 @@ def resume(
         vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
     stages = Stages.of(tokenizer)
-    counted = counter_of(source, tokenizer.pattern, **reading)
+    counted = counter_of(source, splitting(tokenizer), **reading)
     with Bar(progress) as bar:
         counts = counted(bar)
         options = with_denominator(options, counts)
@@ -146,7 +146,7 @@ def extend(
     if extra < 0:
         raise ArgumentError(f"extra is {extra}; pass at least 0, the maximum number of tokens")
     options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
-    counted = counter_of(source, tokenizer.pattern, **reading)
+    counted = counter_of(source, splitting(tokenizer), **reading)
     with Bar(progress) as bar:
         counts = counted(bar)
         options = with_denominator(options, counts)
@@ -236,7 +236,7 @@ def verify_merges(
         merge 0 is (b'e', b'l') with count 3, but (b'h', b'e') with count 3 comes first
     """
     stages = Stages.of(tokenizer)
-    _check_pattern(counts, tokenizer.pattern if stages is None else stages.pattern)
+    _check_pattern(counts, splitting(tokenizer) if stages is None else stages.pattern)
     if (stages is None) != (superword_counts is None):
         raise CountsError(
             "superword_counts are given, but the tokenizer has no superwords; omit them"
@@ -256,7 +256,7 @@ def verify_merges(
             first, counts.core, with_denominator(options, counts), on_progress=report
         )
         if found is None and stages is not None and superword_counts is not None:
-            _check_pattern(superword_counts, tokenizer.pattern)
+            _check_pattern(superword_counts, splitting(tokenizer))
             found = _core.verify_superwords(
                 merges, stages.merges, superword_counts.core,
                 with_denominator(options, superword_counts), stages.limits, on_progress=report,
@@ -266,7 +266,7 @@ def verify_merges(
     return Verdict(len(merges)) if found is None else Verdict(*found)
 
 
-def _check_pattern(counts: Counts, regex: str) -> None:
+def _check_pattern(counts: Counts, regex: str | tuple[str, ...]) -> None:
     if regex != counts.pattern:
         raise CountsError(
             f"the counts have the pattern {counts.pattern!r}, but the tokenizer has {regex!r}; "

@@ -19,7 +19,7 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import ArgumentError, CorpusError
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
-from bytepair.training.sources import Groups, group_counter
+from bytepair.training.sources import Groups, group_counter, splitting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,7 +128,7 @@ def infer_mixture(
             raise ArgumentError(f"{name} is {value}; pass at least 1")
     from bytepair._internal.extras import scipy_optimize  # noqa: F401 - said before the work
 
-    counted = group_counter(sources, tokenizer.pattern, "infer_mixture", **reading)
+    counted = group_counter(sources, splitting(tokenizer), "infer_mixture", **reading)
     first = tokenizer.merges()[:merges]
     with Bar(progress) as bar:
         counts = counted(bar)

@@ -82,7 +82,7 @@ class Parity:
 
 
 def parity_counter(
-    groups: object, parity: Parity, regex: str, **reading: Unpack[ReadKeywords]
+    groups: object, parity: Parity, regex: str | tuple[str, ...], **reading: Unpack[ReadKeywords]
 ) -> Callable[[Bar], ParityCounts]:
     """A function that counts the groups and their development sets, with a progress bar.
 

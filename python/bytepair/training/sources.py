@@ -6,7 +6,7 @@ mixture, each group has a given share of the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, TypeAlias, Unpack
@@ -16,7 +16,7 @@ from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.source import Files, Source, announce, resolve
 from bytepair.corpus.splits import HoldOut, Split, hold_out
-from bytepair.errors import ArgumentError, CountsError
+from bytepair.errors import ArgumentError, CountsError, PatternError
 from bytepair.training.counting import CountJob, ReadKeywords
 from bytepair.training.counts import Counts, check_names
 
@@ -27,12 +27,14 @@ Groups: TypeAlias = "Mapping[str, Source | Counts]"
 Shares: TypeAlias = "Mapping[str, float | Fraction]"
 
 
-def pattern_of(source: Source | Counts | Groups | None, pattern: str | None) -> str:
-    """The split pattern as a regular expression: the given one, or else that of the counts.
+def pattern_of(
+    source: Source | Counts | Groups | None, pattern: str | Sequence[str] | None
+) -> str | tuple[str, ...]:
+    """The split pattern: the given one, or else that of the counts.
 
     Args:
         source: a source of text, counts, or groups.
-        pattern: a name in `bytepair.PATTERNS`, a regular expression, or None.
+        pattern: a name in `bytepair.PATTERNS`, a regular expression, several of these, or None.
     """
     if pattern is not None:
         return _core.pattern(pattern)
@@ -41,8 +43,30 @@ def pattern_of(source: Source | Counts | Groups | None, pattern: str | None) -> 
     return next(counted, _core.pattern("nanochat"))
 
 
+def splitting(tokenizer: _core.Tokenizer) -> str | tuple[str, ...]:
+    """The pattern by which texts are counted for a tokenizer.
+
+    Raises:
+        PatternError: if the tokenizer normalizes texts, or splits them in another way than by a
+            pattern.
+    """
+    if tokenizer.rules.normalizer:
+        raise PatternError(
+            "texts are counted without normalization, but the tokenizer normalizes them to "
+            f"{', '.join(tokenizer.rules.normalizer)}"
+        )
+    pattern: str | tuple[str, ...] | None = tokenizer.pattern
+    if pattern is None:
+        kinds = ", ".join(tokenizer.rules.pre_tokenizer) or "not at all"
+        raise PatternError(
+            f"the tokenizer splits texts in another way than by regular expressions ({kinds}), so "
+            "they cannot be counted for it"
+        )
+    return pattern
+
+
 def counter_of(
-    source: Source | Counts | None, regex: str, **reading: Unpack[ReadKeywords]
+    source: Source | Counts | None, regex: str | tuple[str, ...], **reading: Unpack[ReadKeywords]
 ) -> Callable[[Bar], Counts]:
     """A function that counts a source with a progress bar; for counts it returns them.
 
@@ -127,7 +151,7 @@ def _resolved_part(part: Any, split: Split | None, held: HoldOut | None) -> Any:
 
 
 def group_counter(
-    groups: object, regex: str, purpose: str, **reading: Unpack[ReadKeywords]
+    groups: object, regex: str | tuple[str, ...], purpose: str, **reading: Unpack[ReadKeywords]
 ) -> Callable[[Bar], dict[str, Counts]]:
     """A function that counts each group, in the order of the groups, with a progress bar.
 
@@ -159,7 +183,7 @@ def group_counter(
 
 
 def mixture_counter(
-    groups: object, shares: Shares, regex: str, **reading: Unpack[ReadKeywords]
+    groups: object, shares: Shares, regex: str | tuple[str, ...], **reading: Unpack[ReadKeywords]
 ) -> Callable[[Bar], Counts]:
     """A function that counts a mixture, with a progress bar.
 

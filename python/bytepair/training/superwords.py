@@ -68,7 +68,7 @@ class Superwords:
     """
 
     start: float = 0.8
-    pattern: str | None = None
+    pattern: str | Sequence[str] | None = None
     max_words: int | None = 4
     never: Sequence[str] = (": ",)
     counts: Counts | None = None
@@ -112,7 +112,7 @@ class Superwords:
             )
         return size
 
-    def regex(self, words: str) -> str:
+    def regex(self, words: str | tuple[str, ...]) -> str | tuple[str, ...]:
         r"""The split pattern as a regular expression.
 
         Args:
@@ -129,11 +129,11 @@ class Superwords:
         """
         if self.pattern is not None:
             return _core.pattern(self.pattern)
-        found = _DIGITS.search(words)
+        found = _DIGITS.search(words if isinstance(words, str) else "|".join(words))
         digits = r"\p{N}{1,3}" if found is None else found.group(1)
         return f"{digits}|{_LINE}"
 
-    def note(self, merges: int, words: str) -> str:
+    def note(self, merges: int, words: str | tuple[str, ...]) -> str:
         """The note to store in a tokenizer, which is needed to resume and verify it.
 
         Args:
@@ -155,7 +155,7 @@ class Stages:
     """
 
     merges: int
-    pattern: str
+    pattern: str | tuple[str, ...]
     limits: tuple[int | None, list[str]]
 
     @classmethod

@@ -48,7 +48,7 @@ def train(
     parity: Parity | None = None,
     files: Source | None = None,
     texts: Iterable[str] | None = None,
-    pattern: str | None = None,
+    pattern: str | Sequence[str] | None = None,
     special_tokens: Sequence[str] | Literal["nanochat"] = "nanochat",
     reserved: int = 0,
     padded_to: int = 1,
@@ -77,9 +77,10 @@ def train(
     Args:
         source: an iterable of `str`, one document each; the path of a text file (one document),
             of jsonl or parquet, optionally compressed as `.gz` or `.zst`, or of a folder of such
-            files; a glob; a URL of remote storage; an iterable of `Path`; Arrow data; or `Counts`,
-            which determine the pattern. Texts that look like paths are an error. With `mixture` or
-            `parity`, a mapping of names to such sources.
+            files; a glob; a URL of remote storage; an iterable of `Path`; a table or column of
+            pyarrow, polars, pandas or DuckDB; a data set of `datasets`; an iterable of mappings; or
+            `Counts`, which determine the pattern. Texts that look like paths are an error. With
+            `mixture` or `parity`, a mapping of names to such sources.
         mixture: the share of each source of a mapping in the bytes, by name, such as
             `{"english": 0.6, "code": 0.4}`; shares are normalized. The result is exact and does not
             depend on the order of sources: see `Counts.mixture`. `max_chars` then applies to each
@@ -114,7 +115,7 @@ def train(
         progress: True for a bar, False for none, None for a bar on a terminal, or a function that
             is called with the stage ("count", "merge"), the amount done, and the total or None.
             The unit is bytes of text (with files, the total is estimated) or merges.
-        column: the table column or JSON field that contains the text.
+        column: the table column, or field of JSON and mappings, that contains the text.
         errors: as in `bytepair.count`.
         memory_limit: as in `bytepair.count`; it does not include the merges.
         checkpoint: as in `bytepair.count`: training interrupted while it counts is resumed. When
@@ -231,14 +232,16 @@ def _counter(
     source: Source | Counts | Groups | None,
     mixture: Shares | None,
     reading: ReadKeywords,
-) -> Callable[[str], Callable[[Bar], Counts]]:
+) -> Callable[[str | tuple[str, ...]], Callable[[Bar], Counts]]:
     """A factory of counting functions: given a pattern, a function that counts the source."""
     if mixture is None:
         return lambda regex: counter_of(source, regex, **reading)
     return lambda regex: mixture_counter(source, mixture, regex, **reading)
 
 
-def _check_source(source: Any, named: list[Any], superwords: Superwords, words: str) -> None:
+def _check_source(
+    source: Any, named: list[Any], superwords: Superwords, words: str | tuple[str, ...]
+) -> None:
     """Check before reading that the source can be counted with both patterns."""
     parts = source.values() if isinstance(source, Mapping) else [source]
     if any(isinstance(part, Counts) == (superwords.counts is None) for part in parts):
@@ -261,7 +264,7 @@ class _Second:
         self,
         superwords: Superwords,
         options: TrainOptions,
-        words: str,
+        words: str | tuple[str, ...],
         counter: Callable[[str], Callable[[Bar], Counts]],
     ) -> None:
         self.superwords, self.options, self.words = superwords, options, words
@@ -285,7 +288,7 @@ class _Second:
         return Tokenizer(model).with_notes(note)
 
 
-def check(options: TrainOptions, regex: str) -> None:
+def check(options: TrainOptions, regex: str | tuple[str, ...]) -> None:
     """Check the options before the corpus is read, by training on no text."""
     options.check_size()
     _core.train(_core.Counts.from_items([], regex), options)

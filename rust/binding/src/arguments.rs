@@ -8,6 +8,7 @@ use bytepair::tokenizer::offsets::Keep;
 use bytepair::{Error, Special, Text, parallel};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyIterator, PyList, PyString, PyTuple};
 
@@ -59,9 +60,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ThreadCount {
 
 /// The argument `tables`: whether a file has tables; by default it has.
 pub(crate) fn tables(value: Option<&Bound<'_, PyAny>>) -> PyResult<Tables> {
-    let Some(value) = value else { return Ok(Tables::With) };
-    let wrong = |_| refused("tables", value, "True or False");
-    Ok(if value.extract().map_err(wrong)? { Tables::With } else { Tables::Without })
+    Ok(if flag("tables", value, true)? { Tables::With } else { Tables::Without })
+}
+
+/// An argument that is true or false.
+pub(crate) fn flag(name: &str, value: Option<&Bound<'_, PyAny>>, usual: bool) -> PyResult<bool> {
+    let Some(value) = value else { return Ok(usual) };
+    value.extract().map_err(|_| refused(name, value, "True or False"))
 }
 
 /// The argument `errors`: the name of one of Python's error handlers; by default "replace".
@@ -111,7 +116,7 @@ pub(crate) fn bytes<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> PyResult<&'a
     value.extract().map_err(|_| refused(name, value, "bytes"))
 }
 
-/// The strings of an iterable, kept alive while their text is borrowed.
+/// The strings of an iterable or of an Arrow column, kept alive while their text is borrowed.
 pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
     if texts.is_instance_of::<PyString>() {
         return Err(ArgumentError::new_err("expected a list of texts, not a str; pass [text]"));
@@ -126,8 +131,22 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
             Err(error) => error,
         })
     };
-    let items = texts.try_iter().map_err(|_| refused("texts", texts, "an iterable of str"))?;
+    let texts = column(texts)?;
+    let items = texts.try_iter().map_err(|_| refused("texts", &texts, "an iterable of str"))?;
     errors::collect(items.enumerate().map(cast))
+}
+
+/// An Arrow column as an iterable of its texts; anything else as it is.
+fn column<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = texts.py();
+    let is_list = texts.is_instance_of::<PyList>() || texts.is_instance_of::<PyTuple>();
+    if is_list
+        || !(texts.hasattr(intern!(py, "__arrow_c_stream__"))?
+            || texts.hasattr(intern!(py, "__arrow_c_array__"))?)
+    {
+        return Ok(texts.clone());
+    }
+    py.import("bytepair.corpus.arrow")?.getattr("texts")?.call1((texts,))
 }
 
 /// The number of threads: the argument, else the number set by the environment, else the number of

@@ -88,6 +88,17 @@ pub(crate) fn into_numpy<T: Id + Element>(
     Ok((arrays.ids.into_pyarray(py).into_any(), arrays.offsets.into_pyarray(py)))
 }
 
+/// An array of ids in the type that the caller asks for; `None` means its own.
+pub(crate) fn of_type<'py>(
+    ids: Bound<'py, PyAny>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    vocab_size: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(dtype) = dtype else { return Ok(ids) };
+    let padding = ids.py().import("bytepair.tokenizer.padding")?;
+    padding.getattr("of_type")?.call1((ids, dtype, vocab_size))
+}
+
 /// The range between two offsets of the core, which are never negative.
 pub(crate) fn range(start: i64, end: i64) -> Range<usize> {
     let index = |offset| usize::try_from(offset).unwrap_or(0);

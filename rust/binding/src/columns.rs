@@ -25,7 +25,7 @@ pub(crate) fn encode_utf8<'py>(
     append: Option<&Bound<'py, PyAny>>,
     threads: Option<arguments::ThreadCount>,
 ) -> PyResult<arrays::NumpyArrays<'py>> {
-    let options = tokenizer.get().options(special, prepend, append)?;
+    let options = tokenizer.get().options(special, prepend, append, None)?;
     let tokenizer = tokenizer.get().core();
     let (data, offsets) = (arrays::stable(&data)?, arguments::offsets(offsets)?);
     let outside = || PyValueError::new_err("the offsets of the texts lie outside their data");
@@ -53,7 +53,7 @@ pub(crate) fn encode_file<'py>(
     append: Option<&Bound<'py, PyAny>>,
     threads: Option<arguments::ThreadCount>,
 ) -> PyResult<arrays::NumpyArrays<'py>> {
-    let options = tokenizer.get().options(special, prepend, append)?;
+    let options = tokenizer.get().options(special, prepend, append, None)?;
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads);
     let file = FileOptions { separator, lossy, reads };

@@ -13,6 +13,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
+use crate::rules;
 use crate::{arguments, arrays, errors, files, text};
 
 /// A skipped document: the index of its file, its row in the file, and the reason.

@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyList};
 use crate::arrays;
 use crate::errors;
 use crate::errors::CountsError;
+use crate::rules::{self, python_pattern};
 
 /// The columns of a table of counts: bytes, offsets, counts.
 type Columns<'py> =

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytepair::Tokenizer;
 use bytepair::decode::TextStream;
+use bytepair::tokenizer::name_stream::NameStream;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -24,13 +25,19 @@ use crate::{arguments, errors};
 pub(crate) struct PyDecodeStream {
     tokenizer: Arc<Tokenizer>,
     stream: TextStream,
+    /// Takes the ids where the decoder works on the names of tokens.
+    names: Option<NameStream>,
     /// Whether an id has arrived since the start or the last `flush`.
     begun: bool,
+    /// The ids that are left out, in order.
+    skipped: Arc<[u32]>,
 }
 
 impl PyDecodeStream {
-    pub(crate) fn new(tokenizer: &Arc<Tokenizer>) -> Self {
-        Self { tokenizer: Arc::clone(tokenizer), stream: TextStream::default(), begun: false }
+    pub(crate) fn new(tokenizer: &Arc<Tokenizer>, skipped: Arc<[u32]>) -> Self {
+        let names = (!tokenizer.decodes_bytes()).then(NameStream::default);
+        let (tokenizer, stream) = (Arc::clone(tokenizer), TextStream::default());
+        Self { tokenizer, stream, names, begun: false, skipped }
     }
 }
 
@@ -59,7 +66,13 @@ impl PyDecodeStream {
     ) -> PyResult<Bound<'py, PyString>> {
         let id = arguments::id(&self.tokenizer, id)?;
         let mut token = errors::checked(self.tokenizer.token_bytes(id))?;
-        if !std::mem::replace(&mut self.begun, true) && self.tokenizer.pattern().drops_space() {
+        if self.skipped.binary_search(&id).is_ok() {
+            return Ok(PyString::new(py, ""));
+        }
+        if let Some(names) = &mut self.names {
+            return Ok(PyString::new(py, &errors::checked(names.push(&self.tokenizer, id))?));
+        }
+        if !std::mem::replace(&mut self.begun, true) && self.tokenizer.drops_space() {
             token = token.strip_prefix(b" ").unwrap_or(token);
         }
         let mut text = String::new();
@@ -67,7 +80,8 @@ impl PyDecodeStream {
         Ok(PyString::new(py, &text))
     }
 
-    /// End the stream: returns U+FFFD if the last character is incomplete, else nothing.
+    /// End the stream: returns U+FFFD if the last character is incomplete, else nothing. Where the
+    /// decoder works on names, as for CLIP, the text of the last id may come only now.
     ///
     /// The results of all calls of `push` and `flush`, concatenated, equal `decode` of all ids. The
     /// stream can be used again.
@@ -78,6 +92,9 @@ impl PyDecodeStream {
     ///     >>> stream.push(0xE2), stream.flush(), stream.flush()
     ///     ('', '\ufffd', '')
     fn flush(&mut self) -> String {
+        if let Some(names) = &mut self.names {
+            return names.flush();
+        }
         let mut text = String::new();
         self.begun = false;
         self.stream.flush(&mut text);

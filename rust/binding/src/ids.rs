@@ -140,19 +140,23 @@ impl Slice<'_> {
         with_ids!(self, ids => ids.len())
     }
 
-    /// The concatenated bytes of the ids.
-    pub(crate) fn decode(self, tokenizer: &Tokenizer) -> Result<Vec<u8>> {
-        with_ids!(self, ids => tokenizer.decode_bytes(ids))
+    /// The concatenated bytes of the ids, without those in `skipped`, which is in order.
+    pub(crate) fn decode(self, tokenizer: &Tokenizer, skipped: &[u32]) -> Result<Vec<u8>> {
+        if skipped.is_empty() {
+            return with_ids!(self, ids => tokenizer.decode_bytes(ids));
+        }
+        with_ids!(self, ids => tokenizer.decode_bytes(&decode::without(ids, skipped)?))
     }
 
-    /// The same as Python's `bytes`; written into them directly, unless decoding does more than to join the bytes of tokens.
+    /// The same as Python's `bytes`; written into them directly, unless decoding does more than to
+    /// join the bytes of tokens.
     pub(crate) fn decode_to_python<'py>(
         self,
         py: Python<'py>,
         tokenizer: &Tokenizer,
     ) -> PyResult<Bound<'py, PyBytes>> {
         if tokenizer.drops_space() || !tokenizer.decodes_bytes() {
-            let bytes = errors::checked(py.detach(|| self.decode(tokenizer)))?;
+            let bytes = errors::checked(py.detach(|| self.decode(tokenizer, &[])))?;
             return Ok(PyBytes::new(py, &bytes));
         }
         let vocabulary = tokenizer.vocabulary();

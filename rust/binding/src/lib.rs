@@ -14,6 +14,7 @@ mod columns;
 mod counter;
 mod counts;
 mod decode_stream;
+mod decoding;
 
 mod derived;
 mod encode_stream;
@@ -94,6 +95,8 @@ mod _core {
     use crate::render::{pack, render};
     #[pymodule_export]
     use crate::rows::encode_rows;
+    #[pymodule_export]
+    use crate::rules::{PyAddedToken, PyTextRules};
     #[pymodule_export]
     use crate::session::PySession;
     #[pymodule_export]

@@ -40,7 +40,7 @@ pub(crate) fn encode_rows<'py>(
     most_bytes: usize,
     threads: Option<arguments::ThreadCount>,
 ) -> PyResult<(usize, usize)> {
-    let options = &tokenizer.get().options(None, prepend, append)?;
+    let options = &tokenizer.get().options(None, prepend, append, None)?;
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads);
     let (column, ranges, end) = py.detach(|| plan(&files, column));

@@ -1,11 +1,13 @@
 //! `TextRules` and `AddedToken`: what a tokenizer does to a text before it merges, as values.
 
+use std::collections::HashMap;
+
 use bytepair::rules::{
     Normalizer, NormalizerStep, PreTokenizer, SpacePrefix, TextRules as CoreRules,
 };
 use bytepair::{AddedToken, Error, Pattern};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::errors;
 
@@ -31,14 +33,14 @@ pub(crate) fn pattern(value: &Bound<'_, PyAny>) -> PyResult<Pattern> {
     errors::checked(Pattern::in_steps(value.extract::<Vec<String>>()?))
 }
 
-/// A pattern as Python has it: a regular expression, or a list of several.
+/// A pattern as Python has it: a regular expression, or a tuple of several.
 pub(crate) fn python_pattern<'py>(
     py: Python<'py>,
     pattern: &Pattern,
 ) -> PyResult<Bound<'py, PyAny>> {
     match pattern.regex() {
         Some(regex) => Ok(PyString::new(py, regex).into_any()),
-        None => Ok(PyList::new(py, pattern.steps())?.into_any()),
+        None => Ok(PyTuple::new(py, pattern.steps())?.into_any()),
     }
 }
 
@@ -129,6 +131,12 @@ impl PyTextRules {
         self.0.pre_tokenizer.steps.iter().map(|step| step.kind()).collect()
     }
 
+    /// The ids that the post-processor puts before and after one text.
+    #[getter]
+    fn around(&self) -> (Vec<u32>, Vec<u32>) {
+        self.0.post_processor.around()
+    }
+
     /// The ids of the ordinary tokens that are found in pretokens before these are merged.
     #[getter]
     fn user_defined(&self) -> Vec<u32> {
@@ -147,22 +155,22 @@ impl PyTextRules {
         self.0.decoder != bytepair::rules::Decoder::Bytes
     }
 
-    /// These rules with another pattern and other user-defined tokens.
-    #[pyo3(signature = (*, pattern=None, user_defined=None))]
-    fn replace(
-        &self,
-        pattern: Option<&Bound<'_, PyAny>>,
-        user_defined: Option<Vec<u32>>,
-    ) -> PyResult<Self> {
+    /// These rules with the new ids of tokens, by the old ones; ids of other tokens are left out.
+    fn renumbered(&self, ids: HashMap<u32, u32>) -> Self {
+        Self(self.0.renumbered(|id| ids.get(&id).copied()))
+    }
+
+    /// These rules with the normalizer or the pre-tokenizer of others.
+    #[pyo3(signature = (*, normalizer_of=None, pre_tokenizer_of=None))]
+    fn replace(&self, normalizer_of: Option<&Self>, pre_tokenizer_of: Option<&Self>) -> Self {
         let mut rules = self.0.clone();
-        if let Some(pattern) = pattern {
-            rules.pre_tokenizer = PreTokenizer::from(self::pattern(pattern)?);
+        if let Some(Self(other)) = normalizer_of {
+            rules.normalizer = other.normalizer.clone();
         }
-        if let Some(mut ids) = user_defined {
-            ids.sort_unstable();
-            rules.user_defined = ids;
+        if let Some(Self(other)) = pre_tokenizer_of {
+            rules.pre_tokenizer = other.pre_tokenizer.clone();
         }
-        Ok(Self(rules))
+        Self(rules)
     }
 }
 
@@ -241,6 +249,11 @@ impl PyAddedToken {
     #[getter]
     fn normalized(&self) -> bool {
         self.0.normalized
+    }
+
+    /// This token with another id.
+    fn with_id(&self, id: u32) -> Self {
+        Self(AddedToken { id, ..self.0.clone() })
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -1,22 +1,21 @@
-//! `Tokenizer`: encoding, decoding and lookup. A Python subclass adds the rest.
+//! `Tokenizer`: encoding and lookup; `decoding` has the methods that decode. A Python subclass adds
+//! the rest.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use bytepair::{MergeRule, Text, memory, parallel};
+use bytepair::{MergeRule, Text, memory};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::decode_stream::PyDecodeStream;
-use crate::ids::{Ids, Slice};
 use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::options::{Options, Prepared};
-use crate::text::{decoded, string, text as text_of};
+use crate::rules::{PyAddedToken, PyTextRules, python_pattern};
+use crate::text::{string, text as text_of};
 use crate::{arguments, arrays, errors, interrupt, vocabulary};
 
 /// Ids, and the span of each in bytes and in characters.
@@ -31,6 +30,8 @@ pub(crate) struct PyTokenizer {
     pub(crate) core: Arc<bytepair::Tokenizer>,
     pub(crate) ints: Ints,
     options: Options,
+    /// The ids that `skip_special_tokens` leaves out, in order, collected when first needed.
+    pub(crate) skippable: OnceLock<Arc<[u32]>>,
 }
 
 #[pymethods]
@@ -46,7 +47,8 @@ impl PyTokenizer {
             )
         })?;
         let ints = Ints::new(core.vocabulary().len())?;
-        let tokenizer = Self { core, ints, options: Options::default() };
+        let (options, skippable) = (Options::default(), OnceLock::new());
+        let tokenizer = Self { core, ints, options, skippable };
         tokenizer.warm_up(py);
         Ok(tokenizer)
     }
@@ -71,6 +73,8 @@ impl PyTokenizer {
     ///         spaces, are found in every text, except with "none".
     ///     prepend: a special token by name, or any id, to begin with.
     ///     append: a special token by name, or any id, to end with.
+    ///     add_special_tokens: whether to add the ids that the post-processor of a `tokenizer.json`
+    ///         puts around a text, as `AutoTokenizer` does; none without one.
     ///
     /// Returns:
     ///     The ids, a list of int.
@@ -84,7 +88,7 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.encode("hello<|bos|>", special="all", append="<|user_end|>")
     ///     [259, 260, 262]
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None))]
     fn encode<'py>(
         &self,
         py: Python<'py>,
@@ -92,8 +96,9 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
+        add_special_tokens: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let options = self.options(special, prepend, append)?;
+        let options = self.options(special, prepend, append, add_special_tokens)?;
         let text = text_of(arguments::string(text)?)?;
         if interrupt::is_quick(&self.core, &text) {
             let list = self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids));
@@ -107,18 +112,24 @@ impl PyTokenizer {
     /// Encode many texts, each into a list of ids, or all into an array of rows.
     ///
     /// Args:
-    ///     texts: an iterable of str.
+    ///     texts: an iterable of str, or an Arrow column (of pyarrow, polars, pandas, ...) without
+    ///         nulls.
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
+    ///     add_special_tokens: as in `encode`, for each text.
     ///     max_tokens: truncate the ids of each text to this number, including `prepend` and `append`.
     ///     pad_to: pad each text to a row of this many ids, or to the longest text ("longest"),
     ///         with the padding token (see `roles`).
+    ///     padding_side: with `pad_to`, the side of the padding: "right" or, as for generation, "left".
+    ///     return_tensors: "np" for rows as arrays of int64, "pt" for tensors of torch; without
+    ///         `pad_to`, all texts must have equally many ids.
     ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
     ///
     /// Returns:
-    ///     A list of ids for each text, as `encode` returns it; with `pad_to` a `PaddedBatch`:
-    ///     `input_ids`, int32, and `attention_mask`, uint8, 0 for padding and 1 elsewhere.
+    ///     A list of ids for each text, as `encode` returns it; with `pad_to` or `return_tensors` a
+    ///     `PaddedBatch`: `input_ids`, int32, and `attention_mask`, uint8, 0 for padding and 1
+    ///     elsewhere (both int64 with `return_tensors`); `model(**batch)` takes it.
     ///
     /// Raises:
     ///     SpecialTokenError: as in `encode`; or if no token has the role `pad`.
@@ -133,8 +144,11 @@ impl PyTokenizer {
     ///     >>> batch = tok.encode_batch(["hello!", "ho ho"], pad_to="longest", max_tokens=3)
     ///     >>> batch.input_ids.tolist(), batch.attention_mask.tolist()
     ///     ([[259, 33, 260], [104, 111, 32]], [[1, 1, 0], [1, 1, 1]])
-    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, max_tokens=None,
-                        pad_to=None, threads=None))]
+    ///     >>> tok.encode_batch(["hello!", "ho ho"], pad_to=6, padding_side="left").input_ids[0]
+    ///     array([260, 260, 260, 260, 259,  33], dtype=int32)
+    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
+                        max_tokens=None,
+                        pad_to=None, padding_side=None, return_tensors=None, threads=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn encode_batch<'py>(
         slf: &Bound<'py, Self>,
@@ -142,17 +156,21 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
+        add_special_tokens: Option<&Bound<'py, PyAny>>,
         max_tokens: Option<&Bound<'py, PyAny>>,
         pad_to: Option<&Bound<'py, PyAny>>,
+        padding_side: Option<&Bound<'py, PyAny>>,
+        return_tensors: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        if max_tokens.is_some() || pad_to.is_some() {
-            let rows = py.import("bytepair.tokenizer.batch")?.getattr("encode_rows")?;
+        let shape = (max_tokens, pad_to, padding_side, return_tensors);
+        if max_tokens.or(pad_to).or(padding_side).or(return_tensors).is_some() {
+            let rows = py.import("bytepair.tokenizer.padding")?.getattr("encode_rows")?;
             let threads = threads.map(arguments::ThreadCount::get);
-            return rows.call1((slf, texts, special, prepend, append, max_tokens, pad_to, threads));
+            return rows.call1((slf, texts, special, prepend, append, add_special_tokens, shape, threads));
         }
-        let options = this.options(special, prepend, append)?;
+        let options = this.options(special, prepend, append, add_special_tokens)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts);
@@ -170,21 +188,27 @@ impl PyTokenizer {
     ///     special: as in `encode`.
     ///     prepend: as in `encode`.
     ///     append: as in `encode`.
+    ///     add_special_tokens: as in `encode`.
+    ///     dtype: the type of the ids, such as "int64" for the embeddings of a model; None means
+    ///         uint16 if the vocabulary has at most 65,536 ids, else uint32.
     ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
     ///
     /// Returns:
-    ///     The ids: uint16 if the vocabulary has at most 65,536 ids, else uint32.
+    ///     The ids, an array of this type.
     ///
     /// Raises:
     ///     SpecialTokenError: as in `encode`.
     ///     SplitError: as in `encode`.
+    ///     ValueError: if the type is no integer, or has no room for the ids of the vocabulary.
     ///
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.encode_to_numpy("hello!")
     ///     array([259,  33], dtype=uint16)
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, threads=None))]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None,
+                        dtype=None, threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn encode_to_numpy<'py>(
         &self,
         py: Python<'py>,
@@ -192,37 +216,41 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
+        add_special_tokens: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = self.options(special, prepend, append)?;
+        let options = self.options(special, prepend, append, add_special_tokens)?;
         let texts = [text_of(arguments::string(text)?)?];
         let threads = arguments::threads_for(threads, &texts);
-        Ok(arrays::encode(py, &self.core, &texts, &options, None, threads)?.0)
+        let ids = arrays::encode(py, &self.core, &texts, &options, None, threads)?.0;
+        arrays::of_type(ids, dtype, self.vocab_size())
     }
 
     /// Encode many texts into one array of ids, without a Python object for each.
     ///
     /// Args:
-    ///     texts: an iterable of str.
+    ///     texts: as in `encode_batch`.
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
+    ///     add_special_tokens: as in `encode`, for each text.
     ///     dropout: for training texts, the probability with which each merge is skipped
     ///         (BPE-dropout), so that the same text is encoded differently each time. 0 gives the
     ///         usual ids. With dropout, pretokens are merged one by one, without a cache.
     ///     seed: with `dropout`, a number from 0 to 2^64 - 1. The ids of a text depend on it and
     ///         on the index of the text, and not on the number of threads.
+    ///     dtype: as in `encode_to_numpy`.
     ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
     ///
     /// Returns:
-    ///     The ids of all texts, concatenated: uint16 if the vocabulary has at most 65,536 ids, else
-    ///     uint32. And the int64 offsets, one more than texts: text `i` has the ids
-    ///     `ids[offsets[i]:offsets[i + 1]]`.
+    ///     The ids of all texts, concatenated, in this type. And the int64 offsets, one more than
+    ///     texts: text `i` has the ids `ids[offsets[i]:offsets[i + 1]]`.
     ///
     /// Raises:
     ///     SpecialTokenError: as in `encode`.
     ///     SplitError: as in `encode`.
-    ///     ValueError: if `dropout` is not between 0 and 1.
+    ///     ValueError: if `dropout` is not between 0 and 1; or for `dtype`, as in `encode_to_numpy`.
     ///     TypeError: if `dropout` and `seed` are not given together.
     ///
     /// Example:
@@ -231,8 +259,9 @@ impl PyTokenizer {
     ///     >>> ids, offsets = tok.encode_batch_to_numpy(["hello!", "", "ho"])
     ///     >>> ids.tolist(), offsets.tolist()
     ///     ([259, 33, 104, 111], [0, 2, 2, 4])
-    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, dropout=None, seed=None,
-                        threads=None))]
+    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
+                        dropout=None, seed=None,
+                        dtype=None, threads=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn encode_batch_to_numpy<'py>(
         &self,
@@ -241,16 +270,19 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
+        add_special_tokens: Option<&Bound<'py, PyAny>>,
         dropout: Option<&Bound<'py, PyAny>>,
         seed: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
     ) -> PyResult<arrays::NumpyArrays<'py>> {
         let dropout = arguments::dropout(dropout, seed)?;
-        let options = self.options(special, prepend, append)?;
+        let options = self.options(special, prepend, append, add_special_tokens)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts);
-        arrays::encode(py, &self.core, &texts, &options, dropout, threads)
+        let (ids, offsets) = arrays::encode(py, &self.core, &texts, &options, dropout, threads)?;
+        Ok((arrays::of_type(ids, dtype, self.vocab_size())?, offsets))
     }
 
     /// Count the ids of a text: the length of `encode`, without the list.
@@ -270,7 +302,7 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.count_tokens("hello!")
     ///     2
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None))]
     fn count_tokens(
         &self,
         py: Python<'_>,
@@ -278,8 +310,9 @@ impl PyTokenizer {
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
+        add_special_tokens: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
-        let options = self.options(special, prepend, append)?;
+        let options = self.options(special, prepend, append, add_special_tokens)?;
         let text = text_of(arguments::string(text)?)?;
         let count = || self.core.count_text(&text, &options);
         let quick = interrupt::is_quick(&self.core, &text);
@@ -289,7 +322,7 @@ impl PyTokenizer {
     /// Count the ids of each of many texts.
     ///
     /// Args:
-    ///     texts: an iterable of str.
+    ///     texts: as in `encode_batch`.
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text; it counts.
     ///     append: as in `encode`, for each text; it counts.
@@ -307,7 +340,8 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.count_tokens_batch(["hello!", ""]).tolist()
     ///     [2, 0]
-    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, threads=None))]
+    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
+                        threads=None))]
     fn count_tokens_batch<'py>(
         &self,
         py: Python<'py>,
@@ -315,9 +349,10 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
+        add_special_tokens: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let options = self.options(special, prepend, append)?;
+        let options = self.options(special, prepend, append, add_special_tokens)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts);
@@ -352,7 +387,7 @@ impl PyTokenizer {
     ///     ([195, 169, 32, 259], [[0, 1], [1, 2], [2, 3], [3, 8]])
     ///     >>> in_chars.tolist()
     ///     [[0, 1], [0, 1], [1, 2], [2, 7]]
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None))]
     fn encode_with_offsets<'py>(
         &self,
         py: Python<'py>,
@@ -360,8 +395,9 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
+        add_special_tokens: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Offsets<'py>> {
-        let options = self.options(special, prepend, append)?;
+        let options = self.options(special, prepend, append, add_special_tokens)?;
         let text = text_of(arguments::string(text)?)?;
         arrays::ready(py)?;
         let spans = || self.core.encode_with_spans(&text, &options);
@@ -410,120 +446,6 @@ impl PyTokenizer {
         let utf8 = arguments::utf8(arguments::string(text)?)?;
         let cut = interrupt::detached(py, || self.core.truncate_text(&utf8, max_tokens, keep));
         string(py, errors::checked(cut)?)
-    }
-
-    /// Decode ids into text.
-    ///
-    /// Args:
-    ///     ids: a list or any iterable of int; or a numpy array, or anything that converts to one
-    ///         (Arrow arrays, tensors).
-    ///     errors: the treatment of invalid UTF-8: "replace" by U+FFFD, "strict" raises, or
-    ///         any other of Python's error handlers.
-    ///
-    /// Returns:
-    ///     The concatenated text of the tokens; special tokens as their names.
-    ///
-    /// Raises:
-    ///     UnknownIdError: if an id is not in the vocabulary.
-    ///     UnicodeDecodeError: if the bytes are not UTF-8 and `errors` is "strict".
-    ///
-    /// Example:
-    ///     >>> import bytepair
-    ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.decode([259, 33, 0xFF])
-    ///     'hello!\ufffd'
-    #[pyo3(signature = (ids, *, errors=None), text_signature = "($self, ids, *, errors='replace')")]
-    fn decode<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &Bound<'py, PyAny>,
-        errors: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let ids = Ids::new(&self.core, ids)?;
-        let slice = ids.slice()?;
-        let bytes = errors::checked(py.detach(|| slice.decode(&self.core)))?;
-        decoded(py, &bytes, &arguments::handler(errors)?)
-    }
-
-    /// Decode ids into the concatenated bytes of their tokens, without loss.
-    ///
-    /// Args:
-    ///     ids: a list or any iterable of int; or a numpy array, or anything that converts to one
-    ///         (Arrow arrays, tensors).
-    ///
-    /// Raises:
-    ///     UnknownIdError: if an id is not in the vocabulary.
-    ///
-    /// Example:
-    ///     >>> import bytepair
-    ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.decode_bytes([259, 33, 0xFF])
-    ///     b'hello!\xff'
-    fn decode_bytes<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let ids = Ids::new(&self.core, ids)?;
-        let slice = ids.slice()?;
-        slice.decode_to_python(py, &self.core)
-    }
-
-    /// Decode many lists of ids, each into text.
-    ///
-    /// Args:
-    ///     batch: an iterable of ids as in `decode`.
-    ///     errors: as in `decode`.
-    ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
-    ///
-    /// Raises:
-    ///     UnknownIdError: as in `decode`.
-    ///     UnicodeDecodeError: as in `decode`.
-    ///
-    /// Example:
-    ///     >>> import bytepair
-    ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.decode_batch([[259, 33], []])
-    ///     ['hello!', '']
-    #[pyo3(signature = (batch, *, errors=None, threads=None),
-           text_signature = "($self, batch, *, errors='replace', threads=None)")]
-    fn decode_batch<'py>(
-        &self,
-        py: Python<'py>,
-        batch: &Bound<'py, PyAny>,
-        errors: Option<&Bound<'py, PyAny>>,
-        threads: Option<arguments::ThreadCount>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let (threads, handler) = (arguments::threads(threads), arguments::handler(errors)?);
-        let held = arguments::lists(batch)?.map(|ids| Ids::new(&self.core, &ids?));
-        let held = errors::collect(held)?;
-        let slices = errors::collect(held.iter().map(Ids::slice))?;
-        let weight = |slice: &Slice<'_>| 4 * slice.len();
-        let threads = parallel::worth(threads, slices.iter().map(weight).sum());
-        let decode = |range: Range<usize>| {
-            slices[range].iter().map(|slice| slice.decode(&self.core)).collect::<Vec<_>>()
-        };
-        let shares = parallel::shares(&slices, threads, weight).into_iter();
-        let texts = py.detach(|| parallel::run(shares.map(|range| || decode(range))));
-        let texts = texts.into_iter().flatten();
-        let texts = texts.map(|bytes| decoded(py, &errors::checked(bytes)?, &handler));
-        errors::list(py, errors::collect(texts)?)
-    }
-
-    /// Start a stream that decodes ids one by one and never returns part of a character.
-    ///
-    /// Returns:
-    ///     An object with `push(id) -> str` and `flush() -> str`; the concatenated results equal
-    ///     `decode` of all ids.
-    ///
-    /// Example:
-    ///     >>> import bytepair
-    ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> stream = tok.decode_stream()
-    ///     >>> [stream.push(i) for i in [259, 0xC3, 0xA9, 0xE2]], stream.flush()
-    ///     (['hello', '', 'é', ''], '\ufffd')
-    fn decode_stream(&self) -> PyDecodeStream {
-        PyDecodeStream::new(&self.core)
     }
 
     /// The bytes of one id; for a special token, the bytes of its name.
@@ -578,11 +500,11 @@ impl PyTokenizer {
         text: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let text = arguments::utf8(arguments::string(text)?)?;
-        let text = errors::checked(self.core.pattern().normalized(&text))?;
         let pretokens = interrupt::detached(py, || {
             let (mut pretokens, mut reserved) = (Vec::new(), Ok(()));
-            self.core.splitter().for_each(&text, |pretoken| {
+            self.core.for_each_pretoken(&text, |pretoken| {
                 if reserved.is_ok() {
+                    let pretoken = String::from_utf8_lossy(pretoken).into_owned();
                     reserved =
                         memory::reserve(&mut pretokens, 1).map(|()| pretokens.push(pretoken));
                 }
@@ -656,10 +578,30 @@ impl PyTokenizer {
         Ok(dict)
     }
 
-    /// The split pattern, as a regular expression.
+    /// The added tokens with their flags, by id: the special tokens, and those that are ordinary text.
     #[getter]
-    fn pattern(&self) -> &str {
-        self.core.pattern().regex()
+    fn added_tokens(&self) -> Vec<PyAddedToken> {
+        self.core.vocabulary().added_tokens().iter().cloned().map(PyAddedToken).collect()
+    }
+
+    /// What happens to a text before its pretokens are merged, and to ids after that.
+    #[getter]
+    fn rules(&self) -> PyTextRules {
+        PyTextRules(self.core.rules().clone())
+    }
+
+    /// Whether every text is decoded to itself. Not so if a normalizer changes text, if an added token
+    /// takes white space, if characters are unknown, or if a decoder changes the names of tokens.
+    #[getter]
+    fn lossless(&self) -> bool {
+        self.core.is_lossless()
+    }
+
+    /// The split pattern: a regular expression, or a list of several, of which each splits the pieces
+    /// of the previous one; None if text is split in another way.
+    #[getter]
+    fn pattern<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.core.pattern().map(|pattern| python_pattern(py, &pattern)).transpose()
     }
 
     /// The pairs of tokens that merge, in order; a new list at each call.
@@ -794,7 +736,9 @@ impl PyTokenizer {
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
+        add_special_tokens: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Prepared<'_>> {
-        self.options.prepare(&self.core, special, prepend, append)
+        let adds = arguments::flag("add_special_tokens", add_special_tokens, false)?;
+        self.options.prepare(&self.core, special, prepend, append, adds)
     }
 }

@@ -13,7 +13,7 @@ from bytepair.compat.huggingface.frame import Frames, frames_of
 from bytepair.compat.huggingface.offsets import trims_of
 from bytepair.errors import BytepairError
 from bytepair.formats.charmap import to_bytes, to_characters
-from bytepair.formats.parts import marks, strips
+from bytepair.formats.parts import strips
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) ->
     added = original.get_added_tokens_decoder()
     special = {id: token.content for id, token in added.items() if token.special}
     others = [token.content for token in added.values() if not token.special]
-    rules = marks(tokenizer.pattern)
     states = {name: state_of(original, name) for name in COMPONENTS}
     trims = trims_of(states["post_processor"])
     spaced = any(_has_spaces(token.content) for token in added.values())
@@ -81,7 +80,10 @@ def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) ->
         frozenset(special),
         None if merged or _overlap(others, names) else (others or "text"),
         all(_decodes(token.content) for token in added.values()),
-        not rules.form and not strips(tokenizer) and len(trims) < 2 and not (trims and spaced),
+        not tokenizer.rules.normalizer
+        and not strips(tokenizer)
+        and len(trims) < 2
+        and not (trims and spaced),
         trims,
         states,
     )

@@ -72,6 +72,12 @@ impl Tokenizer {
         if dropout.probability == 0.0 {
             return self.encode_arrays(texts, options, threads);
         }
+        if self.rules().symbols.is_some() {
+            let reason = "dropout leaves out merges of bytes, and this tokenizer merges symbols with \
+                          names";
+            let place = "dropout".to_owned();
+            return Err(Error::Unsupported { place, reason: reason.to_owned() });
+        }
         let candidates = match self.rule() {
             MergeRule::Ranks => MergeCandidates::Ranks(self.vocabulary()),
             MergeRule::Merges { .. } | MergeRule::Characters => {
@@ -149,21 +155,30 @@ impl DropoutEncoder<'_> {
                     return self.encode_prepared(&prepared, random, scratch, out);
                 }
                 let text = encoder.normalized(part, start)?;
-                let mut done = Ok(());
-                self.tokenizer.splitter().for_each(&text, |pretoken| {
-                    if done.is_ok() {
-                        done = self.encode_pretoken(pretoken.as_bytes(), random, scratch, out);
-                    }
-                })?;
-                done
+                self.options.divide_normalized(&text, start, |part| match part {
+                    TextOrId::Id(id, _) => memory::push(out, id),
+                    TextOrId::Text(part, _) => self.encode_ordinary(part, random, scratch, out),
+                })
             }
         };
-        if encoder.preparation().is_some() {
-            self.options.divide_original(text, PartStart::Text, &mut encode)?;
-        } else {
-            self.options.divide(text, PartStart::Text, &mut encode)?;
-        }
+        self.options.divide_original(text, PartStart::Text, &mut encode)?;
         memory::extend(out, &self.options.append)
+    }
+
+    fn encode_ordinary(
+        &self,
+        text: &str,
+        random: &mut DropoutRandom,
+        scratch: &mut DropoutScratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        let mut done = Ok(());
+        self.tokenizer.splitter().for_each(text, |pretoken| {
+            if done.is_ok() {
+                done = self.encode_pretoken(pretoken.as_bytes(), random, scratch, out);
+            }
+        })?;
+        done
     }
 
     fn encode_prepared(

@@ -101,6 +101,20 @@ pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) -> R
     if done == out.len() { Ok(()) } else { Err(Error::Changed) }
 }
 
+/// The ids that are not in `skipped`, which must be in order. A number that is no id stays, so that
+/// decoding reports it.
+///
+/// ```
+/// assert_eq!(bytepair::decode::without(&[7i32, 300, -1, 9, 301], &[300, 301])?, [7, -1, 9]);
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+pub fn without<N: Number>(ids: &[N], skipped: &[u32]) -> Result<Vec<N>> {
+    let mut kept = memory::with_room(ids.len())?;
+    let stays = |number: &N| number.id().is_none_or(|id| skipped.binary_search(&id).is_err());
+    kept.extend(ids.iter().copied().filter(stays));
+    Ok(kept)
+}
+
 pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {
     Error::UnknownId { id: id.to_string(), vocab_size: vocabulary.len() }
 }

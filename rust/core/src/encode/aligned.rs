@@ -24,20 +24,14 @@ impl EncodeCall<'_> {
         options: &EncodeOptions,
         start: PartStart,
     ) -> Result<Vec<IdSpan>> {
-        let (mut spans, mut at) = (Vec::new(), 0);
+        let mut spans = Vec::new();
         let aligner = self.encoder().aligner()?;
         options.divide_original(text, start, |part| match part {
-            TextOrId::Id(id, length) => {
-                memory::push(&mut spans, (id, [at, at + length]))?;
-                at += length;
-                Ok(())
-            }
+            TextOrId::Id(id, range) => memory::push(&mut spans, (id, [range.start, range.end])),
             TextOrId::Text(part, start) => {
                 let from = part.as_ptr().addr() - text.as_ptr().addr();
                 let prepared = aligner.prepare(part, start, options.then.as_ref())?;
-                self.append_aligned(&prepared, from, &mut spans)?;
-                at = from + part.len();
-                Ok(())
+                self.append_aligned(&prepared, from, &mut spans)
             }
         })?;
         Ok(spans)

@@ -31,7 +31,7 @@ use crate::merge::start_symbols::SizedId;
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
 use crate::rules::normalizer::Normalizer;
 use crate::rules::unicode::Form;
-use crate::rules::{PartStart, TextRules};
+use crate::rules::{PartStart, SpacePrefix, TextRules};
 use crate::text::Text;
 
 /// This many bytes of text fill a cache that is one size below the largest.
@@ -128,8 +128,12 @@ pub(crate) struct EncodeCall<'e> {
 /// The pattern by which the text between added tokens is split as it is, or normalized in a fast way;
 /// `None` if the rules need the general way.
 fn fast_pattern(rules: &TextRules, one_pass: bool) -> Option<Pattern> {
-    let is_fast = rules.normalizer == Normalizer::default()
-        || (one_pass && Form::of_normalizer(&rules.normalizer).is_some());
+    let is_fast = match Form::of_normalizer(&rules.normalizer) {
+        None => rules.normalizer == Normalizer::default(),
+        // The space is put before a part once all added tokens are cut out.
+        Some(Form::Spaces(SpacePrefix::Missing | SpacePrefix::First)) => one_pass,
+        Some(_) => true,
+    };
     rules.pre_tokenizer.pattern().filter(|_| is_fast && rules.symbols.is_none())
 }
 
@@ -163,8 +167,7 @@ impl Encoder {
         };
         let splitter =
             fast_pattern(&rules, one_pass).map_or(Ok(Splitter::whole()), |p| Splitter::new(&p))?;
-        let passes =
-            SearchPasses { one_is_enough: one_pass, preparation: preparation.as_deref() };
+        let passes = SearchPasses { one_is_enough: one_pass, normalizer: &rules.normalizer };
         let options = |special| EncodeOptions::new(vocabulary, passes, &special, &[], &[]);
         Ok(Self {
             plain: options(Special::Text)?,
@@ -208,7 +211,7 @@ impl Encoder {
 
     /// How added tokens are searched.
     pub(crate) fn passes(&self) -> SearchPasses<'_> {
-        SearchPasses { one_is_enough: self.one_pass, preparation: self.preparation() }
+        SearchPasses { one_is_enough: self.one_pass, normalizer: &self.rules.normalizer }
     }
 
     /// Whether text may be changed before it is merged.
@@ -600,10 +603,14 @@ impl EncodeRun<'_> {
                 }
             })?;
         } else {
-            options.divide(text, edges.start, |part| match part {
+            options.divide_original(text, edges.start, |part| match part {
                 TextOrId::Id(id, _) => sink.take(&[id]),
                 TextOrId::Text(part, start) => {
-                    self.encode_text(&self.encoder.normalized(part, start)?, sink)
+                    let normalized = self.encoder.normalized(part, start)?;
+                    options.divide_normalized(&normalized, start, |part| match part {
+                        TextOrId::Id(id, _) => sink.take(&[id]),
+                        TextOrId::Text(part, _) => self.encode_text(part, sink),
+                    })
                 }
             })?;
         }

@@ -1,9 +1,11 @@
 //! The options of encoding: added tokens in the text, and ids before and after it.
 
-use crate::encode::prepare::Preparation;
+use std::ops::Range;
+
 use crate::encode::special::{AddedFinder, Special};
 use crate::error::Result;
-use crate::rules::PartStart;
+use crate::rules::normalize::CompiledNormalizer;
+use crate::rules::{Normalizer, PartStart};
 use crate::vocabulary::Vocabulary;
 
 /// How added tokens are encoded, and which ids precede and follow each text. Created by
@@ -12,8 +14,7 @@ use crate::vocabulary::Vocabulary;
 pub struct EncodeOptions {
     /// The added tokens that are found in the original text.
     pub(crate) finder: Option<AddedFinder>,
-    /// Those that are found then, in what is left: of the original text, or, where a [`Preparation`]
-    /// normalizes it, of that text.
+    /// Those that are found then, in what is left, once it is normalized.
     pub(crate) then: Option<AddedFinder>,
     pub(crate) prepend: Vec<u32>,
     pub(crate) append: Vec<u32>,
@@ -24,15 +25,16 @@ pub struct EncodeOptions {
 pub(crate) struct SearchPasses<'a> {
     /// Whether one search in the original text finds all.
     pub(crate) one_is_enough: bool,
-    /// What normalizes the text of the second search, if anything does.
-    pub(crate) preparation: Option<&'a Preparation>,
+    /// What normalizes the text of the second search, and the names of its tokens.
+    pub(crate) normalizer: &'a Normalizer,
 }
 
 /// A part of a text: ordinary text and what precedes it, or an added token.
 pub(crate) enum TextOrId<'a> {
     Text(&'a str, PartStart),
-    /// The id, and the number of bytes of the text that it stands for.
-    Id(u32, usize),
+    /// The id, and the range of the text that it stands for. White space of this range may belong to
+    /// the token before as well.
+    Id(u32, Range<usize>),
 }
 
 impl EncodeOptions {
@@ -46,7 +48,11 @@ impl EncodeOptions {
         prepend: &[u32],
         append: &[u32],
     ) -> Result<Self> {
-        let SearchPasses { one_is_enough, preparation } = passes;
+        let SearchPasses { one_is_enough, normalizer } = passes;
+        let names = match one_is_enough {
+            true => None,
+            false => Some(CompiledNormalizer::new(normalizer)?),
+        };
         let finder = AddedFinder::new(
             vocabulary,
             special,
@@ -57,8 +63,8 @@ impl EncodeOptions {
             vocabulary,
             special,
             |token| !one_is_enough && token.normalized,
-            |token| match preparation {
-                Some(preparation) => preparation.normalized(&token.content, PartStart::Special),
+            |token| match &names {
+                Some(normalizer) => normalizer.normalized(&token.content),
                 None => Ok(token.content.clone()),
             },
         )?;
@@ -75,24 +81,8 @@ impl EncodeOptions {
         self.finder.iter().chain(&self.then).any(AddedFinder::strips)
     }
 
-    /// Call `sink` with ordinary text and added tokens, in order, where no text is normalized or one
-    /// search is enough.
-    pub(crate) fn divide<'a>(
-        &self,
-        text: &'a str,
-        start: PartStart,
-        mut sink: impl FnMut(TextOrId<'a>) -> Result<()>,
-    ) -> Result<()> {
-        let Some(then) = &self.then else {
-            return self.divide_original(text, start, sink);
-        };
-        self.divide_original(text, start, |part| match part {
-            TextOrId::Text(part, start) => divide_by(Some(then), part, start, &mut sink),
-            id => sink(id),
-        })
-    }
-
-    /// The same with the added tokens that are found in the original text, and no others.
+    /// Call `sink` with the added tokens that are found in the original text, and the text between
+    /// them, in order.
     pub(crate) fn divide_original<'a>(
         &self,
         text: &'a str,
@@ -100,6 +90,16 @@ impl EncodeOptions {
         mut sink: impl FnMut(TextOrId<'a>) -> Result<()>,
     ) -> Result<()> {
         divide_by(self.finder.as_ref(), text, start, &mut sink)
+    }
+
+    /// The same with those that are found in a part of it, once it is normalized.
+    pub(crate) fn divide_normalized<'a>(
+        &self,
+        part: &'a str,
+        start: PartStart,
+        mut sink: impl FnMut(TextOrId<'a>) -> Result<()>,
+    ) -> Result<()> {
+        divide_by(self.then.as_ref(), part, start, &mut sink)
     }
 }
 
@@ -117,7 +117,7 @@ fn divide_by<'a>(
         let from = found.start.max(done);
         sink(TextOrId::Text(&text[done..from], start))?;
         if found.start < found.end {
-            sink(TextOrId::Id(found.id, found.end.saturating_sub(from)))?;
+            sink(TextOrId::Id(found.id, found.start..found.end))?;
         }
         (done, start) = (found.end, PartStart::Special);
     }

@@ -7,7 +7,7 @@
 use crate::encode::special::AddedFinder;
 use crate::error::Result;
 use crate::pretokenize::pieces::CompiledPreTokenizer;
-use crate::rules::aligned::{AlignedText, Searchable, Span, aligned, plain};
+use crate::rules::aligned::{AlignedText, Searchable, Span, aligned};
 use crate::rules::byte_level;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::{PartStart, PreTokenizerStep, TextRules};
@@ -67,9 +67,9 @@ impl Preparation {
         })
     }
 
-    /// A part of a text, normalized.
-    pub(crate) fn normalized(&self, part: &str, start: PartStart) -> Result<String> {
-        Ok(plain(&self.normalizer.apply(aligned(part)?, start)?))
+    /// The name of an added token, normalized.
+    pub(crate) fn normalized(&self, name: &str) -> Result<String> {
+        self.normalizer.normalized(name)
     }
 
     /// The pretokens of a part of a text, and the added tokens that `finder` finds in it once it is

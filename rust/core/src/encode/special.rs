@@ -105,7 +105,7 @@ fn selected(vocabulary: &Vocabulary, special: &Special) -> Result<Vec<(AddedToke
         Special::Text => {
             let (hidden, always): (Vec<_>, Vec<_>) = all().partition(|token| token.special);
             let mut tokens = find(always);
-            if !tokens.is_empty() && may_overlap(&tokens, &hidden) {
+            if !tokens.is_empty() {
                 tokens.extend(hidden.into_iter().map(|token| (token.clone(), Action::Pass)));
             }
             tokens
@@ -134,12 +134,15 @@ fn selected(vocabulary: &Vocabulary, special: &Special) -> Result<Vec<(AddedToke
     })
 }
 
-/// Whether a special token may share characters of a text with a token that is found, so that it
-/// hides that token even where it stays text.
-fn may_overlap(tokens: &[(AddedToken, Action)], hidden: &[&AddedToken]) -> bool {
-    let tokens: Vec<&str> = tokens.iter().map(|(token, _)| &*token.content).collect();
-    let hidden: Vec<&str> = hidden.iter().map(|token| &*token.content).collect();
-    overlap(&tokens, &hidden).is_some() || overlap(&hidden, &tokens).is_some()
+/// Whether a token that stays text may share characters of a text with one that is found, and so hides
+/// it.
+fn hides_others(tokens: &[Wanted]) -> bool {
+    let names = |passes: bool| -> Vec<&str> {
+        let tokens = tokens.iter().filter(|wanted| (wanted.action == Action::Pass) == passes);
+        tokens.map(|wanted| &*wanted.name).collect()
+    };
+    let (passed, found) = (names(true), names(false));
+    overlap(&passed, &found).is_some() || overlap(&found, &passed).is_some()
 }
 
 impl AddedFinder {
@@ -160,6 +163,9 @@ impl AddedFinder {
         tokens.sort_by(|one, other| one.name.cmp(&other.name));
         tokens.dedup_by(|one, other| one.name == other.name);
         tokens.retain(|wanted| !wanted.name.is_empty());
+        if !hides_others(&tokens) {
+            tokens.retain(|wanted| wanted.action != Action::Pass);
+        }
         if tokens.is_empty() {
             return Ok(None);
         }

@@ -231,8 +231,10 @@ mod tests {
     #[test]
     fn symbols_have_prefixes_and_suffixes() {
         let (vocabulary, merger) = merger();
-        assert_eq!(merger.merge(&vocabulary, "abab").unwrap(), [(10, 4)]);
+        assert_eq!(merger.merge(&vocabulary, "abab").unwrap(), [(0, 1), (13, 2), (6, 1)]);
+        assert_eq!(merger.merge(&vocabulary, "abb").unwrap(), [(7, 2), (6, 1)]);
         assert_eq!(merger.merge(&vocabulary, "a").unwrap(), [(4, 1)]);
         assert_eq!(merger.merge(&vocabulary, "aééb").unwrap(), [(0, 1), (11, 4), (6, 1)]);
+        assert_eq!(merger.merge(&vocabulary, "ac").unwrap(), [(0, 1), (11, 1)]);
     }
 }

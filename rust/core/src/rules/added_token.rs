@@ -11,7 +11,7 @@
 /// let token = AddedToken::special("<s>", 1);
 /// assert_eq!(token, AddedToken { special: true, ..AddedToken::ordinary("<s>", 1) });
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of the format")]
 pub struct AddedToken {
     /// The id.

@@ -11,7 +11,14 @@ use super::{
 
 impl TextRules {
     /// The bytes of the rules. Equal rules have equal bytes.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    ///
+    /// ```
+    /// use bytepair::{Pattern, TextRules};
+    /// let rules = TextRules::from(Pattern::new("gpt4")?);
+    /// assert_eq!(TextRules::from_bytes(&rules.to_bytes()), Some(rules));
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Bytes::default();
         out.list(&self.normalizer.steps, Bytes::normalizer_step);
         out.list(&self.pre_tokenizer.steps, Bytes::pre_tokenizer_step);
@@ -36,7 +43,7 @@ impl TextRules {
 
     /// The rules of these bytes; `None` if they are not exactly those that
     /// [`to_bytes`](Self::to_bytes) writes.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut input = Input(bytes);
         let normalizer = Normalizer { steps: input.list(Input::normalizer_step)? };
         let pre_tokenizer = PreTokenizer { steps: input.list(Input::pre_tokenizer_step)? };

@@ -68,3 +68,36 @@ pub struct TextRules {
     /// How ids become text.
     pub decoder: Decoder,
 }
+
+impl TextRules {
+    /// These rules with other ids of tokens; ids without a new one are left out.
+    ///
+    /// ```
+    /// use bytepair::TextRules;
+    /// let rules = TextRules { user_defined: vec![5, 7], ..TextRules::default() };
+    /// let renumbered = rules.renumbered(|id| (id != 5).then(|| id - 4));
+    /// assert_eq!(renumbered.user_defined, [3]);
+    /// ```
+    #[must_use]
+    pub fn renumbered(&self, new: impl Fn(u32) -> Option<u32>) -> Self {
+        let mut rules = self.clone();
+        rules.user_defined = rules.user_defined.into_iter().filter_map(&new).collect();
+        rules.user_defined.sort_unstable();
+        if let Some(symbols) = &mut rules.symbols {
+            symbols.unknown = symbols.unknown.and_then(&new);
+        }
+        let PostProcessor { single, pair, .. } = &mut rules.post_processor;
+        for pieces in [single, pair] {
+            for piece in pieces.iter_mut() {
+                if let TemplatePiece::Ids { ids, .. } = piece {
+                    *ids = ids.iter().copied().filter_map(&new).collect();
+                }
+            }
+            let is_empty = |piece: &TemplatePiece| {
+                matches!(piece, TemplatePiece::Ids { ids, .. } if ids.is_empty())
+            };
+            pieces.retain(|piece| !is_empty(piece));
+        }
+        rules
+    }
+}

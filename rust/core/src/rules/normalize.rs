@@ -7,7 +7,7 @@ use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };
 
-use super::aligned::{AlignedChar, AlignedText, Searchable, prepended};
+use super::aligned::{AlignedChar, AlignedText, Searchable, aligned, plain, prepended};
 use super::characters::CharacterClass;
 use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
 use super::spaces::{META, PartStart};
@@ -45,6 +45,11 @@ impl CompiledNormalizer {
             })
         };
         Ok(Self { steps: normalizer.steps.iter().map(step).collect::<Result<_>>()? })
+    }
+
+    /// A name, normalized as a part of a text that follows an added token is.
+    pub(crate) fn normalized(&self, name: &str) -> Result<String> {
+        Ok(plain(&self.apply(aligned(name)?, PartStart::Special)?))
     }
 
     /// Normalize a part of a text. A part that continues ordinary text gets no prefix.
@@ -216,7 +221,6 @@ fn composed(characters: Vec<Change>) -> Vec<Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::aligned::{aligned, plain};
     use proptest::prelude::*;
     use unicode_normalization::UnicodeNormalization;
 

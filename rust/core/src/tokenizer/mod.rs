@@ -4,9 +4,12 @@
 //! Unicode version. They are compared, saved and fingerprinted together. Notes on the
 //! origin of a tokenizer are saved with it, but do not affect equality.
 
+mod control;
 mod encode;
 
 pub(crate) mod merges;
+
+pub mod name_stream;
 
 pub mod offsets;
 
@@ -35,7 +38,7 @@ use crate::merge::pair_table::PairTable;
 use crate::merge::start_symbols::SymbolMerger;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
 use crate::rules::byte_level::to_characters;
-use crate::rules::{AddedToken, Decoder, NormalizerStep, PartStart, SpacePrefix, TextRules};
+use crate::rules::{AddedToken, Decoder, NormalizerStep, SpacePrefix, TextRules};
 use crate::vocabulary::{MergeRule, NO_ID, TOKEN, Vocabulary};
 use merges::Merges;
 
@@ -485,14 +488,12 @@ impl Tokenizer {
         let added = vocabulary.added_tokens();
         if let Ok(at) = added.binary_search_by_key(&id, |token| token.id) {
             let AddedToken { content, normalized, .. } = &added[at];
-            let preparation = self.encoder.preparation().filter(|_| *normalized);
-            let name = preparation.map(|it| it.normalized(content, PartStart::Special));
-            return name.and_then(Result::ok).unwrap_or_else(|| content.clone());
+            let aligner = self.encoder.aligner().ok().filter(|_| *normalized);
+            let name = aligner.and_then(|aligner| aligner.normalized(content).ok());
+            return name.unwrap_or_else(|| content.clone());
         }
-        match self.rules().symbols {
-            Some(_) => String::from_utf8_lossy(bytes).into_owned(),
-            None => to_characters(bytes),
-        }
+        let is_name = self.rules().symbols.is_some() || vocabulary.twins().binary_search(&id).is_ok();
+        if is_name { String::from_utf8_lossy(bytes).into_owned() } else { to_characters(bytes) }
     }
 
     /// The id of a special token; the error lists the special tokens of the vocabulary.

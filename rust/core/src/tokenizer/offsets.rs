@@ -1,13 +1,12 @@
 //! Spans of ids in their text, and truncation of a text to a number of ids.
 //!
-//! If no text is normalized, the concatenated bytes of the ids of a text are the text. So the byte
-//! span of an id follows from the lengths of the ids before it; its character span covers every
-//! character of which it has a byte. Otherwise the text is encoded with an alignment
+//! If no text is normalized, and no token takes white space, the concatenated bytes of the ids of a text
+//! are the text. So the byte span of an id follows from the lengths of the ids before it; its character
+//! span covers every character of which it has a byte. Otherwise the text is encoded with an alignment
 //! ([`encode_aligned`](crate::encode::encoder::EncodeCall)), as in Hugging Face `tokenizers`.
 
 use crate::encode::EncodeOptions;
 use crate::encode::aligned::IdSpan;
-use crate::encode::options::TextOrId;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::rules::PartStart;
@@ -53,7 +52,7 @@ impl Tokenizer {
     pub fn encode_with_spans(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<Spans> {
         let (mut buffer, pairs) = (String::new(), text.pairs()?);
         let text = text.read(&mut buffer)?;
-        let mut spans = if self.encoder().normalizes() {
+        let mut spans = if self.encoder().normalizes() || options.strips() {
             self.aligned_spans(text, options)?
         } else {
             self.covering_spans(text, options)?
@@ -69,14 +68,15 @@ impl Tokenizer {
         let mut spans = Spans::default();
         self.encoder().call().append(&Text::Utf8(text), options, &mut spans.ids)?;
         let covering = options.prepend.len()..spans.ids.len() - options.append.len();
-        let lengths = self.lengths(&spans.ids[covering.clone()], text, options)?;
+        self.check_lengths(&spans.ids[covering.clone()], text.len())?;
         spans.bytes = memory::with_room(spans.ids.len())?;
         spans.chars = memory::with_room(spans.ids.len())?;
         let mut position = SpanPosition::default();
         for index in 0..spans.ids.len() {
-            let length = index.checked_sub(covering.start).and_then(|index| lengths.get(index));
-            let (bytes, chars) =
-                position.advance(text.as_bytes(), length.copied().unwrap_or_default());
+            let id = spans.ids[index];
+            let length =
+                if covering.contains(&index) { self.vocabulary().token_length(id) } else { 0 };
+            let (bytes, chars) = position.advance(text.as_bytes(), length);
             spans.bytes.push(bytes);
             spans.chars.push(chars);
         }
@@ -105,11 +105,8 @@ impl Tokenizer {
     /// truncated again in the same way. So the result always has at most `most` ids.
     #[doc(hidden)]
     pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
-        if self.encoder().normalizes() {
+        if self.encoder().normalizes() || !self.plain().finds_none() {
             return self.truncate_by_spans(text, most, keep);
-        }
-        if !self.plain().finds_none() {
-            return self.truncate_by_lengths(text, most, keep);
         }
         let mut call = self.encoder().call();
         loop {
@@ -134,7 +131,7 @@ impl Tokenizer {
         }
     }
 
-    /// [`truncate_text`](Self::truncate_text) where text is normalized.
+    /// [`truncate_text`](Self::truncate_text) where text is normalized, or has added tokens.
     fn truncate_by_spans<'t>(
         &self,
         mut text: &'t str,
@@ -164,64 +161,6 @@ impl Tokenizer {
                 }
             };
         }
-    }
-
-    /// [`truncate_text`](Self::truncate_text) where a token takes the white space around it.
-    fn truncate_by_lengths<'t>(
-        &self,
-        mut text: &'t str,
-        most: usize,
-        keep: Keep,
-    ) -> Result<&'t str> {
-        let plain = self.plain();
-        loop {
-            let ids = self.encode(text)?;
-            if ids.len() <= most {
-                return Ok(text);
-            }
-            let lengths = self.lengths(&ids, text, plain)?;
-            let kept = |count: usize| -> usize {
-                match keep {
-                    Keep::Start => lengths[..count].iter().sum(),
-                    Keep::End => lengths[lengths.len() - count..].iter().sum(),
-                }
-            };
-            // An id may have no length, so that keeping fewer ids need not make the text shorter.
-            let shorter = (0..=most).rev().map(kept).find(|&kept| kept < text.len());
-            let kept = shorter.unwrap_or_default();
-            text = match keep {
-                Keep::Start => &text[..boundary((0..=kept).rev(), text)],
-                Keep::End => &text[boundary(text.len() - kept..=text.len(), text)..],
-            };
-        }
-    }
-
-    /// The number of bytes of the text that each id covers. Fails unless they cover all of it.
-    fn lengths(&self, ids: &[u32], text: &str, options: &EncodeOptions) -> Result<Vec<usize>> {
-        let length = |id: u32| self.vocabulary().token_length(id);
-        if !options.strips() {
-            self.check_lengths(ids, text.len())?;
-            return memory::collect(ids.iter().map(|&id| length(id)));
-        }
-        let mut lengths = memory::with_room(ids.len())?;
-        let mut ids = ids.iter().map(|&id| length(id));
-        let mut next = || ids.next().filter(|&length| length > 0).ok_or(Error::Contradiction);
-        options.divide(text, PartStart::Text, |part| match part {
-            TextOrId::Id(_, length) => next().and_then(|_| memory::push(&mut lengths, length)),
-            TextOrId::Text(part, _) => {
-                let mut rest = part.len();
-                while rest > 0 {
-                    let covered = next()?;
-                    memory::push(&mut lengths, covered)?;
-                    rest = rest.checked_sub(covered).ok_or(Error::Contradiction)?;
-                }
-                Ok(())
-            }
-        })?;
-        // A token may be found in the white space that the one before took, and the text after it is
-        // encoded again, as in `tokenizers`; then there are no offsets.
-        let is_whole = ids.next().is_none() && lengths.iter().sum::<usize>() == text.len();
-        if is_whole { Ok(lengths) } else { Err(Error::Contradiction) }
     }
 
     /// Fails unless the ids cover exactly `length` bytes; code that advances through a text by the

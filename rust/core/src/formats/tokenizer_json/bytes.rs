@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::formats::rule_of_ranks::is_rule_of_ranks;
 use crate::memory;
 use crate::rules::byte_level::to_bytes;
+use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::{
     AddedToken, Decoder, DecoderStep, PreTokenizer, PreTokenizerStep, TextRules,
 };
@@ -64,6 +65,24 @@ impl File<'_> {
         self.ordinary().filter(single).count() == 256
     }
 
+    /// The decoder: tokens become their bytes, unless the name of an added token is normalized to
+    /// another, or consists of characters that stand for bytes.
+    fn decoder_of_bytes(&mut self, added: &[AddedToken]) -> Result<Decoder> {
+        let normalizer = CompiledNormalizer::new(&self.rules.normalizer)?;
+        let mut is_plain = true;
+        for AddedToken { content, normalized, .. } in added {
+            let name =
+                if *normalized { normalizer.normalized(content)? } else { content.clone() };
+            let bytes = to_bytes(&name).unwrap_or(name.into_bytes());
+            is_plain &= bytes == content.as_bytes();
+        }
+        Ok(match std::mem::take(&mut self.rules.decoder) {
+            steps if steps.is_empty() => Decoder::Bytes,
+            steps if is_plain && steps == [DecoderStep::ByteLevel] => Decoder::Bytes,
+            steps => Decoder::Steps(steps),
+        })
+    }
+
     /// The steps of the pre-tokenizer: those that a splitter does, if they do the same.
     fn steps_of_bytes(&mut self, digits_matter: bool) -> Vec<PreTokenizerStep> {
         let implied = PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: false };
@@ -103,10 +122,7 @@ impl File<'_> {
         let digits_matter = self.digits_matter(&vocabulary, &merges)?;
         let ranks = self.may_be_ranks && is_rule_of_ranks(&vocabulary, &merges, ignore_merges)?;
         let steps = self.steps_of_bytes(digits_matter);
-        let decoder = match std::mem::take(&mut self.rules.decoder) {
-            steps if steps.is_empty() || steps == [DecoderStep::ByteLevel] => Decoder::Bytes,
-            steps => Decoder::Steps(steps),
-        };
+        let decoder = self.decoder_of_bytes(vocabulary.added_tokens())?;
         let rules = TextRules {
             normalizer: std::mem::take(&mut self.rules.normalizer),
             pre_tokenizer: PreTokenizer { steps },

@@ -35,7 +35,9 @@ fn step(node: &JsonNode<'_>) -> Result<Option<NormalizerStep>> {
         }
         "Replace" => {
             let (pattern, content) = replace(node)?;
-            let changes = pattern != ReplacePattern::Literal(content.clone());
+            // Where several characters replace the same ones, their offsets change.
+            let is_one = content.chars().count() == 1;
+            let changes = !is_one || pattern != ReplacePattern::Literal(content.clone());
             return Ok(changes.then_some(NormalizerStep::Replace { pattern, content }));
         }
         other => {

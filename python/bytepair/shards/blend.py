@@ -1,0 +1,299 @@
+"""Several folders of shards in, batches out whose rows are of each folder as often as weights say.
+
+Row n is of the folder whose rows, so far, are furthest below its share of n (the first of several,
+as in Megatron's blends). So the order of folders depends on the weights alone; no folder is ever a
+whole row ahead of its share, and after as many rows as the denominator of the shares, all shares
+are exact. Within a folder, rows come as from `Dataset.batches`, each folder with epochs of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import partial
+from math import inf, lcm
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair._internal.arguments import checked, refuse
+from bytepair.errors import ShardError
+from bytepair.shards.order import BUFFER, Order, Packing, State, TokenAddress
+from bytepair.shards.packing import check_epochs, check_numbers, delivered
+from bytepair.shards.read import Dataset
+from bytepair.training.counts import check_names, exact_fraction
+
+if TYPE_CHECKING:
+    from bytepair.shards.torch_data import TorchStream
+
+
+class Blend:
+    """Folders of shards of one tokenizer, mixed by weights while they are read.
+
+    Args:
+        datasets: the folders, or a `Dataset` of each, by name.
+        weights: the share of each in the rows, by the same names; weights are normalized. A float
+            means its decimal notation: 0.1 is one tenth.
+        split: "train" or "val", for folders; None means both.
+
+    Raises:
+        ShardError: if the folders are of different tokenizers or types, or one has no shards.
+        ArgumentError: if the names differ, or a weight is not positive.
+
+    Example:
+        >>> import bytepair, tempfile
+        >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
+        >>> with tempfile.TemporaryDirectory() as web, tempfile.TemporaryDirectory() as code:
+        ...     _ = bytepair.shards.write(bytepair.sample.paths()[:3], tok, web, bos=True)
+        ...     _ = bytepair.shards.write(bytepair.sample.paths()[3:], tok, code, bos=True)
+        ...     blend = bytepair.shards.Blend({"web": web, "code": code}, {"web": 0.7, "code": 0.3})
+        ...     batches = blend.batches(10, 32, packing="stream")
+        ...     inputs, targets = next(batches)
+        >>> inputs.shape, batches.rows, batches.epochs
+        ((10, 32), {'web': 7, 'code': 3}, {'web': 0, 'code': 0})
+    """
+
+    @checked
+    def __init__(
+        self,
+        datasets: Mapping[str, Dataset | str | os.PathLike[str]],
+        weights: Mapping[str, float | Fraction],
+        *,
+        split: Literal["train", "val"] | None = "train",
+    ) -> None:
+        check_names("weights", weights, datasets)
+        self.datasets = {
+            name: data if isinstance(data, Dataset) else Dataset(data, split=split)
+            for name, data in datasets.items()
+        }
+        _check_same(self.datasets)
+        for name, weight in weights.items():
+            if not 0 < weight < inf:
+                raise refuse(f"the weight of {name!r}", weight, "a number above 0")
+        shares = {name: exact_fraction(weights[name]) for name in datasets}
+        total = sum(shares.values())
+        self.weights = {name: share / total for name, share in shares.items()}
+
+    @checked
+    def batches(
+        self,
+        batch_size: int,
+        length: int,
+        *,
+        seed: int | None = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        packing: Packing = "best-fit",
+        epochs: int | None = None,
+        state: State | None = None,
+        buffer: int = BUFFER,
+        torch: bool = False,
+    ) -> BlendedBatches:
+        """Iterate over batches of inputs and targets for one rank, as `Dataset.batches` does.
+
+        Args:
+            batch_size: the number of rows in a batch.
+            length: the number of ids in a row.
+            seed: the seed of the shuffle within each folder; None means no shuffle.
+            rank: the rank of this process, from 0.
+            world_size: the number of ranks.
+            packing: as in `Dataset.batches`.
+            epochs: stop before any folder is read more often than this; None means no end.
+            state: a value of `BlendedBatches.state` to resume from; the number of ranks may have
+                changed.
+            buffer: as in `Dataset.batches`.
+            torch: as in `Dataset.batches`.
+
+        Raises:
+            ShardError: as in `Dataset.batches`, or if the state has other weights.
+        """
+        check_numbers(rank, world_size, batch_size=batch_size, length=length, buffer=buffer)
+        check_epochs(epochs)
+        orders = {
+            name: data.order(length, seed, packing, buffer) for name, data in self.datasets.items()
+        }
+        shape = (batch_size, rank, world_size)
+        return BlendedBatches(orders, self.weights, shape, epochs, torch, state)
+
+    @checked
+    def torch_stream(
+        self,
+        length: int,
+        *,
+        labels: bool = False,
+        seed: int | None = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        packing: Packing = "best-fit",
+        buffer: int = BUFFER,
+    ) -> TorchStream:
+        """Rows without end as an iterable data set of torch, as `Dataset.torch_stream` gives them.
+
+        Args:
+            length: the number of ids in a row.
+            labels: as in `Dataset.torch_rows`.
+            seed: as in `batches`.
+            rank: as in `Dataset.torch_stream`.
+            world_size: the number of ranks.
+            packing: as in `batches`.
+            buffer: as in `batches`.
+
+        Raises:
+            ImportError: if torch is not installed.
+            ShardError: as in `batches`.
+        """
+        from bytepair.shards.torch_data import TorchStream
+
+        check_numbers(rank, world_size, length=length, buffer=buffer)
+        options = {"seed": seed, "packing": packing, "buffer": buffer}
+        batches = partial(_rows_of, self, length, options)
+        return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
+
+
+def _rows_of(
+    blend: Blend,
+    length: int,
+    options: dict[str, Any],
+    *,
+    rank: int,
+    world_size: int,
+    epoch: int,
+    state: State | None,
+) -> BlendedBatches:
+    """Batches of one row."""
+    return blend.batches(1, length, state=state, rank=rank, world_size=world_size, **options)
+
+
+class BlendedBatches:
+    """The batches of one rank; `state` is the position. Made by `Blend.batches`."""
+
+    @checked
+    def __init__(
+        self,
+        orders: Mapping[str, Order],
+        weights: Mapping[str, Fraction],
+        shape: tuple[int, int, int],
+        epochs: int | None,
+        torch: bool,
+        state: State | None,
+    ) -> None:
+        self._orders, self._weights = list(orders.values()), dict(weights)
+        self._batch_size, self._rank, self._world = shape
+        self._epochs, self._torch = epochs, torch
+        common = lcm(*(weight.denominator for weight in weights.values()))
+        self._shares = [int(weight * common) for weight in weights.values()]
+        self._rows = [0] * len(orders)
+        self._places: list[TokenAddress] = [(0, 0, 0)] * len(orders)
+        if state is not None:
+            self._resume(state)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many rows were taken of each folder, by all ranks together."""
+        return dict(zip(self._weights, self._rows, strict=True))
+
+    @property
+    def epochs(self) -> dict[str, int]:
+        """How often each folder was read to its end."""
+        passes = (o.passes(place) for o, place in zip(self._orders, self._places, strict=True))
+        return dict(zip(self._weights, passes, strict=True))
+
+    @property
+    def state(self) -> State:
+        """The position of the next batch: a dict of plain values, equal on all ranks."""
+        folders = {
+            name: {"epoch": epoch, "chunk": chunk, "row": row, **order.identity}
+            for name, order, (epoch, chunk, row) in zip(
+                self._weights, self._orders, self._places, strict=True
+            )
+        }
+        return {"rows": self.rows, "weights": self._shown_weights(), "folders": folders}
+
+    def _shown_weights(self) -> dict[str, str]:
+        return {name: str(weight) for name, weight in self._weights.items()}
+
+    def _resume(self, state: State) -> None:
+        """Go to the position of a state, which must have the same folders and weights."""
+        try:
+            rows, weights, folders = state["rows"], state["weights"], state["folders"]
+            if weights != self._shown_weights():
+                raise ShardError(
+                    f"the state belongs to a blend of the weights {weights}, not "
+                    f"{self._shown_weights()}"
+                )
+            self._rows = [int(rows[name]) for name in self._weights]
+            named = zip(self._weights, self._orders, strict=True)
+            self._places = [order.place_of(folders[name]) for name, order in named]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ShardError(f"the state is not of a blend, or incomplete: {error}") from None
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        """The next batch of this rank; the rows of other ranks are skipped."""
+        count = self._batch_size * self._world
+        chosen, totals = chosen_rows(self._shares, self._rows, count)
+        first, width = self._batch_size * self._rank, self._orders[0].width
+        rows = np.empty((self._batch_size, width), self._orders[0].dtype)
+        places = []
+        for number, (order, place) in enumerate(zip(self._orders, self._places, strict=True)):
+            at = np.flatnonzero(chosen == number)
+            step = order.runs(place, len(at), self._epochs) if len(at) else ([], place)
+            if step is None:
+                raise StopIteration
+            low, high = np.searchsorted(at, (first, first + self._batch_size)).tolist()
+            some = np.empty((high - low, width), rows.dtype)
+            order.copy(step[0], low, high, some)
+            rows[at[low:high] - first] = some
+            places.append(step[1])
+        self._rows, self._places = totals, places
+        return delivered(rows[:, :-1], rows[:, 1:], self._torch)
+
+
+def chosen_rows(
+    shares: list[int], rows: list[int], count: int
+) -> tuple[NDArray[np.int64], list[int]]:
+    """From which folder each of the next rows comes.
+
+    Args:
+        shares: the share of each folder, as integers.
+        rows: how many rows of each were taken before.
+        count: the number of rows to choose.
+
+    Returns:
+        int64, the number of a folder for each row; and how many of each were taken then.
+
+    Example:
+        >>> chosen, rows = chosen_rows([2, 1], [0, 0], 6)
+        >>> chosen.tolist(), rows
+        ([0, 1, 0, 0, 1, 0], [4, 2])
+    """
+    total, rows = sum(shares), list(rows)
+    chosen = np.empty(count, np.int64)
+    done = sum(rows)
+    for index in range(count):
+        behind = [
+            share * max(done + index, 1) - total * taken
+            for share, taken in zip(shares, rows, strict=True)
+        ]
+        number = behind.index(max(behind))
+        chosen[index] = number
+        rows[number] += 1
+    return chosen, rows
+
+
+def _check_same(datasets: Mapping[str, Dataset]) -> None:
+    """Check that the ids of all folders mean the same, and have one type."""
+    first, one = next(iter(datasets.items()))
+    for name, data in datasets.items():
+        for what in ("fingerprint", "dtype"):
+            values = [getattr(each.manifest, what) for each in (one, data)]
+            if values[0] != values[1]:
+                shown = [str(value)[:12] for value in values]
+                raise ShardError(
+                    f"{first!r} and {name!r} cannot be blended: the {what} of the first is "
+                    f"{shown[0]}, that of the second {shown[1]}"
+                )
