@@ -107,7 +107,7 @@ def segments(writer: Any, conversations: ConversationSource, options: RowOptions
     out = Segments()
     for number, row in enumerate(read(conversations, options)):
         try:
-            writer.write(read_row(row, writer, options), out, options.train_on)
+            writer.write(read_row(row, writer, options), out, options)
         except ConversationError as error:
             raise ConversationError(f"conversation {number}: {error}") from None
     return out
