@@ -23,14 +23,15 @@ during generation), `jinja` (Hugging Face templates, with `environment`, `disgui
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair.chat.parser import (
+from bytepair.chat.events import (
     MessageEnd,
     MessageStart,
-    Parser,
     PartEnd,
     PartStart,
     TextDelta,
+    ToolCall,
 )
+from bytepair.chat.parser import Parser
 from bytepair.chat.template import (
     CHATML,
     LLAMA3,
@@ -39,6 +40,7 @@ from bytepair.chat.template import (
     QWEN3,
     QWEN25,
     Builtin,
+    CodeTool,
     Part,
     Reasoning,
     Role,
@@ -67,6 +69,7 @@ __all__ = [
     "QWEN3",
     "QWEN25",
     "Builtin",
+    "CodeTool",
     "JinjaTemplate",
     "MessageEnd",
     "MessageStart",
@@ -80,5 +83,6 @@ __all__ = [
     "Special",
     "Template",
     "TextDelta",
+    "ToolCall",
     "Tools",
 ]

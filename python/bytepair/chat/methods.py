@@ -20,7 +20,7 @@ from bytepair.chat.segments import (
     items_of,
     structural,
 )
-from bytepair.chat.template import FIELDS, NANOCHAT, MessageField, Template
+from bytepair.chat.template import FIELDS, MessageField, Template
 from bytepair.errors import ConversationError
 from bytepair.formats import roles
 
@@ -399,7 +399,7 @@ class ChatMethods(_core.Tokenizer):
 
     @checked
     def parse_conversation(
-        self, ids: Iterable[int], *, template: Template | None = None
+        self, ids: Iterable[int], *, template: Template | None = None, tool_calls: bool = False
     ) -> dict[str, Any]:
         """Convert ids back to the conversation that they were rendered from.
 
@@ -409,10 +409,13 @@ class ChatMethods(_core.Tokenizer):
         Args:
             ids: rendered ids; the last message may be incomplete.
             template: the template of the conversation; special tokens must open and close its
-                roles.
+                roles. None means nanochat's.
+            tool_calls: whether parts of nanochat's that are calls of Python become `tool_calls` of
+                messages, and their outputs messages of tools, as in other formats.
 
         Raises:
-            ConversationError: if a special token occurs where the template does not allow it.
+            ConversationError: if a special token occurs where the template does not allow it, or
+                no template is given, and the tokenizer's own is in Jinja.
             UnknownIdError: if an id is not in the vocabulary.
 
         Example:
@@ -423,7 +426,7 @@ class ChatMethods(_core.Tokenizer):
             >>> tok.parse_conversation(ids) == {"messages": talk}
             True
         """
-        parser = Parser(self, template or NANOCHAT)
+        parser = Parser(self, template, tool_calls=tool_calls)
         for id in integers("ids", ids):
             parser.feed(id)
         parser.finish()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import refuse
-from bytepair.chat import calls
+from bytepair.chat import calls, code
 from bytepair.chat.calls import Body, FieldSpan, Numbered
 from bytepair.chat.rows import DEFAULT, Row, RowOptions
 from bytepair.chat.segments import Segments, role_of, structural
@@ -93,11 +93,15 @@ class TemplateWriter:
     def write(self, row: Row, out: Segments, options: RowOptions = DEFAULT) -> None:
         """Append a conversation. An error contains the index of the message and the rule."""
         messages = self._merged(row.messages)
+        trained = row.trained(options.train_on, self.template.prompted)
+        if self.template.code and any(len(m) > 2 or m["role"] == "tool" for m in row.messages):
+            messages = code.to_parts(self.template, messages)
+            if trained is not None:
+                trained = code.of_turns(self.template, row, trained, messages, options.train_on)
         if self._offers or row.fields:
             messages = calls.offered(self.template, messages, row.fields)
         out.items += self._begin[0]
         out.trained += self._begin[1]
-        trained = row.trained(options.train_on, self.template.prompted)
         self.append(messages, row.fields, out, trained=trained, learned=options.train_fields)
         out.ends.append(len(out.items))
 
@@ -134,9 +138,13 @@ class TemplateWriter:
     def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation, and open the turn of the prompted role."""
         self.write(row, out)
-        items, trained = self.prompted.open
-        out.items += items
-        out.trained += trained
+        if self.template.code and row.messages[-1]["role"] == "tool":  # the turn is still open
+            end = len(self.prompted.end[0])
+            del out.items[-end:], out.trained[-end:]
+        else:
+            items, trained = self.prompted.open
+            out.items += items
+            out.trained += trained
         out.ends[-1] = len(out.items)
 
     def _merged(self, messages: Sequence[Mapping[str, Any]]) -> list[Numbered]:
@@ -180,8 +188,8 @@ class _Role:
         self.open, self.close = writer.frames(role)
         self.trained = role.trained
         self.is_trained = role.trained or any(part.trained for part in role.parts.values())
-        self._end = _ended(self.close)
-        self._mask_of_text = self.open[1] + bytes([role.trained]) + self._end[1]
+        self.end = _ended(self.close)
+        self._mask_of_text = self.open[1] + bytes([role.trained]) + self.end[1]
         self.each = writer.frames(role.each) if role.each else None
         self._writer = writer
         self.parts = {
@@ -201,13 +209,13 @@ class _Role:
         if isinstance(content, str) and (learned is None or "content" in learned):
             out.items.append(content.strip() if strip else content)
             out.trained += self._mask_of_text
-            out.items += self._end[0]
+            out.items += self.end[0]
             return
         out.trained += self.open[1]
         start = len(out.trained)
         spans = self.write_content(index, content, out, strip)
         instead = content.close if isinstance(content, Body) else None
-        items, trained = self._end if instead is None else _ended(self._writer.frame(instead))
+        items, trained = self.end if instead is None else _ended(self._writer.frame(instead))
         out.items += items
         out.trained += trained
         if learned is not None:
@@ -219,7 +227,7 @@ class _Role:
         """Write a message; consecutive messages of this role share one turn."""
         assert self.each
         if goes_on:
-            ended = len(self._end[0])
+            ended = len(self.end[0])
             del out.items[-ended:], out.trained[-ended:]
         else:
             out.items += self.open[0]
@@ -228,8 +236,8 @@ class _Role:
         out.items += before
         out.trained += before_mask
         self.write_content(index, content, out, strip)
-        out.items += [*after, *self._end[0]]
-        out.trained += after_mask + self._end[1]
+        out.items += [*after, *self.end[0]]
+        out.trained += after_mask + self.end[1]
 
     def write_content(
         self, index: int, content: object, out: Segments, strip: bool

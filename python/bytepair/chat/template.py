@@ -167,6 +167,23 @@ class Reasoning:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeTool:
+    """The only tool of a template whose calls and results are parts of a message: it runs code.
+
+    Attributes:
+        call: the type of the parts that are calls; their text is the code.
+        result: the type of the parts that are results.
+        name: the name of the tool, in formats with `tool_calls`.
+        argument: the name of its argument, the code.
+    """
+
+    call: str
+    result: str
+    name: str
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """A chat template.
 
@@ -185,6 +202,7 @@ class Template:
         prompted: the role that `render_for_completion` prompts.
         tools: the format of tools; None if the template does not support them.
         reasoning: the format of reasoning; None if the template does not support it.
+        code: the tool whose calls and results are parts of a message; None if there is none.
         default_system: the system message of conversations without one; None means none.
         preamble: the text before the text of the system message.
         stop: additional special tokens that may end a turn of the prompted role, besides its
@@ -203,6 +221,7 @@ class Template:
     pad: str | None = None
     tools: Tools | None = None
     reasoning: Reasoning | None = None
+    code: CodeTool | None = None
     default_system: str | None = None
     preamble: str = ""
     stop: tuple[str, ...] = ()
@@ -226,6 +245,11 @@ class Template:
             parts += [Part(self.tools.builtin.open)] if self.tools.builtin else []
         pieces = [piece for part in parts for piece in (*part.open, *part.close)]
         return {piece.name for piece in pieces if isinstance(piece, Special)}
+
+    def names(self) -> set[str]:
+        """The names of all special tokens that open messages or occur within them."""
+        opening = [piece for role in self.roles.values() for piece in role.open]
+        return self.inner() | {piece.name for piece in opening if isinstance(piece, Special)}
 
     def padding(self) -> str | None:
         """The name of the special token that pads rows, or None."""
@@ -258,6 +282,7 @@ NANOCHAT: Final = Template(
     },
     alternate=("user", "assistant"),
     merge_system="\n\n",
+    code=CodeTool(call="python", result="python_output", name="python", argument="code"),
 )
 """nanochat: system messages are merged, roles alternate, tool calls are parts."""
 
