@@ -52,12 +52,15 @@ from bytepair.chat.template import (
 if _TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.jinja import JinjaTemplate
+    from bytepair.chat.preferences import Preference, PreferenceBatch
 
 _lazy(
     __name__,
     {
         "RenderedBatch": "bytepair.chat.batch",
         "JinjaTemplate": "bytepair.chat.jinja",
+        "Preference": "bytepair.chat.preferences",
+        "PreferenceBatch": "bytepair.chat.preferences",
     },
 )
 
@@ -77,6 +80,8 @@ __all__ = [
     "Part",
     "PartEnd",
     "PartStart",
+    "Preference",
+    "PreferenceBatch",
     "Reasoning",
     "RenderedBatch",
     "Role",

@@ -25,7 +25,7 @@ from bytepair.chat import blocks, checks, fields, prefixes, regions, usage
 from bytepair.chat.disguise import Disguise, Rendering, deep
 from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
 from bytepair.chat.rows import DEFAULT, Row, RowOptions, reasoning_of, text_of
-from bytepair.chat.segments import Segments, structural
+from bytepair.chat.segments import Items, Segments, structural
 from bytepair.errors import ConversationError
 from bytepair.formats.metadata import engine_tokens
 
@@ -172,6 +172,25 @@ class JinjaWriter:
         rendering = self.rendering(row.messages, row.fields, prompt=True)
         self.append(rendering.string.translate(NO_MARKS), rendering.disguise, out)
         out.ends.append(len(out.items))
+
+    def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
+        """The segments of the prompt of the first messages, and those of the answer after it.
+
+        Raises:
+            ConversationError: if the rendering of both does not begin with that of the prompt.
+        """
+        rendering = self.rendering(row.messages, row.fields)
+        learned = self._learned(rendering, row, options)
+        prompt = rendering.run(rendering.messages[:count], prompt=True).translate(NO_MARKS)
+        what, way_out = "the answer does not continue the prompt", "use a template where it does"
+        plain = learned.translate(NO_MARKS)
+        prefixes.check_prefix(prompt, plain, what, rendering, way_out)
+        before, after = Segments(), Segments()
+        for part, out in zip(regions.split(learned, len(prompt)), (before, after), strict=True):
+            self.append(part, rendering.disguise, out)
+        if not self.has_mask:  # an answer as a whole is what the model is to write
+            after.trained = bytearray([1] * len(after.items))
+        return (before.items, bytes(len(before.items))), (after.items, bytes(after.trained))
 
     def _problems(self, rendering: Rendering, marked: str) -> Iterator[str]:
         yield from checks.dropped(rendering)

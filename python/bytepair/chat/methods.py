@@ -26,6 +26,7 @@ from bytepair.formats import roles
 
 if TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
+    from bytepair.chat.preferences import PreferenceBatch
     from bytepair.chat.sources import ConversationSource
 
 
@@ -396,6 +397,76 @@ class ChatMethods(_core.Tokenizer):
             filler = batch.pad_id(self, pad or write.template.padding())
             made = batch.laid_out(made, width, filler, packed=pack_to is not None)
         return made if ignore_index is None else batch.labelled(made, ignore_index)
+
+    @checked
+    def render_preferences(
+        self,
+        pairs: ConversationSource,
+        *,
+        template: TemplateOrName = None,
+        max_tokens: int | None = None,
+        on_untrained: Literal["error", "keep", "drop"] = "error",
+        pad: str | None = None,
+        ignore_fields: Collection[str] = (),
+        train_fields: Collection[MessageField] = FIELDS,
+        errors: SurrogateErrors = "strict",
+        threads: int | None = None,
+    ) -> PreferenceBatch:
+        """Render preference pairs, as DPO and reward models are trained on, in parallel.
+
+        The prompt is encoded alone, and each answer after it: no token crosses the boundary.
+
+        Args:
+            pairs: rows with `prompt`, `chosen` and `rejected`, from the sources of `render_batch`.
+                Each is a list of messages; or a text: the user's, or an answer of the assistant. If
+                there is no prompt, it is what the two lists of messages begin with; so it is if the
+                prompt is a text and both lists contain it as a message. Other fields, such as
+                `tools`, are those of conversations.
+            template: as in `render_conversation`.
+            max_tokens: the maximum number of ids of a prompt with an answer; the rest is cut off.
+            on_untrained: what to do with a pair whose answers are equal, or one of which has
+                nothing to train on: "error", "keep", or "drop".
+            pad: the special token that pads rows; None means the template's.
+            ignore_fields: as in `render_conversation`.
+            train_fields: as in `render_conversation`.
+            errors: as in `render_conversation`.
+            threads: the number of threads; None means all processors.
+
+        Returns:
+            A `bytepair.chat.PreferenceBatch`, a sequence of pairs; `padded()` gives arrays.
+
+        Raises:
+            ArgumentError: if an option has another value.
+            ConversationError: if a row is no pair, or breaks a rule of the template; the message
+                contains its index.
+            SpecialTokenError: if the tokenizer lacks a special token of the template.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi yo no"], vocab_size=265)
+            >>> pairs = tok.render_preferences([{"prompt": "hi", "chosen": "yo", "rejected": "no"}])
+            >>> tok.decode(pairs[0].prompt_ids), tok.decode(pairs[0].rejected_ids)
+            ('<|bos|><|user_start|>hi<|user_end|><|assistant_start|>', 'no<|assistant_end|>')
+            >>> pairs.padded()["input_ids"].shape
+            (2, 9)
+        """
+        from bytepair.chat import preferences
+        from bytepair.chat.batch import pad_id
+
+        write = writer(self, template)
+        options = row_options("messages", ignore_fields, "all", train_fields)
+        out = preferences.segments(write, pairs, options)
+        ids, mask, offsets = out.encode(
+            self,
+            join=write.join,
+            max_tokens=max_tokens,
+            truncate="tokens",
+            errors=errors,
+            threads=threads,
+        )
+        name = pad or write.template.padding()
+        filler = pad_id(self, name) if pad or name in self.special_tokens else None
+        return preferences.batch(ids, mask, offsets, on_untrained, filler)
 
     @checked
     def parse_conversation(

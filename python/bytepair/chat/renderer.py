@@ -10,7 +10,7 @@ from bytepair._internal.arguments import refuse
 from bytepair.chat import calls, code
 from bytepair.chat.calls import Body, FieldSpan, Numbered
 from bytepair.chat.rows import DEFAULT, Row, RowOptions
-from bytepair.chat.segments import Segments, role_of, structural
+from bytepair.chat.segments import Items, Segments, role_of, structural
 from bytepair.chat.template import MessageField, Part, Piece, Role, Special, Template
 from bytepair.errors import ConversationError, SpecialTokenError
 
@@ -23,8 +23,6 @@ TemplateOrName: TypeAlias = "Template | JinjaTemplate | str | None"
 #: What the content of a message must be, if its role has no parts of its own.
 _STRING: Final = "a string or a list of text parts"
 
-#: Consecutive segments of a template, ready to be appended: the items and their mask.
-_Frame: TypeAlias = "tuple[list[str | int | None], bytes]"
 
 
 class TemplateWriter:
@@ -49,7 +47,7 @@ class TemplateWriter:
         self.prompted = self.roles[template.prompted]
         self.stops = [self._special[name] for name in template.stop if name in self._special]
 
-    def frame(self, pieces: Sequence[Piece]) -> _Frame:
+    def frame(self, pieces: Sequence[Piece]) -> Items:
         """Pieces of a template, and which of them are trained on."""
         return self.items(pieces), bytes(isinstance(p, Special) and p.trained for p in pieces)
 
@@ -68,7 +66,7 @@ class TemplateWriter:
             )
         return self._special[name]
 
-    def frames(self, part: Part | Role) -> tuple[_Frame, _Frame]:
+    def frames(self, part: Part | Role) -> tuple[Items, Items]:
         """The frames before and after a part or a message."""
         return self.frame(part.open), self.frame(part.close)
 
@@ -146,6 +144,26 @@ class TemplateWriter:
             out.items += items
             out.trained += trained
         out.ends[-1] = len(out.items)
+
+    def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
+        """The segments of the prompt of the first messages, and those of the answer after it.
+
+        Raises:
+            ConversationError: if the answer does not begin with a turn of the prompted role.
+        """
+        begins = row.messages[count]["role"]
+        if begins != self.template.prompted:
+            raise ConversationError(
+                f"an answer must begin with a message of {self.template.prompted!r}, not {begins!r}"
+            )
+        whole, prompt = Segments(), Segments()
+        self.write(row, whole, options)
+        self.prompt(Row(row.messages[:count], row.fields, {}), prompt)
+        end = len(prompt.items)
+        if whole.items[:end] != prompt.items:
+            raise ConversationError("the answer continues a turn of the prompt; it must begin one")
+        before = whole.items[:end], bytes(end)
+        return before, (whole.items[end:], bytes(whole.trained[end:]))
 
     def _merged(self, messages: Sequence[Mapping[str, Any]]) -> list[Numbered]:
         """The messages with their indices, with a first system message merged into the next one."""
@@ -280,7 +298,7 @@ class _Role:
 
     def _part(
         self, index: int, number: int, part: Any
-    ) -> tuple[_Frame, _Frame, bool, MessageField]:
+    ) -> tuple[Items, Items, bool, MessageField]:
         place = f"part {number} of message {index}"
         if not isinstance(part, dict | Mapping) or not isinstance(part.get("text"), str):
             raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
@@ -310,7 +328,7 @@ def _learn_only(
         out.trained[start:] = bytes(len(out.trained) - start)
 
 
-def _ended(close: _Frame) -> _Frame:
+def _ended(close: Items) -> Items:
     """The closing frame of a message, followed by the end-of-message marker."""
     return [*close[0], None], close[1] + b"\0"
 

@@ -50,13 +50,13 @@ class RowOptions:
     """How rows are read.
 
     Attributes:
-        kind: what the fields of a row are.
+        kind: what the fields of a row are; those of a preference are read by `preferences`.
         ignore: the names of fields, of the row and of its messages, that are not read.
         train_on: which turns of the assistant are trained on.
         train_fields: which fields of these turns are trained on; None means all.
     """
 
-    kind: RowKind = "messages"
+    kind: RowKind | Literal["preference"] = "messages"
     ignore: frozenset[str] = frozenset()
     train_on: TrainOn = "all"
     train_fields: frozenset[MessageField] | None = None
