@@ -7,8 +7,10 @@ whatever the texts on its two sides are.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked as checked_arguments
 from bytepair._internal.arguments import whole
+from bytepair.chat.batch import saved
 from bytepair.chat.rows import Reader, Row, RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
@@ -139,6 +142,11 @@ class PreferenceBatch(Sequence[Preference]):
         types = [pa.int32()] * 3 + [pa.uint8()] * 2
         lists = [pa.array(list(c), pa.large_list(t)) for c, t in zip(columns, types, strict=True)]
         return pa.table(dict(zip(Preference._fields, lists, strict=True)))
+
+    @checked_arguments
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
+        return saved(self.to_arrow(), path)
 
 
 # ---------------------------------------------------------------------------- rendering
