@@ -49,6 +49,7 @@ def jinja(mark: bool) -> chat.JinjaTemplate:
 JINJAS = [jinja(True), jinja(False)]
 CHOICES = [list(some) for n in (1, 2, 3) for some in combinations(FIELDS, n)]
 
+
 #: Texts that are not blank: in a rendered string, a blank text cannot be told from its frame.
 def texts(*more: str) -> st.SearchStrategy[str]:
     pieces = ["hello", " world", "\n", "é", "12", "<tool_call>", "{", *more]

@@ -347,6 +347,9 @@ def test_answers_of_qwen3(text: str, expected: dict[str, Any]) -> None:
     [
         ('{"name": "f", "parameters": {"a": 1}}', {"content": "", "tool_calls": F}),
         ('<|python_tag|>{"name": "f", "parameters": {"a": 1}}', {"content": "", "tool_calls": F}),
+        ('{"name": "f", "arguments": {"a": 1}}', {"content": "", "tool_calls": F}),
+        ('{"name": "f", "arguments": {}, "parameters": {}}', None),
+        ('{"name": "f", "parameters": {}}; {"name": "f", "parameters": {}}', None),
         ('<|python_tag|>f.call(a="1", b="")', {"content": "",
                                              "tool_calls": [call("f", a="1", b="")]}),
         ("<|python_tag|>f.call()", {"content": "", "tool_calls": [call("f")]}),

@@ -82,9 +82,7 @@ def test_pairs_are_rendered_as_in_python(tok: bytepair.Tokenizer, tmp_path: Path
     assert run_any("render", *words, "-o", "x.parquet", "--show", cwd=tmp_path) == 2
 
 
-def test_the_template_of_the_tokenizer_comes_first(
-    tok: bytepair.Tokenizer, tmp_path: Path
-) -> None:
+def test_the_template_of_the_tokenizer_comes_first(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     source = "{% for m in messages %}<|im_start|>{{ m.role }}{{ m.content }}<|im_end|>{% endfor %}"
     prompt = "{% if add_generation_prompt %}<|im_start|>assistant{% endif %}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from bytepair.chat.alphabet import Alphabet
@@ -23,6 +23,9 @@ from bytepair.chat.template import Part, Template
 #: The types of parts in events.
 _REASONING: Final = "reasoning"
 _CALL: Final = "tool_call"
+
+#: The keys of arguments in a call; models confuse them.
+_ARGUMENTS: Final = ("arguments", "parameters")
 
 _BUILTIN: Final = re.compile(r"([\w.-]+)\.call\((.*)\)", re.DOTALL)
 _ARGUMENT: Final = re.compile(r'(?:^|(?<="), )(\w+)="')
@@ -135,7 +138,7 @@ class AnswerParser:
         frame, done = self._calling, self._scan.done
         assert frame
         at = self._scan.find(self._buffer, frame.end_tag, is_end=is_end)
-        if at < 0 and is_end and _call_of(self._visible(self._buffer), self._key()) is None:
+        if at < 0 and is_end and _call_of(self._visible(self._buffer)) is None:
             at = self._buffer.find(frame.end_tag)  # the JSON is broken: its strings never end
         end = self._scan.done if at < 0 else at
         if text := self._visible(self._buffer[done:end]):
@@ -154,7 +157,7 @@ class AnswerParser:
             return
         text, self._step = self._buffer, self._in_content
         inside = text.removeprefix(self._builtin) if self._builtin else text
-        call = _call_of(self._visible(inside), self._key())
+        call = _call_of(self._visible(inside))
         if call is None and inside != text:
             call = _builtin_call(self._visible(inside))
         if call is not None:
@@ -185,7 +188,7 @@ class AnswerParser:
 
     def _call(self, inside: str, frame: Frame, *, is_closed: bool) -> Iterable[Event]:
         """A call that is complete; if it is not well-formed, it stays in the content."""
-        call = _call_of(inside, self._key())
+        call = _call_of(inside)
         if call is not None:
             self._calls.append(call)
             yield ToolCall(call)
@@ -196,10 +199,6 @@ class AnswerParser:
 
     def _visible(self, string: str) -> str:
         return self._alphabet.visible(string)
-
-    def _key(self) -> str:
-        assert self._tools
-        return self._tools.arguments
 
 
 class Frame:
@@ -263,13 +262,14 @@ def _held(text: str, opening: str) -> int:
     return next((count for count in longest if text.endswith(opening[:count])), 0)
 
 
-def _call_of(text: str, key: str) -> dict[str, Any] | None:
-    """The call in a text of JSON, the arguments of which have a key; None if it is none."""
+def _call_of(text: str) -> dict[str, Any] | None:
+    """The call in a text of JSON; None if it is none."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, Mapping) or value.keys() != {"name", key}:
+    key = next((key for key in _ARGUMENTS if isinstance(value, dict) and key in value), "")
+    if not key or value.keys() != {"name", key}:
         return None
     name, arguments = value["name"], value[key]
     if not isinstance(name, str) or not isinstance(arguments, dict):

@@ -382,7 +382,9 @@ class ChatMethods(_core.Tokenizer):
         if width is not None:
             max_tokens = width if max_tokens is None else min(max_tokens, width)
         write = writer(self, template)
-        out = batch.segments(write, conversations, row_options(rows, ignore_fields, train_on, train_fields))
+        out = batch.segments(
+            write, conversations, row_options(rows, ignore_fields, train_on, train_fields)
+        )
         ids, mask, offsets = out.encode(
             self,
             join=write.join,

@@ -19,7 +19,15 @@ from bytepair._internal.arguments import checked
 from bytepair.chat import code
 from bytepair.chat.alphabet import Alphabet
 from bytepair.chat.answer import AnswerParser
-from bytepair.chat.events import Event, MessageEnd, MessageStart, PartEnd, PartStart, TextDelta, ToolCall
+from bytepair.chat.events import (
+    Event,
+    MessageEnd,
+    MessageStart,
+    PartEnd,
+    PartStart,
+    TextDelta,
+    ToolCall,
+)
 from bytepair.chat.segments import structural
 from bytepair.chat.template import Part, Role, Special, Template
 from bytepair.errors import ConversationError

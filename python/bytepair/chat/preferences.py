@@ -152,9 +152,7 @@ class PreferenceBatch(Sequence[Preference]):
 # ---------------------------------------------------------------------------- rendering
 
 
-def segments(
-    writer: Any, pairs: ConversationSource, options: RowOptions
-) -> Segments:
+def segments(writer: Any, pairs: ConversationSource, options: RowOptions) -> Segments:
     """The segments of each prompt alone, then with the better answer, then with the other one.
 
     Raises:

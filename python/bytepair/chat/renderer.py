@@ -24,7 +24,6 @@ TemplateOrName: TypeAlias = "Template | JinjaTemplate | str | None"
 _STRING: Final = "a string or a list of text parts"
 
 
-
 class TemplateWriter:
     """Converts messages to segments, with a template and the ids of one tokenizer."""
 
@@ -296,9 +295,7 @@ class _Role:
             out.trained += after_mask
         return spans
 
-    def _part(
-        self, index: int, number: int, part: Any
-    ) -> tuple[Items, Items, bool, MessageField]:
+    def _part(self, index: int, number: int, part: Any) -> tuple[Items, Items, bool, MessageField]:
         place = f"part {number} of message {index}"
         if not isinstance(part, dict | Mapping) or not isinstance(part.get("text"), str):
             raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
