@@ -112,22 +112,21 @@ def test_fields_divide_what_is_trained_on(
     """Each id that is trained on belongs to one field; with `join`, a token may have two."""
     if template.reasoning is None:
         talk = [{k: v for k, v in m.items() if k != "reasoning_content"} for m in talk]
-    masks = {}
+    masks: dict[tuple[Any, ...], list[int]] = {}
     for chosen in CHOICES:
-        ids, mask = tok.render_conversation(
+        masks[tuple(chosen)] = tok.render_conversation(
             talk, template=template, on_untrained="keep", train_fields=chosen
-        )
-        masks[tuple(chosen)] = mask
+        )[1]
     whole = tok.render_conversation(talk, template=template, on_untrained="keep")[1]
     assert masks[FIELDS] == whole
-    for chosen, mask in masks.items():
-        parts = [masks[(field,)] for field in chosen]
+    for fields, mask in masks.items():
+        parts = [masks[(field,)] for field in fields]
         assert mask == [max(column) for column in zip(*parts, strict=True)]
-    assert sum(map(sum, (masks[(field,)] for field in FIELDS))) >= sum(whole)
+    assert sum(sum(masks[(field,)]) for field in FIELDS) >= sum(whole)
 
 
 def test_each_field_has_its_frame() -> None:
-    talk = [
+    talk: list[dict[str, Any]] = [
         {"role": "user", "content": "x"},
         {"role": "assistant", "content": "hm", "thinking": "why", "tool_calls": [call(a=1)]},
         {"role": "tool", "content": "3"},
@@ -156,7 +155,9 @@ def test_parts_of_nanochat_have_fields() -> None:
     tok = bytepair.train(bytepair.sample.paths(), 1500)
     parts = [{"type": "text", "text": "a"}, {"type": "python", "text": "1"},
              {"type": "python_output", "text": "1"}, {"type": "text", "text": "b"}]  # fmt: skip
-    talk = [{"role": "user", "content": "x"}, {"role": "assistant", "content": parts}]
+    talk: list[Any] = [
+        {"role": "user", "content": "x"}, {"role": "assistant", "content": parts},
+    ]  # fmt: skip
     assert learned(tok, talk, None, train_fields=["content"]) == "ab<|assistant_end|>"
     assert learned(tok, talk, None, train_fields=["tool_calls"]) == (
         "<|python_start|>1<|python_end|>"
@@ -178,7 +179,7 @@ def test_fields_that_are_not_apart_are_errors() -> None:
         {"role": "user", "content": "x"},
         {"role": "assistant", "content": "a", "reasoning_content": "b"},
     ]
-    with pytest.raises(ConversationError, match="of message 1, but .* in this order"):
+    with pytest.raises(ConversationError, match=r"of message 1, but .* in this order"):
         TOK.render_conversation(talk, template=mixed, train_fields=["content"])
     asks = mixed.source.replace("{{ m.content }}", "{{ m.content * 2 }}")
     with pytest.raises(ConversationError, match="around the content depends on the content"):

@@ -101,9 +101,9 @@ def test_rows_of_a_batch(talks: list[Any], extra: int) -> None:
     lengths = [len(p.prompt_ids) + len(a) for p in pairs for a in (p.chosen_ids, p.rejected_ids)]
     width = max(lengths, default=0) + extra
     arrays = pairs.padded(width) if extra else pairs.padded()
-    assert {name: (a.shape, a.dtype) for name, a in arrays.items()} == dict.fromkeys(
-        ["input_ids", "attention_mask", "completion_mask"], ((2 * len(talks), width), np.int64)
-    )
+    assert arrays.keys() == {"input_ids", "attention_mask", "completion_mask"}
+    assert all(a.shape == (2 * len(talks), width) for a in arrays.values())
+    assert all(a.dtype == np.int64 for a in arrays.values())
     for number, pair in enumerate(pairs):
         for row, ids, mask in (
             (number, pair.chosen_ids, pair.chosen_mask),
@@ -135,8 +135,8 @@ LISTS = {
     ],
 )
 def test_forms_of_a_pair(row: Any) -> None:
-    (expected,) = TOK.render_preferences([LISTS])
-    (found,) = TOK.render_preferences([row])
+    expected: Any = TOK.render_preferences([LISTS])[0]
+    found: Any = TOK.render_preferences([row])[0]
     assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
 
 
@@ -165,7 +165,7 @@ def test_pairs_that_teach_nothing_are_dropped_or_kept() -> None:
     equal = {**PAIR, "rejected": "good"}
     assert len(TOK.render_preferences([equal, PAIR], on_untrained="drop")) == 1
     assert len(TOK.render_preferences([equal, PAIR], on_untrained="keep")) == 2
-    with pytest.raises(ConversationError, match="pair 1: nothing of chosen .* max_tokens"):
+    with pytest.raises(ConversationError, match=r"pair 1: nothing of chosen .* max_tokens"):
         TOK.render_preferences([PAIR, {**PAIR, "prompt": "long " * 50}], max_tokens=40)
 
 
@@ -218,7 +218,7 @@ def test_what_cannot_be_padded_is_an_error() -> None:
 def test_an_answer_that_does_not_continue_its_prompt_is_an_error() -> None:
     forgets = JINJA.source.replace("{{ m.content }}", "{{ m.content if loop.last else '-' }}")
     template = chat.JinjaTemplate(forgets, stop=(), checks="off")
-    with pytest.raises(ConversationError, match="pair 0: .* does not continue the prompt"):
+    with pytest.raises(ConversationError, match=r"pair 0: .* does not continue the prompt"):
         TOK.render_preferences([LISTS], template=template)
 
 
@@ -248,8 +248,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_pairs_are_those_of_trl(name: str, published: Any) -> None:
     """TRL 1.16 leaves out the end of a prompt that a token crosses; else the ids are equal."""
-    from trl.trainer.dpo_trainer import DataCollatorForPreference
-
+    collator: Any = importlib.import_module("trl.trainer.dpo_trainer").DataCollatorForPreference
     source = (FOLDER / f"{name}.jinja").read_text("utf-8")
     published.chat_template = source
     template = chat.JinjaTemplate(source, {"bos_token": "<|begin_of_text|>"}, stop=())
@@ -259,7 +258,7 @@ def test_pairs_are_those_of_trl(name: str, published: Any) -> None:
     @given(st.lists(rows(), min_size=1, max_size=3))
     def compare(talks: list[Any]) -> None:
         theirs = prepared(published, talks)
-        ours = TOK.render_preferences(talks, template=template, pad="<|endoftext|>")
+        ours: Any = TOK.render_preferences(talks, template=template, pad="<|endoftext|>")
         same = [
             all(mine.tolist() == other for mine, other in zip(pair, example, strict=False))
             for pair, example in zip(ours, theirs, strict=True)
@@ -273,7 +272,7 @@ def test_pairs_are_those_of_trl(name: str, published: Any) -> None:
         if all(same):
             examples = [dict(zip(COLUMNS, example, strict=True)) for example in theirs]
             pad = TOK.special_tokens["<|endoftext|>"]
-            batch = DataCollatorForPreference(pad_token_id=pad)(examples)
+            batch = collator(pad_token_id=pad)(examples)
             arrays = ours.padded()
             for key in ("input_ids", "attention_mask"):
                 assert np.array_equal(batch[key].numpy(), arrays[key])
@@ -289,10 +288,9 @@ COLUMNS = ["prompt_ids", "chosen_ids", "rejected_ids"]
 
 def prepared(tokenizer: Any, talks: list[Any]) -> list[list[list[int]]]:
     """What `DPOTrainer` makes of rows before it trains."""
-    from datasets import Dataset
-    from trl import DPOTrainer
-
+    data: Any = importlib.import_module("datasets").Dataset.from_list(talks)
+    prepare: Any = importlib.import_module("trl").DPOTrainer._prepare_dataset
     args = SimpleNamespace(dataset_num_proc=None, max_length=None, truncation_mode="keep_start")
     trainer = SimpleNamespace(_tokenizer=tokenizer)
-    data = DPOTrainer._prepare_dataset(trainer, Dataset.from_list(talks), tokenizer, args, "x")
-    return [[row[name] for name in COLUMNS] for row in data]
+    made = prepare(trainer, data, tokenizer, args, "x")
+    return [[row[name] for name in COLUMNS] for row in made]

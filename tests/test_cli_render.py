@@ -97,4 +97,4 @@ def test_the_template_of_the_tokenizer_comes_first(tok: bytepair.Tokenizer, tmp_
         (expected,) = own.render_batch([TALKS[0]], template=template)
         assert found[0]["input_ids"] == expected[0].tolist()
         shown = run("render", str(row), "-t", "own", *words, "--show", cwd=tmp_path).stdout
-        assert shown.decode().strip() == own.show(expected[0], expected[1], color=False)
+        assert shown.decode().strip() == own.show(expected[0], expected[1].tolist(), color=False)

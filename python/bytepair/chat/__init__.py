@@ -13,11 +13,13 @@ user input can become a special token.
     ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
 Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results.
-The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `sources`
-reads rows), `renderer` (one conversation to segments; tool calls are in `calls`), `turn`
-(continuing from sampled ids), `batch` (whole data sets), `parser` (ids to conversations, also
-during generation), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
-`prefixes`, `blocks` and `checks`), `methods` (the methods of `Tokenizer`).
+The modules: `template` (the class `Template`), `own` (the templates of a tokenizer), `rows` (what
+the fields of a row mean; `sources` reads rows), `renderer` (one conversation to segments; reasoning
+and tool calls are in `calls`, those that are parts in `code`), `turn` (continuing from sampled
+ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to conversations,
+also during generation; `answer` reads what the assistant wrote, with an `alphabet`, and `events`
+are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
+`prefixes`, `blocks`, `regions`, `fields` and `checks`), `methods` (the methods of `Tokenizer`).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -32,12 +32,12 @@ _ARGUMENT: Final = re.compile(r'(?:^|(?<="), )(\w+)="')
 
 
 class AnswerParser:
-    """Takes the text of one answer and returns the resulting events.
+    r"""Takes the text of one answer and returns the resulting events.
 
     Example:
         >>> from bytepair.chat import CHATML
         >>> parser = AnswerParser(CHATML, Alphabet({}, []))
-        >>> events = parser.feed('Hm.\\n<tool_call>{"name": "f", "arguments": {}}</tool_call>')
+        >>> events = parser.feed('Hm.\n<tool_call>{"name": "f", "arguments": {}}</tool_call>')
         >>> parser.end()
         []
         >>> parser.fields()["content"], parser.fields()["tool_calls"][0]["function"]["name"]

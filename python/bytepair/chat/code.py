@@ -160,7 +160,7 @@ def _code(tool: CodeTool, index: int, calls: Any) -> str:
         except ValueError:
             given = None
     is_code = isinstance(given, dict) and given.keys() == {tool.argument}
-    text = given[tool.argument] if is_code else None
+    text = dict(given or ())[tool.argument] if is_code else None
     if function.get("name") != tool.name or not isinstance(text, str):
         raise ConversationError(
             f"message {index} must have one tool call, of {tool.name!r} with a string "

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from os.path import commonprefix
 from typing import Any, TypeAlias
 
 from bytepair.chat.disguise import Rendering
@@ -106,7 +105,9 @@ class _Finder:
         changed = {k: v for k, v in self._message.items() if k != "tool_calls"}
         changed["content"] = changed.get("content") or ""
         without = self._rendered(changed, self._index + 1)
-        at = len(commonprefix([self._string, without]))
+        both = zip(self._string, without, strict=False)
+        end = min(len(self._string), len(without))
+        at = next((at for at, (one, other) in enumerate(both) if one != other), end)
         for string in (self._string, without):  # the names of two tokens may begin alike
             for token in self._special.finditer(string):
                 if token.start() >= at:

@@ -233,8 +233,8 @@ class ChatMethods(_core.Tokenizer):
                 follows. With an empty list the turn is closed, and no turn is opened.
             mask: the mask of the ids before the last sampled ones, which get 1. None means 0 for
                 all ids.
-            template: as in `render_conversation`. A `JinjaTemplate` must render a conversation as a prefix of
-                any longer one, which is checked; its mask does not matter.
+            template: as in `render_conversation`. A `JinjaTemplate` must render a conversation as
+                a prefix of any longer one, which is checked; its mask does not matter.
             prompt: whether to open the next turn of the assistant.
             history: the conversation so far, required if a `JinjaTemplate` renders messages
                 differently depending on it; its last message is the sampled one.

@@ -32,7 +32,6 @@ from bytepair.chat.segments import structural
 from bytepair.chat.template import Part, Role, Special, Template
 from bytepair.errors import ConversationError
 
-
 #: An element of a frame of a template: a special token or text.
 _Piece: TypeAlias = "int | str"
 
@@ -342,7 +341,7 @@ class Parser:
 
 
 def _default(tokenizer: _core.Tokenizer) -> Template:
-    """nanochat's template, unless the tokenizer has another one."""
+    """Nanochat's template, unless the tokenizer has another one."""
     from bytepair.chat import own
 
     template = own.named(tokenizer, None)

@@ -1,8 +1,8 @@
 """Preference pairs in; ids of prompts and of both answers out, with masks.
 
-A row has a `prompt`, and two answers to it, `chosen` and `rejected`. The prompt is encoded alone, as
-it is when the model is used, and each answer is encoded after it. So no token crosses the boundary,
-whatever the texts on its two sides are.
+A row has a `prompt`, and two answers to it, `chosen` and `rejected`. The prompt is encoded alone,
+as it is when the model is used, and each answer is encoded after it. So no token crosses the
+boundary, whatever the texts on its two sides are.
 """
 
 from __future__ import annotations
@@ -124,7 +124,10 @@ class PreferenceBatch(Sequence[Preference]):
             )
         order = np.concatenate([np.arange(0, 2 * len(self), 2), np.arange(1, 2 * len(self), 2)])
         attention = np.arange(width) < lengths[order, None]
-        arrays = {"input_ids": self.input_ids, "completion_mask": self.completion_mask}
+        arrays: dict[str, NDArray[Any]] = {
+            "input_ids": self.input_ids,
+            "completion_mask": self.completion_mask,
+        }
         made = {"attention_mask": attention.astype(np.int64)}
         ends = zip(self.offsets[order], self.offsets[order + 1], strict=True)
         picked = np.concatenate([np.arange(a, b) for a, b in ends] or [np.empty(0, np.int64)])
@@ -138,7 +141,7 @@ class PreferenceBatch(Sequence[Preference]):
         """Convert to a table with a column for each attribute of `Preference`."""
         from bytepair._internal.extras import pyarrow as pa
 
-        columns = zip(*self, strict=True) if len(self) else [[]] * len(Preference._fields)
+        columns: Any = zip(*self, strict=True) if len(self) else [[]] * len(Preference._fields)
         types = [pa.int32()] * 3 + [pa.uint8()] * 2
         lists = [pa.array(list(c), pa.large_list(t)) for c, t in zip(columns, types, strict=True)]
         return pa.table(dict(zip(Preference._fields, lists, strict=True)))

@@ -98,7 +98,7 @@ def render(
     option.one_of("out", "show")
     option.one_of("pad_to", "pack_to")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    how = {"train_fields": train_field or FIELDS, "ignore_fields": ignore_field}
+    how: dict[str, Any] = {"train_fields": train_field or FIELDS, "ignore_fields": ignore_field}
     chosen: Any = template
     if template is not None and template not in tok.chat_templates:
         chosen = TEMPLATES.get(template, template)
@@ -132,7 +132,6 @@ def _json(row: dict[str, Any]) -> str:
 
 def _drawing(tok: bytepair.Tokenizer) -> Any:
     """A function that draws a row; the two answers of a pair are drawn one below the other."""
-
     color = None if sys.stdout.isatty() else False
 
     def shown(ids: list[int], mask: list[int]) -> str:

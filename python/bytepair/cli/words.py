@@ -76,10 +76,7 @@ def in_words_of(commands: Sequence[click.Command], message: str) -> str:
         if value == "False" and name in negated:
             return negated[name]
         option, _, where = options[name].partition(" ")
-        if value.startswith("["):  # an option that may be repeated
-            names = re.findall(r"'([^']*)'", found[3])
-            option, value = " ".join(f"{option} {shlex.quote(name)}" for name in names), ""
-        words = [option, "" if value == "True" else value, where]
+        words = [*_with_value(option, value), where]
         return " ".join(word for word in words if word)
 
     def advice(found: re.Match[str]) -> str:
@@ -87,3 +84,10 @@ def in_words_of(commands: Sequence[click.Command], message: str) -> str:
         return found[0] if found[1] in options and fits else ""
 
     return _KEYWORD.sub(said, _ADVICE.sub(advice, message))
+
+
+def _with_value(option: str, value: str) -> list[str]:
+    """An option with the value of a keyword; it is repeated for the names in a list."""
+    if value.startswith("["):
+        return [f"{option} {shlex.quote(name)}" for name in re.findall(r"'([^']*)'", value)]
+    return [option, "" if value == "True" else value]
