@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
+from bytepair.chat.preferences import COLUMNS
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 NAMES = [
@@ -137,7 +138,7 @@ LISTS = {
 def test_forms_of_a_pair(row: Any) -> None:
     expected: Any = TOK.render_preferences([LISTS])[0]
     found: Any = TOK.render_preferences([row])[0]
-    assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert all(np.array_equal(getattr(expected, n), getattr(found, n)) for n in COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_sources(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     table = TOK.render_preferences(pa.Table.from_pylist([LISTS, LISTS])).to_arrow()
     assert table == TOK.render_preferences(file).to_arrow()
-    assert table.column_names == list(chat.Preference._fields)
+    assert table.column_names == list(COLUMNS)
     assert TOK.render_preferences([]).to_arrow().schema == table.schema
     with pytest.raises(ConversationError, match="no columns chosen and rejected; it has prompt"):
         TOK.render_preferences(pa.table({"prompt": ["x"]}))
@@ -260,19 +261,18 @@ def test_pairs_are_those_of_trl(name: str, published: Any) -> None:
         theirs = prepared(published, talks)
         ours: Any = TOK.render_preferences(talks, template=template, pad="<|endoftext|>")
         same = [
-            all(mine.tolist() == other for mine, other in zip(pair, example, strict=False))
+            all(getattr(pair, name).tolist() == other for name, other in example.items())
             for pair, example in zip(ours, theirs, strict=True)
         ]
         for pair, example, equal in zip(ours, theirs, same, strict=True):
             if not equal:  # a token crosses the boundary there, so they leave out text
-                prompt, *_ = example
+                prompt = example["prompt_ids"]
                 crossed.append(len(prompt) < len(pair.prompt_ids))
                 assert crossed[-1]
                 assert prompt == pair.prompt_ids[: len(prompt)].tolist()
         if all(same):
-            examples = [dict(zip(COLUMNS, example, strict=True)) for example in theirs]
             pad = TOK.special_tokens["<|endoftext|>"]
-            batch = collator(pad_token_id=pad)(examples)
+            batch = collator(pad_token_id=pad)(theirs)
             arrays = ours.padded()
             for key in ("input_ids", "attention_mask"):
                 assert np.array_equal(batch[key].numpy(), arrays[key])
@@ -283,14 +283,11 @@ def test_pairs_are_those_of_trl(name: str, published: Any) -> None:
     assert any(crossed) == (name not in ("llama3", "qwen3_training"))
 
 
-COLUMNS = ["prompt_ids", "chosen_ids", "rejected_ids"]
-
-
-def prepared(tokenizer: Any, talks: list[Any]) -> list[list[list[int]]]:
+def prepared(tokenizer: Any, talks: list[Any]) -> list[dict[str, list[int]]]:
     """What `DPOTrainer` makes of rows before it trains."""
     data: Any = importlib.import_module("datasets").Dataset.from_list(talks)
     prepare: Any = importlib.import_module("trl").DPOTrainer._prepare_dataset
     args = SimpleNamespace(dataset_num_proc=None, max_length=None, truncation_mode="keep_start")
     trainer = SimpleNamespace(_tokenizer=tokenizer)
     made = prepare(trainer, data, tokenizer, args, "x")
-    return [[row[name] for name in COLUMNS] for row in made]
+    return [{name: row[name] for name in COLUMNS if name.endswith("ids")} for row in made]

@@ -10,6 +10,7 @@ import pytest
 
 import bytepair
 from bytepair import chat
+from bytepair.chat.preferences import COLUMNS
 from test_cli import run, run_any
 
 CALL = {"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}
@@ -74,7 +75,7 @@ def test_conversations_are_rendered_as_in_python(
 def test_pairs_are_rendered_as_in_python(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
     words = ["pairs.jsonl", "--rows", "preference", "--template", "chatml"]
     (pair,) = tok.render_preferences(tmp_path / "pairs.jsonl", template=chat.CHATML)
-    expected = {name: getattr(pair, name).tolist() for name in chat.Preference._fields}
+    expected = {name: getattr(pair, name).tolist() for name in COLUMNS}
     assert lines(*words, cwd=tmp_path) == [expected]
     shown = run("render", *words, "--show", cwd=tmp_path).stdout.decode()
     assert shown.count("<|im_end|>") == 3

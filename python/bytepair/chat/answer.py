@@ -47,8 +47,8 @@ class AnswerParser:
     def __init__(self, template: Template, alphabet: Alphabet) -> None:
         self._alphabet, self._tools = alphabet, template.tools
         thinks = template.reasoning
-        self._thinking = Frame(alphabet, Part(thinks.open, thinks.close)) if thinks else None
-        self._calling = Frame(alphabet, self._tools.call) if self._tools else None
+        self._thinking = Enclosure(alphabet, Part(thinks.open, thinks.close)) if thinks else None
+        self._calling = Enclosure(alphabet, self._tools.call) if self._tools else None
         builtin = self._tools.builtin if self._tools else None
         self._builtin = alphabet.string(builtin.open) if builtin else ""
         self._buffer = ""
@@ -186,7 +186,7 @@ class AnswerParser:
             parts.append(text)
             yield TextDelta(text, part)
 
-    def _call(self, inside: str, frame: Frame, *, is_closed: bool) -> Iterable[Event]:
+    def _call(self, inside: str, frame: Enclosure, *, is_closed: bool) -> Iterable[Event]:
         """A call that is complete; if it is not well-formed, it stays in the content."""
         call = _call_of(inside)
         if call is not None:
@@ -201,10 +201,10 @@ class AnswerParser:
         return self._alphabet.visible(string)
 
 
-class Frame:
+class Enclosure:
     """What encloses a part of an answer, as strings.
 
-    The tags of a frame are its text without the white space around it, which may be missing.
+    Its tags are its text without the white space around it, which may be missing.
     """
 
     def __init__(self, alphabet: Alphabet, part: Part) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 OnUntrainedPair: TypeAlias = Literal["error", "keep", "drop"]
 
 
-class Preference(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Preference:
     """One preference pair.
 
     Attributes:
@@ -49,8 +50,12 @@ class Preference(NamedTuple):
     rejected_mask: NDArray[np.uint8]
 
 
+#: The names of the arrays of a pair.
+COLUMNS: Final = tuple(field.name for field in fields(Preference))
+
+
 @dataclass(frozen=True, eq=False)
-class PreferenceBatch(Sequence[Preference]):
+class PreferenceBatch:
     """Rendered preference pairs.
 
     Sequence `2 * i` is the prompt of pair `i` and its better answer; sequence `2 * i + 1` is the
@@ -73,7 +78,10 @@ class PreferenceBatch(Sequence[Preference]):
     def __len__(self) -> int:
         return len(self.prompt_lengths)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __iter__(self) -> Iterator[Preference]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int) -> Preference:
         """One pair.
 
         Raises:
@@ -141,10 +149,12 @@ class PreferenceBatch(Sequence[Preference]):
         """Convert to a table with a column for each attribute of `Preference`."""
         from bytepair._internal.extras import pyarrow as pa
 
-        columns: Any = zip(*self, strict=True) if len(self) else [[]] * len(Preference._fields)
-        types = [pa.int32()] * 3 + [pa.uint8()] * 2
-        lists = [pa.array(list(c), pa.large_list(t)) for c, t in zip(columns, types, strict=True)]
-        return pa.table(dict(zip(Preference._fields, lists, strict=True)))
+        types = {name: pa.uint8() if name.endswith("mask") else pa.int32() for name in COLUMNS}
+        lists = {
+            name: pa.array([getattr(pair, name) for pair in self], pa.large_list(kind))
+            for name, kind in types.items()
+        }
+        return pa.table(lists)
 
     @checked_arguments
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -233,17 +243,17 @@ def _read(row: Any, reader: Reader, options: RowOptions) -> tuple[int, Row, Row]
     """The number of messages in the prompt, and the conversations with the two answers."""
     if not isinstance(row, Mapping):
         raise ConversationError(f"a pair must be a mapping, not {type(row).__name__}")
-    fields = {k: v for k, v in row.items() if v is not None and k not in options.ignore}
+    more = {k: v for k, v in row.items() if v is not None and k not in options.ignore}
     answers = []
     for name in ("chosen", "rejected"):
-        value = fields.pop(name, None)
+        value = more.pop(name, None)
         if not isinstance(value, str) and not _is_messages(value):
             raise ConversationError(f'a pair must have a text or a list of messages under "{name}"')
         answers.append(value)
-    prompt, chosen, rejected = _sides(fields.pop("prompt", None), *answers)
+    prompt, chosen, rejected = _sides(more.pop("prompt", None), *answers)
     quiet = [{**message, "train": False} for message in prompt]
     rows = [
-        read_row({"messages": [*quiet, *answer], **fields}, reader, options)
+        read_row({"messages": [*quiet, *answer], **more}, reader, options)
         for answer in (chosen, rejected)
     ]
     return len(prompt), rows[0], rows[1]

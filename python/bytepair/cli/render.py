@@ -119,11 +119,14 @@ def render(
 
 def _rows(made: Any) -> Iterator[dict[str, Any]]:
     """The arrays of each conversation, row or pair by name."""
-    names = chat.Preference._fields if isinstance(made, chat.PreferenceBatch) else (
-        "input_ids", "loss_mask",
-    )  # fmt: skip
-    for arrays in made:
-        yield {name: array.tolist() for name, array in zip(names, arrays, strict=True)}
+    from bytepair.chat.preferences import COLUMNS
+
+    for one in made:
+        if isinstance(one, chat.Preference):
+            yield {name: getattr(one, name).tolist() for name in COLUMNS}
+        else:
+            ids, mask = one
+            yield {"input_ids": ids.tolist(), "loss_mask": mask.tolist()}
 
 
 def _json(row: dict[str, Any]) -> str:
