@@ -55,6 +55,7 @@ class AnswerParser:
         self._skipped = ""  # what the frame before the buffer ends with
         self._between = ""  # what was left out between the content and the call that is open
         self._scan = _JsonScan()
+        self._inside: list[str] = []  # the text of the call that is open
         self._step: Callable[[bool], Iterable[Event]] = self._at_start
         self._content: list[str] = []
         self._reasoning: list[str] = []
@@ -135,37 +136,45 @@ class AnswerParser:
             yield PartStart(_CALL)
 
     def _in_call(self, is_end: bool) -> Iterable[Event]:
-        frame, done = self._calling, self._scan.done
+        frame = self._calling
         assert frame
         at = self._scan.find(self._buffer, frame.end_tag, is_end=is_end)
-        if at < 0 and is_end and _call_of(self._visible(self._buffer)) is None:
-            at = self._buffer.find(frame.end_tag)  # the JSON is broken: its strings never end
         end = self._scan.done if at < 0 else at
-        if text := self._visible(self._buffer[done:end]):
+        self._inside.append(self._buffer[:end])
+        if text := self._visible(self._inside[-1]):
             yield TextDelta(text, _CALL)
+        self._take(end)
+        self._scan.done = 0
+        if at >= 0:
+            self._take(len(frame.end_tag))
+        elif is_end:
+            inside = self._taken()
+            if _call_of(self._visible(inside)) is None and frame.end_tag in inside:
+                inside, _, self._buffer = inside.partition(frame.end_tag)  # a string never ends
+                at = len(inside)
+            self._inside = [inside]
         if at >= 0 or is_end:
-            end = len(self._buffer) if at < 0 else at
-            inside = self._visible(self._buffer[:end])
-            yield PartEnd(_CALL, inside.strip())
-            yield from self._call(inside, frame, is_closed=at >= 0)
-            self._take(end + len(frame.end_tag))
+            yield from self._call(self._visible(self._taken()), frame, is_closed=at >= 0)
             self._step = self._in_content
 
     def _in_whole(self, is_end: bool) -> Iterable[Event]:
         """The whole answer may be one call: what it is, is known at its end."""
+        self._inside.append(self._buffer)
+        self._take(len(self._buffer))
         if not is_end:
             return
-        text, self._step = self._buffer, self._in_content
+        text, self._step = self._taken(), self._in_content
         inside = text.removeprefix(self._builtin) if self._builtin else text
         call = _call_of(self._visible(inside))
         if call is None and inside != text:
             call = _builtin_call(self._visible(inside))
-        if call is not None:
-            self._calls.append(call)
-            self._take(len(text))
-            shown = self._visible(inside)
-            yield PartStart(_CALL)
-            yield from (TextDelta(shown, _CALL), PartEnd(_CALL, shown.strip()), ToolCall(call))
+        if call is None:
+            self._buffer = text
+            return
+        self._calls.append(call)
+        shown = self._visible(inside)
+        yield PartStart(_CALL)
+        yield from (TextDelta(shown, _CALL), PartEnd(_CALL, shown.strip()), ToolCall(call))
 
     # ------------------------------------------------------------------ parts of states
 
@@ -181,6 +190,11 @@ class AnswerParser:
         self._buffer = self._buffer[count:]
         self._skipped = skipped or self._skipped
 
+    def _taken(self) -> str:
+        """What was taken from the buffer of the call that is open."""
+        text, self._inside = "".join(self._inside), []
+        return text
+
     def _said(self, parts: list[str], string: str, part: str) -> Iterable[Event]:
         if text := self._visible(string):
             parts.append(text)
@@ -188,6 +202,7 @@ class AnswerParser:
 
     def _call(self, inside: str, frame: Enclosure, *, is_closed: bool) -> Iterable[Event]:
         """A call that is complete; if it is not well-formed, it stays in the content."""
+        yield PartEnd(_CALL, inside.strip())
         call = _call_of(inside)
         if call is not None:
             self._calls.append(call)

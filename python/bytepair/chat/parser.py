@@ -49,7 +49,8 @@ class _Message:
         open: the type of the part that is open.
         answer: what reads it, if it may have reasoning or tool calls.
         results: how it may enclose results of tools; None if it does not.
-        held: its text, as long as it may be that of results of tools.
+        held: its text in pieces, as long as it may be that of results of tools.
+        is_held: whether it begins like results of tools.
     """
 
     role: str
@@ -57,7 +58,8 @@ class _Message:
     open: str | None = None
     answer: AnswerParser | None = None
     results: _Results | None = None
-    held: str = ""
+    held: list[str] = field(default_factory=list)
+    is_held: bool = False
 
     def add(self, text: str) -> list[Event]:
         if self.answer is not None:
@@ -226,16 +228,17 @@ class Parser:
         """More text of a message; that of the user may turn out to be results of tools."""
         if message.results is None:
             return message.add(text)
-        message.held += text
-        opening = message.results.opening
-        if message.held.startswith(opening) or opening.startswith(message.held):
-            return []
-        return self._no_results(message)
+        message.held.append(text)
+        if not message.is_held:
+            begun, opening = "".join(message.held), message.results.opening
+            message.is_held = begun.startswith(opening)
+            if not message.is_held and not opening.startswith(begun):
+                return self._no_results(message)
+        return []
 
     def _no_results(self, message: _Message) -> list[Event]:
         """A message has no results of tools: begin it."""
-        held, message.held, message.results = message.held, "", None
-        text = self._alphabet.visible(held)
+        text, message.results = self._alphabet.visible("".join(message.held)), None
         return [MessageStart(message.role), *(message.add(text) if text else [])]
 
     def _special_token(self, id: int) -> list[Event]:
@@ -288,7 +291,7 @@ class Parser:
     def _end(self, message: _Message) -> list[Event]:
         """The events of the end of a message."""
         events = message.answer.end() if message.answer is not None else []
-        if message.results is not None and message.results.split(message.held) is None:
+        if message.results is not None and message.results.split("".join(message.held)) is None:
             events += self._no_results(message)
         finished = self._finished(message, is_whole=True)
         self.messages += finished
@@ -304,9 +307,10 @@ class Parser:
         if message.results is None:
             finished = self._read(message.finished())
             return [finished] if self._code is None else code.to_calls(self._template, finished)
-        found = message.results.split(message.held, is_whole=is_whole)
+        held = "".join(message.held)
+        found = message.results.split(held, is_whole=is_whole)
         role = message.role if found is None else message.results.role
-        texts = [message.held] if found is None else found
+        texts = [held] if found is None else found
         return [{"role": role, "content": self._alphabet.visible(text)} for text in texts]
 
     def _read(self, message: dict[str, Any]) -> dict[str, Any]:
