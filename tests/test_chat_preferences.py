@@ -162,6 +162,11 @@ def test_rows_that_are_no_pairs_are_errors(row: Any, rule: str) -> None:
         TOK.render_preferences([row])
 
 
+def test_a_pair_is_no_conversation() -> None:
+    with pytest.raises(ConversationError, match="are rendered by render_preferences"):
+        TOK.render_conversation(PAIR)
+
+
 def test_pairs_that_teach_nothing_are_dropped_or_kept() -> None:
     equal = {**PAIR, "rejected": "good"}
     assert len(TOK.render_preferences([equal, PAIR], on_untrained="drop")) == 1

@@ -398,6 +398,8 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
     if name is None:
         kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
         way_out = f'; if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
+        if {"chosen", "rejected"} <= fields.keys():
+            way_out = "; preference pairs are rendered by render_preferences"
         raise _no_conversation(f"a mapping without it{way_out}")
     messages = fields.pop(name)
     if not _is_list(messages):
