@@ -1,4 +1,4 @@
-"""A tokenizer's own chat templates: the default wherever conversations are rendered, and by name."""
+"""A tokenizer's own chat templates: the default wherever conversations are rendered, or by name."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ one of the tool with the result, and the next one of the assistant.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from bytepair.chat.rows import Row, TrainOn
@@ -152,15 +153,13 @@ def _parts(tool: CodeTool, index: int, message: Any) -> Iterator[Any]:
 def _code(tool: CodeTool, index: int, calls: Any) -> str:
     """The code that the only call of a message runs."""
     call = calls[0] if isinstance(calls, list | tuple) and len(calls) == 1 else None
-    function = call.get("function", call) if isinstance(call, dict) else {}
+    function = call.get("function", call) if isinstance(call, Mapping) else {}
     given = function.get("arguments")
     if isinstance(given, str):
-        try:
+        with suppress(ValueError):
             given = json.loads(given)
-        except ValueError:
-            given = None
-    is_code = isinstance(given, dict) and given.keys() == {tool.argument}
-    text = dict(given or ())[tool.argument] if is_code else None
+    is_alone = isinstance(given, Mapping) and len(given) == 1
+    text = given.get(tool.argument) if is_alone else None
     if function.get("name") != tool.name or not isinstance(text, str):
         raise ConversationError(
             f"message {index} must have one tool call, of {tool.name!r} with a string "
