@@ -54,7 +54,7 @@ def test_own_templates_are_used_everywhere(name: str | None) -> None:
 def test_the_default_of_nanochat_is_a_value() -> None:
     tok = bytepair.train(bytepair.sample.paths(), 1000)
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    talk = [TALK[0], {"role": "assistant", "content": parts}]
+    talk: list[Any] = [TALK[0], {"role": "assistant", "content": parts}]
     for template in (None, "default"):
         expected = tok.render_conversation(talk, template=chat.NANOCHAT)
         assert tok.render_conversation(talk, template=template) == expected

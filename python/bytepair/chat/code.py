@@ -154,7 +154,7 @@ def _code(tool: CodeTool, index: int, calls: Any) -> str:
     """The code that the only call of a message runs."""
     call = calls[0] if isinstance(calls, list | tuple) and len(calls) == 1 else None
     function = call.get("function", call) if isinstance(call, Mapping) else {}
-    given = function.get("arguments")
+    given: Any = function.get("arguments")
     if isinstance(given, str):
         with suppress(ValueError):
             given = json.loads(given)
