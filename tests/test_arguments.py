@@ -25,6 +25,7 @@ TEXT = "the hello of the theme, hello there; other others hope" * 3
 TOK = bytepair.train(bytepair.sample.paths(), 290)
 COUNTS = bytepair.count([TEXT])
 TALK = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+PAIR = {"prompt": "hi", "chosen": "yo", "rejected": "hi"}
 
 
 class Odd:
@@ -121,6 +122,7 @@ def owners(folder: Path) -> dict[str, Any]:
         "JinjaTemplate": jinja,
         "Parser": chat.Parser(TOK),
         "RenderedBatch": TOK.render_batch([TALK]),
+        "PreferenceBatch": TOK.render_preferences([PAIR]),
         "Dataset": bytepair.shards.Dataset(folder / "shards"),
         "Blend": bytepair.shards.Blend({"a": folder / "shards"}, {"a": 1}),
         "TextBatches": bytepair.shards.TextBatches,
@@ -146,7 +148,8 @@ def values(folder: Path) -> dict[str, Any]:
         "segments": [("x", "untrusted")], "format": "huggingface", "data": TOK.to_bytes(),
         "tokens": {bytes([i]): i for i in range(256)}, "merges": [], "pattern": "gpt2",
         "mergeable_ranks": {bytes([i]): i for i in range(256)}, "conversation": TALK,
-        "conversations": [TALK], "messages": TALK[:1], "old": TOK, "text_or_ids": "hello",
+        "conversations": [TALK], "pairs": [PAIR], "messages": TALK[:1],
+        "old": TOK, "text_or_ids": "hello",
         "token": b"the", "max_tokens": 3, "template": None, "notes": {"a": "b"}, "names": ["<|x|>"],
         "vocab_size": 280, "pretoken": b"hello", "counts": COUNTS, "parts": {"a": COUNTS},
         "shares": {"a": 1.0}, "weight": 2, "one": TOK, "two": TOK, "extra": 3, "rank": 0,

@@ -194,9 +194,10 @@ def test_a_call_is_trained_on_and_a_result_is_not() -> None:
     assert ids.count(special["<|im_end|>"]) == 5
     back = tok.parse_conversation(ids, template=chat.CHATML)["messages"]
     assert [message["role"] for message in back] == [
-        "system", "user", "assistant", "user", "assistant"
+        "system", "user", "assistant", "tool", "tool", "assistant"
     ]  # fmt: skip
-    assert back[3]["content"].startswith("\n<tool_response>\n6</tool"[1:])
+    assert back[2]["tool_calls"] == [call("multiply", a=2), call("find")]
+    assert back[3:5] == [tool("6</tool_response><|im_end|>"), tool("none")]
 
 
 def test_a_built_in_call_ends_with_its_own_token() -> None:
@@ -210,7 +211,7 @@ def test_a_built_in_call_ends_with_its_own_token() -> None:
     )
     assert "Environment: ipython\nTools: brave_search\n\nCutting" in TOK.decode(ids)
     back = TOK.parse_conversation(ids, template=chat.LLAMA31)["messages"]
-    assert back[-1] == assistant('<|python_tag|>brave_search.call(query="y")')
+    assert back[-1] == assistant("", tool_calls=[call("brave_search", query="y")])
 
 
 def test_arguments_may_be_json_in_a_text() -> None:

@@ -155,7 +155,7 @@ def test_whatever_a_command_raises_is_one_line(
         "train": [], "download": [], "plan": [], "pipeline": ["a.txt", "-o", "out"],
         "count": ["a.txt"], "shard": ["a.txt", "-o", "out"], "convert": ["tokenizer", "x"],
         "verify": ["tokenizer"], "compare": ["one", "two"], "prune": ["tokenizer", "-o", "out"],
-        "mixture": ["tokenizer", "a=a.txt"],
+        "mixture": ["tokenizer", "a=a.txt"], "render": ["a.jsonl"],
     }.get(name, [])  # fmt: skip
     error = error_of(capsys, monkeypatch, name, *words, code=2 if name == "compare" else 1)
     assert error.startswith("unexpected KeyError: ")
@@ -189,6 +189,10 @@ def test_warnings_are_in_the_words_of_the_command(
         ("pass lossy=True to read it", "pass --lossy of bytepair convert to read it"),
         ("pass pattern= to say it", "pass --pattern of bytepair convert to say it"),
         ("raise vocab_size.", "raise --vocab-size."),
+        (
+            "pass special_tokens=['<a>', 'b'] to leave them out",
+            "pass --special-token '<a>' --special-token b to leave them out",
+        ),
         # English words, what the user wrote, and paths stay.
         ("errors are errors", "errors are errors"),
         ("there is no column 'vocab_size'", "there is no column 'vocab_size'"),

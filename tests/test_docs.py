@@ -45,6 +45,7 @@ COMMANDS = [
     "compare",
     "report",
     "explore",
+    "render",
     "verify",
     "prune",
     "mixture",

@@ -164,6 +164,36 @@ def test_a_chat_has_ids_and_a_mask(answers: explore.Answers, trained: bytepair.T
         answers.chat(0, talk, "none")
 
 
+def test_the_templates_of_a_tokenizer_come_first() -> None:
+    pytest.importorskip("jinja2")
+    source = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant: {% endif %}"
+    )
+    tok = bytepair.train(["hi hi"], 260, special_tokens=["<|im_start|>", "<|im_end|>"])
+    tok = tok.with_chat_template(source).with_chat_template(f"tools! {source}", name="tool_use")
+    answers = explore.Answers({"mine": tok})
+    (about,) = answers.about()["tokenizers"]
+    assert about["templates"] == ["default", "tool_use", "chatml"]
+    assert about["own"] == ["default", "tool_use"]
+    talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+    shown = {name: answers.chat(0, talk, name) for name in about["templates"]}
+    for name in ("default", "tool_use"):
+        ids, mask = tok.render_conversation(talk, template=name)
+        assert [one["id"] for one in shown[name]["tokens"]] == ids
+        assert [one["trained"] for one in shown[name]["tokens"]] == mask
+        assert shown[name]["no_mask"] is None
+    assert len(shown["tool_use"]["tokens"]) > len(shown["default"]["tokens"])
+    forgets = source.replace("{{ m.content }}", "{{ m.content if loop.last else '-' }}")
+    answers = explore.Answers({"mine": tok.with_chat_template(forgets)})
+    longer = [*talk, *talk]
+    found = answers.chat(0, longer, "default")
+    assert "does not continue the prompt" in found["no_mask"]
+    assert not any(one["trained"] for one in found["tokens"])
+    with pytest.raises(bytepair.errors.ConversationError, match="role"):
+        answers.chat(0, [{"content": "x"}], "default")
+
+
 def test_the_same_text_in_sixty_languages(
     answers: explore.Answers, trained: bytepair.Tokenizer
 ) -> None:

@@ -101,6 +101,21 @@ def test_special_tokens_are_told_from_text() -> None:
     assert 'class="chip">&lt;|bos|&gt;' in page
 
 
+def test_the_page_shows_a_conversation_under_its_own_template(page: str) -> None:
+    assert page.count("<dt>conversation</dt>") == 1
+    shown = page.partition("<dt>conversation</dt>")[2].partition("</dd>")[0]
+    assert "&lt;|user_start|&gt;" in shown
+    names = ["<|im_start|>", "<|im_end|>"]
+    bare = bytepair.train(["hello hello"], 262, special_tokens=names)
+    source = "<|im_start|>{{ messages[0].content }}{{ raise_exception('<no>') if %s }}"
+    for condition, text in (("false", "&lt;|im_start|&gt;"), ("true", "left out: ")):
+        found = bytepair.evaluate.measure(bare.with_chat_template(source % condition), name="x")
+        shown = bytepair.report.to_html(found).partition("<dt>conversation</dt>")[2]
+        assert text in shown.partition("</dd>")[0]
+    found = bytepair.evaluate.measure(bare, name="x")
+    assert "<dt>conversation</dt>" not in bytepair.report.to_html(found)
+
+
 def test_a_tokenizer_that_was_not_trained_here_has_a_page() -> None:
     tok = bytepair.Tokenizer.from_ranks({bytes([b]): b for b in range(256)}, pattern="gpt4")
     page = bytepair.report.to_html(bytepair.evaluate.measure(tok, against=[], texts={"a": [" "]}))

@@ -13,32 +13,38 @@ user input can become a special token.
     ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
 Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results.
-The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `sources`
-reads rows), `renderer` (one conversation to segments; tool calls are in `calls`), `turn`
-(continuing from sampled ids), `batch` (whole data sets), `parser` (ids to conversations, also
-during generation), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
-`prefixes`, `blocks` and `checks`), `methods` (the methods of `Tokenizer`).
+The modules: `template` (the class `Template`), `own` (the templates of a tokenizer), `rows` (what
+the fields of a row mean; `sources` reads rows), `renderer` (one conversation to segments; reasoning
+and tool calls are in `calls`, those that are parts in `code`), `turn` (continuing from sampled
+ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to conversations,
+also during generation; `answer` reads what the assistant wrote, with an `alphabet`, and `events`
+are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
+`prefixes`, `blocks`, `regions`, `fields` and `checks`), `methods` (the methods of `Tokenizer`).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair.chat.parser import (
+from bytepair.chat.events import (
     MessageEnd,
     MessageStart,
-    Parser,
     PartEnd,
     PartStart,
     TextDelta,
+    ToolCall,
 )
+from bytepair.chat.parser import Parser
 from bytepair.chat.template import (
     CHATML,
     LLAMA3,
     LLAMA31,
     NANOCHAT,
+    QWEN3,
     QWEN25,
     Builtin,
+    CodeTool,
     Part,
+    Reasoning,
     Role,
     Special,
     Template,
@@ -48,12 +54,15 @@ from bytepair.chat.template import (
 if _TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.jinja import JinjaTemplate
+    from bytepair.chat.preferences import Preference, PreferenceBatch
 
 _lazy(
     __name__,
     {
         "RenderedBatch": "bytepair.chat.batch",
         "JinjaTemplate": "bytepair.chat.jinja",
+        "Preference": "bytepair.chat.preferences",
+        "PreferenceBatch": "bytepair.chat.preferences",
     },
 )
 
@@ -62,8 +71,10 @@ __all__ = [
     "LLAMA3",
     "LLAMA31",
     "NANOCHAT",
+    "QWEN3",
     "QWEN25",
     "Builtin",
+    "CodeTool",
     "JinjaTemplate",
     "MessageEnd",
     "MessageStart",
@@ -71,10 +82,14 @@ __all__ = [
     "Part",
     "PartEnd",
     "PartStart",
+    "Preference",
+    "PreferenceBatch",
+    "Reasoning",
     "RenderedBatch",
     "Role",
     "Special",
     "Template",
     "TextDelta",
+    "ToolCall",
     "Tools",
 ]

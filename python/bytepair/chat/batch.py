@@ -5,20 +5,24 @@ Python converts the messages to segments; the core encodes, truncates and packs 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.arguments import checked as checked_arguments
 from bytepair._internal.arguments import whole
 from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
+from bytepair.formats.files import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,12 +88,28 @@ class RenderedBatch:
         present = {name: values for name, values in columns.items() if values is not None}
         return pa.table({name: self._lists(values) for name, values in present.items()})
 
+    @checked_arguments
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
+        return saved(self.to_arrow(), path)
+
     def _lists(self, values: NDArray[Any]) -> pa.Array:
         from bytepair._internal.extras import pyarrow as pa
 
         if self.offsets is None:
             return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
         return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(values))
+
+
+def saved(table: pa.Table, path: str | os.PathLike[str]) -> Path:
+    """Write a table to a parquet file, whole or not at all; return its path."""
+    from bytepair._internal.extras import pyarrow as pa
+    from bytepair._internal.extras import pyarrow_parquet as pq
+
+    stream = pa.BufferOutputStream()
+    pq.write_table(table, stream)
+    write_whole(Path(path), memoryview(stream.getvalue()))
+    return Path(path)
 
 
 def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
@@ -107,7 +127,7 @@ def segments(writer: Any, conversations: ConversationSource, options: RowOptions
     out = Segments()
     for number, row in enumerate(read(conversations, options)):
         try:
-            writer.write(read_row(row, writer, options), out, options.train_on)
+            writer.write(read_row(row, writer, options), out, options)
         except ConversationError as error:
             raise ConversationError(f"conversation {number}: {error}") from None
     return out

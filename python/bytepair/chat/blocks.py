@@ -16,13 +16,14 @@ from typing import Any, Final
 from bytepair.chat import checks
 from bytepair.chat.disguise import Rendering
 from bytepair.chat.environment import START, STOP
+from bytepair.chat.regions import Region, unmarked
 from bytepair.errors import ConversationError
 
 _BLOCK: Final = re.compile(f"{START}[^{STOP}]*{STOP}")
 
 
-def without(rendering: Rendering, off: Sequence[int], on: Sequence[int]) -> str:
-    """The rendered string, without the marks of the blocks of the messages `off`.
+def regions(rendering: Rendering, off: Sequence[int], on: Sequence[int]) -> list[Region]:
+    """The blocks with the messages that wrote them, without those of the messages `off`.
 
     Raises:
         ConversationError: if it cannot be told which message a block belongs to, or a message of
@@ -35,13 +36,9 @@ def without(rendering: Rendering, off: Sequence[int], on: Sequence[int]) -> str:
                 f"message {index} is to be trained on, but the template has no "
                 "{% generation %} block for it"
             )
-    numbers = iter(owners)
-
-    def unmarked(block: re.Match[str]) -> str:
-        text = block.group()
-        return text[1:-1] if next(numbers) in off else text
-
-    return _BLOCK.sub(unmarked, rendering.string)
+    _, places = unmarked(rendering.string)
+    found = [Region(owner, *place) for owner, place in zip(owners, places, strict=True)]
+    return [region for region in found if region.owner not in off]
 
 
 def _owners(rendering: Rendering) -> list[int]:

@@ -1,4 +1,4 @@
-"""Render messages with tool definitions, tool calls and tool results.
+"""Render messages with reasoning, tool definitions, tool calls and tool results.
 
 The result is a list of pieces: texts, and special tokens, which become ids later. The text of a
 message is always ordinary text, so a tool result with `</tool_response>` cannot end the message.
@@ -11,26 +11,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from bytepair.chat.rows import REASONING
+from bytepair.chat.rows import REASONING, reasoning_of
 from bytepair.chat.segments import role_or_none
-from bytepair.chat.template import Piece, Template, Tools
+from bytepair.chat.template import MessageField, Piece, Template, Tools
 from bytepair.errors import ConversationError
 
 #: A message with its index in the conversation.
 Numbered: TypeAlias = "tuple[int, Any]"
 
+#: The number of consecutive pieces that belong to a field of a message.
+FieldSpan: TypeAlias = "tuple[int, MessageField]"
+
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The rendered content of a message; either all or nothing of it is trained on.
+    """The rendered fields of a message.
 
     Attributes:
         pieces: texts and special tokens.
         close: the end of the message if it differs from the usual end of its role, or None.
+        spans: how many of the pieces belong to each field, in order; the rest is content.
     """
 
     pieces: tuple[Piece, ...]
     close: tuple[Piece, ...] | None = None
+    spans: tuple[FieldSpan, ...] = ()
 
 
 def offered(
@@ -115,40 +120,73 @@ def _with_user(
 
 
 def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]) -> Any:
-    """Render a message with tool calls or tool results.
+    """Render a message with reasoning, tool calls or tool results.
 
     Raises:
         ConversationError: if the message has a field that the template does not support.
     """
-    tools, content = template.tools, message.get("content")
-    calls = message.get("tool_calls")
-    for name in REASONING:
-        if message.get(name):
-            raise ConversationError(
-                f"message {index} has {name}, which the template {template.name!r} does not "
-                "support; use a JinjaTemplate that does, or remove it"
-            )
-    if calls:
-        if tools is None or role_or_none(message) != template.prompted:
-            raise ConversationError(
-                f"message {index} has tool calls, which the template {template.name!r} does not "
-                f"support for {role_or_none(message)!r}"
-            )
-        return _called(template, tools, index, message, _builtin(fields))
-    if tools and tools.json_results and role_or_none(message) == "tool":
+    tools, content, role = template.tools, message.get("content"), role_or_none(message)
+    thought, called = reasoning_of(message), bool(message.get("tool_calls"))
+    has_no_place = role != template.prompted
+    if thought and (has_no_place or template.reasoning is None):
+        name = next(name for name in REASONING if message.get(name))
+        raise ConversationError(
+            f"message {index} has {name}, which the template {template.name!r} does not support "
+            f"for {role!r}; use a template that does, or remove it"
+        )
+    if called and (has_no_place or tools is None):
+        raise ConversationError(
+            f"message {index} has tool calls, which the template {template.name!r} does not "
+            f"support for {role!r}"
+        )
+    thinks = thought or (template.reasoning and template.reasoning.always and not has_no_place)
+    if thinks or called:
+        return _answer(template, index, message, thought or "", _builtin(fields))
+    if tools and tools.json_results and role == "tool":
         return Body((_json(content, f"the content of message {index}", None),))
     return content
 
 
-def _called(
+def _answer(
     template: Template,
-    tools: Tools,
     index: int,
     message: Mapping[str, Any],
+    thought: Any,
     named: Sequence[str] | None,
 ) -> Body:
-    calls, content = message["tool_calls"], message.get("content")
+    """Render reasoning, text and tool calls, in this order."""
+    content = message.get("content")
     text = _text(index, content, template.strip) if content else ""
+    called = _called(template, index, message, text, named) if message.get("tool_calls") else ()
+    before: list[Piece] = []
+    thinks = template.reasoning
+    if thinks and (thought or thinks.always):
+        reasoning = _text(index, thought, template.strip, "reasoning").strip(thinks.strip)
+        before = [*thinks.open, reasoning, *thinks.close]
+        text = text.lstrip(thinks.strip)
+    pieces = (*before, *([text] if text else []), *called)
+    spans: list[FieldSpan] = [
+        (len(before), "reasoning"),
+        (int(bool(text)), "content"),
+        (len(called), "tool_calls"),
+    ]
+    if not (thought or text or called):  # without anything to say, the frame is all there is
+        spans = []
+    builtin = template.tools.builtin if template.tools and called and named is not None else None
+    filled = tuple((count, field) for count, field in spans if count)
+    return Body(pieces, builtin.close if builtin else None, filled)
+
+
+def _called(
+    template: Template,
+    index: int,
+    message: Mapping[str, Any],
+    text: str,
+    named: Sequence[str] | None,
+) -> list[Piece]:
+    """Render the tool calls of a message, with what separates them from its text."""
+    tools, calls = template.tools, message["tool_calls"]
+    assert tools
     if not isinstance(calls, list | tuple):
         raise ConversationError(f"the tool_calls of message {index} must be a list")
     if tools.single and (len(calls) > 1 or text):
@@ -156,12 +194,11 @@ def _called(
             f"message {index} has {len(calls)} tool calls and {'some' if text else 'no'} text; the "
             f"template {template.name!r} supports a single call without text"
         )
-    pieces: list[Piece] = [text] if text else []
+    pieces: list[Piece] = []
     for number, call in enumerate(calls):
-        pieces += [tools.between] if pieces else []
+        pieces += [tools.between] if text or number else []
         pieces += _call(tools, f"tool call {number} of message {index}", call, named)
-    known = named is not None and tools.builtin is not None
-    return Body(tuple(pieces), tools.builtin.close if known and tools.builtin else None)
+    return pieces
 
 
 def _call(tools: Tools, place: str, call: Any, named: Sequence[str] | None) -> Iterator[Piece]:
@@ -208,9 +245,9 @@ def _json(value: Any, place: str, indent: int | None) -> str:
         raise ConversationError(f"{place} cannot be written as JSON: {error}") from None
 
 
-def _text(index: int, content: Any, strip: bool) -> str:
+def _text(index: int, content: Any, strip: bool, name: str = "content") -> str:
     if not isinstance(content, str):
         raise ConversationError(
-            f"the content of message {index} must be a string, not {type(content).__name__}"
+            f"the {name} of message {index} must be a string, not {type(content).__name__}"
         )
     return content.strip() if strip else content

@@ -21,11 +21,11 @@ from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import check_fields, checked
-from bytepair.chat import blocks, checks, prefixes, usage
+from bytepair.chat import blocks, checks, fields, prefixes, regions, usage
 from bytepair.chat.disguise import Disguise, Rendering, deep
 from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
-from bytepair.chat.rows import REASONING, Row, TrainOn, text_of
-from bytepair.chat.segments import Segments, structural
+from bytepair.chat.rows import DEFAULT, Row, RowOptions, reasoning_of, text_of
+from bytepair.chat.segments import Items, Segments, structural
 from bytepair.errors import ConversationError
 from bytepair.formats.metadata import engine_tokens
 
@@ -133,30 +133,39 @@ class JinjaWriter:
         """Whether a list of text parts is read as one text; `rendering` finds out."""
         return False
 
-    def write(self, row: Row, out: Segments, train_on: TrainOn = "all") -> None:
+    def write(self, row: Row, out: Segments, options: RowOptions = DEFAULT) -> None:
         """Append a conversation."""
         rendering = self.rendering(row.messages, row.fields)
-        start = len(out.items)
-        self.append(self._marked(rendering, row, train_on), rendering.disguise, out)
-        self._finish(rendering, out, start)
-
-    def _marked(self, rendering: Rendering, row: Row, train_on: TrainOn) -> str:
-        """The rendered string, with marks around what is trained on."""
-        trained = row.trained(train_on, self.template.prompted)
-        if self._mask == "prefixes":
-            return prefixes.marked(rendering, self.template.prompted, trained)
-        if self._mask == "blocks" and trained is not None:
-            off = [index for index, on in enumerate(trained) if not on]
-            on = [index for index, flag in row.flags.items() if flag]
-            return blocks.without(rendering, off, on)
-        return rendering.string
-
-    def _finish(self, rendering: Rendering, out: Segments, start: int) -> None:
-        """End a conversation, and check it."""
+        self.append(self._learned(rendering, row, options), rendering.disguise, out)
         out.ends.append(len(out.items))
-        if self.has_mask and self.template.checks != "off":
-            for problem in self._problems(rendering, out, start):
+
+    def _learned(self, rendering: Rendering, row: Row, options: RowOptions) -> str:
+        """The rendered string, with marks around what is trained on; what is wrong is reported."""
+        if not self.has_mask:
+            return rendering.string
+        found = self._regions(rendering, row, options)
+        whole = rendering.string
+        if found is not None:
+            whole = regions.marked(whole.translate(NO_MARKS), found)
+        if self.template.checks != "off":
+            for problem in self._problems(rendering, whole):
                 self._report(problem)
+        if options.train_fields is None or found is None:
+            return whole
+        some = fields.limited(rendering, found, options.train_fields, self._find)
+        return regions.marked(whole.translate(NO_MARKS), some)
+
+    def _regions(
+        self, rendering: Rendering, row: Row, options: RowOptions
+    ) -> list[regions.Region] | None:
+        """What is trained on, by messages; None means all blocks of the template."""
+        trained = row.trained(options.train_on, self.template.prompted)
+        if self._mask == "prefixes":
+            return prefixes.regions(rendering, self.template.prompted, trained)
+        if trained is None and options.train_fields is None:
+            return None
+        off = [index for index, on in enumerate(trained or ()) if not on]
+        return blocks.regions(rendering, off, [i for i, flag in row.flags.items() if flag])
 
     def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation and the start of the model's turn."""
@@ -164,9 +173,30 @@ class JinjaWriter:
         self.append(rendering.string.translate(NO_MARKS), rendering.disguise, out)
         out.ends.append(len(out.items))
 
-    def _problems(self, rendering: Rendering, out: Segments, start: int) -> Iterator[str]:
+    def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
+        """The segments of the prompt of the first messages, and those of the answer after it.
+
+        Raises:
+            ConversationError: if the rendering of both does not begin with that of the prompt.
+        """
+        rendering = self.rendering(row.messages, row.fields)
+        learned = self._learned(rendering, row, options)
+        prompt = rendering.run(rendering.messages[:count], prompt=True).translate(NO_MARKS)
+        what, way_out = "the answer does not continue the prompt", "use a template where it does"
+        plain = learned.translate(NO_MARKS)
+        prefixes.check_prefix(prompt, plain, what, rendering, way_out)
+        before, after = Segments(), Segments()
+        for part, out in zip(regions.split(learned, len(prompt)), (before, after), strict=True):
+            self.append(part, rendering.disguise, out)
+        if not self.has_mask:  # an answer as a whole is what the model is to write
+            after.trained = bytearray([1] * len(after.items))
+        return (before.items, bytes(len(before.items))), (after.items, bytes(after.trained))
+
+    def _problems(self, rendering: Rendering, marked: str) -> Iterator[str]:
         yield from checks.dropped(rendering)
-        segments = zip(out.items[start:], out.trained[start:], strict=True)
+        out = Segments()
+        self.append(marked, rendering.disguise, out)
+        segments = zip(out.items, out.trained, strict=True)
         yield from checks.endless(segments, self._stops, self.special)
 
     def _report(self, problem: str) -> None:
@@ -266,7 +296,7 @@ def _aliased(message: Any) -> Any:
     """A message with its reasoning in all fields that templates use, as in `transformers`."""
     if not isinstance(message, Mapping):
         return message
-    said = next((message[name] for name in REASONING if message.get(name) is not None), None)
+    said = reasoning_of(message)
     return message if said is None else {"thinking": said, **message, "reasoning_content": said}
 
 

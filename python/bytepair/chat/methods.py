@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from bytepair import _core
 from bytepair._internal.arguments import checked, integers
 from bytepair.chat.parser import Parser
-from bytepair.chat.renderer import nothing_to_learn, writer
+from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import Row, RowKind, TrainOn, read_row, row_options
 from bytepair.chat.segments import (
     Conversation,
@@ -20,13 +20,13 @@ from bytepair.chat.segments import (
     items_of,
     structural,
 )
-from bytepair.chat.template import NANOCHAT, Template
+from bytepair.chat.template import FIELDS, MessageField, Template
 from bytepair.errors import ConversationError
 from bytepair.formats import roles
 
 if TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
-    from bytepair.chat.jinja import JinjaTemplate
+    from bytepair.chat.preferences import PreferenceBatch
     from bytepair.chat.sources import ConversationSource
 
 
@@ -96,12 +96,13 @@ class ChatMethods(_core.Tokenizer):
         conversation: Conversation,
         max_tokens: int | None = None,
         *,
-        template: Template | JinjaTemplate = NANOCHAT,
+        template: TemplateOrName = None,
         truncate: Truncate = "tokens",
         on_untrained: OnUntrained = "error",
         rows: RowKind = "messages",
         ignore_fields: Collection[str] = (),
         train_on: TrainOn = "all",
+        train_fields: Collection[MessageField] = FIELDS,
         errors: SurrogateErrors = "strict",
     ) -> tuple[list[int], list[int]]:
         """Render a conversation for training.
@@ -112,7 +113,8 @@ class ChatMethods(_core.Tokenizer):
                 ...}`; with nanochat's template, the assistant may have parts of the types "text",
                 "python" and "python_output".
             max_tokens: the maximum number of ids; None, the default, means no limit.
-            template: the chat template.
+            template: the chat template; or the name of one of the tokenizer's, such as "tool_use"
+                (see `chat_templates`). None means the tokenizer's own, or nanochat's without one.
             truncate: "tokens" truncates after `max_tokens` ids, as nanochat does; "messages" drops
                 complete messages from the end until the rest fits.
             on_untrained: "error" rejects a mask that is all 0 or all 1, "keep" returns it.
@@ -123,6 +125,8 @@ class ChatMethods(_core.Tokenizer):
             train_on: which turns of the assistant are trained on: "all", except messages with
                 `"train": false` or `"weight": 0`; the "last" one; or the "flagged" ones, with
                 `"train": true` or `"weight": 1`.
+            train_fields: which fields of these turns are trained on: "content", "reasoning" and
+                "tool_calls". The end of a turn belongs to its last field.
             errors: what to do with a lone surrogate, half of a character, in a text: "strict"
                 raises an error, "replace" replaces it by U+FFFD, as `encode` does.
 
@@ -143,9 +147,9 @@ class ChatMethods(_core.Tokenizer):
             >>> mask
             [0, 0, 0, 0, 0, 0, 1, 1, 1]
         """
-        options = row_options(rows, ignore_fields, train_on)
+        options = row_options(rows, ignore_fields, train_on, train_fields)
         write, out = writer(self, template), Segments()
-        write.write(read_row(conversation, write, options), out, train_on)
+        write.write(read_row(conversation, write, options), out, options)
         ids, mask, _ = out.encode(
             self,
             join=write.join,
@@ -164,7 +168,7 @@ class ChatMethods(_core.Tokenizer):
         self,
         conversation: Conversation,
         *,
-        template: Template | JinjaTemplate = NANOCHAT,
+        template: TemplateOrName = None,
         rows: RowKind = "messages",
         ignore_fields: Collection[str] = (),
         errors: SurrogateErrors = "strict",
@@ -174,7 +178,7 @@ class ChatMethods(_core.Tokenizer):
         Args:
             conversation: as in `render_conversation`. If it ends with a message of the assistant,
                 this message is dropped.
-            template: the chat template.
+            template: as in `render_conversation`.
             rows: as in `render_conversation`.
             ignore_fields: as in `render_conversation`.
             errors: as in `render_conversation`.
@@ -192,7 +196,7 @@ class ChatMethods(_core.Tokenizer):
         """
         write, out = writer(self, template), Segments()
         row = read_row(conversation, write, row_options(rows, ignore_fields))
-        if row.messages[-1]["role"] == template.prompted:
+        if row.messages[-1]["role"] == write.template.prompted:
             row = Row(row.messages[:-1], row.fields, row.flags)
         if not row.messages:
             raise ConversationError("there is no message before the one to be completed")
@@ -209,7 +213,7 @@ class ChatMethods(_core.Tokenizer):
         messages: Conversation,
         *,
         mask: Sequence[int] | None = None,
-        template: Template | JinjaTemplate = NANOCHAT,
+        template: TemplateOrName = None,
         prompt: bool = True,
         history: Conversation | None = None,
         ignore_fields: Collection[str] = (),
@@ -229,8 +233,8 @@ class ChatMethods(_core.Tokenizer):
                 follows. With an empty list the turn is closed, and no turn is opened.
             mask: the mask of the ids before the last sampled ones, which get 1. None means 0 for
                 all ids.
-            template: the chat template. A `JinjaTemplate` must render a conversation as a prefix of
-                any longer one, which is checked; its mask does not matter.
+            template: as in `render_conversation`. A `JinjaTemplate` must render a conversation as
+                a prefix of any longer one, which is checked; its mask does not matter.
             prompt: whether to open the next turn of the assistant.
             history: the conversation so far, required if a `JinjaTemplate` renders messages
                 differently depending on it; its last message is the sampled one.
@@ -315,7 +319,7 @@ class ChatMethods(_core.Tokenizer):
         self,
         conversations: ConversationSource,
         *,
-        template: Template | JinjaTemplate = NANOCHAT,
+        template: TemplateOrName = None,
         max_tokens: int | None = None,
         truncate: Truncate = "tokens",
         on_untrained: Literal["error", "keep", "drop"] = "error",
@@ -326,6 +330,7 @@ class ChatMethods(_core.Tokenizer):
         rows: RowKind = "messages",
         ignore_fields: Collection[str] = (),
         train_on: TrainOn = "all",
+        train_fields: Collection[MessageField] = FIELDS,
         errors: SurrogateErrors = "strict",
         threads: int | None = None,
     ) -> RenderedBatch:
@@ -336,7 +341,7 @@ class ChatMethods(_core.Tokenizer):
                 or list of messages per line) or of a parquet file with a column `messages`; an
                 Arrow table or column, a data frame of pandas or polars, or a data set of Hugging
                 Face. A null that a table has in place of a field means that there is no field.
-            template: the chat template.
+            template: as in `render_conversation`.
             max_tokens: the maximum number of ids of each conversation; None means the row width, or
                 no limit without rows.
             truncate: how to truncate, as in `render_conversation`.
@@ -350,6 +355,7 @@ class ChatMethods(_core.Tokenizer):
             rows: as in `render_conversation`.
             ignore_fields: as in `render_conversation`.
             train_on: as in `render_conversation`.
+            train_fields: as in `render_conversation`.
             errors: as in `render_conversation`.
             threads: the number of threads; None means all processors.
 
@@ -376,7 +382,9 @@ class ChatMethods(_core.Tokenizer):
         if width is not None:
             max_tokens = width if max_tokens is None else min(max_tokens, width)
         write = writer(self, template)
-        out = batch.segments(write, conversations, row_options(rows, ignore_fields, train_on))
+        out = batch.segments(
+            write, conversations, row_options(rows, ignore_fields, train_on, train_fields)
+        )
         ids, mask, offsets = out.encode(
             self,
             join=write.join,
@@ -388,13 +396,83 @@ class ChatMethods(_core.Tokenizer):
         on_untrained = on_untrained if write.has_mask else "keep"
         made = batch.checked(ids, mask, offsets, on_untrained, max_tokens)
         if width is not None:
-            filler = batch.pad_id(self, pad or template.padding())
+            filler = batch.pad_id(self, pad or write.template.padding())
             made = batch.laid_out(made, width, filler, packed=pack_to is not None)
         return made if ignore_index is None else batch.labelled(made, ignore_index)
 
     @checked
+    def render_preferences(
+        self,
+        pairs: ConversationSource,
+        *,
+        template: TemplateOrName = None,
+        max_tokens: int | None = None,
+        on_untrained: Literal["error", "keep", "drop"] = "error",
+        pad: str | None = None,
+        ignore_fields: Collection[str] = (),
+        train_fields: Collection[MessageField] = FIELDS,
+        errors: SurrogateErrors = "strict",
+        threads: int | None = None,
+    ) -> PreferenceBatch:
+        """Render preference pairs, as DPO and reward models are trained on, in parallel.
+
+        The prompt is encoded alone, and each answer after it: no token crosses the boundary.
+
+        Args:
+            pairs: rows with `prompt`, `chosen` and `rejected`, from the sources of `render_batch`.
+                Each is a list of messages; or a text: the user's, or an answer of the assistant. If
+                there is no prompt, it is what the two lists of messages begin with; so it is if the
+                prompt is a text and both lists contain it as a message. Other fields, such as
+                `tools`, are those of conversations.
+            template: as in `render_conversation`.
+            max_tokens: the maximum number of ids of a prompt with an answer; the rest is cut off.
+            on_untrained: what to do with a pair whose answers are equal, or one of which has
+                nothing to train on: "error", "keep", or "drop".
+            pad: the special token that pads rows; None means the template's.
+            ignore_fields: as in `render_conversation`.
+            train_fields: as in `render_conversation`.
+            errors: as in `render_conversation`.
+            threads: the number of threads; None means all processors.
+
+        Returns:
+            A `bytepair.chat.PreferenceBatch`, a sequence of pairs; `padded()` gives arrays.
+
+        Raises:
+            ArgumentError: if an option has another value.
+            ConversationError: if a row is no pair, or breaks a rule of the template; the message
+                contains its index.
+            SpecialTokenError: if the tokenizer lacks a special token of the template.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi yo no"], vocab_size=265)
+            >>> pairs = tok.render_preferences([{"prompt": "hi", "chosen": "yo", "rejected": "no"}])
+            >>> tok.decode(pairs[0].prompt_ids), tok.decode(pairs[0].rejected_ids)
+            ('<|bos|><|user_start|>hi<|user_end|><|assistant_start|>', 'no<|assistant_end|>')
+            >>> pairs.padded()["input_ids"].shape
+            (2, 9)
+        """
+        from bytepair.chat import preferences
+        from bytepair.chat.batch import pad_id
+
+        write = writer(self, template)
+        options = row_options("messages", ignore_fields, "all", train_fields)
+        out = preferences.segments(write, pairs, options)
+        ids, mask, offsets = out.encode(
+            self,
+            join=write.join,
+            max_tokens=max_tokens,
+            truncate="tokens",
+            errors=errors,
+            threads=threads,
+        )
+        name = pad or write.template.padding()
+        filler = pad_id(self, name) if pad or name in self.special_tokens else None
+        return preferences.batch(ids, mask, offsets, on_untrained, filler)
+
+    @checked
     def parse_conversation(
-        self, ids: Iterable[int], *, template: Template = NANOCHAT
+        self, ids: Iterable[int], *, template: Template | None = None, tool_calls: bool = False
     ) -> dict[str, Any]:
         """Convert ids back to the conversation that they were rendered from.
 
@@ -404,10 +482,13 @@ class ChatMethods(_core.Tokenizer):
         Args:
             ids: rendered ids; the last message may be incomplete.
             template: the template of the conversation; special tokens must open and close its
-                roles.
+                roles. None means nanochat's.
+            tool_calls: whether parts of nanochat's that are calls of Python become `tool_calls` of
+                messages, and their outputs messages of tools, as in other formats.
 
         Raises:
-            ConversationError: if a special token occurs where the template does not allow it.
+            ConversationError: if a special token occurs where the template does not allow it, or
+                no template is given, and the tokenizer's own is in Jinja.
             UnknownIdError: if an id is not in the vocabulary.
 
         Example:
@@ -418,7 +499,7 @@ class ChatMethods(_core.Tokenizer):
             >>> tok.parse_conversation(ids) == {"messages": talk}
             True
         """
-        parser = Parser(self, template)
+        parser = Parser(self, template, tool_calls=tool_calls)
         for id in integers("ids", ids):
             parser.feed(id)
         parser.finish()

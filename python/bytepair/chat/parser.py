@@ -7,63 +7,30 @@ tool call is complete. `parse` applies it to a complete list of ids.
 from __future__ import annotations
 
 import codecs
+import copy
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair.chat import code
+from bytepair.chat.alphabet import Alphabet
+from bytepair.chat.answer import AnswerParser
+from bytepair.chat.events import (
+    Event,
+    MessageEnd,
+    MessageStart,
+    PartEnd,
+    PartStart,
+    TextDelta,
+    ToolCall,
+)
 from bytepair.chat.segments import structural
-from bytepair.chat.template import NANOCHAT, Part, Role, Special, Template
+from bytepair.chat.template import Part, Role, Special, Template
 from bytepair.errors import ConversationError
-
-
-@dataclass(frozen=True, slots=True)
-class MessageStart:
-    """A message begins."""
-
-    role: str
-
-
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    """More text of the current message or part, in complete characters."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class PartStart:
-    """A part with its own special tokens begins, such as a tool call."""
-
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
-class PartEnd:
-    """A part is complete.
-
-    Attributes:
-        type: its type, such as "python".
-        text: its complete text.
-    """
-
-    type: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class MessageEnd:
-    """A message is complete.
-
-    Attributes:
-        message: the message, as in a conversation.
-    """
-
-    message: dict[str, Any]
-
-
-Event: TypeAlias = "MessageStart | TextDelta | PartStart | PartEnd | MessageEnd"
 
 #: An element of a frame of a template: a special token or text.
 _Piece: TypeAlias = "int | str"
@@ -74,26 +41,73 @@ _PLAIN: Final = "text"
 
 @dataclass(slots=True)
 class _Message:
-    """An incomplete message."""
+    """An incomplete message.
+
+    Attributes:
+        role: its role.
+        parts: its parts, if it is no answer.
+        open: the type of the part that is open.
+        answer: what reads it, if it may have reasoning or tool calls.
+        results: how it may enclose results of tools; None if it does not.
+        held: its text in pieces, as long as it may be that of results of tools.
+        is_held: whether it begins like results of tools.
+    """
 
     role: str
     parts: list[dict[str, str]] = field(default_factory=list)
     open: str | None = None
+    answer: AnswerParser | None = None
+    results: _Results | None = None
+    held: list[str] = field(default_factory=list)
+    is_held: bool = False
 
-    def add(self, text: str) -> None:
+    def add(self, text: str) -> list[Event]:
+        if self.answer is not None:
+            return self.answer.feed(text)
         if self.open is None and (not self.parts or self.parts[-1]["type"] != _PLAIN):
             self.parts.append({"type": _PLAIN, "text": ""})
         self.parts[-1]["text"] += text
+        return [TextDelta(text, self.open or _PLAIN)]
 
     def finished(self) -> dict[str, Any]:
         """The complete message; its content is a string if it consists only of text."""
+        if self.answer is not None:
+            return {"role": self.role, **self.answer.fields()}
         if all(part["type"] == _PLAIN for part in self.parts):
             return {"role": self.role, "content": "".join(part["text"] for part in self.parts)}
         return {"role": self.role, "content": [dict(part) for part in self.parts]}
 
 
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """How results of tools stand in a message of another role, such as the user.
+
+    Attributes:
+        role: the role of the results.
+        opening: what stands before the first result.
+        between: what stands between two.
+        closing: what stands after the last one.
+    """
+
+    role: str
+    opening: str
+    between: str
+    closing: str
+
+    def split(self, body: str, *, is_whole: bool = True) -> list[str] | None:
+        """The results in the body of a message; None if it has none."""
+        inner = body.removeprefix(self.opening)
+        if inner == body or (is_whole and not inner.endswith(self.closing)):
+            return None
+        return inner.removesuffix(self.closing).split(self.between)
+
+
 class Parser:
     """Takes one id at a time and returns the resulting events.
+
+    Reasoning and tool calls are parts of the types "reasoning" and "tool_call". They end up in
+    `reasoning_content` and `tool_calls` of the message. A call that is not well-formed is reported
+    as a part, too, but not as a `ToolCall`, and its text stays in the content.
 
     Example:
         >>> import bytepair
@@ -112,20 +126,40 @@ class Parser:
     """
 
     @checked
-    def __init__(self, tokenizer: _core.Tokenizer, template: Template = NANOCHAT) -> None:
-        """Prepare to parse ids of `tokenizer` that were rendered with `template`."""
+    def __init__(
+        self,
+        tokenizer: _core.Tokenizer,
+        template: Template | None = None,
+        *,
+        tool_calls: bool = False,
+    ) -> None:
+        """Prepare to parse ids of `tokenizer` that were rendered with `template`.
+
+        Args:
+            tokenizer: the tokenizer.
+            template: the template; None means nanochat's.
+            tool_calls: whether parts of nanochat's that are calls of Python become `tool_calls` of
+                messages, and their outputs messages of tools, as in other formats.
+
+        Raises:
+            ConversationError: if no template is given, and the tokenizer's own is in Jinja.
+        """
+        template = _default(tokenizer) if template is None else template
         self._tokenizer = tokenizer
         self._special = structural(tokenizer)
         self._names = {id: name for name, id in self._special.items()}
         self._frames = {
             name: self._frame(role.open)
             for name, role in template.roles.items()
-            if role.each is None  # these cannot be distinguished from messages of another role
+            if role.each is None  # these begin like messages of another role
         }
         self._template = template
+        self._code = template.code if tool_calls else None
         self._inner = {self._special[n] for n in template.inner() if n in self._special}
         self._stops = {self._special[n] for n in template.stop if n in self._special}
         self._begin = set(self._frame(template.begin))
+        self._alphabet = Alphabet(self._special, {*self._special} & template.names())
+        self._results = _results(template, self._alphabet)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._between: list[_Piece] = []
         self._message: _Message | None = None
@@ -138,8 +172,12 @@ class Parser:
     @property
     def conversation(self) -> dict[str, Any]:
         """The conversation so far, including an incomplete message."""
-        unfinished = [] if self._message is None else [self._message.finished()]
-        return {"messages": [*self.messages, *unfinished]}
+        if self._message is None:
+            return {"messages": [*self.messages]}
+        message = copy.deepcopy(self._message)
+        if message.answer is not None:
+            message.answer.end()
+        return {"messages": [*self.messages, *self._finished(message, is_whole=False)]}
 
     @property
     def is_open(self) -> bool:
@@ -159,10 +197,17 @@ class Parser:
         """
         token = self._tokenizer.token_bytes(id)
         self._place += 1
-        if id not in self._names or (id in self._inner and self._message is not None):
+        if id in self._inner and self._message is not None:
+            return self.finish() + self._text(self._inner_text(self._message, id))
+        if id not in self._names:
             text = self._decoder.decode(token)
             return self._text(text) if text else []
         return self.finish() + self._special_token(id)
+
+    def _inner_text(self, message: _Message, id: int) -> str:
+        """A special token within a message: a character of its own where it may be structure."""
+        is_read = message.answer is not None or message.results is not None
+        return (self._alphabet.character(id) if is_read else None) or self._names[id]
 
     def finish(self) -> list[Event]:
         """Return the events of the last bytes, if the ids end within a character."""
@@ -172,13 +217,29 @@ class Parser:
 
     def _text(self, text: str) -> list[Event]:
         if self._message is not None:
-            self._message.add(text)
-            return [TextDelta(text)]
+            return self._more(self._message, text)
         if self._between and isinstance(self._between[-1], str):
             self._between[-1] += text
         else:
             self._between.append(text)
         return self._opened()
+
+    def _more(self, message: _Message, text: str) -> list[Event]:
+        """More text of a message; that of the user may turn out to be results of tools."""
+        if message.results is None:
+            return message.add(text)
+        message.held.append(text)
+        if not message.is_held:
+            begun, opening = "".join(message.held), message.results.opening
+            message.is_held = begun.startswith(opening)
+            if not message.is_held and not opening.startswith(begun):
+                return self._no_results(message)
+        return []
+
+    def _no_results(self, message: _Message) -> list[Event]:
+        """A message has no results of tools: begin it."""
+        text, message.results = self._alphabet.visible("".join(message.held)), None
+        return [MessageStart(message.role), *(message.add(text) if text else [])]
 
     def _special_token(self, id: int) -> list[Event]:
         if self._message is None:
@@ -197,8 +258,9 @@ class Parser:
         for name, frame in self._frames.items():
             follows, rest = _compared(frame, self._between)
             if rest is not None:
-                self._message, self._between = _Message(name), []
-                return [MessageStart(name), *(self._text(rest) if rest else [])]
+                self._message, self._between = self._begun(name), []
+                start = [] if self._message.results else [MessageStart(name)]
+                return [*start, *(self._text(rest) if rest else [])]
             partly = partly or follows
         if partly or not any(isinstance(piece, int) for piece in self._between):
             return []  # text between messages belongs to the end of the previous one
@@ -218,16 +280,56 @@ class Parser:
         if id != self._last(role) and not (prompted and id in self._stops):
             raise self._error(f"cannot occur in a message from {message.role!r}", id)
         self._message = None
-        finished = message.finished()
-        self.messages.append(finished)
-        return [MessageEnd(finished)]
+        return self._end(message)
+
+    def _begun(self, name: str) -> _Message:
+        template = self._template
+        is_answer = name == template.prompted and (template.tools or template.reasoning)
+        answer = AnswerParser(template, self._alphabet) if is_answer else None
+        return _Message(name, answer=answer, results=self._results.get(name))
+
+    def _end(self, message: _Message) -> list[Event]:
+        """The events of the end of a message."""
+        events = message.answer.end() if message.answer is not None else []
+        if message.results is not None and message.results.split("".join(message.held)) is None:
+            events += self._no_results(message)
+        finished = self._finished(message, is_whole=True)
+        self.messages += finished
+        if message.results is None:
+            return [*events, *map(MessageEnd, finished)]
+        for one in finished:
+            text = [TextDelta(one["content"])] if one["content"] else []
+            events += [MessageStart(one["role"]), *text, MessageEnd(one)]
+        return events
+
+    def _finished(self, message: _Message, *, is_whole: bool) -> list[dict[str, Any]]:
+        """The message; or several, if they are results of tools that share its turn."""
+        if message.results is None:
+            finished = self._read(message.finished())
+            return [finished] if self._code is None else code.to_calls(self._template, finished)
+        held = "".join(message.held)
+        found = message.results.split(held, is_whole=is_whole)
+        role = message.role if found is None else message.results.role
+        texts = [held] if found is None else found
+        return [{"role": role, "content": self._alphabet.visible(text)} for text in texts]
+
+    def _read(self, message: dict[str, Any]) -> dict[str, Any]:
+        """A message whose content is a value if the template writes it as JSON."""
+        tools = self._template.tools
+        if tools and tools.json_results and message["role"] == "tool":
+            with suppress(ValueError, RecursionError):
+                return {**message, "content": json.loads(message["content"])}
+        return message
 
     def _part_end(self, message: _Message, id: int) -> list[Event]:
         name = message.open or _PLAIN
         if id != self._last(self._template.roles[message.role].parts[name]):
             raise self._error(f"cannot occur in a part of type {name!r}", id)
         message.open = None
-        return [PartEnd(name, message.parts[-1]["text"])]
+        text = message.parts[-1]["text"]
+        is_call = self._code is not None and name == self._code.call
+        called = [ToolCall(code.call_of(self._code, text))] if self._code and is_call else []
+        return [PartEnd(name, text), *called]
 
     def _last(self, around: Part | Role) -> _Piece | None:
         """The special token that closes a message or a part."""
@@ -240,6 +342,35 @@ class Parser:
             f"id {self._place - 1} of the conversation is {name!r}, which {what} in the template "
             f"{self._template.name!r}"
         )
+
+
+def _default(tokenizer: _core.Tokenizer) -> Template:
+    """Nanochat's template, unless the tokenizer has another one."""
+    from bytepair.chat import own
+
+    template = own.named(tokenizer, None)
+    if not isinstance(template, Template):
+        raise ConversationError(
+            "the tokenizer's own chat template is in Jinja, which cannot be parsed; pass the "
+            "template of bytepair.chat that writes the same, such as template=chat.QWEN3"
+        )
+    return template
+
+
+def _results(template: Template, alphabet: Alphabet) -> dict[str, _Results]:
+    """By role, how its messages may enclose those of another role, which share a turn."""
+    found = {}
+    for name, role in template.roles.items():
+        if role.each is None:
+            continue
+        start, opening = alphabet.string(role.open), alphabet.string(role.each.open)
+        closing = alphabet.string(role.each.close)
+        for other, host in template.roles.items():
+            begun = alphabet.string(host.open)
+            if host.each is None and (start + opening).startswith(begun):
+                rest = (start + opening)[len(begun) :]
+                found[other] = _Results(name, rest, closing + opening, closing)
+    return found
 
 
 def _compared(frame: list[_Piece], found: list[_Piece]) -> tuple[bool, str | None]:

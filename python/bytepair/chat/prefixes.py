@@ -1,4 +1,4 @@
-"""Mark the parts of a rendered conversation that the assistant wrote, by rendering prefixes.
+"""Find the parts of a rendered conversation that the assistant wrote, by rendering prefixes.
 
 A template without `{% generation %}` blocks does not define what the model is trained on, but it
 can be derived: to write message `i`, the model gets a prompt, which is the rendering of the
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bytepair.chat.disguise import Rendering
-from bytepair.chat.environment import START, STOP
+from bytepair.chat.regions import Region
 from bytepair.chat.segments import role_or_none
 from bytepair.errors import ConversationError
 
@@ -25,8 +25,8 @@ _WAY_OUT = (
 )
 
 
-def marked(rendering: Rendering, role: str, trained: Sequence[bool] | None) -> str:
-    """The string, with marks at the start and end of the parts added by messages of a role.
+def regions(rendering: Rendering, role: str, trained: Sequence[bool] | None) -> list[Region]:
+    """The parts of the string that messages of a role added.
 
     Messages that are not `trained` on are left out, and need not be prefix-stable; None means that
     all are.
@@ -35,14 +35,11 @@ def marked(rendering: Rendering, role: str, trained: Sequence[bool] | None) -> s
         ConversationError: if the rendering of a prefix of the conversation is not a prefix of the
             whole rendering.
     """
-    whole, done, pieces = rendering.string, 0, []
-    for index, message in enumerate(rendering.messages):
-        if role_or_none(message) != role or (trained and not trained[index]):
-            continue
-        start, end = _span(rendering, index)
-        pieces += [whole[done:start], START, whole[start:end], STOP]
-        done = end
-    return "".join([*pieces, whole[done:]])
+    return [
+        Region(index, *_span(rendering, index))
+        for index, message in enumerate(rendering.messages)
+        if role_or_none(message) == role and (trained is None or trained[index])
+    ]
 
 
 def _span(rendering: Rendering, index: int) -> tuple[int, int]:

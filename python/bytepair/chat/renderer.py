@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import refuse
-from bytepair.chat import calls
-from bytepair.chat.calls import Body, Numbered
-from bytepair.chat.rows import Row, TrainOn
-from bytepair.chat.segments import Segments, role_of, structural
-from bytepair.chat.template import Part, Piece, Role, Special, Template
-from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
+from bytepair.chat import calls, code
+from bytepair.chat.calls import Body, FieldSpan, Numbered
+from bytepair.chat.rows import DEFAULT, Row, RowOptions
+from bytepair.chat.segments import Items, Segments, role_of, structural
+from bytepair.chat.template import MessageField, Part, Piece, Role, Special, Template
+from bytepair.errors import ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
 
+#: A chat template, the name of one of the tokenizer's, or None for the tokenizer's own.
+TemplateOrName: TypeAlias = "Template | JinjaTemplate | str | None"
+
 #: What the content of a message must be, if its role has no parts of its own.
 _STRING: Final = "a string or a list of text parts"
-
-#: Consecutive segments of a template, ready to be appended: the items and their mask.
-_Frame: TypeAlias = "tuple[list[str | int | None], bytes]"
 
 
 class TemplateWriter:
@@ -40,11 +40,13 @@ class TemplateWriter:
         default, preamble = template.default_system, template.preamble
         self._offers = default is not None or bool(preamble)
         self._json_results = template.tools is not None and template.tools.json_results
+        thinks = template.reasoning is not None and template.reasoning.always
+        self._adds = self._json_results or thinks
         self.roles = {name: _Role(self, name, role) for name, role in template.roles.items()}
         self.prompted = self.roles[template.prompted]
         self.stops = [self._special[name] for name in template.stop if name in self._special]
 
-    def frame(self, pieces: Sequence[Piece]) -> _Frame:
+    def frame(self, pieces: Sequence[Piece]) -> Items:
         """Pieces of a template, and which of them are trained on."""
         return self.items(pieces), bytes(isinstance(p, Special) and p.trained for p in pieces)
 
@@ -63,7 +65,7 @@ class TemplateWriter:
             )
         return self._special[name]
 
-    def frames(self, part: Part | Role) -> tuple[_Frame, _Frame]:
+    def frames(self, part: Part | Role) -> tuple[Items, Items]:
         """The frames before and after a part or a message."""
         return self.frame(part.open), self.frame(part.close)
 
@@ -85,15 +87,19 @@ class TemplateWriter:
             return False
         return role not in self.roles or not self.roles[role].parts
 
-    def write(self, row: Row, out: Segments, train_on: TrainOn = "all") -> None:
+    def write(self, row: Row, out: Segments, options: RowOptions = DEFAULT) -> None:
         """Append a conversation. An error contains the index of the message and the rule."""
         messages = self._merged(row.messages)
+        trained = row.trained(options.train_on, self.template.prompted)
+        if self.template.code and any(len(m) > 2 or m["role"] == "tool" for m in row.messages):
+            messages = code.to_parts(self.template, messages)
+            if trained is not None:
+                trained = code.of_turns(self.template, row, trained, messages, options.train_on)
         if self._offers or row.fields:
             messages = calls.offered(self.template, messages, row.fields)
         out.items += self._begin[0]
         out.trained += self._begin[1]
-        trained = row.trained(train_on, self.template.prompted)
-        self.append(messages, row.fields, out, trained=trained)
+        self.append(messages, row.fields, out, trained=trained, learned=options.train_fields)
         out.ends.append(len(out.items))
 
     def append(
@@ -103,10 +109,12 @@ class TemplateWriter:
         out: Segments,
         place: int = 0,
         trained: Sequence[bool] | None = None,
+        learned: Collection[MessageField] | None = None,
     ) -> None:
         """Append messages, starting at a position in the order of turns.
 
-        What is from a message that is not `trained` on gets the mask 0; None means all are.
+        What is from a message that is not `trained` on gets the mask 0, and so do the fields that
+        are not `learned`; None means all are.
         """
         before: _Role | None = None
         strip = self.template.strip
@@ -114,10 +122,10 @@ class TemplateWriter:
             role = self._role(index, at, message)
             start = len(out.trained)
             content: Any = message.get("content")
-            if len(message) > 2 or self._json_results:
+            if len(message) > 2 or self._adds:
                 content = calls.body(self.template, index, message, fields)
             if role.each is None:
-                role.write(index, content, out, strip)
+                role.write(index, content, out, strip, learned)
             else:
                 role.write_each(index, content, out, strip, goes_on=role is before)
             if trained is not None and not trained[index]:
@@ -127,10 +135,34 @@ class TemplateWriter:
     def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation, and open the turn of the prompted role."""
         self.write(row, out)
-        items, trained = self.prompted.open
-        out.items += items
-        out.trained += trained
+        if self.template.code and row.messages[-1]["role"] == "tool":  # the turn is still open
+            end = len(self.prompted.end[0])
+            del out.items[-end:], out.trained[-end:]
+        else:
+            items, trained = self.prompted.open
+            out.items += items
+            out.trained += trained
         out.ends[-1] = len(out.items)
+
+    def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
+        """The segments of the prompt of the first messages, and those of the answer after it.
+
+        Raises:
+            ConversationError: if the answer does not begin with a turn of the prompted role.
+        """
+        begins = row.messages[count]["role"]
+        if begins != self.template.prompted:
+            raise ConversationError(
+                f"an answer must begin with a message of {self.template.prompted!r}, not {begins!r}"
+            )
+        whole, prompt = Segments(), Segments()
+        self.write(row, whole, options)
+        self.prompt(Row(row.messages[:count], row.fields, {}), prompt)
+        end = len(prompt.items)
+        if whole.items[:end] != prompt.items:
+            raise ConversationError("the answer continues a turn of the prompt; it must begin one")
+        before = whole.items[:end], bytes(end)
+        return before, (whole.items[end:], bytes(whole.trained[end:]))
 
     def _merged(self, messages: Sequence[Mapping[str, Any]]) -> list[Numbered]:
         """The messages with their indices, with a first system message merged into the next one."""
@@ -173,27 +205,38 @@ class _Role:
         self.open, self.close = writer.frames(role)
         self.trained = role.trained
         self.is_trained = role.trained or any(part.trained for part in role.parts.values())
-        self._end = _ended(self.close)
-        self._mask_of_text = self.open[1] + bytes([role.trained]) + self._end[1]
+        self.end = _ended(self.close)
+        self._mask_of_text = self.open[1] + bytes([role.trained]) + self.end[1]
         self.each = writer.frames(role.each) if role.each else None
         self._writer = writer
         self.parts = {
-            name: (*writer.frames(part), part.trained) for name, part in role.parts.items()
+            name: (*writer.frames(part), part.trained, part.field)
+            for name, part in role.parts.items()
         }
 
-    def write(self, index: int, content: object, out: Segments, strip: bool) -> None:
+    def write(
+        self,
+        index: int,
+        content: object,
+        out: Segments,
+        strip: bool,
+        learned: Collection[MessageField] | None = None,
+    ) -> None:
         out.items += self.open[0]
-        if isinstance(content, str):
+        if isinstance(content, str) and (learned is None or "content" in learned):
             out.items.append(content.strip() if strip else content)
             out.trained += self._mask_of_text
-            out.items += self._end[0]
+            out.items += self.end[0]
             return
         out.trained += self.open[1]
-        self.write_content(index, content, out, strip)
+        start = len(out.trained)
+        spans = self.write_content(index, content, out, strip)
         instead = content.close if isinstance(content, Body) else None
-        items, trained = self._end if instead is None else _ended(self._writer.frame(instead))
+        items, trained = self.end if instead is None else _ended(self._writer.frame(instead))
         out.items += items
         out.trained += trained
+        if learned is not None:
+            _learn_only(learned, out, start, spans)
 
     def write_each(
         self, index: int, content: object, out: Segments, strip: bool, *, goes_on: bool
@@ -201,7 +244,7 @@ class _Role:
         """Write a message; consecutive messages of this role share one turn."""
         assert self.each
         if goes_on:
-            ended = len(self._end[0])
+            ended = len(self.end[0])
             del out.items[-ended:], out.trained[-ended:]
         else:
             out.items += self.open[0]
@@ -210,22 +253,29 @@ class _Role:
         out.items += before
         out.trained += before_mask
         self.write_content(index, content, out, strip)
-        out.items += [*after, *self._end[0]]
-        out.trained += after_mask + self._end[1]
+        out.items += [*after, *self.end[0]]
+        out.trained += after_mask + self.end[1]
 
-    def write_content(self, index: int, content: object, out: Segments, strip: bool) -> None:
-        """Write the content of a message, without its opening and closing tokens."""
+    def write_content(
+        self, index: int, content: object, out: Segments, strip: bool
+    ) -> Sequence[FieldSpan]:
+        """Write the content of a message, without its opening and closing tokens.
+
+        Returns:
+            The number of segments of each field, in order; what follows is content.
+        """
         if isinstance(content, str):
             out.items.append(content.strip() if strip else content)
             out.trained.append(self.trained)
-        elif isinstance(content, Body):
+            return ()
+        if isinstance(content, Body):
             items = self._writer.items(content.pieces)
             out.items += items
             out.trained += bytes([self.trained]) * len(items)
-        else:
-            self._write_parts(index, content, out)
+            return content.spans
+        return self._write_parts(index, content, out)
 
-    def _write_parts(self, index: int, content: object, out: Segments) -> None:
+    def _write_parts(self, index: int, content: object, out: Segments) -> Sequence[FieldSpan]:
         if not self.parts or not isinstance(content, list | Sequence) or isinstance(content, bytes):
             expected = "a string or a list of parts" if self.parts else _STRING
             if content is None:
@@ -233,16 +283,19 @@ class _Role:
             raise ConversationError(
                 f"the content of message {index} must be {expected}, not {type(content).__name__}"
             )
+        spans: list[FieldSpan] = []
         for number, part in enumerate(content):
-            (items, mask), (after, after_mask), trained = self._part(index, number, part)
+            (items, mask), (after, after_mask), trained, field = self._part(index, number, part)
+            spans.append((len(items) + 1 + len(after), field))
             out.items += items
             out.items.append(part["text"])
             out.items += after
             out.trained += mask
             out.trained.append(trained)
             out.trained += after_mask
+        return spans
 
-    def _part(self, index: int, number: int, part: Any) -> tuple[_Frame, _Frame, bool]:
+    def _part(self, index: int, number: int, part: Any) -> tuple[Items, Items, bool, MessageField]:
         place = f"part {number} of message {index}"
         if not isinstance(part, dict | Mapping) or not isinstance(part.get("text"), str):
             raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
@@ -259,7 +312,20 @@ class _Role:
         return self.parts[kind]
 
 
-def _ended(close: _Frame) -> _Frame:
+def _learn_only(
+    learned: Collection[MessageField], out: Segments, start: int, spans: Sequence[FieldSpan]
+) -> None:
+    """Set the mask of all other fields to 0; the end of a message belongs to its last field."""
+    last: MessageField = "content"
+    for count, field in spans:
+        if field not in learned:
+            out.trained[start : start + count] = bytes(count)
+        start, last = start + count, field
+    if last not in learned:
+        out.trained[start:] = bytes(len(out.trained) - start)
+
+
+def _ended(close: Items) -> Items:
     """The closing frame of a message, followed by the end-of-message marker."""
     return [*close[0], None], close[1] + b"\0"
 
@@ -273,26 +339,34 @@ def _text(index: int, content: object) -> str:
     return content
 
 
-def writer(tokenizer: _core.Tokenizer, template: Template | JinjaTemplate) -> Any:
-    """The object that converts conversations to segments: a `TemplateWriter` or `JinjaWriter`."""
+def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
+    """The object that converts conversations to segments: a `TemplateWriter` or `JinjaWriter`.
+
+    Args:
+        tokenizer: the tokenizer.
+        template: the template; its name among those of the tokenizer; or None for its own.
+    """
     global _last
-    if isinstance(template, str):  # type: ignore[unreachable]
-        raise ArgumentError(
-            f"template is the str {template[:40]!r}; pass a template of bytepair.chat, such as "
-            "chat.CHATML, or chat.JinjaTemplate(source)"
-        )
-    if not isinstance(template, Template):
-        if not hasattr(template, "writer"):
-            raise refuse("template", template, "a Template or a JinjaTemplate")
-        return template.writer(tokenizer)
-    last = _last
-    if last is None or last.tokenizer is not tokenizer or last.template is not template:
-        _last = last = TemplateWriter(tokenizer, template)
-    return last
+    if _last is not None and _last[0] is tokenizer and _last[1] is template:
+        return _last[2]
+    found: Any = template
+    if template is None or isinstance(template, str):
+        from bytepair.chat import own
+
+        found = own.named(tokenizer, template)
+    if isinstance(found, Template):
+        made: Any = TemplateWriter(tokenizer, found)
+    elif hasattr(found, "writer"):
+        made = found.writer(tokenizer)
+    else:
+        raise refuse("template", template, "a Template, a JinjaTemplate or a name")
+    if found is not template or isinstance(found, Template):  # variables of others may change
+        _last = tokenizer, template, made
+    return made
 
 
-#: The last writer is cached, so that rendering in a loop does not create one per conversation.
-_last: TemplateWriter | None = None
+#: The last tokenizer, template and writer: rendering in a loop does not create one every time.
+_last: tuple[_core.Tokenizer, TemplateOrName, Any] | None = None
 
 
 def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> str:

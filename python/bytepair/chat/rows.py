@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from bytepair.chat.segments import Conversation, role_of
+from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ArgumentError, ConversationError
 
 #: What the fields of a row are: a conversation of messages, or one of three formats of data sets.
@@ -49,14 +50,16 @@ class RowOptions:
     """How rows are read.
 
     Attributes:
-        kind: what the fields of a row are.
+        kind: what the fields of a row are; those of a preference are read by `preferences`.
         ignore: the names of fields, of the row and of its messages, that are not read.
         train_on: which turns of the assistant are trained on.
+        train_fields: which fields of these turns are trained on; None means all.
     """
 
-    kind: RowKind = "messages"
+    kind: RowKind | Literal["preference"] = "messages"
     ignore: frozenset[str] = frozenset()
     train_on: TrainOn = "all"
+    train_fields: frozenset[MessageField] | None = None
 
 
 #: Rows of messages, all fields of which are read.
@@ -115,7 +118,10 @@ class Reader(Protocol):
 
 
 def row_options(
-    rows: RowKind = "messages", ignore_fields: Collection[str] = (), train_on: TrainOn = "all"
+    rows: RowKind = "messages",
+    ignore_fields: Collection[str] = (),
+    train_on: TrainOn = "all",
+    train_fields: Collection[MessageField] = FIELDS,
 ) -> RowOptions:
     """The options of rows, checked.
 
@@ -126,7 +132,7 @@ def row_options(
         >>> row_options("alpaca", ["id"]).ignore
         frozenset({'id'})
     """
-    if rows == "messages" and ignore_fields == () and train_on == "all":
+    if (rows, ignore_fields, train_on, train_fields) == ("messages", (), "all", FIELDS):
         return DEFAULT
     if rows not in _KINDS:
         raise ArgumentError(f"rows is {rows!r}; it must be one of {_listed(_KINDS)}")
@@ -135,7 +141,18 @@ def row_options(
     names = list(ignore_fields) if isinstance(ignore_fields, Collection) else [None]
     if isinstance(ignore_fields, str | bytes) or not all(isinstance(name, str) for name in names):
         raise ArgumentError(f"ignore_fields is {ignore_fields!r}; it must be a list of names")
-    return RowOptions(rows, frozenset(ignore_fields), train_on)
+    learned = _fields(train_fields)
+    return RowOptions(rows, frozenset(ignore_fields), train_on, learned)
+
+
+def _fields(names: Collection[MessageField]) -> frozenset[MessageField] | None:
+    """The fields that are trained on; None if all are."""
+    known = isinstance(names, Collection) and not isinstance(names, str | bytes)
+    if not known or not names or any(name not in FIELDS for name in names):
+        raise ArgumentError(
+            f"train_fields is {names!r}; it must be a list of some of {_listed(FIELDS)}"
+        )
+    return None if len(set(names)) == len(FIELDS) else frozenset(names)
 
 
 def read_row(
@@ -168,6 +185,16 @@ def read_row(
     if fields:
         _read_fields(fields, reader)
     return Row(messages, fields, flags)
+
+
+def reasoning_of(message: Mapping[str, Any]) -> Any:
+    """The reasoning of a message, which may be in one of three fields; None if it has none.
+
+    Example:
+        >>> reasoning_of({"role": "assistant", "content": "yes", "thinking": "hm"})
+        'hm'
+    """
+    return next((message[name] for name in REASONING if message.get(name) is not None), None)
 
 
 def text_of(parts: Any) -> str | None:
@@ -371,6 +398,8 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
     if name is None:
         kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
         way_out = f'; if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
+        if {"chosen", "rejected"} <= fields.keys():
+            way_out = "; preference pairs are rendered by render_preferences"
         raise _no_conversation(f"a mapping without it{way_out}")
     messages = fields.pop(name)
     if not _is_list(messages):

@@ -32,6 +32,10 @@ SurrogateErrors: TypeAlias = Literal["strict", "replace"]
 Origin: TypeAlias = Literal["untrusted", "control"]
 
 
+#: Segments of a template, ready to be appended: the items, and for each whether it is trained on.
+Items: TypeAlias = "tuple[list[str | int | None], bytes]"
+
+
 @dataclass(slots=True)
 class Segments:
     """The segments of consecutive conversations.

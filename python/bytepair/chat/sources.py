@@ -172,6 +172,10 @@ class _TableRows(Sequence[Any]):
 
 def _check_columns(names: Collection[str], place: str, options: RowOptions) -> None:
     """Check that a table has a column of conversations, before a row is read."""
+    if options.kind == "preference" and not {"chosen", "rejected"} <= set(names):
+        raise ConversationError(
+            f"{place} has no columns chosen and rejected; it has {', '.join(names) or 'none'}"
+        )
     if options.kind == "messages" and not set(COLUMNS) & set(names):
         raise ConversationError(
             f"{place} has no column {' or '.join(COLUMNS)}; it has {', '.join(names) or 'none'}"

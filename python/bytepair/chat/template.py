@@ -1,6 +1,6 @@
 r"""Chat templates as values that define the tokens around messages.
 
-A template has no code. Five are defined here; a custom one is a few lines:
+A template has no code. Six are defined here; a custom one is a few lines:
 
     >>> from bytepair.chat import Role, Special, Template
     >>> Template(
@@ -44,6 +44,13 @@ class Special:
 #: An element of a template: a special token, or fixed text (which is never trained on).
 Piece: TypeAlias = "Special | str"
 
+#: The fields that a message of the assistant may consist of: text for the user, the reasoning
+#: before it, and calls of tools.
+MessageField: TypeAlias = Literal["content", "reasoning", "tool_calls"]
+
+#: All of them.
+FIELDS: Final[tuple[MessageField, ...]] = ("content", "reasoning", "tool_calls")
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -53,11 +60,13 @@ class Part:
         open: the elements before the text of the part.
         close: the elements after it.
         trained: whether the model learns to produce the text.
+        field: the field that the part is in other formats: content, reasoning or tool calls.
     """
 
     open: tuple[Piece, ...] = ()
     close: tuple[Piece, ...] = ()
     trained: bool = False
+    field: MessageField = "content"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +150,40 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
+class Reasoning:
+    """The format of reasoning, which stands before the content of the assistant's messages.
+
+    Attributes:
+        open: the elements before the reasoning.
+        close: the elements after it.
+        always: whether a message without reasoning has these elements, too.
+        strip: the characters that are stripped around the reasoning and before the content.
+    """
+
+    open: tuple[Piece, ...]
+    close: tuple[Piece, ...]
+    always: bool = False
+    strip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTool:
+    """The only tool of a template whose calls and results are parts of a message: it runs code.
+
+    Attributes:
+        call: the type of the parts that are calls; their text is the code.
+        result: the type of the parts that are results.
+        name: the name of the tool, in formats with `tool_calls`.
+        argument: the name of its argument, the code.
+    """
+
+    call: str
+    result: str
+    name: str
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """A chat template.
 
@@ -158,6 +201,8 @@ class Template:
         strip: whether to strip white space around the content of messages.
         prompted: the role that `render_for_completion` prompts.
         tools: the format of tools; None if the template does not support them.
+        reasoning: the format of reasoning; None if the template does not support it.
+        code: the tool whose calls and results are parts of a message; None if there is none.
         default_system: the system message of conversations without one; None means none.
         preamble: the text before the text of the system message.
         stop: additional special tokens that may end a turn of the prompted role, besides its
@@ -175,6 +220,8 @@ class Template:
     prompted: str = "assistant"
     pad: str | None = None
     tools: Tools | None = None
+    reasoning: Reasoning | None = None
+    code: CodeTool | None = None
     default_system: str | None = None
     preamble: str = ""
     stop: tuple[str, ...] = ()
@@ -189,13 +236,20 @@ class Template:
                 )
 
     def inner(self) -> set[str]:
-        """The names of special tokens that may occur within a message, around tools and calls."""
+        """The names of special tokens that may occur within a message: around calls, reasoning."""
         parts = [role.each for role in self.roles.values() if role.each is not None]
+        if self.reasoning:
+            parts += [Part(self.reasoning.open, self.reasoning.close)]
         if self.tools:
             parts += [self.tools.offer, self.tools.tool, self.tools.call]
             parts += [Part(self.tools.builtin.open)] if self.tools.builtin else []
         pieces = [piece for part in parts for piece in (*part.open, *part.close)]
         return {piece.name for piece in pieces if isinstance(piece, Special)}
+
+    def names(self) -> set[str]:
+        """The names of all special tokens that open messages or occur within them."""
+        opening = [piece for role in self.roles.values() for piece in role.open]
+        return self.inner() | {piece.name for piece in opening if isinstance(piece, Special)}
 
     def padding(self) -> str | None:
         """The name of the special token that pads rows, or None."""
@@ -218,6 +272,7 @@ NANOCHAT: Final = Template(
                     open=(Special("<|python_start|>", trained=True),),
                     close=(Special("<|python_end|>", trained=True),),
                     trained=True,
+                    field="tool_calls",
                 ),
                 "python_output": Part(
                     open=(Special("<|output_start|>"),), close=(Special("<|output_end|>"),)
@@ -227,6 +282,7 @@ NANOCHAT: Final = Template(
     },
     alternate=("user", "assistant"),
     merge_system="\n\n",
+    code=CodeTool(call="python", result="python_output", name="python", argument="code"),
 )
 """nanochat: system messages are merged, roles alternate, tool calls are parts."""
 
@@ -285,6 +341,18 @@ QWEN25: Final = replace(
     default_system="You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
 )
 """ChatML with the default system message of Qwen2.5."""
+
+QWEN3: Final = replace(
+    CHATML,
+    name="qwen3",
+    reasoning=Reasoning(
+        open=(_tag("<think>"), "\n"),
+        close=("\n", _tag("</think>"), "\n\n"),
+        always=True,
+        strip="\n",
+    ),
+)
+"""ChatML with the reasoning of Qwen3, of every turn: the template of its training."""
 
 
 def _llama3(role: str) -> Role:

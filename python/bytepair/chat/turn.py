@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair._internal.arguments import integers
-from bytepair.chat import calls, prefixes
+from bytepair.chat import calls, code, prefixes
 from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.renderer import TemplateWriter
 from bytepair.chat.rows import Row
@@ -98,7 +98,8 @@ def _after_value(
     out, prompted = Segments(), writer.prompted
     closed_role, rest = _end_of(writer, ids)
     numbered = list(enumerate(messages))
-    goes_on = closed_role is None and messages and role_of(0, messages[0]) == prompted.name
+    numbered = code.to_parts(writer.template, numbered, goes_on=closed_role is None)
+    goes_on = closed_role is None and numbered and role_of(*numbered[0]) == prompted.name
     if goes_on:
         index, message = numbered.pop(0)
         content = calls.body(writer.template, index, message, fields)

@@ -27,7 +27,7 @@ from bytepair.cli.words import in_words_of
 #: The commands in the order of `--help`. Each is a function in the file of the same name.
 COMMANDS: Final = (
     "train", "count", "encode", "decode", "inspect", "evaluate", "compare", "report", "explore",
-    "verify", "prune", "mixture", "download", "shard", "plan", "pipeline", "convert",
+    "render", "verify", "prune", "mixture", "download", "shard", "plan", "pipeline", "convert",
     "vocabularies",
 )  # fmt: skip
 

@@ -7,6 +7,7 @@ line this becomes an option: `pass --errors replace`. Advice without a matching 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,11 +18,13 @@ RENAMED: Final = {
     "special_tokens": "special_token",
     "initial_tokens": "initial_token",
     "max_words": "superword_max_words",
+    "train_fields": "train_field",
+    "ignore_fields": "ignore_field",
 }
 
 #: A keyword with a value (`errors="replace"`) or without (`vocab_size`), not quoted or in a path.
 _KEYWORD: Final = re.compile(
-    r"""(?<![\w./\\'"-])([a-z][a-z_]*)(?:(=)("[^"]*"|'[^']*'|[\w+-]*)|(?![\w=/\\'"-]|\.\w))"""
+    r"""(?<![\w./\\'"-])([a-z][a-z_]*)(?:(=)("[^"]*"|'[^']*'|\[[^\]]*\]|[\w+-]*)|(?![\w=/\\'"-]|\.\w))"""
 )
 
 #: Advice to pass a keyword with a value, up to the end of the clause.
@@ -73,7 +76,7 @@ def in_words_of(commands: Sequence[click.Command], message: str) -> str:
         if value == "False" and name in negated:
             return negated[name]
         option, _, where = options[name].partition(" ")
-        words = [option, "" if value == "True" else value, where]
+        words = [*_with_value(option, value), where]
         return " ".join(word for word in words if word)
 
     def advice(found: re.Match[str]) -> str:
@@ -81,3 +84,10 @@ def in_words_of(commands: Sequence[click.Command], message: str) -> str:
         return found[0] if found[1] in options and fits else ""
 
     return _KEYWORD.sub(said, _ADVICE.sub(advice, message))
+
+
+def _with_value(option: str, value: str) -> list[str]:
+    """An option with the value of a keyword; it is repeated for the names in a list."""
+    if value.startswith("["):
+        return [f"{option} {shlex.quote(name)}" for name in re.findall(r"'([^']*)'", value)]
+    return [option, "" if value == "True" else value]

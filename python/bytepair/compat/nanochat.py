@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
 from bytepair.errors import ConversationError
 from bytepair.formats import nanochat
@@ -170,7 +171,9 @@ class RustBPETokenizer:
             else message
             for message in messages
         ]
-        return self.tokenizer.render_conversation(plain, max_tokens, on_untrained="keep")
+        return self.tokenizer.render_conversation(
+            plain, max_tokens, template=NANOCHAT, on_untrained="keep"
+        )
 
     def render_for_completion(self, conversation: Conversation) -> list[int]:
         """Render all but the last message, the assistant's, and begin a new one."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from bytepair import chat
 from bytepair._internal.drawing import MARKED
+from bytepair.chat import own
 from bytepair.errors import ArgumentError, ConversationError
 from bytepair.evaluate import by_language, declarations, samples
 from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES, Tree, merge_steps, merge_tree
@@ -24,6 +26,7 @@ from bytepair.tokenizer import Tokenizer
 #: The maximum number of tokens listed that were built from a token.
 MOST_CHILDREN: Final = 40
 
+#: The templates that a tokenizer may have the special tokens of, besides its own.
 TEMPLATES: Final = {one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.LLAMA3)}
 
 #: Languages in ten scripts, some right-to-left, some without spaces, some with stacked marks.
@@ -74,6 +77,11 @@ class Answers:
         ]
         self._order = [_order(tok) for tok in self._tokenizers]
         self._children = [_children(parents) for parents in self._parents]
+        self._own = [_own(tok) for tok in self._tokenizers]
+        self._templates: list[dict[str, Any]] = [
+            {**held, **{name: one for name, one in TEMPLATES.items() if name not in held}}
+            for held in self._own
+        ]
 
     def about(self) -> dict[str, Any]:
         """The tokenizers, example texts, and what the page needs to draw a token."""
@@ -85,9 +93,12 @@ class Answers:
                     "special": tok.special_tokens,
                     "rule": tok.merge_rule,
                     "pattern": pattern_text(tok),
-                    "templates": [key for key, one in TEMPLATES.items() if _fits(tok, one)],
+                    "templates": [key for key, one in templates.items() if _fits(tok, one)],
+                    "own": list(held),
                 }
-                for name, tok in zip(self.names, self._tokenizers, strict=True)
+                for name, tok, templates, held in zip(
+                    self.names, self._tokenizers, self._templates, self._own, strict=True
+                )
             ],
             "samples": {"ten scripts": ten_scripts(), **samples()},
             "templates": {name: _roles(one) for name, one in TEMPLATES.items()},
@@ -205,22 +216,33 @@ class Answers:
     def chat(self, index: int, conversation: Any, template: str) -> dict[str, Any]:
         """The ids and the mask of a conversation.
 
+        Args:
+            index: the number of the tokenizer.
+            conversation: the conversation.
+            template: the name of a template of the tokenizer, or of one whose tokens it has.
+
+        Returns:
+            The tokens; and under "no_mask" why the template gives no mask, if it gives none.
+
         Raises:
             ConversationError: if it breaks a rule of the template.
         """
-        if template not in TEMPLATES:
+        if template not in self._templates[index]:
             raise ConversationError(f"there is no template {template!r}")
-        tok = self._tokenizers[index]
-        ids, mask = tok.render_conversation(
-            conversation, template=TEMPLATES[template], on_untrained="keep"
-        )
+        tok, found = self._tokenizers[index], self._templates[index][template]
+        try:
+            rendered, why = _rendered(tok, conversation, found), None
+        except ConversationError as error:
+            if not isinstance(found, chat.JinjaTemplate):
+                raise
+            rendered, why = _rendered(tok, conversation, replace(found, mask="none")), str(error)
         special = set(tok.special_tokens.values())
-        pairs = zip(ids, mask, strict=True)
         return {
             "tokens": [
                 {**self._named(index, id), "trained": on, "special": id in special}
-                for id, on in pairs
-            ]
+                for id, on in zip(*rendered, strict=True)
+            ],
+            "no_mask": why,
         }
 
     # ------------------------------------------------------------------ parts of answers
@@ -284,13 +306,31 @@ def _children(parents: Mapping[bytes, tuple[bytes, bytes]]) -> dict[bytes, list[
     return children
 
 
-def _fits(tok: Tokenizer, template: chat.Template) -> bool:
-    """Whether a tokenizer has the special tokens of a template."""
+def _own(tok: Tokenizer) -> dict[str, Any]:
+    """The tokenizer's own templates by name, for display: nothing that training needs is checked.
+
+    nanochat's has its own name, since parts of messages can be added under it.
+    """
+    found: dict[str, Any] = {}
+    for name, template in own.templates(tok).items():
+        if isinstance(template, chat.Template):
+            found[template.name] = template
+        else:
+            found[name] = replace(template, checks="off")
+    return found
+
+
+def _rendered(tok: Tokenizer, conversation: Any, template: Any) -> tuple[list[int], list[int]]:
+    return tok.render_conversation(conversation, template=template, on_untrained="keep")
+
+
+def _fits(tok: Tokenizer, template: Any) -> bool:
+    """Whether a tokenizer has the special tokens of a template, and can render it."""
     try:
-        tok.render_conversation(
-            [{"role": "user", "content": "a"}], template=template, on_untrained="keep"
-        )
-    except ValueError:
+        _rendered(tok, [{"role": "user", "content": "a"}], template)
+    except ConversationError:
+        return isinstance(template, chat.JinjaTemplate)  # it may need more than one message
+    except (ValueError, ImportError):
         return False
     return True
 

@@ -138,7 +138,7 @@ class Cursor:
         return int(self.number("Q", what))
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes | memoryview) -> None:
     """Write a file atomically: write to a temporary name, sync, rename, sync the folder.
 
     A file that is replaced keeps its permissions.

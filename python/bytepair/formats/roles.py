@@ -126,9 +126,9 @@ def chat_template(tokenizer: _core.Tokenizer) -> str | None:
     """The chat template in Jinja; see `Tokenizer.chat_template`."""
     noted = tokenizer.notes.get(TEMPLATE)
     if noted is None and "<|assistant_end|>" in tokenizer.special_tokens:
-        nanochat = _nanochat()
-        if tokenizer.special_tokens.keys() >= set(re.findall(r"<\|\w+\|>", nanochat)):
-            return nanochat
+        source = nanochat()
+        if tokenizer.special_tokens.keys() >= set(re.findall(r"<\|\w+\|>", source)):
+            return source
     return noted or None
 
 
@@ -154,5 +154,6 @@ def with_template(tokenizer: _core.Tokenizer, template: str | None, name: str) -
 
 
 @cache
-def _nanochat() -> str:
+def nanochat() -> str:
+    """The chat template of nanochat, in Jinja."""
     return Path(__file__).with_name("nanochat.jinja").read_text(encoding="utf-8")

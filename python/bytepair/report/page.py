@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from bytepair import plot
 from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import Markup, draw_all
+from bytepair.errors import ConversationError
 from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, tables
 from bytepair.evaluate.table import language_row, saved_of
 from bytepair.formats.files import write_whole
@@ -20,6 +22,12 @@ from bytepair.tokenizer import Tokenizer
 
 #: About how many bytes of each sample text the page shows first.
 _SAMPLE = 180
+#: A conversation, up to the start of the next answer.
+_TALK: Final = (
+    {"role": "user", "content": "What is a token?"},
+    {"role": "assistant", "content": "A piece of text that a model reads as one number."},
+    {"role": "user", "content": "And what is a pretoken?"},
+)
 #: The maximum number of tokens in a list.
 _MOST = 40
 #: The content security policy: nothing is loaded, no script runs; the styles are in the page.
@@ -99,7 +107,21 @@ def _sample(found: Evaluation) -> str:
         f"<dt>{escape(kind)}</dt><dd>{_coloured(found.tokenizer, _beginning(text))}</dd>"
         for kind, text in samples().items()
     )
+    rows += _conversation(found.tokenizer)
     return f"<section class=sample aria-label='Texts in tokens'><dl>{rows}</dl></section>"
+
+
+def _conversation(tok: Tokenizer) -> str:
+    """A conversation under the tokenizer's own chat template; nothing if it has none."""
+    if "default" not in tok.chat_templates:
+        return ""
+    try:
+        ids = tok.render_for_completion(_TALK)
+    except (ConversationError, ImportError) as error:
+        shown = f"It is left out: {escape(str(error))}."
+    else:
+        shown = _in_colours(tok, ids)
+    return f"<dt>conversation</dt><dd>{shown}</dd>"
 
 
 def _beginning(text: str) -> str:
@@ -109,7 +131,10 @@ def _beginning(text: str) -> str:
 
 
 def _coloured(tok: Tokenizer, text: str) -> str:
-    ids = tok.encode(text)
+    return _in_colours(tok, tok.encode(text))
+
+
+def _in_colours(tok: Tokenizer, ids: Sequence[int]) -> str:
     return "".join(
         token.html(classes=f"t c{n % 5}", title=f"id {id:,}") + "\n" * token.ends_line
         for n, (id, token) in enumerate(zip(ids, draw_all(tok, ids), strict=True))

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked
-from bytepair.chat import NANOCHAT, JinjaTemplate, Template
 from bytepair.chat.batch import RenderedBatch, pad_id
+from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import RowKind, TrainOn, row_options
 from bytepair.chat.segments import Conversation, SurrogateErrors
 from bytepair.chat.sources import ConversationSource, sequence
+from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError, ShardError
 from bytepair.shards.packing import Unpicklable, Waiting, check_numbers, check_tokenizer, delivered
 from bytepair.tokenizer import Tokenizer
@@ -45,7 +46,7 @@ class ConversationBatches(Unpicklable):
         tokenizer: the tokenizer that renders them.
         batch_size: the number of rows in a batch.
         length: the number of ids in a row.
-        template: the chat template.
+        template: as in `Tokenizer.render_conversation`.
         max_tokens: the maximum number of ids of a conversation; the rest is cropped. None means
             `length`.
         pad: the special token that fills rows; None means the template's, of nanochat `<|bos|>`.
@@ -55,6 +56,7 @@ class ConversationBatches(Unpicklable):
         rows: as in `Tokenizer.render_conversation`.
         ignore_fields: as in `Tokenizer.render_conversation`.
         train_on: as in `Tokenizer.render_conversation`.
+        train_fields: as in `Tokenizer.render_conversation`.
         errors: as in `Tokenizer.render_conversation`.
         threads: the number of encoding threads; None means all.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays of int32.
@@ -88,7 +90,7 @@ class ConversationBatches(Unpicklable):
         batch_size: int,
         length: int,
         *,
-        template: Template | JinjaTemplate = NANOCHAT,
+        template: TemplateOrName = None,
         max_tokens: int | None = None,
         pad: str | None = None,
         rank: int = 0,
@@ -97,6 +99,7 @@ class ConversationBatches(Unpicklable):
         rows: RowKind = "messages",
         ignore_fields: Collection[str] = (),
         train_on: TrainOn = "all",
+        train_fields: Collection[MessageField] = FIELDS,
         errors: SurrogateErrors = "strict",
         threads: int | None = None,
         torch: bool = False,
@@ -109,7 +112,8 @@ class ConversationBatches(Unpicklable):
         )  # fmt: skip
         if max_tokens > length + 1:
             raise ShardError(f"max_tokens is {max_tokens}; at most length + 1 is possible")
-        conversations = sequence(conversations, row_options(rows, ignore_fields, train_on))
+        options = row_options(rows, ignore_fields, train_on, train_fields)
+        conversations = sequence(conversations, options)
         if rank >= len(conversations):
             raise ShardError(
                 f"rank {rank} of {world_size} has none of the {len(conversations)} conversations"
@@ -117,11 +121,11 @@ class ConversationBatches(Unpicklable):
         render = partial(
             tokenizer.render_batch, template=template, max_tokens=max_tokens,
             on_untrained="keep", rows=rows, ignore_fields=ignore_fields, train_on=train_on,
-            errors=errors, threads=threads,
+            train_fields=train_fields, errors=errors, threads=threads,
         )  # fmt: skip
         numbers = (number % len(conversations) for number in count(rank, world_size))
         self._rendered = _rendered(conversations, numbers, render)
-        self._filler = pad_id(tokenizer, pad or template.padding())
+        self._filler = pad_id(tokenizer, pad or writer(tokenizer, template).template.padding())
         self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch
         self._count, self._used, self._step = len(conversations), rank, world_size
         self._waiting: Waiting[Rendered] = Waiting()

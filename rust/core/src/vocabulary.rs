@@ -329,15 +329,33 @@ impl Vocabulary {
         &self.special
     }
 
-    /// This vocabulary with the flags of the added tokens as bits, in id order; `None` if they are not
-    /// as many, or if a bit means nothing.
+    /// This vocabulary with the flags of the added tokens, as [`flags`](Self::flags) gives them; `None`
+    /// if they are not as many, or if a bit means nothing.
     pub(crate) fn with_flags(mut self, flags: &[u8]) -> Option<Self> {
         if flags.len() != self.added.len() {
             return None;
         }
-        let added = std::mem::take(&mut self.added).into_iter().zip(flags);
-        self.added = added.map(|(token, bits)| token.with_flags(*bits)).collect::<Option<_>>()?;
+        let mut added = Vec::with_capacity(flags.len());
+        for (mut token, bits) in std::mem::take(&mut self.added).into_iter().zip(flags) {
+            if bits & SPACED != 0 {
+                token.content = std::str::from_utf8(self.bytes(token.id)?).ok()?.to_owned();
+            }
+            added.push(token.with_flags(bits & !SPACED)?);
+        }
+        self.special = added.iter().map(|token| (token.content.clone(), token.id)).collect();
+        self.added = added;
         Some(self)
+    }
+
+    /// The flags of the added tokens as bits, in id order: those of the token, and [`SPACED`].
+    pub(crate) fn flags(&self) -> Vec<u8> {
+        let is_spaced = |token: &AddedToken| {
+            token.content.contains(' ')
+                && self.shared.binary_search(&token.id).is_ok()
+                && self.bytes(token.id) == Some(token.content.as_bytes())
+        };
+        let bits = |token: &AddedToken| token.flags() | if is_spaced(token) { SPACED } else { 0 };
+        self.added.iter().map(bits).collect()
     }
 
     /// The added tokens with their flags, in id order.
@@ -436,6 +454,9 @@ fn special_has(special: &[(String, u32)], id: u32) -> bool {
     special.binary_search_by_key(&id, |(_, id)| *id).is_ok()
 }
 
+/// The flag of a shared token whose name has the spaces of its bytes, not U+2581.
+const SPACED: u8 = 1 << 5;
+
 /// The name of a shared token: its text with U+2581 for spaces.
 fn name_of(text: &str) -> String {
     text.chars().map(|c| if c == ' ' { META } else { c }).collect()
@@ -445,8 +466,8 @@ fn name_of(text: &str) -> String {
 fn shared(tokens: &[(Vec<u8>, u32)], special: &[(String, u32)]) -> Vec<u32> {
     let name = |id| special.binary_search_by_key(&id, |(_, id)| *id).ok().map(|at| &special[at].0);
     let is_shared = |token: &[u8], id| {
-        let name = name(id)?;
-        Some(*name == name_of(std::str::from_utf8(token).ok()?))
+        let (name, text) = (name(id)?, std::str::from_utf8(token).ok()?);
+        Some(name == text || *name == name_of(text))
     };
     let ids = tokens.iter().filter(|(token, id)| is_shared(token, *id) == Some(true));
     let mut ids: Vec<u32> = ids.map(|(_, id)| *id).collect();

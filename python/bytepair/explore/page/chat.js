@@ -50,12 +50,13 @@ function isMessage(one) {
 }
 
 function templates() {
-  const names = about.tokenizers[Number(at("chat-of").value)].templates;
-  at("template").replaceChildren(...names.map((name) => new Option(name, name)));
+  const { templates: names, own } = about.tokenizers[Number(at("chat-of").value)];
+  const label = (name) => (own.includes(name) ? `${name} (its own)` : name);
+  at("template").replaceChildren(...names.map((name) => new Option(label(name), name)));
 }
 
 /** What messages may be under the template: roles, and for each the kinds of parts. */
-const roles = () => about.templates[at("template").value] ?? { user: [], assistant: [] };
+const roles = () => about.templates[at("template").value] ?? { system: [], user: [], assistant: [], tool: [] };
 
 function draw() {
   at("messages").replaceChildren(...messages.map(card));
@@ -146,9 +147,10 @@ async function render() {
   asking?.abort();
   asking = new AbortController();
   try {
-    const { tokens } = await api.chat(t, at("template").value, messages, asking.signal);
+    const { tokens, no_mask: why } = await api.chat(t, at("template").value, messages, asking.signal);
     const trained = tokens.filter((one) => one.trained).length;
-    said.textContent = `${number.format(tokens.length)} tokens, ${number.format(trained)} of them trained on`;
+    const count = `${number.format(tokens.length)} tokens`;
+    said.textContent = why ? `${count}, no mask: ${why}` : `${count}, ${number.format(trained)} of them trained on`;
     at("chat-tokens").replaceChildren(...runs(tokens, t));
   } catch (error) {
     if (error.name === "AbortError") return;

@@ -473,7 +473,10 @@ fn append_one(
     if !lookup.append_one(pretoken, out) {
         let before = out.len();
         encoder.encode(pretoken, merge, out)?;
-        lookup.put(pretoken, &out[before..]);
+        // The cache has room for as many ids as bytes; a symbol with a prefix may have more.
+        if out.len() - before <= pretoken.len() {
+            lookup.put(pretoken, &out[before..]);
+        }
     }
     Ok(())
 }

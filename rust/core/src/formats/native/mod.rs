@@ -34,7 +34,7 @@ use crate::memory;
 use crate::merge::build;
 use crate::merge::pair_table::{PairArrays, PairTable};
 use crate::pretokenize::UNICODE_VERSION;
-use crate::rules::{AddedToken, TextRules};
+use crate::rules::TextRules;
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::merges::{Merges, encode_counts};
 use crate::vocabulary::{MergeRule, TokenIndex, Vocabulary};
@@ -84,7 +84,7 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
     if !vocabulary.shared().is_empty() {
         writer.numbers(Kind::Shared, vocabulary.shared().iter().copied());
     }
-    let flags: Vec<u8> = vocabulary.added_tokens().iter().map(AddedToken::flags).collect();
+    let flags = vocabulary.flags();
     if flags.iter().any(|&flags| flags != SPECIAL_ONLY) {
         writer.bytes(Kind::AddedFlags, flags);
     }

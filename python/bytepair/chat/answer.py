@@ -1,0 +1,307 @@
+"""The text of an answer in, piece by piece; its reasoning, content and tool calls out.
+
+An answer is what the assistant writes between the opening and the closing token of its turn. The
+template says how reasoning and calls are framed. What only may be the beginning of a frame is held
+back until the next piece of text. A frame that encloses no well-formed call stays in the content,
+so no text is lost.
+
+Special tokens are characters of an `Alphabet`. If `<tool_call>` is a special token, only this token
+opens a call, not text that spells it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from bytepair.chat.alphabet import Alphabet
+from bytepair.chat.events import Event, PartEnd, PartStart, TextDelta, ToolCall
+from bytepair.chat.template import Part, Template
+
+#: The types of parts in events.
+_REASONING: Final = "reasoning"
+_CALL: Final = "tool_call"
+
+#: The keys of arguments in a call; models confuse them.
+_ARGUMENTS: Final = ("arguments", "parameters")
+
+_BUILTIN: Final = re.compile(r"([\w.-]+)\.call\((.*)\)", re.DOTALL)
+_ARGUMENT: Final = re.compile(r'(?:^|(?<="), )(\w+)="')
+
+
+class AnswerParser:
+    r"""Takes the text of one answer and returns the resulting events.
+
+    Example:
+        >>> from bytepair.chat import CHATML
+        >>> parser = AnswerParser(CHATML, Alphabet({}, []))
+        >>> events = parser.feed('Hm.\n<tool_call>{"name": "f", "arguments": {}}</tool_call>')
+        >>> parser.end()
+        []
+        >>> parser.fields()["content"], parser.fields()["tool_calls"][0]["function"]["name"]
+        ('Hm.', 'f')
+    """
+
+    def __init__(self, template: Template, alphabet: Alphabet) -> None:
+        self._alphabet, self._tools = alphabet, template.tools
+        thinks = template.reasoning
+        self._thinking = Enclosure(alphabet, Part(thinks.open, thinks.close)) if thinks else None
+        self._calling = Enclosure(alphabet, self._tools.call) if self._tools else None
+        builtin = self._tools.builtin if self._tools else None
+        self._builtin = alphabet.string(builtin.open) if builtin else ""
+        self._buffer = ""
+        self._skipped = ""  # what the frame before the buffer ends with
+        self._between = ""  # what was left out between the content and the call that is open
+        self._scan = _JsonScan()
+        self._inside: list[str] = []  # the text of the call that is open
+        self._step: Callable[[bool], Iterable[Event]] = self._at_start
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[dict[str, Any]] = []
+
+    def feed(self, text: str) -> list[Event]:
+        """Process a piece of text."""
+        self._buffer += text
+        return self._run(is_end=False)
+
+    def end(self) -> list[Event]:
+        """Process what was held back: nothing follows."""
+        return self._run(is_end=True)
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the message so far, without text that is held back."""
+        found: dict[str, Any] = {"content": "".join(self._content)}
+        if thought := "".join(self._reasoning):
+            found["reasoning_content"] = thought
+        if self._calls:
+            found["tool_calls"] = [*self._calls]
+        return found
+
+    def _run(self, *, is_end: bool) -> list[Event]:
+        events: list[Event] = []
+        while True:
+            step = self._step
+            while self._skipped and self._buffer:
+                goes_on = self._buffer[0] == self._skipped[0]
+                self._buffer = self._buffer[goes_on:]
+                self._skipped = self._skipped[1:] if goes_on else ""
+            events += step(is_end)
+            if self._step == step:
+                return events
+
+    # ------------------------------------------------------------------ states
+
+    def _at_start(self, is_end: bool) -> Iterable[Event]:
+        """Nothing is known about the answer."""
+        openings = [self._thinking.tag] if self._thinking else []
+        if self._calling and not self._calling.tag:  # calls have no frame: the answer is one
+            openings += ["{", *filter(None, [self._builtin])]
+        opening = next((one for one in openings if self._buffer.startswith(one)), None)
+        if opening is None:
+            if is_end or not any(one.startswith(self._buffer) for one in openings):
+                self._step = self._in_content
+        elif self._thinking and opening == self._thinking.tag:
+            self._take(len(opening), self._thinking.rest)
+            self._step = self._in_reasoning
+            yield PartStart(_REASONING)
+        else:
+            self._step = self._in_whole
+
+    def _in_reasoning(self, is_end: bool) -> Iterable[Event]:
+        frame = self._thinking
+        assert frame
+        at = self._buffer.find(frame.end_tag)
+        end = self._until(at, frame.before_end, frame.end_tag, is_end)
+        yield from self._said(self._reasoning, self._buffer[:end], _REASONING)
+        self._take(end)
+        if at >= 0:
+            self._take(at - end + len(frame.end_tag), frame.after_end)
+            self._step = self._in_content
+        if at >= 0 or is_end:
+            yield PartEnd(_REASONING, "".join(self._reasoning))
+
+    def _in_content(self, is_end: bool) -> Iterable[Event]:
+        tag = self._calling.tag if self._calling else ""
+        before = self._tools.between if self._tools else ""
+        at = self._buffer.find(tag) if tag else -1
+        end = self._until(at, before, tag, is_end) if tag else len(self._buffer)
+        yield from self._said(self._content, self._buffer[:end], "text")
+        self._take(end)
+        if at >= 0:
+            self._between, self._scan = self._buffer[: at - end], _JsonScan()
+            self._take(at - end + len(tag))
+            self._step = self._in_call
+            yield PartStart(_CALL)
+
+    def _in_call(self, is_end: bool) -> Iterable[Event]:
+        frame = self._calling
+        assert frame
+        at = self._scan.find(self._buffer, frame.end_tag, is_end=is_end)
+        end = self._scan.done if at < 0 else at
+        self._inside.append(self._buffer[:end])
+        if text := self._visible(self._inside[-1]):
+            yield TextDelta(text, _CALL)
+        self._take(end)
+        self._scan.done = 0
+        if at >= 0:
+            self._take(len(frame.end_tag))
+        elif is_end:
+            inside = self._taken()
+            if _call_of(self._visible(inside)) is None and frame.end_tag in inside:
+                inside, _, self._buffer = inside.partition(frame.end_tag)  # a string never ends
+                at = len(inside)
+            self._inside = [inside]
+        if at >= 0 or is_end:
+            yield from self._call(self._visible(self._taken()), frame, is_closed=at >= 0)
+            self._step = self._in_content
+
+    def _in_whole(self, is_end: bool) -> Iterable[Event]:
+        """The whole answer may be one call: what it is, is known at its end."""
+        self._inside.append(self._buffer)
+        self._take(len(self._buffer))
+        if not is_end:
+            return
+        text, self._step = self._taken(), self._in_content
+        inside = text.removeprefix(self._builtin) if self._builtin else text
+        call = _call_of(self._visible(inside))
+        if call is None and inside != text:
+            call = _builtin_call(self._visible(inside))
+        if call is None:
+            self._buffer = text
+            return
+        self._calls.append(call)
+        shown = self._visible(inside)
+        yield PartStart(_CALL)
+        yield from (TextDelta(shown, _CALL), PartEnd(_CALL, shown.strip()), ToolCall(call))
+
+    # ------------------------------------------------------------------ parts of states
+
+    def _until(self, at: int, before: str, tag: str, is_end: bool) -> int:
+        """The end of the text before a tag at a position, or before what may become one."""
+        if at >= 0:
+            return at - len(before) if self._buffer.endswith(before, 0, at) else at
+        held = 0 if is_end else max(_held(self._buffer, one) for one in (before + tag, tag))
+        return len(self._buffer) - held
+
+    def _take(self, count: int, skipped: str = "") -> None:
+        """Remove text from the buffer, and what is `skipped` after it as soon as it comes."""
+        self._buffer = self._buffer[count:]
+        self._skipped = skipped or self._skipped
+
+    def _taken(self) -> str:
+        """What was taken from the buffer of the call that is open."""
+        text, self._inside = "".join(self._inside), []
+        return text
+
+    def _said(self, parts: list[str], string: str, part: str) -> Iterable[Event]:
+        if text := self._visible(string):
+            parts.append(text)
+            yield TextDelta(text, part)
+
+    def _call(self, inside: str, frame: Enclosure, *, is_closed: bool) -> Iterable[Event]:
+        """A call that is complete; if it is not well-formed, it stays in the content."""
+        yield PartEnd(_CALL, inside.strip())
+        call = _call_of(inside)
+        if call is not None:
+            self._calls.append(call)
+            yield ToolCall(call)
+        else:
+            end = frame.end_tag if is_closed else ""
+            self._content.append(self._visible(self._between + frame.tag) + inside)
+            self._content.append(self._visible(end))
+
+    def _visible(self, string: str) -> str:
+        return self._alphabet.visible(string)
+
+
+class Enclosure:
+    """What encloses a part of an answer, as strings.
+
+    Its tags are its text without the white space around it, which may be missing.
+    """
+
+    def __init__(self, alphabet: Alphabet, part: Part) -> None:
+        opening, closing = alphabet.string(part.open), alphabet.string(part.close)
+        self.tag, self.end_tag = opening.strip(), closing.strip()
+        self.rest = opening[len(opening.rstrip()) :]
+        self.before_end = closing[: len(closing) - len(closing.lstrip())]
+        self.after_end = closing[len(closing.rstrip()) :]
+
+
+class _JsonScan:
+    """Looks for a tag in a text of JSON that grows, but not in the strings of the JSON.
+
+    Attributes:
+        done: the number of characters that are not part of a tag.
+    """
+
+    def __init__(self) -> None:
+        self.done = 0
+        self._in_string = self._is_escaped = False
+
+    def find(self, text: str, tag: str, *, is_end: bool) -> int:
+        """The position of the tag; -1 if it has not come yet."""
+        if "\ud800" <= tag[:1] <= "\udfff":  # a special token: no text spells it
+            at = text.find(tag, self.done)
+            self.done = len(text)
+            return at
+        while self.done < len(text):
+            if not self._in_string and text[self.done] == tag[0]:
+                if text.startswith(tag, self.done):
+                    return self.done
+                if not is_end and tag.startswith(text[self.done :]):
+                    return -1
+            self._advance(text[self.done])
+        return -1
+
+    def _advance(self, character: str) -> None:
+        self.done += 1
+        if self._is_escaped:
+            self._is_escaped = False
+        elif self._in_string and character == "\\":
+            self._is_escaped = True
+        elif character == '"':
+            self._in_string = not self._in_string
+
+
+def _held(text: str, opening: str) -> int:
+    """The length of the longest end of a text with which something begins.
+
+    Example:
+        >>> _held("a <tool", "<tool_call>")
+        5
+    """
+    longest = range(min(len(text), len(opening) - 1), 0, -1)
+    return next((count for count in longest if text.endswith(opening[:count])), 0)
+
+
+def _call_of(text: str) -> dict[str, Any] | None:
+    """The call in a text of JSON; None if it is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    key = next((key for key in _ARGUMENTS if isinstance(value, dict) and key in value), "")
+    if not key or value.keys() != {"name", key}:
+        return None
+    name, arguments = value["name"], value[key]
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        return None
+    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _builtin_call(text: str) -> dict[str, Any] | None:
+    """The call of a built-in tool, `name.call(key="value")`; None if it is none."""
+    found = _BUILTIN.fullmatch(text.strip())
+    if found is None:
+        return None
+    name, given = found.groups()
+    keys = list(_ARGUMENT.finditer(given))
+    ends = [*(key.start() - 1 for key in keys[1:]), len(given) - 1][: len(keys)]
+    is_whole = not given or (bool(keys) and keys[0].start() == 0 and given.endswith('"'))
+    if not is_whole or any(key.end() > end for key, end in zip(keys, ends, strict=True)):
+        return None
+    arguments = {key[1]: given[key.end() : end] for key, end in zip(keys, ends, strict=True)}
+    return {"type": "function", "function": {"name": name, "arguments": arguments}}

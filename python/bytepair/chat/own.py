@@ -1,0 +1,58 @@
+"""A tokenizer in, its own chat templates out, by name.
+
+Files have Jinja templates: one named `default`, and perhaps others such as `tool_use` or `rag`.
+nanochat's is also defined as a value, which is faster and renders the parts of a message apart, so
+this value takes its place.
+"""
+
+from __future__ import annotations
+
+from bytepair import _core
+from bytepair.chat.jinja import JinjaTemplate
+from bytepair.chat.template import NANOCHAT, Template
+from bytepair.errors import ArgumentError
+from bytepair.formats import roles
+
+
+def templates(tokenizer: _core.Tokenizer) -> dict[str, Template | JinjaTemplate]:
+    """The chat templates of a tokenizer by name; `default` is the first, if there is one.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi hi"], vocab_size=266)
+        >>> {name: template.name for name, template in templates(tok).items()}
+        {'default': 'nanochat'}
+    """
+    found = roles.chat_templates(tokenizer)
+    return {name: _template(name, source) for name, source in found.items()}
+
+
+def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTemplate:
+    """The chat template with a name; None means the default one, or nanochat's if there is none.
+
+    Raises:
+        ArgumentError: if the tokenizer has no template with this name.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
+        >>> tok = tok.with_chat_template("{{ messages }}", name="rag")
+        >>> named(tok, "rag").source
+        '{{ messages }}'
+    """
+    found = roles.chat_templates(tokenizer)
+    if name is None and roles.DEFAULT not in found:
+        return NANOCHAT
+    name = name or roles.DEFAULT
+    if name not in found:
+        raise ArgumentError(
+            f"template is {name[:40]!r}, but the tokenizer has "
+            f"{'the chat templates ' + ', '.join(found) if found else 'no chat template'}; pass "
+            "the name of one, a template of bytepair.chat, such as chat.CHATML, or "
+            "chat.JinjaTemplate(source)"
+        )
+    return _template(name, found[name])
+
+
+def _template(name: str, source: str) -> Template | JinjaTemplate:
+    return NANOCHAT if source == roles.nanochat() else JinjaTemplate(source, name=name)

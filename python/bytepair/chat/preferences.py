@@ -1,0 +1,300 @@
+"""Preference pairs in; ids of prompts and of both answers out, with masks.
+
+A row has a `prompt`, and two answers to it, `chosen` and `rejected`. The prompt is encoded alone,
+as it is when the model is used, and each answer is encoded after it. So no token crosses the
+boundary, whatever the texts on its two sides are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair._internal.arguments import checked as checked_arguments
+from bytepair._internal.arguments import whole
+from bytepair.chat.batch import saved
+from bytepair.chat.rows import Reader, Row, RowOptions, read_row
+from bytepair.chat.segments import Segments
+from bytepair.chat.sources import ConversationSource, read
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What to do with a pair from which nothing can be learned.
+OnUntrainedPair: TypeAlias = Literal["error", "keep", "drop"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Preference:
+    """One preference pair.
+
+    Attributes:
+        prompt_ids: int32, the ids of the prompt, up to the start of the assistant's turn.
+        chosen_ids: int32, the ids of the better answer.
+        rejected_ids: int32, the ids of the other answer.
+        chosen_mask: uint8, 1 where the assistant writes the id of the better answer, else 0.
+        rejected_mask: uint8, the same for the other answer.
+    """
+
+    prompt_ids: NDArray[np.int32]
+    chosen_ids: NDArray[np.int32]
+    rejected_ids: NDArray[np.int32]
+    chosen_mask: NDArray[np.uint8]
+    rejected_mask: NDArray[np.uint8]
+
+
+#: The names of the arrays of a pair.
+COLUMNS: Final = tuple(field.name for field in fields(Preference))
+
+
+@dataclass(frozen=True, eq=False)
+class PreferenceBatch:
+    """Rendered preference pairs.
+
+    Sequence `2 * i` is the prompt of pair `i` and its better answer; sequence `2 * i + 1` is the
+    prompt and the other answer.
+
+    Attributes:
+        input_ids: int32, the ids of all sequences.
+        completion_mask: uint8, 1 where the assistant writes the id in an answer, else 0.
+        offsets: int64, the start of each sequence, and the end of the last.
+        prompt_lengths: int64, the number of ids in the prompt of each pair.
+        pad_id: the id that fills rows; None if the template names no such token.
+    """
+
+    input_ids: NDArray[np.int32]
+    completion_mask: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    prompt_lengths: NDArray[np.int64]
+    pad_id: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.prompt_lengths)
+
+    def __iter__(self) -> Iterator[Preference]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int) -> Preference:
+        """One pair.
+
+        Raises:
+            ArgumentError: if the index is no integer; there are no slices.
+            IndexError: if there is no such pair.
+        """
+        index = whole("the index of a pair", index)
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"pair {index} does not exist; there are {len(self)}")
+        index %= len(self)
+        start, middle, end = self.offsets[2 * index : 2 * index + 3]
+        length = self.prompt_lengths[index]
+        chosen, rejected = slice(start + length, middle), slice(middle + length, end)
+        return Preference(
+            self.input_ids[start : start + length],
+            self.input_ids[chosen],
+            self.input_ids[rejected],
+            self.completion_mask[chosen],
+            self.completion_mask[rejected],
+        )
+
+    @checked_arguments
+    def padded(self, pad_to: int | None = None) -> dict[str, NDArray[np.int64]]:
+        """Arrange all pairs in rows: first the prompts with the better answers, then the others.
+
+        Args:
+            pad_to: the number of ids in a row; None means that of the longest sequence.
+
+        Returns:
+            `input_ids`, `attention_mask` (0 in the padding, which is on the right) and
+            `completion_mask`, each int64 of the shape (2 * pairs, width). These are the names and
+            the order of the batches of TRL's `DPOTrainer`.
+
+        Raises:
+            ArgumentError: if a sequence is longer than a row.
+            SpecialTokenError: if no token is known that fills rows.
+        """
+        lengths = np.diff(self.offsets)
+        longest = int(lengths.max(initial=0))
+        width = longest if pad_to is None else pad_to
+        if longest > width:
+            raise ArgumentError(
+                f"pad_to is {width}, but a pair has {longest} ids; render with max_tokens={width}"
+            )
+        if self.pad_id is None:
+            raise SpecialTokenError(
+                "the template names no token that fills rows; pass pad= to render_preferences"
+            )
+        order = np.concatenate([np.arange(0, 2 * len(self), 2), np.arange(1, 2 * len(self), 2)])
+        attention = np.arange(width) < lengths[order, None]
+        arrays: dict[str, NDArray[Any]] = {
+            "input_ids": self.input_ids,
+            "completion_mask": self.completion_mask,
+        }
+        made = {"attention_mask": attention.astype(np.int64)}
+        ends = zip(self.offsets[order], self.offsets[order + 1], strict=True)
+        picked = np.concatenate([np.arange(a, b) for a, b in ends] or [np.empty(0, np.int64)])
+        for name, values in arrays.items():
+            filler = self.pad_id if name == "input_ids" else 0
+            made[name] = np.full(attention.shape, filler, np.int64)
+            made[name][attention] = values[picked]
+        return made
+
+    def to_arrow(self) -> pa.Table:
+        """Convert to a table with a column for each attribute of `Preference`."""
+        from bytepair._internal.extras import pyarrow as pa
+
+        types = {name: pa.uint8() if name.endswith("mask") else pa.int32() for name in COLUMNS}
+        lists = {
+            name: pa.array([getattr(pair, name) for pair in self], pa.large_list(kind))
+            for name, kind in types.items()
+        }
+        return pa.table(lists)
+
+    @checked_arguments
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
+        return saved(self.to_arrow(), path)
+
+
+# ---------------------------------------------------------------------------- rendering
+
+
+def segments(writer: Any, pairs: ConversationSource, options: RowOptions) -> Segments:
+    """The segments of each prompt alone, then with the better answer, then with the other one.
+
+    Raises:
+        ConversationError: if a row is no pair; the message contains its index.
+    """
+    out = Segments()
+    for number, row in enumerate(read(pairs, replace(options, kind="preference"))):
+        try:
+            count, *answers = _read(row, writer, options)
+            halves = [writer.halves(answer, count, options) for answer in answers]
+        except ConversationError as error:
+            raise ConversationError(f"pair {number}: {error}") from None
+        for items, trained in [halves[0][0], *map(_joined, halves)]:
+            out.items += items
+            out.trained += trained
+            out.ends.append(len(out.items))
+    return out
+
+
+def batch(
+    ids: NDArray[np.uint32],
+    mask: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    on_untrained: OnUntrainedPair,
+    pad_id: int | None,
+) -> PreferenceBatch:
+    """The pairs whose segments were encoded.
+
+    Raises:
+        ConversationError: if nothing can be learned from a pair, unless it is kept or dropped.
+    """
+    starts = offsets[:-1].reshape(-1, 3)
+    ends = offsets[1:].reshape(-1, 3)
+    keep = np.ones(len(starts), bool)
+    for number, ((_, *begins), (_, *stops)) in enumerate(zip(starts, ends, strict=True)):
+        why = _nothing_to_learn(ids, mask, begins, stops)
+        if why and on_untrained == "error":
+            raise ConversationError(
+                f'pair {number}: {why}; pass on_untrained="drop" to drop such pairs, or "keep"'
+            )
+        keep[number] = not why or on_untrained == "keep"
+    starts, ends = starts[keep], ends[keep]
+    lengths = (ends - starts)[:, 1:]
+    spans = zip(starts[:, 1], ends[:, 2], strict=True)  # the two sequences of a pair
+    picked = np.concatenate([np.arange(a, b) for a, b in spans] or [np.empty(0, np.int64)])
+    prompts = np.minimum((ends - starts)[:, 0], lengths.min(axis=1, initial=np.iinfo(int).max))
+    return PreferenceBatch(
+        ids.view(np.int32)[picked],
+        mask[picked],
+        np.concatenate([[0], np.cumsum(lengths.ravel())]).astype(np.int64),
+        prompts.astype(np.int64),
+        pad_id,
+    )
+
+
+def _nothing_to_learn(ids: Any, mask: Any, starts: Any, ends: Any) -> str | None:
+    """Why a pair teaches nothing; None if it does."""
+    (a, b), (c, d) = ((start, end) for start, end in zip(starts, ends, strict=True))
+    for name, part in (("chosen", mask[a:b]), ("rejected", mask[c:d])):
+        if not part.any():
+            return f"nothing of {name} is trained on, or it is cut off by max_tokens"
+    return "chosen and rejected are equal" if np.array_equal(ids[a:b], ids[c:d]) else None
+
+
+def _joined(halves: Any) -> tuple[list[Any], bytes]:
+    """A prompt and an answer, with a boundary that no token crosses."""
+    (before, mask), (after, more) = halves
+    return [*before, None, *after], bytes([*mask, 0, *more])
+
+
+# ---------------------------------------------------------------------------- rows
+
+
+def _read(row: Any, reader: Reader, options: RowOptions) -> tuple[int, Row, Row]:
+    """The number of messages in the prompt, and the conversations with the two answers."""
+    if not isinstance(row, Mapping):
+        raise ConversationError(f"a pair must be a mapping, not {type(row).__name__}")
+    more = {k: v for k, v in row.items() if v is not None and k not in options.ignore}
+    answers = []
+    for name in ("chosen", "rejected"):
+        value = more.pop(name, None)
+        if not isinstance(value, str) and not _is_messages(value):
+            raise ConversationError(f'a pair must have a text or a list of messages under "{name}"')
+        answers.append(value)
+    prompt, chosen, rejected = _sides(more.pop("prompt", None), *answers)
+    quiet = [{**message, "train": False} for message in prompt]
+    rows = [
+        read_row({"messages": [*quiet, *answer], **more}, reader, options)
+        for answer in (chosen, rejected)
+    ]
+    return len(prompt), rows[0], rows[1]
+
+
+def _sides(prompt: Any, chosen: Any, rejected: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """The messages of the prompt and of both answers."""
+    if isinstance(chosen, str) != isinstance(rejected, str):
+        raise ConversationError("chosen and rejected must both be texts, or both lists of messages")
+    asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    if isinstance(chosen, str):
+        if not _is_messages(asked):
+            raise ConversationError('a pair must have a text or a list of messages under "prompt"')
+        chosen, rejected = ([{"role": "assistant", "content": t}] for t in (chosen, rejected))
+        return list(asked), chosen, rejected
+    if _is_messages(prompt) or (
+        prompt is not None and chosen[0].get("role") == rejected[0].get("role") == "assistant"
+    ):
+        return list(asked), list(chosen), list(rejected)
+    count = sum(1 for _ in _common(chosen, rejected))
+    shared = list(chosen[:count])
+    if not shared or count in (len(chosen), len(rejected)):
+        raise ConversationError(
+            "without a prompt, chosen and rejected must begin with the same messages, and end with "
+            "different ones"
+        )
+    if prompt is not None and shared[-1].get("content") != prompt:
+        raise ConversationError(
+            "the prompt is a text, but not that of the last message that chosen and rejected share"
+        )
+    return shared, list(chosen[count:]), list(rejected[count:])
+
+
+def _common(chosen: Sequence[Any], rejected: Sequence[Any]) -> Iterator[Any]:
+    """The messages with which both answers begin."""
+    for one, other in zip(chosen, rejected, strict=False):
+        if one != other:
+            return
+        yield one
+
+
+def _is_messages(value: Any) -> bool:
+    is_list = isinstance(value, list | tuple) and bool(value)
+    return is_list and all(isinstance(message, Mapping) for message in value)

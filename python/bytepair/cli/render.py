@@ -1,0 +1,150 @@
+"""`bytepair render`: conversations to ids and masks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import click
+
+import bytepair
+from bytepair import chat
+from bytepair.chat.rows import RowKind, TrainOn
+from bytepair.chat.segments import Truncate
+from bytepair.chat.template import FIELDS
+from bytepair.cli import option
+
+#: The rows of preference pairs, which have options of their own.
+PAIRS: Final = "preference"
+
+_ANSWERS: Final = ("chosen", "rejected")
+
+#: The templates that every tokenizer can be used with if it has their special tokens.
+TEMPLATES: Final = {
+    one.name: one
+    for one in (chat.NANOCHAT, chat.CHATML, chat.QWEN25, chat.QWEN3, chat.LLAMA3, chat.LLAMA31)
+}
+
+
+@option.command(
+    "bytepair render talks.jsonl -t my-tokenizer -o talks.parquet --pack-to 2048",
+    "bytepair render talks.jsonl --rows sharegpt --train-on last --show",
+    "bytepair render pairs.parquet --rows preference --template chatml -o ids.parquet",
+)
+@click.argument("source")
+@option.tokenizer
+@click.option("--out", "-o", type=option.OUTPUT_FILE, help="Write a parquet file instead of JSON.")
+@click.option(
+    "--template",
+    help="The name of a chat template of the tokenizer, such as tool_use, or of one of "
+    f"{', '.join(TEMPLATES)}.  [default: the tokenizer's own]",
+)
+@click.option(
+    "--rows",
+    type=click.Choice([*get_args(RowKind), PAIRS]),
+    default="messages",
+    help="What the fields of a row are.",
+)
+@click.option(
+    "--train-on",
+    type=click.Choice(get_args(TrainOn)),
+    default="all",
+    help="The turns of the assistant that are trained on.",
+)
+@click.option(
+    "--train-field",
+    type=click.Choice(FIELDS),
+    multiple=True,
+    help="A field of these turns that is trained on; may be repeated.  [default: all]",
+)
+@click.option("--ignore-field", multiple=True, help="A field that is not read; may be repeated.")
+@click.option("--max-tokens", type=option.number, help="The most ids of a conversation.")
+@click.option(
+    "--truncate",
+    type=click.Choice(get_args(Truncate)),
+    default="tokens",
+    help="Whether to cut anywhere, or to drop whole messages.",
+)
+@click.option(
+    "--on-untrained",
+    type=click.Choice(["error", "keep", "drop"]),
+    default="error",
+    help="What to do with a conversation that has nothing to train on.",
+)
+@click.option("--pad-to", type=option.number, help="Pad each conversation to this many ids.")
+@click.option("--pack-to", type=option.number, help="Pack conversations into rows of so many ids.")
+@option.threads
+@click.option("--show", is_flag=True, help="Draw the tokens: green is trained on, red is not.")
+def render(
+    source: str,
+    tokenizer: str,
+    pattern: str | None,
+    out: Path | None,
+    template: str | None,
+    rows: str,
+    train_field: tuple[Any, ...],
+    ignore_field: tuple[str, ...],
+    show: bool,
+    **options: Any,
+) -> None:
+    """Render conversations to ids and a mask of what is trained on.
+
+    SOURCE: a file (jsonl or parquet), a folder, a glob or a URL. Each conversation, or each row if
+    they are padded or packed, is written as a line of JSON, or as a row of a parquet file.
+    """
+    option.one_of("out", "show")
+    option.one_of("pad_to", "pack_to")
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    how: dict[str, Any] = {"train_fields": train_field or FIELDS, "ignore_fields": ignore_field}
+    chosen: Any = template
+    if template is not None and template not in tok.chat_templates:
+        chosen = TEMPLATES.get(template, template)
+    made: Any
+    if rows == PAIRS:
+        others = ("train_on", "truncate", "pad_to", "pack_to")
+        option.refuse("pairs have all turns of their answers, and no rows", *others)
+        kept = {name: value for name, value in options.items() if name not in others}
+        made = tok.render_preferences(source, template=chosen, **how, **kept)
+    else:
+        made = tok.render_batch(source, template=chosen, rows=rows, **how, **options)  # type: ignore[arg-type]
+    if out is not None:
+        click.echo(f"{made.save(out)}: {len(made):,} {'pairs' if rows == PAIRS else 'rows'}")
+        return
+    for line in map(_drawing(tok) if show else _json, _rows(made)):
+        sys.stdout.write(f"{line}\n")
+
+
+def _rows(made: Any) -> Iterator[dict[str, Any]]:
+    """The arrays of each conversation, row or pair by name."""
+    from bytepair.chat.preferences import COLUMNS
+
+    for one in made:
+        if isinstance(one, chat.Preference):
+            yield {name: getattr(one, name).tolist() for name in COLUMNS}
+        else:
+            ids, mask = one
+            yield {"input_ids": ids.tolist(), "loss_mask": mask.tolist()}
+
+
+def _json(row: dict[str, Any]) -> str:
+    return json.dumps(row)
+
+
+def _drawing(tok: bytepair.Tokenizer) -> Any:
+    """A function that draws a row; the two answers of a pair are drawn one below the other."""
+    color = None if sys.stdout.isatty() else False
+
+    def shown(ids: list[int], mask: list[int]) -> str:
+        return tok.show(ids, mask, color=color)
+
+    def draw(row: dict[str, Any]) -> str:
+        if "input_ids" in row:
+            return shown(row["input_ids"], row["loss_mask"])
+        prompt = shown(row["prompt_ids"], [0] * len(row["prompt_ids"]))
+        answers = [shown(row[f"{name}_ids"], row[f"{name}_mask"]) for name in _ANSWERS]
+        return "\n".join([prompt, *answers])
+
+    return draw

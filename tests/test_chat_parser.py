@@ -1,0 +1,409 @@
+"""Reasoning, tool calls and results in ids, parsed back: the inverse of rendering, id by id."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import chat
+from bytepair.chat.alphabet import Alphabet
+from bytepair.chat.answer import AnswerParser
+from bytepair.errors import ConversationError
+
+ENDS = ["<|im_start|>", "<|im_end|>"]
+TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>",
+        "</think>"]  # fmt: skip
+LLAMA = ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
+         "<|eom_id|>", "<|python_tag|>"]  # fmt: skip
+#: With special tokens for calls and reasoning, and without.
+TOK = bytepair.train(bytepair.sample.paths(), 1500, special_tokens=[*ENDS, *TAGS, *LLAMA])
+BARE = bytepair.train(bytepair.sample.paths(), 1500, special_tokens=ENDS)
+HERMES = [chat.CHATML, chat.QWEN25, chat.QWEN3]
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def user(content: str) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: str | None, **fields: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **fields}
+
+
+def tool(content: Any) -> dict[str, Any]:
+    return {"role": "tool", "content": content}
+
+
+def texts(*more: str) -> st.SearchStrategy[str]:
+    pieces = ["hello", " world", "\n", "\n\n", "é", "你好", "12", '"', "\\", "{", "}", '{"name": ']
+    return st.lists(st.sampled_from([*pieces, *more]), max_size=5).map("".join)
+
+
+def talks(said: st.SearchStrategy[str], *, most: int = 3) -> st.SearchStrategy[list[Any]]:
+    """Conversations of the user, the assistant and tools."""
+    values = st.one_of(said, st.integers(), st.lists(said, max_size=2), st.none())
+    arguments = st.dictionaries(st.sampled_from(["a", "b é"]) | said, values, max_size=2)
+    calls = st.builds(lambda name, given: call(name, **given), st.sampled_from("fgh"), arguments)
+    called = st.lists(calls, min_size=1, max_size=most)
+    return st.lists(
+        st.one_of(
+            said.map(user),
+            said.map(assistant),
+            said.map(tool),
+            st.builds(lambda text, calls: assistant(text, tool_calls=calls), said, called),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+
+
+def thinking(draw: Any, messages: list[Any], said: st.SearchStrategy[str]) -> list[Any]:
+    """The messages, some of them with reasoning."""
+    return [
+        {**m, "reasoning_content": draw(said)}
+        if m["role"] == "assistant" and draw(st.booleans())
+        else m
+        for m in messages
+    ]
+
+
+@st.composite
+def reasoned(draw: Any, said: st.SearchStrategy[str]) -> list[Any]:
+    return thinking(draw, draw(talks(said)), said)
+
+
+def parsed(tok: bytepair.Tokenizer, talk: list[Any], template: chat.Template) -> list[Any]:
+    """A conversation, rendered and parsed, with events that agree with it."""
+    ids, _ = tok.render_conversation(talk, template=template, on_untrained="keep")
+    parser = chat.Parser(tok, template)
+    events = [event for id in ids for event in parser.feed(id)] + parser.finish()
+    found: list[Any] = parser.conversation["messages"]
+    assert [e.message for e in events if isinstance(e, chat.MessageEnd)] == found
+    assert [e.role for e in events if isinstance(e, chat.MessageStart)] == [
+        m["role"] for m in found
+    ]
+    calls = [one for m in found for one in m.get("tool_calls", ())]
+    assert [e.call for e in events if isinstance(e, chat.ToolCall)] == calls
+    heard: dict[str, str] = {"text": "", "reasoning": "", "tool_call": ""}
+    for event in events:
+        if isinstance(event, chat.TextDelta):
+            heard[event.part] += event.text
+    assert heard["reasoning"] == "".join(m.get("reasoning_content", "") for m in found)
+    ends = [e.text for e in events if isinstance(e, chat.PartEnd) and e.type == "tool_call"]
+    assert "".join(heard["tool_call"].split()) == "".join("".join(ends).split())
+    written = [m["content"] for m in found if isinstance(m["content"], str)]
+    if template.tools and not template.tools.json_results:
+        assert heard["text"] == "".join(written)
+    assert tok.parse_conversation(ids, template=template) == {"messages": found}
+    return found
+
+
+def thought_of(message: dict[str, Any], strip: str) -> dict[str, Any]:
+    """A message as the template of Qwen3 keeps it."""
+    if message["role"] != "assistant":
+        return message
+    kept = {**message, "content": message["content"].lstrip(strip)}
+    thought = kept.pop("reasoning_content", "").strip(strip)
+    return {**kept, "reasoning_content": thought} if thought else kept
+
+
+# ---------------------------------------------------------------------------- round trips
+
+
+@pytest.mark.parametrize("template", HERMES, ids=lambda t: t.name)
+@settings(max_examples=60)
+@given(st.data())
+def test_calls_and_results_of_hermes_come_back(template: chat.Template, data: Any) -> None:
+    """Where calls have special tokens, no text can be taken for a call."""
+    said = texts(*TAGS, "<|im_end|>", '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>')
+    talk = data.draw(reasoned(said) if template.reasoning else talks(said))
+    expected = [thought_of(m, "\n") if template.reasoning else m for m in talk]
+    found = parsed(TOK, talk, template)
+    skipped = int(template.default_system is not None)
+    assert found[skipped:] == expected
+
+
+@pytest.mark.parametrize("template", HERMES, ids=lambda t: t.name)
+@settings(max_examples=60)
+@given(st.data())
+def test_so_do_those_without_special_tokens(template: chat.Template, data: Any) -> None:
+    """There a text may not spell a tag, except within the JSON of a call."""
+    said = texts("<", "<tool", "</", "</th", "ink>")
+    talk = data.draw(reasoned(said) if template.reasoning else talks(said))
+    talk.append(assistant("", tool_calls=[call("f", a='"</tool_call>\\" <tool_call>')]))
+    expected = [thought_of(m, "\n") if template.reasoning else m for m in talk]
+    skipped = int(template.default_system is not None)
+    assert parsed(BARE, talk, template)[skipped:] == expected
+
+
+@settings(max_examples=60)
+@given(talks(texts(*LLAMA), most=1), st.lists(texts(*LLAMA) | st.integers(), max_size=2))
+def test_calls_and_results_of_llama_come_back(talk: list[Any], more: list[Any]) -> None:
+    talk = [{**m, "content": ""} if "tool_calls" in m else m for m in talk]
+    talk = [{**m, "content": m["content"].strip()} if m["role"] != "tool" else m for m in talk]
+    talk += [tool(more), tool({"a": more})]
+    assert parsed(TOK, talk, chat.LLAMA31)[1:] == talk
+
+
+@settings(max_examples=60)
+@given(texts(), texts(), st.sampled_from(["brave_search", "wolfram_alpha"]))
+def test_calls_of_tools_that_llama_knows_come_back(first: str, second: str, name: str) -> None:
+    calls = [call(name, query=first), call(name, query=first, other=second), call(name)]
+    for one in calls:
+        row = {
+            "messages": [user("x"), assistant("", tool_calls=[one]), tool("y"), assistant("z")],
+            "builtin_tools": ["brave_search", "wolfram_alpha"],
+        }
+        ids, _ = TOK.render_conversation(row, template=chat.LLAMA31)
+        found = TOK.parse_conversation(ids, template=chat.LLAMA31)["messages"]
+        assert found[1:] == row["messages"]
+
+
+@pytest.mark.parametrize("template", [*HERMES, chat.LLAMA31], ids=lambda t: t.name)
+@pytest.mark.parametrize("tok", [TOK, BARE], ids=["special", "text"])
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from([
+    "hello", "\n", "<tool_call>", "</tool_call>", "<think>", "</think>", "{", '"', "\\", "}",
+    '{"name": "f", "arguments": {"a": "b"}}', '{"name": "f", "parameters": {}}', "f.call(",
+    '<|python_tag|>f.call(a="b")', "<|python_tag|>", ")", "<tool_response>", "é",
+]), max_size=8), st.randoms(use_true_random=False))  # fmt: skip
+def test_no_text_of_an_answer_is_lost(
+    template: chat.Template, tok: bytepair.Tokenizer, pieces: list[str], rng: random.Random
+) -> None:
+    """Whatever is sampled is content, reasoning or a call; how it is cut makes no difference."""
+    alphabet = Alphabet(tok.special_tokens, template.inner())
+    special = [chat.Special(name) for name in template.inner()]
+    strings = [alphabet.string([next((s for s in special if s.name == p), p)]) for p in pieces]
+    whole = AnswerParser(template, alphabet)
+    whole.feed("".join(strings))
+    whole.end()
+    cut = AnswerParser(template, alphabet)
+    events = []
+    rest = "".join(strings)
+    while rest:
+        count = rng.randint(1, 7)
+        events += cut.feed(rest[:count])
+        rest = rest[count:]
+    events += cut.end()
+    assert cut.fields() == whole.fields()
+    fields = whole.fields()
+    if fields.keys() == {"content"} and not any(isinstance(e, chat.PartStart) for e in events):
+        assert fields["content"] == "".join(pieces)
+    letters = sum(text.count("hello") for text in _texts_of(fields))
+    if template.name != "llama3.1":
+        assert letters == "".join(pieces).count("hello")
+
+
+def _texts_of(fields: dict[str, Any]) -> list[str]:
+    calls = fields.get("tool_calls", [])
+    return [fields["content"], fields.get("reasoning_content", ""), json.dumps(calls)]
+
+
+# ---------------------------------------------------------------------------- nanochat's Python
+
+NANOCHAT = bytepair.train(bytepair.sample.paths(), 1500)
+
+
+def python(code: str, text: str = "") -> dict[str, Any]:
+    return assistant(text, tool_calls=[call("python", code=code)])
+
+
+turns = st.tuples(
+    texts().map(user),
+    st.lists(st.tuples(texts(), texts(), texts()), max_size=3),
+    texts().filter(bool),
+).map(lambda t: [t[0], *(m for a, b, c in t[1] for m in (python(a, b), tool(c))), assistant(t[2])])
+
+
+@settings(max_examples=100)
+@given(st.lists(turns, min_size=1, max_size=3))
+def test_calls_of_python_are_parts_or_messages(talk: list[list[Any]]) -> None:
+    whole = [message for turn in talk for message in turn]
+    ids, mask = NANOCHAT.render_conversation(whole)
+    assert NANOCHAT.parse_conversation(ids, tool_calls=True) == {"messages": whole}
+    parts = NANOCHAT.parse_conversation(ids)
+    assert NANOCHAT.render_conversation(parts) == (ids, mask)
+    assert [m["role"] for m in parts["messages"]] == ["user", "assistant"] * len(talk)
+    for end, message in enumerate(whole):
+        if message["role"] == "tool":  # the turn goes on where the result ends
+            prompt = NANOCHAT.render_for_completion(whole[: end + 1])
+            assert prompt == ids[: len(prompt)]
+            assert prompt[-1] == NANOCHAT.special_tokens["<|output_end|>"]
+            before = NANOCHAT.render_for_completion(whole[:end])
+            assert before == NANOCHAT.render_for_completion(whole[: end - 1])
+
+
+def test_a_result_goes_on_with_the_turn() -> None:
+    ids, mask = NANOCHAT.render_turn([], [user("1+1?")])
+    special = NANOCHAT.special_tokens
+    ids += [special["<|python_start|>"], *NANOCHAT.encode("1+1"), special["<|python_end|>"]]
+    parser = chat.Parser(NANOCHAT, tool_calls=True)
+    events = [event for id in ids for event in parser.feed(id)]
+    assert events[-1] == chat.ToolCall(call("python", code="1+1"))
+    assert parser.conversation["messages"][-1] == python("1+1")
+    ids, mask = NANOCHAT.render_turn(ids, [tool("2")], mask=mask)
+    assert NANOCHAT.parse_conversation(ids, tool_calls=True)["messages"][-1] == tool("2")
+    assert ids == NANOCHAT.render_for_completion([user("1+1?"), python("1+1"), tool("2")])
+
+
+@pytest.mark.parametrize(
+    ("talk", "rule"),
+    [
+        ([user("x"), tool("y")], "message 1 is a result or has a tool call, but"),
+        ([tool("y")], "message 0 is a result"),
+        ([user("x"), assistant("", tool_calls=[call("python", code="1")] * 2)], "one tool call"),
+        ([user("x"), assistant("", tool_calls=[call("f", code="1")])], "of 'python'"),
+        ([user("x"), assistant("", tool_calls=[call("python", code=1)])], "a string 'code'"),
+        ([user("x"), assistant("", tool_calls=[call("python")])], "a string 'code'"),
+        ([user("x"), {**python("1"), "train": False}, tool("1"), assistant("z")],
+         "messages 1 to 3 are one turn"),
+    ],
+)  # fmt: skip
+def test_calls_that_nanochat_cannot_write_are_errors(talk: list[Any], rule: str) -> None:
+    with pytest.raises(ConversationError, match=rule):
+        NANOCHAT.render_conversation(talk)
+
+
+def test_flags_of_a_turn_with_calls() -> None:
+    talk = [user("x"), python("1", "a"), tool("1"), assistant("b"), user("y"), assistant("c")]
+
+    def kept(messages: list[Any], **options: Any) -> str:
+        ids, mask = NANOCHAT.render_conversation(messages, **options)
+        return NANOCHAT.decode([id for id, on in zip(ids, mask, strict=True) if on])
+
+    first = "a<|python_start|>1<|python_end|>b<|assistant_end|>"
+    assert kept(talk) == f"{first}c<|assistant_end|>"
+    assert kept(talk, train_on="last") == "c<|assistant_end|>"
+    assert kept(talk[:4], train_on="last") == first
+    off = [{**m, "weight": 0} if m["role"] == "assistant" else m for m in talk[:4]]
+    assert kept([*off, *talk[4:]]) == "c<|assistant_end|>"
+    assert kept(talk, train_fields=["tool_calls"]) == "<|python_start|>1<|python_end|>"
+
+
+# ---------------------------------------------------------------------------- one by one
+
+
+def answer(text: str, template: chat.Template = chat.CHATML) -> dict[str, Any]:
+    parser = AnswerParser(template, Alphabet({}, []))
+    parser.feed(text)
+    parser.end()
+    return parser.fields()
+
+
+GOOD = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+F = [call("f", a=1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (GOOD, {"content": "", "tool_calls": F}),
+        (f"a\n{GOOD}\n{GOOD}", {"content": "a", "tool_calls": F * 2}),
+        (f"a\n\n{GOOD}", {"content": "a\n", "tool_calls": F}),
+        (f"{GOOD}then", {"content": "then", "tool_calls": F}),
+        ('<tool_call>{"arguments": {"a": 1}, "name": "f"}', {"content": "", "tool_calls": F}),
+        ('a <tool_call>{"name": "f"', {"content": 'a <tool_call>{"name": "f"'}),
+        ("a\n<tool_call>no</tool_call>b", {"content": "a\n<tool_call>no</tool_call>b"}),
+        (f'<tool_call>"</tool_call> {GOOD}', {"content": '<tool_call>"</tool_call> ',
+                                             "tool_calls": F}),
+        ('<tool_call>{"name": 1, "arguments": {}}</tool_call>', None),
+        ('<tool_call>{"name": "f", "arguments": []}</tool_call>', None),
+        ('<tool_call>{"name": "f", "arguments": {}, "more": 1}</tool_call>', None),
+        ("<tool_call>" + "[" * 100_000 + "</tool_call>", None),
+        ("<think>no</think>", None),
+    ],
+)  # fmt: skip
+def test_answers_of_hermes(text: str, expected: dict[str, Any] | None) -> None:
+    assert answer(text) == (expected or {"content": text})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<think>\na\n</think>\n\nb", {"content": "b", "reasoning_content": "a"}),
+        ("<think>a</think>b", {"content": "b", "reasoning_content": "a"}),
+        ("<think>\n\n</think>\n\nb", {"content": "b"}),
+        ("<think>\nnever ends", {"content": "", "reasoning_content": "never ends"}),
+        (f"<think>a</think>{GOOD}", {"content": "", "reasoning_content": "a", "tool_calls": F}),
+        (f"<think>{GOOD}</think>", {"content": "", "reasoning_content": GOOD}),
+        ("a <think>b</think>", {"content": "a <think>b</think>"}),
+    ],
+)
+def test_answers_of_qwen3(text: str, expected: dict[str, Any]) -> None:
+    assert answer(text, chat.QWEN3) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"name": "f", "parameters": {"a": 1}}', {"content": "", "tool_calls": F}),
+        ('<|python_tag|>{"name": "f", "parameters": {"a": 1}}', {"content": "", "tool_calls": F}),
+        ('{"name": "f", "arguments": {"a": 1}}', {"content": "", "tool_calls": F}),
+        ('{"name": "f", "arguments": {}, "parameters": {}}', None),
+        ('{"name": "f", "parameters": {}}; {"name": "f", "parameters": {}}', None),
+        ('<|python_tag|>f.call(a="1", b="")', {"content": "",
+                                             "tool_calls": [call("f", a="1", b="")]}),
+        ("<|python_tag|>f.call()", {"content": "", "tool_calls": [call("f")]}),
+        ("<|python_tag|>print(1)", None),
+        ("<|python_tag|>f.call(1)", None),
+        ('{"name": "f"}', None),
+        ("{ that is all", None),
+        ('It is {"name": "f", "parameters": {}}', None),
+    ],
+)  # fmt: skip
+def test_answers_of_llama(text: str, expected: dict[str, Any] | None) -> None:
+    assert answer(text, chat.LLAMA31) == (expected or {"content": text})
+
+
+def test_a_call_is_reported_when_it_is_complete() -> None:
+    prompt = TOK.render_for_completion([user("x")], template=chat.QWEN3)
+    parser = chat.Parser(TOK, chat.QWEN3)
+    for id in prompt:
+        parser.feed(id)
+    talk = [user("x"), assistant("Hm.", thinking="a", tool_calls=F)]
+    ids, _ = TOK.render_conversation(talk, template=chat.QWEN3)
+    kinds: list[Any] = []
+    for id in ids[len(prompt) :]:
+        kinds += [e for e in parser.feed(id) if not isinstance(e, chat.TextDelta)]
+        if id == TOK.special_tokens["</tool_call>"]:
+            assert kinds[-1] == chat.ToolCall(F[0])
+    json_of_call = '{"name": "f", "arguments": {"a": 1}}'
+    message = assistant("Hm.", reasoning_content="a", tool_calls=F)
+    assert kinds == [
+        chat.PartStart("reasoning"), chat.PartEnd("reasoning", "a"), chat.PartStart("tool_call"),
+        chat.PartEnd("tool_call", json_of_call), chat.ToolCall(F[0]), chat.MessageEnd(message),
+    ]  # fmt: skip
+
+
+def test_an_answer_that_is_cut_keeps_its_text() -> None:
+    talk = [user("x"), assistant("Hm.", tool_calls=F)]
+    ids, _ = TOK.render_conversation(talk, template=chat.CHATML)
+    start = len(TOK.render_for_completion([user("x")], template=chat.CHATML))
+    end = ids.index(TOK.special_tokens["</tool_call>"])
+    for count in range(start, end):
+        (_, message) = TOK.parse_conversation(ids[:count], template=chat.CHATML)["messages"]
+        assert message["content"] == TOK.decode(ids[start:count]) or "tool_calls" in message
+
+
+def test_a_text_of_the_user_that_spells_results_is_one_only_without_special_tokens() -> None:
+    talk = [user("<tool_response>\na\n</tool_response>")]
+    assert parsed(TOK, talk, chat.CHATML) == talk
+    assert parsed(BARE, talk, chat.CHATML) == [tool("a")]
+    for cut in ("<tool_response>", "<tool_response>\na", "<tool_resp"):
+        assert parsed(BARE, [user(cut)], chat.CHATML) == [user(cut)]
+
+
+def test_the_default_template_is_that_of_the_tokenizer() -> None:
+    held = BARE.with_chat_template("{{ messages }}")
+    with pytest.raises(ConversationError, match=r"in Jinja, .* pass the template .*chat\.QWEN3"):
+        held.parse_conversation([])
+    assert held.parse_conversation([], template=chat.CHATML) == {"messages": []}

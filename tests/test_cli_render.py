@@ -1,0 +1,101 @@
+"""`bytepair render`: conversations and preference pairs to ids and masks, as in Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair import chat
+from bytepair.chat.preferences import COLUMNS
+from test_cli import run, run_any
+
+CALL = {"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}
+TALKS: list[Any] = [
+    [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}],
+    [
+        {"role": "user", "content": "what?"},
+        {"role": "assistant", "content": "hm", "tool_calls": [CALL]},
+        {"role": "tool", "content": "2"},
+        {"role": "assistant", "content": "two"},
+    ],
+]
+NAMES = ["<|im_start|>", "<|im_end|>"]
+
+
+@pytest.fixture
+def tok(tmp_path: Path) -> bytepair.Tokenizer:
+    """A tokenizer in the folder `tokenizer`, beside conversations and pairs."""
+    made = bytepair.train(bytepair.sample.paths(), 1000, special_tokens=NAMES)
+    made.save(tmp_path / "tokenizer")
+    rows = [{"messages": talk, "source": "web"} for talk in TALKS]
+    (tmp_path / "talks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    pair = {"prompt": "hi", "chosen": "hello", "rejected": "no"}
+    (tmp_path / "pairs.jsonl").write_text(json.dumps(pair))
+    return made
+
+
+def lines(*words: str, cwd: Path) -> list[Any]:
+    """What a command prints, line by line."""
+    out = run("render", *words, cwd=cwd).stdout
+    return [json.loads(line) for line in out.decode().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ([], {}),
+        (["--train-on", "last"], {"train_on": "last"}),
+        (["--train-field", "content", "--train-field", "reasoning"],
+         {"train_fields": ["content", "reasoning"]}),
+        (["--max-tokens", "9", "--on-untrained", "keep"],
+         {"max_tokens": 9, "on_untrained": "keep"}),
+        (["--truncate", "messages", "--max-tokens", "40", "--on-untrained", "drop"],
+         {"truncate": "messages", "max_tokens": 40, "on_untrained": "drop"}),
+    ],
+)  # fmt: skip
+def test_conversations_are_rendered_as_in_python(
+    words: list[str], options: dict[str, Any], tok: bytepair.Tokenizer, tmp_path: Path
+) -> None:
+    given = ["talks.jsonl", "--template", "chatml", "--ignore-field", "source", *words]
+    expected = tok.render_batch(TALKS, template=chat.CHATML, **options)
+    found = lines(*given, cwd=tmp_path)
+    assert found == [
+        {"input_ids": ids.tolist(), "loss_mask": mask.tolist()} for ids, mask in expected
+    ]
+    pq = pytest.importorskip("pyarrow.parquet")
+    run("render", *given, "-o", "out.parquet", "--pack-to", "200", cwd=tmp_path)
+    packed = tok.render_batch(TALKS, template=chat.CHATML, pack_to=200, **options)
+    assert pq.read_table(tmp_path / "out.parquet") == packed.to_arrow()
+
+
+def test_pairs_are_rendered_as_in_python(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
+    words = ["pairs.jsonl", "--rows", "preference", "--template", "chatml"]
+    (pair,) = tok.render_preferences(tmp_path / "pairs.jsonl", template=chat.CHATML)
+    expected = {name: getattr(pair, name).tolist() for name in COLUMNS}
+    assert lines(*words, cwd=tmp_path) == [expected]
+    shown = run("render", *words, "--show", cwd=tmp_path).stdout.decode()
+    assert shown.count("<|im_end|>") == 3
+    assert run_any("render", *words, "--train-on", "last", cwd=tmp_path) == 2
+    assert run_any("render", *words, "-o", "x.parquet", "--show", cwd=tmp_path) == 2
+
+
+def test_the_template_of_the_tokenizer_comes_first(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    source = "{% for m in messages %}<|im_start|>{{ m.role }}{{ m.content }}<|im_end|>{% endfor %}"
+    prompt = "{% if add_generation_prompt %}<|im_start|>assistant{% endif %}"
+    own = tok.with_chat_template(source + prompt).with_chat_template(
+        f"rag {source}{prompt}", name="rag"
+    )
+    own.save(tmp_path / "own")
+    row = tmp_path / "talk.jsonl"
+    row.write_text(json.dumps(TALKS[0]))
+    for words, template in (([], "default"), (["--template", "rag"], "rag")):
+        found = lines(str(row), "-t", "own", *words, cwd=tmp_path)
+        (expected,) = own.render_batch([TALKS[0]], template=template)
+        assert found[0]["input_ids"] == expected[0].tolist()
+        shown = run("render", str(row), "-t", "own", *words, "--show", cwd=tmp_path).stdout
+        assert shown.decode().strip() == own.show(expected[0], expected[1].tolist(), color=False)
