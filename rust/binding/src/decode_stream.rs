@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytepair::Tokenizer;
-use bytepair::decode::TextStream;
+use bytepair::tokenizer::decode_stream::DecodeStream;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -23,14 +23,12 @@ use crate::{arguments, errors};
 #[pyclass(name = "DecodeStream", module = "bytepair._core")]
 pub(crate) struct PyDecodeStream {
     tokenizer: Arc<Tokenizer>,
-    stream: TextStream,
-    /// Whether an id has arrived since the start or the last `flush`.
-    begun: bool,
+    stream: DecodeStream,
 }
 
 impl PyDecodeStream {
     pub(crate) fn new(tokenizer: &Arc<Tokenizer>) -> Self {
-        Self { tokenizer: Arc::clone(tokenizer), stream: TextStream::default(), begun: false }
+        Self { tokenizer: Arc::clone(tokenizer), stream: DecodeStream::new(tokenizer) }
     }
 }
 
@@ -58,12 +56,8 @@ impl PyDecodeStream {
         id: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyString>> {
         let id = arguments::id(&self.tokenizer, id)?;
-        let mut token = errors::checked(self.tokenizer.token_bytes(id))?;
-        if !std::mem::replace(&mut self.begun, true) && self.tokenizer.pattern().drops_space() {
-            token = token.strip_prefix(b" ").unwrap_or(token);
-        }
         let mut text = String::new();
-        self.stream.push(token, &mut text);
+        errors::checked(self.stream.push(id, &mut text))?;
         Ok(PyString::new(py, &text))
     }
 
@@ -79,7 +73,6 @@ impl PyDecodeStream {
     ///     ('', '\ufffd', '')
     fn flush(&mut self) -> String {
         let mut text = String::new();
-        self.begun = false;
         self.stream.flush(&mut text);
         text
     }

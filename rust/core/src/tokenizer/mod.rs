@@ -4,6 +4,8 @@
 //! with its Unicode version. They are compared, saved and fingerprinted together. Notes on the
 //! origin of a tokenizer are saved with it, but do not affect equality.
 
+pub mod decode_stream;
+
 mod encode;
 
 pub(crate) mod merges;

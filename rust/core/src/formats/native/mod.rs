@@ -37,6 +37,7 @@ use crate::pretokenize::{Pattern, UNICODE_VERSION};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::merges::{Merges, as_pairs, encode_counts};
 use crate::vocabulary::{MergeRule, TokenIndex, Vocabulary};
+pub(crate) use container::MAGIC;
 use container::{Container, Kind, Writer, number};
 
 /// Whether a file includes tables that can be rebuilt from its other sections.
