@@ -1,7 +1,8 @@
 /* bytepair: byte-level BPE tokenizers for C. Made of rust/capi/src by `make header`; do not edit.
  *
- * A call returns a code, BYTEPAIR_OK if it succeeds. If it fails, it writes no result, and its
- * reason into the error that the caller passes; that may be NULL. Nothing is global.
+ * A call returns a code: BYTEPAIR_CODE_OK, which is 0, if it succeeds. If it fails, it writes the
+ * reason into the error that the caller passes, which may be NULL, and its results must not be used.
+ * Nothing is global.
  *
  * Texts are UTF-8, as a pointer and a length in bytes; BYTEPAIR_ZERO_TERMINATED in place of the
  * length means that a zero byte ends the text. Paths and patterns always end with a zero byte.
@@ -23,55 +24,58 @@
 /* Stands for the length of a text that a zero byte ends. */
 #define BYTEPAIR_ZERO_TERMINATED ((size_t)-1)
 
-// The text of special tokens is ordinary text, except that of added tokens that control nothing.
-#define SPECIAL_TEXT 0
-
-// Every special token becomes its id.
-#define SPECIAL_ALL 1
-
-// The named special tokens become their ids; others are ordinary text.
-#define SPECIAL_ONLY 2
-
-// The text of a special token is an error.
-#define SPECIAL_ERROR 3
-
-// No special token is found, and no added token that controls nothing.
-#define SPECIAL_NONE 4
-
-// As BYTEPAIR_SPECIAL_TEXT, for the messages of a conversation: added tokens are found only if
-// they are white space.
-#define SPECIAL_MESSAGE 5
+// Room for a message of 1,000 characters and its zero byte.
+#define BYTEPAIR_MESSAGE_BYTES 4096
 
 // Stands for an id where there is none.
 #define BYTEPAIR_NO_ID UINT32_MAX
 
 // The role of the special token that begins a text.
-#define ROLE_BOS 0
+#define BYTEPAIR_ROLE_BOS 0
 
 // The role of the special token that ends a text.
-#define ROLE_EOS 1
+#define BYTEPAIR_ROLE_EOS 1
 
 // The role of the special token that fills the end of a row.
-#define ROLE_PAD 2
+#define BYTEPAIR_ROLE_PAD 2
 
 // The role of the special token that ends a turn of a conversation.
-#define ROLE_END_OF_TURN 3
+#define BYTEPAIR_ROLE_END_OF_TURN 3
+
+// The text of special tokens is ordinary text, except that of added tokens that control nothing.
+#define BYTEPAIR_SPECIAL_TEXT 0
+
+// Every special token becomes its id.
+#define BYTEPAIR_SPECIAL_ALL 1
+
+// The named special tokens become their ids; others are ordinary text.
+#define BYTEPAIR_SPECIAL_ONLY 2
+
+// The text of a special token is an error.
+#define BYTEPAIR_SPECIAL_ERROR 3
+
+// No special token is found, and no added token that controls nothing.
+#define BYTEPAIR_SPECIAL_NONE 4
+
+// As BYTEPAIR_SPECIAL_TEXT, for the messages of a conversation: added tokens are found only if
+// they are white space.
+#define BYTEPAIR_SPECIAL_MESSAGE 5
 
 // Ties: the smallest pair of ids is merged first, as in rustbpe.
-#define TIES_RUSTBPE 0
+#define BYTEPAIR_TIES_RUSTBPE 0
 
 // Ties: the smallest pair of ids with the bytes in the order of GPT-2's characters, as in Hugging
 // Face tokenizers.
-#define TIES_HF 1
+#define BYTEPAIR_TIES_HF 1
 
 // Ties: the pair that occurs first in the texts, as in minbpe.
-#define TIES_FIRST_SEEN 2
+#define BYTEPAIR_TIES_FIRST_SEEN 2
 
 // Ties: the greatest pair of byte strings, as in Stanford's CS336.
-#define TIES_BYTES_MAX 3
+#define BYTEPAIR_TIES_BYTES_MAX 3
 
 // Ties: the greatest pair of strings of GPT-2's characters, as in parity-aware trainers.
-#define TIES_CHARACTERS_MAX 4
+#define BYTEPAIR_TIES_CHARACTERS_MAX 4
 
 // What a call came to. New codes may be added.
 enum bytepair_code
@@ -134,10 +138,26 @@ typedef struct bytepair_tokenizer bytepair_tokenizer;
 // threads may use it at once; it never changes.
 typedef struct bytepair_options bytepair_options;
 
+// What a failed call says. A call that succeeds leaves it as it was.
+typedef struct {
+    // The same as the result of the call.
+    bytepair_code code;
+    // The rule, the value that breaks it and the way out; UTF-8, ends with a zero byte.
+    char message[BYTEPAIR_MESSAGE_BYTES];
+} bytepair_error;
+
+// A text: UTF-8 and its length in bytes, or BYTEPAIR_ZERO_TERMINATED in place of the length.
+typedef struct {
+    // The first byte. May be NULL if the length is 0.
+    const char *data;
+    // The number of bytes.
+    size_t length;
+} bytepair_text;
+
 // Ids in a buffer that the library grows. Set all fields to zero at first; set the length to zero
 // to use the memory again; `bytepair_ids_free` frees it. Change nothing else.
 typedef struct {
-    // The first id, or NULL.
+    // The first id; NULL only before the first call.
     uint32_t *data;
     // The number of ids.
     size_t length;
@@ -148,29 +168,13 @@ typedef struct {
 // Bytes in a buffer that the library grows. Set all fields to zero at first; set the length to
 // zero to use the memory again; `bytepair_bytes_free` frees it. Change nothing else.
 typedef struct {
-    // The first byte, or NULL. No zero byte is added at the end.
+    // The first byte; NULL only before the first call. No zero byte is added at the end.
     char *data;
     // The number of bytes.
     size_t length;
     // The number of bytes that there is room for.
     size_t capacity;
 } bytepair_bytes;
-
-// What a failed call says. A call that succeeds leaves it as it was.
-typedef struct {
-    // The same as the result of the call.
-    bytepair_code code;
-    // The rule, the value that breaks it and the way out; UTF-8, ends with a zero byte.
-    char message[MESSAGE_BYTES];
-} bytepair_error;
-
-// A text: UTF-8 and its length in bytes, or BYTEPAIR_ZERO_TERMINATED in place of the length.
-typedef struct {
-    // The first byte. May be NULL if the length is 0.
-    const char *data;
-    // The number of bytes.
-    size_t length;
-} bytepair_text;
 
 // The options of a training. Fields that are zero have their usual values.
 typedef struct {
@@ -193,117 +197,6 @@ typedef struct {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
-
-// Free the memory of ids; the buffer is then empty and can be used again. NULL is allowed.
-void bytepair_ids_free(bytepair_ids *ids);
-
-// Free the memory of bytes; the buffer is then empty and can be used again. NULL is allowed.
-void bytepair_bytes_free(bytepair_bytes *bytes);
-
-// Decode ids into a buffer of the caller.
-//
-// Writes as many bytes as there is room for, and to `length` the number of all. If that is more
-// than `capacity`, the result is BYTEPAIR_TOO_SMALL. The bytes are those of the tokens, which may
-// end within a character, or not be UTF-8 at all; a decoder gives text instead. No zero byte is
-// added. Fails if the vocabulary does not have an id.
-bytepair_code bytepair_decode(const bytepair_tokenizer *tokenizer,
-                              const uint32_t *ids,
-                              size_t ids_count,
-                              char *bytes,
-                              size_t capacity,
-                              size_t *length,
-                              bytepair_error *error);
-
-// Decode ids and append their bytes to a buffer that grows. After an error the bytes are as
-// before.
-bytepair_code bytepair_decode_append(const bytepair_tokenizer *tokenizer,
-                                     const uint32_t *ids,
-                                     size_t ids_count,
-                                     bytepair_bytes *bytes,
-                                     bytepair_error *error);
-
-// Start to decode ids one by one.
-bytepair_code bytepair_decoder_new(const bytepair_tokenizer *tokenizer,
-                                   bytepair_decoder **decoder,
-                                   bytepair_error *error);
-
-// Take one id and append the text that is now complete, which may be nothing, to a buffer that
-// grows.
-//
-// The text is always UTF-8 and never ends within a character; bytes that cannot become a character
-// become U+FFFD. If the vocabulary does not have the id, the decoder does not change.
-bytepair_code bytepair_decoder_push(const bytepair_decoder *decoder,
-                                    uint32_t id,
-                                    bytepair_bytes *text,
-                                    bytepair_error *error);
-
-// End the text: append U+FFFD if its last character is incomplete, else nothing. The decoder can
-// be used again, for another text.
-bytepair_code bytepair_decoder_flush(const bytepair_decoder *decoder,
-                                     bytepair_bytes *text,
-                                     bytepair_error *error);
-
-// Free a decoder. NULL is allowed.
-void bytepair_decoder_free(bytepair_decoder *decoder);
-
-// Prepare options. `special` is one of BYTEPAIR_SPECIAL_TEXT, ..._ALL, ..._ONLY, ..._ERROR,
-// ..._NONE and ..._MESSAGE; `names` are those of BYTEPAIR_SPECIAL_ONLY. The ids `prepend` and
-// `append` precede and follow each text, unless they are BYTEPAIR_NO_ID.
-bytepair_code bytepair_options_new(const bytepair_tokenizer *tokenizer,
-                                   uint32_t special,
-                                   const bytepair_text *names,
-                                   size_t names_count,
-                                   uint32_t prepend,
-                                   uint32_t append,
-                                   bytepair_options **options,
-                                   bytepair_error *error);
-
-// Free options. NULL is allowed.
-void bytepair_options_free(bytepair_options *options);
-
-// Encode a text into a buffer of the caller.
-//
-// Writes as many ids as there is room for, and to `count` the number of all. If that is more than
-// `capacity`, the result is BYTEPAIR_TOO_SMALL. `options` may be NULL: the text of special tokens
-// is then ordinary text, and no ids are added.
-bytepair_code bytepair_encode(const bytepair_tokenizer *tokenizer,
-                              const char *text,
-                              size_t length,
-                              const bytepair_options *options,
-                              uint32_t *ids,
-                              size_t capacity,
-                              size_t *count,
-                              bytepair_error *error);
-
-// Encode a text and append its ids to a buffer that grows. After an error the ids are as before.
-// `options` may be NULL, as for bytepair_encode.
-bytepair_code bytepair_encode_append(const bytepair_tokenizer *tokenizer,
-                                     const char *text,
-                                     size_t length,
-                                     const bytepair_options *options,
-                                     bytepair_ids *ids,
-                                     bytepair_error *error);
-
-// The number of ids of a text; faster than encoding. `options` may be NULL, as for
-// bytepair_encode.
-bytepair_code bytepair_count(const bytepair_tokenizer *tokenizer,
-                             const char *text,
-                             size_t length,
-                             const bytepair_options *options,
-                             size_t *count,
-                             bytepair_error *error);
-
-// Truncate a text to at most `most` ids, without cutting a character: writes where the part that
-// is kept starts, and its number of bytes. Keeps the end of the text if `keep_end` is true, else
-// its start. The text of special tokens counts as ordinary text.
-bytepair_code bytepair_truncate(const bytepair_tokenizer *tokenizer,
-                                const char *text,
-                                size_t length,
-                                size_t most,
-                                bool keep_end,
-                                const char **kept,
-                                size_t *kept_length,
-                                bytepair_error *error);
 
 // Load a tokenizer from a native file, which is mapped into memory, or from a tokenizer.json. The
 // content of the file tells which.
@@ -392,6 +285,117 @@ bytepair_code bytepair_special_id(const bytepair_tokenizer *tokenizer,
 // Roles are those that the native file states, and those that follow from the names of special
 // tokens.
 uint32_t bytepair_role(const bytepair_tokenizer *tokenizer, uint32_t role);
+
+// Prepare options. `special` is one of BYTEPAIR_SPECIAL_TEXT, ..._ALL, ..._ONLY, ..._ERROR,
+// ..._NONE and ..._MESSAGE; `names` are those of BYTEPAIR_SPECIAL_ONLY. The ids `prepend` and
+// `append` precede and follow each text, unless they are BYTEPAIR_NO_ID.
+bytepair_code bytepair_options_new(const bytepair_tokenizer *tokenizer,
+                                   uint32_t special,
+                                   const bytepair_text *names,
+                                   size_t names_count,
+                                   uint32_t prepend,
+                                   uint32_t append,
+                                   bytepair_options **options,
+                                   bytepair_error *error);
+
+// Free options. NULL is allowed.
+void bytepair_options_free(bytepair_options *options);
+
+// Encode a text into a buffer of the caller.
+//
+// Writes as many ids as there is room for, and to `count` the number of all. If that is more than
+// `capacity`, the result is BYTEPAIR_CODE_TOO_SMALL. `options` may be NULL: the text of special tokens
+// is then ordinary text, and no ids are added.
+bytepair_code bytepair_encode(const bytepair_tokenizer *tokenizer,
+                              const char *text,
+                              size_t length,
+                              const bytepair_options *options,
+                              uint32_t *ids,
+                              size_t capacity,
+                              size_t *count,
+                              bytepair_error *error);
+
+// Encode a text and append its ids to a buffer that grows. After an error the ids are as before.
+// `options` may be NULL, as for bytepair_encode.
+bytepair_code bytepair_encode_append(const bytepair_tokenizer *tokenizer,
+                                     const char *text,
+                                     size_t length,
+                                     const bytepair_options *options,
+                                     bytepair_ids *ids,
+                                     bytepair_error *error);
+
+// The number of ids of a text; faster than encoding. `options` may be NULL, as for
+// bytepair_encode.
+bytepair_code bytepair_count(const bytepair_tokenizer *tokenizer,
+                             const char *text,
+                             size_t length,
+                             const bytepair_options *options,
+                             size_t *count,
+                             bytepair_error *error);
+
+// Truncate a text to at most `most` ids, without cutting a character: writes where the part that
+// is kept starts, and its number of bytes. Keeps the end of the text if `keep_end` is true, else
+// its start. The text of special tokens counts as ordinary text.
+bytepair_code bytepair_truncate(const bytepair_tokenizer *tokenizer,
+                                const char *text,
+                                size_t length,
+                                size_t most,
+                                bool keep_end,
+                                const char **kept,
+                                size_t *kept_length,
+                                bytepair_error *error);
+
+// Decode ids into a buffer of the caller.
+//
+// Writes as many bytes as there is room for, and to `length` the number of all. If that is more
+// than `capacity`, the result is BYTEPAIR_CODE_TOO_SMALL. The bytes are those of the tokens, which may
+// end within a character, or not be UTF-8 at all; a decoder gives text instead. No zero byte is
+// added. Fails if the vocabulary does not have an id.
+bytepair_code bytepair_decode(const bytepair_tokenizer *tokenizer,
+                              const uint32_t *ids,
+                              size_t ids_count,
+                              char *bytes,
+                              size_t capacity,
+                              size_t *length,
+                              bytepair_error *error);
+
+// Decode ids and append their bytes to a buffer that grows. After an error the bytes are as
+// before.
+bytepair_code bytepair_decode_append(const bytepair_tokenizer *tokenizer,
+                                     const uint32_t *ids,
+                                     size_t ids_count,
+                                     bytepair_bytes *bytes,
+                                     bytepair_error *error);
+
+// Start to decode ids one by one.
+bytepair_code bytepair_decoder_new(const bytepair_tokenizer *tokenizer,
+                                   bytepair_decoder **decoder,
+                                   bytepair_error *error);
+
+// Take one id and append the text that is now complete, which may be nothing, to a buffer that
+// grows.
+//
+// The text is always UTF-8 and never ends within a character; bytes that cannot become a character
+// become U+FFFD. If the vocabulary does not have the id, the decoder does not change.
+bytepair_code bytepair_decoder_push(const bytepair_decoder *decoder,
+                                    uint32_t id,
+                                    bytepair_bytes *text,
+                                    bytepair_error *error);
+
+// End the text: append U+FFFD if its last character is incomplete, else nothing. The decoder can
+// be used again, for another text.
+bytepair_code bytepair_decoder_flush(const bytepair_decoder *decoder,
+                                     bytepair_bytes *text,
+                                     bytepair_error *error);
+
+// Free a decoder. NULL is allowed.
+void bytepair_decoder_free(bytepair_decoder *decoder);
+
+// Free the memory of ids; the buffer is then empty and can be used again. NULL is allowed.
+void bytepair_ids_free(bytepair_ids *ids);
+
+// Free the memory of bytes; the buffer is then empty and can be used again. NULL is allowed.
+void bytepair_bytes_free(bytepair_bytes *bytes);
 
 // Start to count the pretokens of texts. The pattern is the name of one, such as "gpt4", or a
 // regular expression. 0 threads stand for 1; the number does not change the counts.

@@ -2,15 +2,17 @@
 
 use std::ffi::c_char;
 
+use bytepair::memory;
+
 use crate::arguments::given;
-use crate::result::Failure;
+use crate::result::{Failure, caught};
 
 /// Ids in a buffer that the library grows. Set all fields to zero at first; set the length to zero
 /// to use the memory again; `bytepair_ids_free` frees it. Change nothing else.
 #[repr(C)]
 #[derive(Debug)]
 pub struct IdBuffer {
-    /// The first id, or NULL.
+    /// The first id; NULL only before the first call.
     pub data: *mut u32,
     /// The number of ids.
     pub length: usize,
@@ -23,7 +25,7 @@ pub struct IdBuffer {
 #[repr(C)]
 #[derive(Debug)]
 pub struct ByteBuffer {
-    /// The first byte, or NULL. No zero byte is added at the end.
+    /// The first byte; NULL only before the first call. No zero byte is added at the end.
     pub data: *mut c_char,
     /// The number of bytes.
     pub length: usize,
@@ -108,29 +110,38 @@ fn append<T>(
     action: impl FnOnce(&mut Vec<T>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let before = borrowed.values.len();
-    action(&mut borrowed.values).inspect_err(|_| borrowed.values.truncate(before))
+    action(&mut borrowed.values).inspect_err(|_| borrowed.values.truncate(before))?;
+    // Functions of C such as `fwrite` take no NULL, not even for nothing.
+    if borrowed.values.capacity() == 0 {
+        memory::reserve(&mut borrowed.values, 1)?;
+    }
+    Ok(())
 }
 
 /// Free the memory of ids; the buffer is then empty and can be used again. NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bytepair_ids_free(ids: Option<&mut IdBuffer>) {
+    let Some(IdBuffer { data, length, capacity }) = ids else { return };
     // SAFETY: the caller guarantees that the buffer is as the library left it.
-    let _ = unsafe {
-        append_ids(ids, |values| {
-            *values = Vec::new();
-            Ok(())
-        })
-    };
+    unsafe { free(data, length, capacity) };
 }
 
 /// Free the memory of bytes; the buffer is then empty and can be used again. NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bytepair_bytes_free(bytes: Option<&mut ByteBuffer>) {
+    let Some(ByteBuffer { data, length, capacity }) = bytes else { return };
     // SAFETY: the caller guarantees that the buffer is as the library left it.
-    let _ = unsafe {
-        append_bytes(bytes, |values| {
-            *values = Vec::new();
-            Ok(())
-        })
-    };
+    unsafe { free(data, length, capacity) };
+}
+
+/// # Safety
+///
+/// As for [`Borrowed::new`].
+unsafe fn free<T>(data: &mut *mut T, length: &mut usize, capacity: &mut usize) {
+    caught((), || {
+        // SAFETY: the caller guarantees it.
+        if let Ok(mut borrowed) = unsafe { Borrowed::new(data, length, capacity) } {
+            borrowed.values = Vec::new();
+        }
+    });
 }

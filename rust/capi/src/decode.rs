@@ -9,7 +9,7 @@ use bytepair::tokenizer::decode_stream::DecodeStream;
 
 use crate::arguments::{self, given};
 use crate::buffers::{ByteBuffer, append_bytes};
-use crate::result::{Code, ErrorReport, Failure, copy, guard};
+use crate::result::{Code, ErrorReport, Failure, caught, copy, guard};
 use crate::tokenizer::Handle;
 
 /// Decodes ids one by one, as a model generates them. Calls from several threads take turns.
@@ -21,7 +21,7 @@ pub struct DecoderHandle {
 /// Decode ids into a buffer of the caller.
 ///
 /// Writes as many bytes as there is room for, and to `length` the number of all. If that is more
-/// than `capacity`, the result is BYTEPAIR_TOO_SMALL. The bytes are those of the tokens, which may
+/// than `capacity`, the result is BYTEPAIR_CODE_TOO_SMALL. The bytes are those of the tokens, which may
 /// end within a character, or not be UTF-8 at all; a decoder gives text instead. No zero byte is
 /// added. Fails if the vocabulary does not have an id.
 #[unsafe(no_mangle)]
@@ -90,11 +90,13 @@ pub unsafe extern "C" fn bytepair_decoder_push(
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
     guard(error, || {
-        let mut complete = String::new();
-        let (mut stream, text) = (locked(decoder)?, given("text", text)?);
-        stream.push(id, &mut complete)?;
+        let push = |bytes: &mut Vec<u8>| {
+            let mut complete = String::new();
+            locked(decoder)?.push(id, &mut complete)?;
+            extend(bytes, complete.as_bytes())
+        };
         // SAFETY: the caller guarantees that the buffer is as the library left it.
-        unsafe { append_bytes(Some(text), |bytes| extend(bytes, complete.as_bytes())) }
+        unsafe { append_bytes(text, push) }
     })
 }
 
@@ -107,21 +109,20 @@ pub unsafe extern "C" fn bytepair_decoder_flush(
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
     guard(error, || {
-        let mut last = String::new();
-        let (mut stream, text) = (locked(decoder)?, given("text", text)?);
-        stream.flush(&mut last);
+        let flush = |bytes: &mut Vec<u8>| {
+            let mut last = String::new();
+            locked(decoder)?.flush(&mut last);
+            extend(bytes, last.as_bytes())
+        };
         // SAFETY: the caller guarantees that the buffer is as the library left it.
-        unsafe { append_bytes(Some(text), |bytes| extend(bytes, last.as_bytes())) }
+        unsafe { append_bytes(text, flush) }
     })
 }
 
 /// Free a decoder. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bytepair_decoder_free(decoder: Option<Box<DecoderHandle>>) {
-    guard(None, || {
-        drop(decoder);
-        Ok(())
-    });
+    caught((), || drop(decoder));
 }
 
 /// The stream of a decoder. A stream is whole between any two steps, so a panic does not spoil it.

@@ -9,8 +9,8 @@ use bytepair::{EncodeOptions, Special, Text, Tokenizer, memory};
 
 use crate::arguments::{self, TextSlice, given};
 use crate::buffers::{IdBuffer, append_ids};
-use crate::result::{Code, ErrorReport, Failure, copy, guard, put};
-use crate::tokenizer::{Handle, NO_ID};
+use crate::result::{Code, ErrorReport, Failure, caught, copy, guard, put};
+use crate::tokenizer::{BYTEPAIR_NO_ID, Handle};
 
 /// How a text is encoded: prepared once for a tokenizer, for any number of texts. Any number of
 /// threads may use it at once; it never changes.
@@ -21,18 +21,18 @@ pub struct OptionsHandle {
 }
 
 /// The text of special tokens is ordinary text, except that of added tokens that control nothing.
-pub const SPECIAL_TEXT: u32 = 0;
+pub const BYTEPAIR_SPECIAL_TEXT: u32 = 0;
 /// Every special token becomes its id.
-pub const SPECIAL_ALL: u32 = 1;
+pub const BYTEPAIR_SPECIAL_ALL: u32 = 1;
 /// The named special tokens become their ids; others are ordinary text.
-pub const SPECIAL_ONLY: u32 = 2;
+pub const BYTEPAIR_SPECIAL_ONLY: u32 = 2;
 /// The text of a special token is an error.
-pub const SPECIAL_ERROR: u32 = 3;
+pub const BYTEPAIR_SPECIAL_ERROR: u32 = 3;
 /// No special token is found, and no added token that controls nothing.
-pub const SPECIAL_NONE: u32 = 4;
+pub const BYTEPAIR_SPECIAL_NONE: u32 = 4;
 /// As BYTEPAIR_SPECIAL_TEXT, for the messages of a conversation: added tokens are found only if
 /// they are white space.
-pub const SPECIAL_MESSAGE: u32 = 5;
+pub const BYTEPAIR_SPECIAL_MESSAGE: u32 = 5;
 
 /// Prepare options. `special` is one of BYTEPAIR_SPECIAL_TEXT, ..._ALL, ..._ONLY, ..._ERROR,
 /// ..._NONE and ..._MESSAGE; `names` are those of BYTEPAIR_SPECIAL_ONLY. The ids `prepend` and
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn bytepair_options_new(
         // SAFETY: the caller guarantees this many names.
         let names = unsafe { arguments::texts("names", names, names_count) }?;
         let special = special_of(special, &names)?;
-        let around = [prepend, append].map(|id| (id != NO_ID).then_some(id));
+        let around = [prepend, append].map(|id| (id != BYTEPAIR_NO_ID).then_some(id));
         for id in around.into_iter().flatten() {
             tokenizer.token_bytes(id)?;
         }
@@ -67,24 +67,21 @@ pub unsafe extern "C" fn bytepair_options_new(
 /// Free options. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bytepair_options_free(options: Option<Box<OptionsHandle>>) {
-    guard(None, || {
-        drop(options);
-        Ok(())
-    });
+    caught((), || drop(options));
 }
 
 fn special_of(mode: u32, names: &[&str]) -> Result<Special, Failure> {
-    if mode != SPECIAL_ONLY && !names.is_empty() {
+    if mode != BYTEPAIR_SPECIAL_ONLY && !names.is_empty() {
         let reason = "names are for BYTEPAIR_SPECIAL_ONLY; pass none, or that as special";
         return Err(Failure::Argument(reason.to_owned()));
     }
     Ok(match mode {
-        SPECIAL_TEXT => Special::Text,
-        SPECIAL_ALL => Special::All,
-        SPECIAL_ONLY => Special::Only(names.iter().map(|&name| name.to_owned()).collect()),
-        SPECIAL_ERROR => Special::Error,
-        SPECIAL_NONE => Special::None,
-        SPECIAL_MESSAGE => Special::Message,
+        BYTEPAIR_SPECIAL_TEXT => Special::Text,
+        BYTEPAIR_SPECIAL_ALL => Special::All,
+        BYTEPAIR_SPECIAL_ONLY => Special::Only(names.iter().map(|&name| name.to_owned()).collect()),
+        BYTEPAIR_SPECIAL_ERROR => Special::Error,
+        BYTEPAIR_SPECIAL_NONE => Special::None,
+        BYTEPAIR_SPECIAL_MESSAGE => Special::Message,
         _ => {
             let reason =
                 format!("special is {mode}; pass one of BYTEPAIR_SPECIAL_TEXT and the others");
@@ -113,7 +110,7 @@ fn prepared<'a>(
 /// Encode a text into a buffer of the caller.
 ///
 /// Writes as many ids as there is room for, and to `count` the number of all. If that is more than
-/// `capacity`, the result is BYTEPAIR_TOO_SMALL. `options` may be NULL: the text of special tokens
+/// `capacity`, the result is BYTEPAIR_CODE_TOO_SMALL. `options` may be NULL: the text of special tokens
 /// is then ordinary text, and no ids are added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bytepair_encode(

@@ -11,16 +11,20 @@
 #![expect(unsafe_code, reason = "the border to C: functions by name, and memory of the caller")]
 #![expect(clippy::missing_safety_doc, reason = "the head of the header says what every call needs")]
 #![expect(clippy::doc_markdown, reason = "the doc comments are those of the header")]
-#![expect(clippy::must_use_candidate, reason = "C has no such attribute in this header")]
 
-mod arguments;
-mod buffers;
-pub mod decode;
-pub mod encode;
-pub mod load;
+// In the order of the header.
+pub mod arguments;
+
 pub mod result;
-pub mod tokenizer;
-pub mod train;
 
-pub use arguments::TextSlice;
-pub use buffers::{ByteBuffer, IdBuffer};
+pub mod load;
+
+pub mod tokenizer;
+
+pub mod encode;
+
+pub mod decode;
+
+pub mod buffers;
+
+pub mod train;

@@ -11,7 +11,7 @@ use bytepair::formats::kind::{FileKind, HEAD_BYTES, kind};
 use bytepair::{Error, Pattern, Tokenizer};
 
 use crate::arguments::{self, TextSlice, given};
-use crate::result::{Code, ErrorReport, Failure, guard, put};
+use crate::result::{Code, ErrorReport, Failure, caught, guard};
 use crate::tokenizer::Handle;
 
 /// Where a call puts the tokenizer that it makes.
@@ -135,10 +135,7 @@ pub unsafe extern "C" fn bytepair_save(
 /// Free a tokenizer. What was made from it stays valid, except pointers into it. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bytepair_tokenizer_free(tokenizer: Option<Box<Handle>>) {
-    guard(None, || {
-        drop(tokenizer);
-        Ok(())
-    });
+    caught((), || drop(tokenizer));
 }
 
 /// What a rank file does not have.

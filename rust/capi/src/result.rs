@@ -7,9 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::arguments::given;
 
-/// Room for a message with its zero byte. The core's messages have at most 1,000 characters of at
-/// most 4 bytes.
-const MESSAGE_BYTES: usize = 4096;
+/// Room for a message of 1,000 characters and its zero byte.
+pub const BYTEPAIR_MESSAGE_BYTES: usize = 4096;
 
 /// What a call came to. New codes may be added.
 #[repr(i32)]
@@ -54,7 +53,7 @@ pub struct ErrorReport {
     /// The same as the result of the call.
     pub code: Code,
     /// The rule, the value that breaks it and the way out; UTF-8, ends with a zero byte.
-    pub message: [c_char; MESSAGE_BYTES],
+    pub message: [c_char; BYTEPAIR_MESSAGE_BYTES],
 }
 
 /// Why a call fails.
@@ -133,6 +132,11 @@ pub(crate) fn guard(
     }
 }
 
+/// Run a call that cannot fail; a panic gives `otherwise`.
+pub(crate) fn caught<T>(otherwise: T, action: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(action)).unwrap_or(otherwise)
+}
+
 /// The message of a panic.
 fn text_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
@@ -142,9 +146,10 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
 }
 
 /// A message as C stores it; a zero byte inside becomes a space.
-fn message(text: &str) -> [c_char; MESSAGE_BYTES] {
-    let end = text.floor_char_boundary(MESSAGE_BYTES - 1);
-    let mut message = [0; MESSAGE_BYTES];
+fn message(text: &str) -> [c_char; BYTEPAIR_MESSAGE_BYTES] {
+    let most = text.len().min(BYTEPAIR_MESSAGE_BYTES - 1);
+    let end = (0..=most).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    let mut message = [0; BYTEPAIR_MESSAGE_BYTES];
     for (place, &byte) in message.iter_mut().zip(&text.as_bytes()[..end]) {
         *place = if byte == 0 { b' '.cast_signed() } else { byte.cast_signed() } as c_char;
     }

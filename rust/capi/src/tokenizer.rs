@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytepair::{Role, Tokenizer};
 
 use crate::arguments::{self, given};
-use crate::result::{Code, ErrorReport, Failure, guard, put};
+use crate::result::{Code, ErrorReport, Failure, caught, guard, put};
 
 /// A tokenizer. Any number of threads may use it at once; it never changes.
 #[derive(Debug)]
@@ -16,16 +16,16 @@ pub struct Handle {
 }
 
 /// Stands for an id where there is none.
-pub const NO_ID: u32 = u32::MAX;
+pub const BYTEPAIR_NO_ID: u32 = u32::MAX;
 
 /// The role of the special token that begins a text.
-pub const ROLE_BOS: u32 = 0;
+pub const BYTEPAIR_ROLE_BOS: u32 = 0;
 /// The role of the special token that ends a text.
-pub const ROLE_EOS: u32 = 1;
+pub const BYTEPAIR_ROLE_EOS: u32 = 1;
 /// The role of the special token that fills the end of a row.
-pub const ROLE_PAD: u32 = 2;
+pub const BYTEPAIR_ROLE_PAD: u32 = 2;
 /// The role of the special token that ends a turn of a conversation.
-pub const ROLE_END_OF_TURN: u32 = 3;
+pub const BYTEPAIR_ROLE_END_OF_TURN: u32 = 3;
 
 /// The number of ids, including unused ones: all ids are below it. 0 for NULL.
 #[unsafe(no_mangle)]
@@ -56,9 +56,8 @@ pub unsafe extern "C" fn bytepair_token_id(
 ) -> u32 {
     // SAFETY: the caller guarantees this many bytes.
     let token = unsafe { arguments::bytes("token", token, length) }.ok();
-    let id =
-        tokenizer.zip(token).and_then(|(tokenizer, token)| tokenizer.core.vocabulary().id(token));
-    id.unwrap_or(NO_ID)
+    let id = || tokenizer?.core.vocabulary().id(token?);
+    caught(None, id).unwrap_or(BYTEPAIR_NO_ID)
 }
 
 /// The number of special tokens. 0 for NULL.
@@ -115,13 +114,14 @@ pub unsafe extern "C" fn bytepair_special_id(
 #[unsafe(no_mangle)]
 pub extern "C" fn bytepair_role(tokenizer: Option<&Handle>, role: u32) -> u32 {
     let role = match role {
-        ROLE_BOS => Role::Bos,
-        ROLE_EOS => Role::Eos,
-        ROLE_PAD => Role::Pad,
-        ROLE_END_OF_TURN => Role::EndOfTurn,
-        _ => return NO_ID,
+        BYTEPAIR_ROLE_BOS => Role::Bos,
+        BYTEPAIR_ROLE_EOS => Role::Eos,
+        BYTEPAIR_ROLE_PAD => Role::Pad,
+        BYTEPAIR_ROLE_END_OF_TURN => Role::EndOfTurn,
+        _ => return BYTEPAIR_NO_ID,
     };
-    tokenizer.and_then(|tokenizer| tokenizer.core.role(role)).map_or(NO_ID, |(_, id)| id)
+    let id = || Some(tokenizer?.core.role(role)?.1);
+    caught(None, id).unwrap_or(BYTEPAIR_NO_ID)
 }
 
 /// Write where the bytes of a text are, and their number.

@@ -10,7 +10,7 @@ use bytepair::{Counter, Counts, Pattern, Ties, TrainOptions, train};
 
 use crate::arguments::{self, TextSlice, given};
 use crate::load::put_tokenizer;
-use crate::result::{Code, ErrorReport, Failure, guard, put};
+use crate::result::{Code, ErrorReport, Failure, caught, guard, put};
 use crate::tokenizer::Handle;
 
 /// Counts the pretokens of texts. Calls from several threads take turns.
@@ -29,16 +29,16 @@ pub struct CountsHandle {
 }
 
 /// Ties: the smallest pair of ids is merged first, as in rustbpe.
-pub const TIES_RUSTBPE: u32 = 0;
+pub const BYTEPAIR_TIES_RUSTBPE: u32 = 0;
 /// Ties: the smallest pair of ids with the bytes in the order of GPT-2's characters, as in Hugging
 /// Face tokenizers.
-pub const TIES_HF: u32 = 1;
+pub const BYTEPAIR_TIES_HF: u32 = 1;
 /// Ties: the pair that occurs first in the texts, as in minbpe.
-pub const TIES_FIRST_SEEN: u32 = 2;
+pub const BYTEPAIR_TIES_FIRST_SEEN: u32 = 2;
 /// Ties: the greatest pair of byte strings, as in Stanford's CS336.
-pub const TIES_BYTES_MAX: u32 = 3;
+pub const BYTEPAIR_TIES_BYTES_MAX: u32 = 3;
 /// Ties: the greatest pair of strings of GPT-2's characters, as in parity-aware trainers.
-pub const TIES_CHARACTERS_MAX: u32 = 4;
+pub const BYTEPAIR_TIES_CHARACTERS_MAX: u32 = 4;
 
 /// The options of a training. Fields that are zero have their usual values.
 #[repr(C)]
@@ -120,10 +120,7 @@ pub extern "C" fn bytepair_counter_finish(
 /// Free a counter. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bytepair_counter_free(counter: Option<Box<CounterHandle>>) {
-    guard(None, || {
-        drop(counter);
-        Ok(())
-    });
+    caught((), || drop(counter));
 }
 
 /// The counts as columns: the bytes of all distinct pretokens one after the other, in the order in
@@ -150,10 +147,7 @@ pub extern "C" fn bytepair_counts_columns(
 /// Free counts. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bytepair_counts_free(counts: Option<Box<CountsHandle>>) {
-    guard(None, || {
-        drop(counts);
-        Ok(())
-    });
+    caught((), || drop(counts));
 }
 
 /// Learn a tokenizer from counts. If no pairs are left before the requested size is reached, it has
@@ -181,11 +175,11 @@ pub unsafe extern "C" fn bytepair_train(
 impl TrainingOptions {
     fn of_core(&self, special: usize) -> Result<TrainOptions, Failure> {
         let ties = match self.ties {
-            TIES_RUSTBPE => Ties::RustBpe,
-            TIES_HF => Ties::Hf,
-            TIES_FIRST_SEEN => Ties::FirstSeen,
-            TIES_BYTES_MAX => Ties::BytesMax,
-            TIES_CHARACTERS_MAX => Ties::CharactersMax,
+            BYTEPAIR_TIES_RUSTBPE => Ties::RustBpe,
+            BYTEPAIR_TIES_HF => Ties::Hf,
+            BYTEPAIR_TIES_FIRST_SEEN => Ties::FirstSeen,
+            BYTEPAIR_TIES_BYTES_MAX => Ties::BytesMax,
+            BYTEPAIR_TIES_CHARACTERS_MAX => Ties::CharactersMax,
             ties => {
                 let reason =
                     format!("ties is {ties}; pass one of BYTEPAIR_TIES_RUSTBPE and the others");

@@ -1,6 +1,6 @@
 //! The header is what cbindgen makes of the crate.
 //!
-//! With BYTEPAIR_WRITE_HEADER, the test writes it instead; `make header` does that.
+//! With `BYTEPAIR_WRITE_HEADER`, the test writes it instead; `make header` does that.
 
 use std::path::Path;
 
