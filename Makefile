@@ -142,6 +142,8 @@ capi: ## the library for C and C++, in target/capi: headers, a static and a shar
 	for library in libbytepair.a libbytepair.so libbytepair.dylib; do \
 		if [ -f $(CAPI_BUILT)/$$library ]; then cp $(CAPI_BUILT)/$$library $(CAPI)/lib || exit 1; fi; \
 	done
+	mkdir -p $(CAPI)/share/licenses/bytepair
+	cp LICENSE rust/core/THIRD-PARTY-LICENSES.txt $(CAPI)/share/licenses/bytepair
 	sed 's/@VERSION@/$(VERSION)/' rust/capi/bytepair.pc.in > $(CAPI)/lib/pkgconfig/bytepair.pc
 	cp rust/capi/cmake/bytepair-config.cmake $(CAPI)/lib/cmake/bytepair
 	sed 's/@VERSION@/$(VERSION)/' rust/capi/cmake/bytepair-config-version.cmake.in \

@@ -8,6 +8,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -219,6 +220,30 @@ def test_the_ids_of_an_engine_are_those_of_python(
     assert done.returncode == 1
     assert done.stderr.startswith("error 11: ")
     assert "none cannot be read" in done.stderr
+
+
+def commands(page: str) -> str:
+    """The commands of a page that compile an example, with those before and after them."""
+    blocks = re.findall(r"^```text\n(.*?)^```", page, re.M | re.S)
+    text = "".join(block for block in blocks if re.search(r"examples/c/|^\$ \./", block, re.M))
+    lines = [line for line in text.splitlines() if line != "make capi"]
+    return "\n".join(line.removeprefix("$ ") for line in lines if line != "Hello world")
+
+
+def test_the_commands_of_the_page_for_engines(library: Path, tmp_path: Path) -> None:
+    program("cc")
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target/capi").symlink_to(library)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    script = commands((ROOT / "docs/engines.md").read_text("utf-8"))
+    assert script.count("\n") == 5
+    python = f'bytepair() {{ "{sys.executable}" -m bytepair "$@"; }}\n'
+    done = subprocess.run(
+        [program("sh"), "-e", "-c", python + script],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Hello world") == 2
 
 
 def flags(library: Path, *options: str) -> list[str]:

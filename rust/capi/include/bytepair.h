@@ -198,8 +198,8 @@ typedef struct {
 extern "C" {
 #endif // __cplusplus
 
-// Load a tokenizer from a native file, which is mapped into memory, or from a tokenizer.json. The
-// content of the file tells which.
+// Load a tokenizer from a native file, which is mapped into memory (read on Windows, where a mapped
+// file could not be replaced), or from a tokenizer.json. The content of the file tells which.
 //
 // While the tokenizer is in use, nobody may write to a native file or truncate it; it may be
 // deleted or replaced. The path is UTF-8.

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use bytepair::Error;
 
-use crate::result::Failure;
+use crate::failure::CallFailure;
 
 /// Stands for a length: the text ends before its first zero byte.
 const ZERO_TERMINATED: usize = usize::MAX;
@@ -20,8 +20,8 @@ pub struct TextSlice {
 }
 
 /// The value behind a pointer that must not be NULL.
-pub(crate) fn given<T>(name: &str, value: Option<T>) -> Result<T, Failure> {
-    value.ok_or_else(|| Failure::Argument(format!("{name} is NULL; pass a pointer to a value")))
+pub(crate) fn given<T>(name: &str, value: Option<T>) -> Result<T, CallFailure> {
+    value.ok_or_else(|| CallFailure::Argument(format!("{name} is NULL; pass a pointer to a value")))
 }
 
 /// An array: `data` may be NULL if there are no items.
@@ -33,14 +33,14 @@ pub(crate) unsafe fn array<'a, T>(
     name: &str,
     data: *const T,
     length: usize,
-) -> Result<&'a [T], Failure> {
+) -> Result<&'a [T], CallFailure> {
     if length == 0 {
         return Ok(&[]);
     }
     let data = given(name, (!data.is_null()).then_some(data))?;
     if length > isize::MAX.unsigned_abs() / size_of::<T>().max(1) {
         let reason = format!("the length {length} of {name} is larger than any memory");
-        return Err(Failure::Argument(reason));
+        return Err(CallFailure::Argument(reason));
     }
     // SAFETY: the caller guarantees this many values, and no object is larger than `isize::MAX`.
     Ok(unsafe { std::slice::from_raw_parts(data, length) })
@@ -55,7 +55,7 @@ pub(crate) unsafe fn bytes<'a>(
     name: &str,
     data: *const c_char,
     length: usize,
-) -> Result<&'a [u8], Failure> {
+) -> Result<&'a [u8], CallFailure> {
     if length == ZERO_TERMINATED {
         let data = given(name, (!data.is_null()).then_some(data))?;
         // SAFETY: the caller guarantees that a zero byte ends the text.
@@ -74,7 +74,7 @@ pub(crate) unsafe fn text<'a>(
     name: &str,
     data: *const c_char,
     length: usize,
-) -> Result<&'a str, Failure> {
+) -> Result<&'a str, CallFailure> {
     // SAFETY: the caller guarantees the same.
     let bytes = unsafe { bytes(name, data, length) }?;
     utf8(bytes, 0)
@@ -89,7 +89,7 @@ pub(crate) unsafe fn texts<'a>(
     name: &str,
     data: *const TextSlice,
     length: usize,
-) -> Result<Vec<&'a str>, Failure> {
+) -> Result<Vec<&'a str>, CallFailure> {
     // SAFETY: the caller guarantees this many texts.
     let slices = unsafe { array(name, data, length) }?;
     let mut texts = bytepair::memory::with_room(slices.len())?;
@@ -102,7 +102,7 @@ pub(crate) unsafe fn texts<'a>(
 }
 
 /// Bytes as text; `document` is the index of the text.
-fn utf8(bytes: &[u8], document: usize) -> Result<&str, Failure> {
+fn utf8(bytes: &[u8], document: usize) -> Result<&str, CallFailure> {
     bytepair::text::from_utf8(bytes)
         .map_err(|error| Error::TextNotUtf8 { document, at: error.valid_up_to() }.into())
 }

@@ -5,7 +5,8 @@ use std::ffi::c_char;
 use bytepair::memory;
 
 use crate::arguments::given;
-use crate::result::{Failure, caught};
+use crate::failure::CallFailure;
+use crate::result::caught;
 
 /// Ids in a buffer that the library grows. Set all fields to zero at first; set the length to zero
 /// to use the memory again; `bytepair_ids_free` frees it. Change nothing else.
@@ -58,11 +59,11 @@ impl<'b, T> Borrowed<'b, T> {
         data: &'b mut *mut T,
         length: &'b mut usize,
         capacity: &'b mut usize,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CallFailure> {
         if *length > *capacity || data.is_null() != (*capacity == 0) {
             let reason =
                 "the buffer is not as the library left it; set all its fields to zero at first";
-            return Err(Failure::Argument(reason.to_owned()));
+            return Err(CallFailure::Argument(reason.to_owned()));
         }
         let values = if data.is_null() {
             Vec::new()
@@ -81,8 +82,8 @@ impl<'b, T> Borrowed<'b, T> {
 /// The buffer is as [`IdBuffer`] says.
 pub(crate) unsafe fn append_ids(
     buffer: Option<&mut IdBuffer>,
-    action: impl FnOnce(&mut Vec<u32>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    action: impl FnOnce(&mut Vec<u32>) -> Result<(), CallFailure>,
+) -> Result<(), CallFailure> {
     let IdBuffer { data, length, capacity } = given("ids", buffer)?;
     // SAFETY: the caller guarantees it.
     append(unsafe { Borrowed::new(data, length, capacity) }?, action)
@@ -95,8 +96,8 @@ pub(crate) unsafe fn append_ids(
 /// The buffer is as [`ByteBuffer`] says.
 pub(crate) unsafe fn append_bytes(
     buffer: Option<&mut ByteBuffer>,
-    action: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    action: impl FnOnce(&mut Vec<u8>) -> Result<(), CallFailure>,
+) -> Result<(), CallFailure> {
     let ByteBuffer { data, length, capacity } = given("bytes", buffer)?;
     let data: *mut *mut c_char = data;
     // SAFETY: a pointer to bytes has the form of a pointer to characters.
@@ -107,8 +108,8 @@ pub(crate) unsafe fn append_bytes(
 
 fn append<T>(
     mut borrowed: Borrowed<'_, T>,
-    action: impl FnOnce(&mut Vec<T>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    action: impl FnOnce(&mut Vec<T>) -> Result<(), CallFailure>,
+) -> Result<(), CallFailure> {
     let before = borrowed.values.len();
     action(&mut borrowed.values).inspect_err(|_| borrowed.values.truncate(before))?;
     // Functions of C such as `fwrite` take no NULL, not even for nothing.

@@ -9,7 +9,8 @@ use bytepair::tokenizer::decode_stream::DecodeStream;
 
 use crate::arguments::{self, given};
 use crate::buffers::{ByteBuffer, append_bytes};
-use crate::result::{Code, ErrorReport, Failure, caught, copy, guard};
+use crate::failure::{CallFailure, Code};
+use crate::result::{ErrorReport, caught, copy, guard};
 use crate::tokenizer::Handle;
 
 /// Decodes ids one by one, as a model generates them. Calls from several threads take turns.
@@ -126,12 +127,12 @@ pub extern "C" fn bytepair_decoder_free(decoder: Option<Box<DecoderHandle>>) {
 }
 
 /// The stream of a decoder. A stream is whole between any two steps, so a panic does not spoil it.
-fn locked(decoder: Option<&DecoderHandle>) -> Result<MutexGuard<'_, DecodeStream>, Failure> {
+fn locked(decoder: Option<&DecoderHandle>) -> Result<MutexGuard<'_, DecodeStream>, CallFailure> {
     let decoder = given("decoder", decoder)?;
     Ok(decoder.stream.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn extend(bytes: &mut Vec<u8>, more: &[u8]) -> Result<(), Failure> {
+fn extend(bytes: &mut Vec<u8>, more: &[u8]) -> Result<(), CallFailure> {
     memory::reserve(bytes, more.len())?;
     bytes.extend_from_slice(more);
     Ok(())

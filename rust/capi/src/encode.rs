@@ -9,7 +9,8 @@ use bytepair::{EncodeOptions, Special, Text, Tokenizer, memory};
 
 use crate::arguments::{self, TextSlice, given};
 use crate::buffers::{IdBuffer, append_ids};
-use crate::result::{Code, ErrorReport, Failure, caught, copy, guard, put};
+use crate::failure::{CallFailure, Code};
+use crate::result::{ErrorReport, caught, copy, guard, put};
 use crate::tokenizer::{BYTEPAIR_NO_ID, Handle};
 
 /// How a text is encoded: prepared once for a tokenizer, for any number of texts. Any number of
@@ -70,10 +71,10 @@ pub extern "C" fn bytepair_options_free(options: Option<Box<OptionsHandle>>) {
     caught((), || drop(options));
 }
 
-fn special_of(mode: u32, names: &[&str]) -> Result<Special, Failure> {
+fn special_of(mode: u32, names: &[&str]) -> Result<Special, CallFailure> {
     if mode != BYTEPAIR_SPECIAL_ONLY && !names.is_empty() {
         let reason = "names are for BYTEPAIR_SPECIAL_ONLY; pass none, or that as special";
-        return Err(Failure::Argument(reason.to_owned()));
+        return Err(CallFailure::Argument(reason.to_owned()));
     }
     Ok(match mode {
         BYTEPAIR_SPECIAL_TEXT => Special::Text,
@@ -85,7 +86,7 @@ fn special_of(mode: u32, names: &[&str]) -> Result<Special, Failure> {
         _ => {
             let reason =
                 format!("special is {mode}; pass one of BYTEPAIR_SPECIAL_TEXT and the others");
-            return Err(Failure::Argument(reason));
+            return Err(CallFailure::Argument(reason));
         }
     })
 }
@@ -94,14 +95,14 @@ fn special_of(mode: u32, names: &[&str]) -> Result<Special, Failure> {
 fn prepared<'a>(
     tokenizer: Option<&'a Handle>,
     options: Option<&'a OptionsHandle>,
-) -> Result<(&'a Tokenizer, &'a EncodeOptions), Failure> {
+) -> Result<(&'a Tokenizer, &'a EncodeOptions), CallFailure> {
     let tokenizer = &given("tokenizer", tokenizer)?.core;
     match options {
         None => Ok((tokenizer, tokenizer.plain())),
         Some(options) if Arc::ptr_eq(&options.tokenizer, tokenizer) => {
             Ok((tokenizer, &options.options))
         }
-        Some(_) => Err(Failure::Argument(
+        Some(_) => Err(CallFailure::Argument(
             "the options were prepared for another tokenizer; prepare them for this one".to_owned(),
         )),
     }

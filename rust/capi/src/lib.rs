@@ -2,9 +2,9 @@
 //!
 //! Pointers and lengths in, values of the core, pointers and lengths out: each function checks its
 //! arguments, calls one function of the core, and converts the result or the error. `arguments`
-//! turns what a caller passes into references and slices, `result` turns results into codes,
-//! messages and values behind pointers, and catches panics; `buffers` are vectors that a caller
-//! holds; all other files are functions of the interface, by subject.
+//! turns what a caller passes into references and slices, `failure` has the codes, `result` turns
+//! results into codes, messages and values behind pointers, and catches panics; `buffers` are vectors
+//! that a caller holds; all other files are functions of the interface, by subject.
 //!
 //! The names here are those of Rust; `cbindgen.toml` gives types the prefix of C.
 
@@ -13,6 +13,8 @@
 #![expect(clippy::doc_markdown, reason = "the doc comments are those of the header")]
 
 // In the order of the header.
+pub mod failure;
+
 pub mod arguments;
 
 pub mod result;

@@ -7,24 +7,25 @@ use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytepair::formats::kind::{FileKind, HEAD_BYTES, kind};
+use bytepair::formats::kind::{HEAD_BYTES, TokenizerFormat, kind};
 use bytepair::{Error, Pattern, Tokenizer};
 
 use crate::arguments::{self, TextSlice, given};
-use crate::result::{Code, ErrorReport, Failure, caught, guard};
+use crate::failure::{CallFailure, Code};
+use crate::result::{ErrorReport, caught, guard};
 use crate::tokenizer::Handle;
 
 /// Where a call puts the tokenizer that it makes.
 type Out<'a> = Option<&'a mut MaybeUninit<*mut Handle>>;
 
-pub(crate) fn put_tokenizer(place: Out<'_>, tokenizer: Tokenizer) -> Result<(), Failure> {
+pub(crate) fn put_tokenizer(place: Out<'_>, tokenizer: Tokenizer) -> Result<(), CallFailure> {
     let place = given("tokenizer", place)?;
     place.write(Box::into_raw(Box::new(Handle { core: Arc::new(tokenizer) })));
     Ok(())
 }
 
-/// Load a tokenizer from a native file, which is mapped into memory, or from a tokenizer.json. The
-/// content of the file tells which.
+/// Load a tokenizer from a native file, which is mapped into memory (read on Windows, where a mapped
+/// file could not be replaced), or from a tokenizer.json. The content of the file tells which.
 ///
 /// While the tokenizer is in use, nobody may write to a native file or truncate it; it may be
 /// deleted or replaced. The path is UTF-8.
@@ -41,7 +42,7 @@ pub unsafe extern "C" fn bytepair_load(
         let mut head = Vec::new();
         let read = file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head);
         read.map_err(|e| unreadable(&path, &e))?;
-        if kind(&head)? == FileKind::Native {
+        if cfg!(not(windows)) && kind(&head)? == TokenizerFormat::Native {
             // SAFETY: the caller guarantees that nobody changes the file.
             return put_tokenizer(tokenizer, unsafe { Tokenizer::map(&file) }?);
         }
@@ -153,7 +154,7 @@ impl RankArguments {
         names: *const TextSlice,
         ids: *const u32,
         count: usize,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CallFailure> {
         // SAFETY: the caller guarantees it.
         let (pattern, names, ids) = unsafe {
             (
@@ -166,17 +167,17 @@ impl RankArguments {
         Ok(Self { pattern: Pattern::new(pattern)?, special })
     }
 
-    fn load(self, bytes: &[u8]) -> Result<Tokenizer, Failure> {
+    fn load(self, bytes: &[u8]) -> Result<Tokenizer, CallFailure> {
         Ok(Tokenizer::from_rank_file(bytes, self.special, self.pattern)?)
     }
 }
 
 /// A tokenizer in one of the formats that say all.
-fn of_bytes(bytes: &[u8]) -> Result<Tokenizer, Failure> {
+fn of_bytes(bytes: &[u8]) -> Result<Tokenizer, CallFailure> {
     match kind(&bytes[..bytes.len().min(HEAD_BYTES)])? {
-        FileKind::Native => Ok(Tokenizer::from_bytes(bytes)?),
-        FileKind::TokenizerJson => Ok(Tokenizer::from_tokenizer_json(bytes)?),
-        FileKind::Ranks => Err(Failure::Argument(
+        TokenizerFormat::Native => Ok(Tokenizer::from_bytes(bytes)?),
+        TokenizerFormat::TokenizerJson => Ok(Tokenizer::from_tokenizer_json(bytes)?),
+        TokenizerFormat::Ranks => Err(CallFailure::Argument(
             "this is a rank file, which has no split pattern; load it with bytepair_load_ranks"
                 .to_owned(),
         )),
@@ -186,7 +187,7 @@ fn of_bytes(bytes: &[u8]) -> Result<Tokenizer, Failure> {
 /// # Safety
 ///
 /// Unless it is NULL, a zero byte ends the path.
-unsafe fn path_of(path: *const c_char) -> Result<PathBuf, Failure> {
+unsafe fn path_of(path: *const c_char) -> Result<PathBuf, CallFailure> {
     let path = given("path", (!path.is_null()).then_some(path))?;
     // SAFETY: the caller guarantees it.
     let path = unsafe { CStr::from_ptr(path) };
@@ -198,12 +199,12 @@ unsafe fn path_of(path: *const c_char) -> Result<PathBuf, Failure> {
     #[cfg(not(unix))]
     {
         let text = path.to_str();
-        let text = text.map_err(|_| Failure::Argument("the path is not UTF-8".to_owned()))?;
+        let text = text.map_err(|_| CallFailure::Argument("the path is not UTF-8".to_owned()))?;
         Ok(PathBuf::from(text))
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
+fn unreadable(path: &Path, error: &io::Error) -> CallFailure {
     let (path, reason) = (path.display().to_string(), error.to_string());
-    Failure::Core(Error::Unreadable { path, reason })
+    CallFailure::Core(Error::Unreadable { path, reason })
 }

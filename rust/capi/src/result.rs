@@ -1,4 +1,4 @@
-//! Results: a code, a message, and values behind pointers. No panic passes this file.
+//! Results to a code, a message, and values behind pointers. No panic passes this file.
 
 use std::any::Any;
 use std::ffi::c_char;
@@ -6,45 +6,10 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::arguments::given;
+use crate::failure::{CallFailure, Code};
 
 /// Room for a message of 1,000 characters and its zero byte.
 pub const BYTEPAIR_MESSAGE_BYTES: usize = 4096;
-
-/// What a call came to. New codes may be added.
-#[repr(i32)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
-    /// The call did what it says.
-    Ok = 0,
-    /// An argument is NULL, or has a value that is not allowed.
-    Argument = 1,
-    /// The buffer of the caller is too small; the number of values it needs was written.
-    TooSmall = 2,
-    /// A text is not UTF-8.
-    TextNotUtf8 = 3,
-    /// An id is not in the vocabulary.
-    UnknownId = 4,
-    /// A special token is unknown, or occurs where it is forbidden.
-    SpecialToken = 5,
-    /// A split pattern is not valid or not known.
-    Pattern = 6,
-    /// A text cannot be split by the pattern, or no token covers one of its bytes.
-    Split = 7,
-    /// A vocabulary or its size breaks a rule.
-    Vocabulary = 8,
-    /// A tokenizer file is damaged or of an unknown format.
-    Format = 9,
-    /// A tokenizer file asks for something that is not done exactly.
-    Unsupported = 10,
-    /// A file cannot be read or written.
-    File = 11,
-    /// Counts break a rule, or exceed 64 bits.
-    Counts = 12,
-    /// Memory could not be allocated.
-    OutOfMemory = 13,
-    /// A defect of the library; please report it with the message.
-    Internal = 14,
-}
 
 /// What a failed call says. A call that succeeds leaves it as it was.
 #[repr(C)]
@@ -56,70 +21,13 @@ pub struct ErrorReport {
     pub message: [c_char; BYTEPAIR_MESSAGE_BYTES],
 }
 
-/// Why a call fails.
-pub(crate) enum Failure {
-    Core(bytepair::Error),
-    Argument(String),
-    TooSmall { needed: usize, capacity: usize },
-    Internal(String),
-}
-
-impl From<bytepair::Error> for Failure {
-    fn from(error: bytepair::Error) -> Self {
-        Self::Core(error)
-    }
-}
-
-impl Failure {
-    fn code(&self) -> Code {
-        match self {
-            Self::Core(error) => code(error),
-            Self::Argument(_) => Code::Argument,
-            Self::TooSmall { .. } => Code::TooSmall,
-            Self::Internal(_) => Code::Internal,
-        }
-    }
-
-    fn message(&self) -> String {
-        match self {
-            Self::Core(error) => error.to_string(),
-            Self::Argument(text) => bytepair::shortened(text.clone()),
-            Self::TooSmall { needed, capacity } => {
-                format!("the result has {needed} values, and the buffer has room for {capacity}")
-            }
-            Self::Internal(text) => {
-                bytepair::shortened(format!("a defect of bytepair, please report it: {text}"))
-            }
-        }
-    }
-}
-
-/// The code of an error of the core.
-fn code(error: &bytepair::Error) -> Code {
-    use bytepair::Error as E;
-    match error {
-        E::Pattern { .. } | E::PatternName { .. } => Code::Pattern,
-        E::Split { .. } | E::UncoveredByte { .. } => Code::Split,
-        E::UnknownId { .. } => Code::UnknownId,
-        E::UnknownSpecial { .. } | E::SpecialInText { .. } => Code::SpecialToken,
-        E::TextNotUtf8 { .. } | E::FileNotUtf8 { .. } => Code::TextNotUtf8,
-        E::File { .. } | E::Format { .. } | E::Contradiction => Code::Format,
-        E::Unsupported { .. } => Code::Unsupported,
-        E::Unreadable { .. } | E::Unwritable { .. } | E::Spill { .. } => Code::File,
-        E::Counts { .. } | E::CountOverflow | E::TooManyPretokens => Code::Counts,
-        E::OutOfMemory { .. } => Code::OutOfMemory,
-        E::Vocabulary { .. } | E::VocabularyTooSmall { .. } => Code::Vocabulary,
-        _ => Code::Internal,
-    }
-}
-
 /// Run a call of the interface: its result as a code, with a message if it fails. A panic is an
 /// error like any other.
 pub(crate) fn guard(
     report: Option<&mut MaybeUninit<ErrorReport>>,
-    action: impl FnOnce() -> Result<(), Failure>,
+    action: impl FnOnce() -> Result<(), CallFailure>,
 ) -> Code {
-    let panicked = |payload: Box<dyn Any + Send>| Err(Failure::Internal(text_of(&*payload)));
+    let panicked = |payload: Box<dyn Any + Send>| Err(CallFailure::Internal(text_of(&*payload)));
     match catch_unwind(AssertUnwindSafe(action)).unwrap_or_else(panicked) {
         Ok(()) => Code::Ok,
         Err(failure) => {
@@ -161,7 +69,7 @@ pub(crate) fn put<T>(
     name: &str,
     place: Option<&mut MaybeUninit<T>>,
     value: T,
-) -> Result<(), Failure> {
+) -> Result<(), CallFailure> {
     given(name, place)?.write(value);
     Ok(())
 }
@@ -177,7 +85,7 @@ pub(crate) unsafe fn copy<T: Copy>(
     buffer: *mut T,
     capacity: usize,
     length: Option<&mut MaybeUninit<usize>>,
-) -> Result<(), Failure> {
+) -> Result<(), CallFailure> {
     let (needed, copied) = (values.len(), values.len().min(capacity));
     put("length", length, needed)?;
     if copied > 0 {
@@ -185,5 +93,5 @@ pub(crate) unsafe fn copy<T: Copy>(
         // SAFETY: the caller guarantees room for `capacity` values, and the values are the library's.
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), buffer, copied) };
     }
-    if needed > capacity { Err(Failure::TooSmall { needed, capacity }) } else { Ok(()) }
+    if needed > capacity { Err(CallFailure::TooSmall { needed, capacity }) } else { Ok(()) }
 }

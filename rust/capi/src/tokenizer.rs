@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytepair::{Role, Tokenizer};
 
 use crate::arguments::{self, given};
-use crate::result::{Code, ErrorReport, Failure, caught, guard, put};
+use crate::failure::{CallFailure, Code};
+use crate::result::{ErrorReport, caught, guard, put};
 
 /// A tokenizer. Any number of threads may use it at once; it never changes.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ pub extern "C" fn bytepair_special_token(
     guard(error, || {
         let special = given("tokenizer", tokenizer)?.core.vocabulary().special_tokens();
         let (text, number) = special.get(index).ok_or_else(|| {
-            Failure::Argument(format!(
+            CallFailure::Argument(format!(
                 "index {index} is not below {}, the number of special tokens",
                 special.len()
             ))
@@ -129,7 +130,7 @@ fn put_text(
     text: &[u8],
     data: Option<&mut MaybeUninit<*const c_char>>,
     length: Option<&mut MaybeUninit<usize>>,
-) -> Result<(), Failure> {
+) -> Result<(), CallFailure> {
     put("length", length, text.len())?;
     put("data", data, text.as_ptr().cast())
 }

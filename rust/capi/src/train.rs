@@ -9,8 +9,9 @@ use bytepair::train::grow::merges_for;
 use bytepair::{Counter, Counts, Pattern, Ties, TrainOptions, train};
 
 use crate::arguments::{self, TextSlice, given};
+use crate::failure::{CallFailure, Code};
 use crate::load::put_tokenizer;
-use crate::result::{Code, ErrorReport, Failure, caught, guard, put};
+use crate::result::{ErrorReport, caught, guard, put};
 use crate::tokenizer::Handle;
 
 /// Counts the pretokens of texts. Calls from several threads take turns.
@@ -95,7 +96,7 @@ pub unsafe extern "C" fn bytepair_counter_add(
         let counter = counter.as_mut().ok_or_else(taken)?;
         if !counter.is_whole() {
             let reason = "a call of this counter failed and left it incomplete; start a new one";
-            return Err(Failure::Argument(reason.to_owned()));
+            return Err(CallFailure::Argument(reason.to_owned()));
         }
         Ok(counter.add(&texts)?)
     })
@@ -173,7 +174,7 @@ pub unsafe extern "C" fn bytepair_train(
 }
 
 impl TrainingOptions {
-    fn of_core(&self, special: usize) -> Result<TrainOptions, Failure> {
+    fn of_core(&self, special: usize) -> Result<TrainOptions, CallFailure> {
         let ties = match self.ties {
             BYTEPAIR_TIES_RUSTBPE => Ties::RustBpe,
             BYTEPAIR_TIES_HF => Ties::Hf,
@@ -183,7 +184,7 @@ impl TrainingOptions {
             ties => {
                 let reason =
                     format!("ties is {ties}; pass one of BYTEPAIR_TIES_RUSTBPE and the others");
-                return Err(Failure::Argument(reason));
+                return Err(CallFailure::Argument(reason));
             }
         };
         Ok(TrainOptions {
@@ -198,11 +199,11 @@ impl TrainingOptions {
 }
 
 /// The counter of a handle. A panic while it counted leaves it incomplete, which `is_whole` tells.
-fn locked(counter: Option<&CounterHandle>) -> Result<MutexGuard<'_, Option<Counter>>, Failure> {
+fn locked(counter: Option<&CounterHandle>) -> Result<MutexGuard<'_, Option<Counter>>, CallFailure> {
     let counter = &given("counter", counter)?.counter;
     Ok(counter.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-fn taken() -> Failure {
-    Failure::Argument("the counts of this counter were taken; start a new one".to_owned())
+fn taken() -> CallFailure {
+    CallFailure::Argument("the counts of this counter were taken; start a new one".to_owned())
 }

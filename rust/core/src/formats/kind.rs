@@ -5,9 +5,9 @@ use crate::formats::native::MAGIC;
 use crate::formats::ranks::RankFile;
 use crate::formats::recognize::mistaken;
 
-/// A format that this crate reads.
+/// A format of tokenizers that this crate reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
+pub enum TokenizerFormat {
     /// The native file.
     Native,
     /// A `tokenizer.json`.
@@ -24,20 +24,22 @@ pub const HEAD_BYTES: usize = 1 << 10;
 /// Fails with [`Error::Format`] if it is none of the three.
 ///
 /// ```
-/// use bytepair::formats::kind::{FileKind, kind};
-/// assert_eq!(kind(b" {\"version\": ")?, FileKind::TokenizerJson);
-/// assert_eq!(kind(b"YQ== 0\nYg== 1\n")?, FileKind::Ranks);
+/// use bytepair::formats::kind::{TokenizerFormat, kind};
+/// assert_eq!(kind(b" {\"version\": ")?, TokenizerFormat::TokenizerJson);
+/// assert_eq!(kind(b"YQ== 0\nYg== 1\n")?, TokenizerFormat::Ranks);
 /// assert!(kind(b"").is_err());
 /// # Ok::<(), bytepair::Error>(())
 /// ```
-pub fn kind(head: &[u8]) -> Result<FileKind> {
+pub fn kind(head: &[u8]) -> Result<TokenizerFormat> {
     if head.starts_with(MAGIC) {
-        return Ok(FileKind::Native);
+        return Ok(TokenizerFormat::Native);
     }
     let reason = match mistaken(head) {
         Some(reason) => reason,
-        None if head.trim_ascii_start().starts_with(b"{") => return Ok(FileKind::TokenizerJson),
-        None if RankFile::is_one(head) => return Ok(FileKind::Ranks),
+        None if head.trim_ascii_start().starts_with(b"{") => {
+            return Ok(TokenizerFormat::TokenizerJson);
+        }
+        None if RankFile::is_one(head) => return Ok(TokenizerFormat::Ranks),
         None => {
             "the file is neither a native tokenizer file nor a tokenizer.json nor a rank file; \
              convert it with `bytepair convert`"
