@@ -216,9 +216,10 @@ sdist-test: ## build the source archive in dist/ as pip does, without the reposi
 rust-targets:
 	rustup target add $(CHECKED)
 
-cross: $(RELEASE) rust-targets ## do the core and the binding compile for the other systems and the newest Pythons?
+cross: $(RELEASE) rust-targets ## do the core, the binding and the library for C compile for the other systems and the newest Pythons?
 	for target in $(CHECKED); do \
 		echo "core, $$target" && $(TOOLS) cargo-zigbuild check --locked --quiet -p bytepair --target $$target || exit 1; \
+		$(TOOLS) cargo-zigbuild check --locked --quiet -p bytepair-capi --target $$target || exit 1; \
 	done
 	rustup target add wasm32-unknown-unknown
 	$(TOOLS) cargo check --locked --quiet -p bytepair --no-default-features --features json --target wasm32-unknown-unknown

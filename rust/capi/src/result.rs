@@ -59,7 +59,7 @@ fn message(text: &str) -> [c_char; BYTEPAIR_MESSAGE_BYTES] {
     let end = (0..=most).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     let mut message = [0; BYTEPAIR_MESSAGE_BYTES];
     for (place, &byte) in message.iter_mut().zip(&text.as_bytes()[..end]) {
-        *place = if byte == 0 { b' '.cast_signed() } else { byte.cast_signed() } as c_char;
+        *place = c_char::from_ne_bytes([if byte == 0 { b' ' } else { byte }]);
     }
     message
 }
@@ -94,4 +94,41 @@ pub(crate) unsafe fn copy<T: Copy>(
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), buffer, copied) };
     }
     if needed > capacity { Err(CallFailure::TooSmall { needed, capacity }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    fn failed(action: impl FnOnce() -> Result<(), CallFailure>) -> (Code, String) {
+        let mut report = MaybeUninit::uninit();
+        let code = guard(Some(&mut report), action);
+        // SAFETY: a failed call writes the report.
+        let ErrorReport { code: written, message } = unsafe { report.assume_init() };
+        assert_eq!(code, written);
+        let bytes = message.map(|byte| byte.to_ne_bytes()[0]);
+        let text = CStr::from_bytes_until_nul(&bytes).expect("a zero byte ends it");
+        (code, text.to_str().expect("it is UTF-8").to_owned())
+    }
+
+    #[test]
+    fn a_panic_is_a_code_and_a_message() {
+        let (code, message) = failed(|| panic!("number {}", 7));
+        assert_eq!(code, Code::Internal);
+        assert_eq!(message, "a defect of bytepair, please report it: number 7");
+        assert_eq!(guard(None, || panic!("nothing is written")), Code::Internal);
+        assert_eq!(caught(3, || panic!("a value instead")), 3);
+    }
+
+    #[test]
+    fn a_message_has_no_zero_byte_and_ends_after_a_character() {
+        let (code, message) = failed(|| Err(CallFailure::Argument("a\0b".to_owned())));
+        assert_eq!((code, &*message), (Code::Argument, "a b"));
+        let long = "€".repeat(BYTEPAIR_MESSAGE_BYTES);
+        let bytes = super::message(&long);
+        assert_eq!(bytes.iter().position(|&byte| byte == 0), Some(BYTEPAIR_MESSAGE_BYTES / 3 * 3));
+        assert_eq!(failed(|| Err(CallFailure::Argument(long))).1.chars().count(), 1_000);
+    }
 }
