@@ -28,10 +28,13 @@ SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
 LANGUAGES = {".c": ("cc", "-std=c11"), ".cpp": ("c++", "-std=c++20")}
 
+IS_MEMBER = '"rust/capi"' in (ROOT / "Cargo.toml").read_text("utf-8")
+
 # Building the library takes a minute or two if nothing of it is built yet.
 pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.skipif(platform.system() == "Windows", reason="the Makefile is for Unix"),
+    pytest.mark.skipif(not IS_MEMBER, reason="the workspace of a source archive has no rust/capi"),
 ]
 
 #: Compiles a program of one file and returns its path.
