@@ -3,8 +3,8 @@
 `python packaging/source.py FOLDER` makes that folder anew.
 
 The copy has what git knows, and a workspace of the crates of a wheel: maturin puts no others into a
-source archive, and its lock file must be exact. The links of its README are absolute, since a package index shows the
-page alone; the links of the checkout lead to its own files.
+source archive, and its lock file must be exact. The links of its README are absolute, since a
+package index shows the page alone; the links of the checkout lead to its own files.
 """
 
 from __future__ import annotations
