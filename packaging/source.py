@@ -2,8 +2,9 @@
 
 `python packaging/source.py FOLDER` makes that folder anew.
 
-The copy has what git knows. The links of its README are absolute, since a package index shows the
-page alone; the links of the checkout lead to its own files.
+The copy has what git knows, and a workspace of the crates of a wheel: maturin puts no others into a
+source archive, and its lock file must be exact. The links of its README are absolute, since a
+package index shows the page alone; the links of the checkout lead to its own files.
 """
 
 from __future__ import annotations
@@ -48,6 +49,18 @@ def workspace() -> dict[str, str]:
     return found
 
 
+def narrow(folder: Path) -> None:
+    """Leave the crates of a wheel in the workspace of a folder, and their packages in its lock."""
+    manifest = folder / "Cargo.toml"
+    text = manifest.read_text(encoding="utf-8")
+    members = 'members = ["rust/core", "rust/binding"]'
+    narrowed = re.sub(r"^members = .*$", members, text, flags=re.M)
+    manifest.write_text(narrowed, encoding="utf-8", newline="\n")
+    # cargo takes out of the lock file what no member needs, and changes no version.
+    words = ["cargo", "metadata", "--format-version=1"]
+    subprocess.run(words, cwd=folder, stdout=subprocess.DEVNULL, check=True)
+
+
 def copy(folder: Path) -> None:
     """Fill a folder, which is made anew."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -56,6 +69,7 @@ def copy(folder: Path) -> None:
         if name and (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
+    narrow(folder)
     facts = workspace()
     readme = folder / "README.md"
     page = readme.read_text(encoding="utf-8")

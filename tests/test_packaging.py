@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -87,6 +90,20 @@ def test_links_are_made_absolute_and_nothing_else() -> None:
         "[a](https://h/o/r/blob/v1/docs/a.md#b) ![i](https://h/o/r/raw/v1/i.png) [u](https://u) "
         "[h](#h) [m](mailto:m@n) `x[0](https://h/o/r/blob/v1/y)`"
     )
+
+
+@pytest.mark.skipif(
+    not (shutil.which("cargo") and (ROOT / ".git").exists()), reason="needs cargo and a checkout"
+)
+def test_the_lock_file_of_a_release_is_that_of_its_crates(tmp_path: Path) -> None:
+    """maturin takes other crates out of the workspace, and builds with `--locked`."""
+    source.copy(tmp_path / "source")
+    words = ["cargo", "metadata", "--locked", "--offline", "--format-version=1"]
+    done = subprocess.run(words, cwd=tmp_path / "source", capture_output=True, check=True)
+    found = json.loads(done.stdout)
+    names = {package["id"]: package["name"] for package in found["packages"]}
+    members = {names[id] for id in found["workspace_members"]}
+    assert members == {"bytepair", "bytepair-binding"}
 
 
 def test_every_file_has_the_version_and_the_address_of_cargo(facts: dict[str, Any]) -> None:

@@ -2,8 +2,7 @@
 
 Roles change no id, so they are notes: saved with the tokenizer, read from and written to the
 formats that store them, and ignored when tokenizers are compared. Without a note, roles follow from
-the names of the special tokens: those of published vocabularies and of nanochat are known, and
-others such as `<|eos|>` are self-explanatory.
+the names of the special tokens; the core has the table of names.
 """
 
 from __future__ import annotations
@@ -34,48 +33,10 @@ DEFAULT: Final = "default"
 #: ordinary tokens, as JSON.
 STOPS: Final = "stop_tokens"
 
-#: The roles in vocabularies that have all these special tokens; the first match counts.
-_PUBLISHED: Final[tuple[dict[str, str], ...]] = (
-    # nanochat: the token that begins the next document also ends the previous one
-    {"bos": "<|bos|>", "eos": "<|bos|>", "pad": "<|bos|>", "end_of_turn": "<|assistant_end|>"},
-    # Llama 3.1 and later, 3, 4
-    {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>", "pad": "<|finetune_right_pad_id|>",
-     "end_of_turn": "<|eot_id|>"},
-    {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>", "end_of_turn": "<|eot_id|>"},
-    {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>", "pad": "<|finetune_right_pad|>",
-     "end_of_turn": "<|eot|>"},
-    # o200k_harmony
-    {"bos": "<|startoftext|>", "eos": "<|endoftext|>", "pad": "<|endoftext|>",
-     "end_of_turn": "<|return|>"},
-    # DeepSeek V3
-    {"bos": "<｜begin▁of▁sentence｜>", "eos": "<｜end▁of▁sentence｜>", "pad": "<｜▁pad▁｜>"},
-    # Qwen 2 and later: no token begins a text
-    {"eos": "<|endoftext|>", "pad": "<|endoftext|>", "end_of_turn": "<|im_end|>"},
-)  # fmt: skip
-
-#: The names that imply a role; the first one that a tokenizer has counts.
-_NAMES: Final = {
-    "bos": ("<|bos|>", "<|begin_of_text|>", "<|startoftext|>", "<s>", "<bos>"),
-    "eos": ("<|eos|>", "<|end_of_text|>", "<|endoftext|>", "</s>", "<eos>"),
-    "pad": ("<|pad|>", "<pad>", "[PAD]"),
-    "end_of_turn": ("<|im_end|>", "<|eot_id|>", "<|eot|>", "<|end_of_turn|>", "<end_of_turn>"),
-}
-
-#: Tokens that stand alone between texts, so they end one text and begin the next.
-_BETWEEN: Final = ("<|endoftext|>", "<|bos|>")
-
 
 def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The names of the special tokens that have a role; see `Tokenizer.roles`."""
-    special, notes = tokenizer.special_tokens, tokenizer.notes
-    found = usual(special)
-    for role, note in NOTES.items():
-        name = notes.get(note)
-        if name == "":
-            found.pop(role, None)
-        elif name in special:
-            found[role] = name
-    return {role: found[role] for role in NOTES if role in found}
+    return dict(_core.roles(tokenizer))
 
 
 def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
@@ -91,18 +52,7 @@ def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
 
 def usual(special: Collection[str]) -> dict[str, str]:
     """The roles that special tokens have by their names alone."""
-    for known in _PUBLISHED:
-        if all(name in special for name in known.values()):
-            return dict(known)
-    found = {
-        role: next(name for name in names if name in special)
-        for role, names in _NAMES.items()
-        if not set(names).isdisjoint(special)
-    }
-    if len(found.keys() & {"bos", "eos"}) == 1:
-        (name,) = (found[role] for role in ("bos", "eos") if role in found)
-        found |= {"bos": name, "eos": name} if name in _BETWEEN else {}
-    return found
+    return dict(_core.usual_roles([*special]))
 
 
 def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[str, str]:

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use bytepair::Tokenizer;
-use bytepair::decode::TextStream;
-use bytepair::tokenizer::name_stream::NameStream;
+use bytepair::tokenizer::decode_stream::DecodeStream;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -24,20 +23,13 @@ use crate::{arguments, errors};
 #[pyclass(name = "DecodeStream", module = "bytepair._core")]
 pub(crate) struct PyDecodeStream {
     tokenizer: Arc<Tokenizer>,
-    stream: TextStream,
-    /// Takes the ids where the decoder works on the names of tokens.
-    names: Option<NameStream>,
-    /// Whether an id has arrived since the start or the last `flush`.
-    begun: bool,
-    /// The ids that are left out, in order.
-    skipped: Arc<[u32]>,
+    stream: DecodeStream,
 }
 
 impl PyDecodeStream {
     pub(crate) fn new(tokenizer: &Arc<Tokenizer>, skipped: Arc<[u32]>) -> Self {
-        let names = (!tokenizer.decodes_bytes()).then(NameStream::default);
-        let (tokenizer, stream) = (Arc::clone(tokenizer), TextStream::default());
-        Self { tokenizer, stream, names, begun: false, skipped }
+        let stream = DecodeStream::new(tokenizer).skipping(skipped);
+        Self { tokenizer: Arc::clone(tokenizer), stream }
     }
 }
 
@@ -65,18 +57,8 @@ impl PyDecodeStream {
         id: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyString>> {
         let id = arguments::id(&self.tokenizer, id)?;
-        let mut token = errors::checked(self.tokenizer.token_bytes(id))?;
-        if self.skipped.binary_search(&id).is_ok() {
-            return Ok(PyString::new(py, ""));
-        }
-        if let Some(names) = &mut self.names {
-            return Ok(PyString::new(py, &errors::checked(names.push(&self.tokenizer, id))?));
-        }
-        if !std::mem::replace(&mut self.begun, true) && self.tokenizer.drops_space() {
-            token = token.strip_prefix(b" ").unwrap_or(token);
-        }
         let mut text = String::new();
-        self.stream.push(token, &mut text);
+        errors::checked(self.stream.push(id, &mut text))?;
         Ok(PyString::new(py, &text))
     }
 
@@ -92,11 +74,7 @@ impl PyDecodeStream {
     ///     >>> stream.push(0xE2), stream.flush(), stream.flush()
     ///     ('', '\ufffd', '')
     fn flush(&mut self) -> String {
-        if let Some(names) = &mut self.names {
-            return names.flush();
-        }
         let mut text = String::new();
-        self.begun = false;
         self.stream.flush(&mut text);
         text
     }

@@ -29,6 +29,7 @@ mod options;
 mod parity;
 mod pattern;
 mod render;
+mod roles;
 mod rows;
 mod rules;
 mod session;
@@ -93,6 +94,8 @@ mod _core {
     use crate::pattern::{match_lengths, pattern};
     #[pymodule_export]
     use crate::render::{pack, render};
+    #[pymodule_export]
+    use crate::roles::{roles, usual_roles};
     #[pymodule_export]
     use crate::rows::encode_rows;
     #[pymodule_export]

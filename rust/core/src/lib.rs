@@ -16,6 +16,7 @@
 //! merge, cache  the bytes of one pretoken to ids, and the cache of those ids
 //! encode        a text to ids
 //! tokenizer     the four values of a tokenizer together
+//! roles         which special token begins a text, ends one, ends a turn
 //! batch         many texts to ids
 //! train         counts to merges, exactly: repeatedly merges the most frequent adjacent pair
 //! shards        ids to the rows of a training run
@@ -69,6 +70,9 @@ pub mod encode;
 pub mod tokenizer;
 
 #[doc(hidden)]
+pub mod roles;
+
+#[doc(hidden)]
 pub mod batch;
 
 #[doc(hidden)]
@@ -91,6 +95,7 @@ pub use error::{Error, Result, shortened};
 #[cfg(feature = "parquet")]
 pub use formats::counts_file::CountsFile;
 pub use pretokenize::Pattern;
+pub use roles::Role;
 pub use rules::{AddedToken, TextRules};
 pub use tokenizer::Tokenizer;
 pub use tokenizer::parts::TokenizerParts;

@@ -3,6 +3,8 @@
 #[cfg(feature = "parquet")]
 pub mod counts_file;
 
+pub mod kind;
+
 pub mod native;
 
 pub mod ranks;

@@ -5,11 +5,14 @@
 //! origin of a tokenizer are saved with it, but do not affect equality.
 
 mod control;
+
+pub mod decode_stream;
+
 mod encode;
 
 pub(crate) mod merges;
 
-pub mod name_stream;
+pub(crate) mod name_stream;
 
 pub mod offsets;
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// The ids so far, and the text that was given out.
 #[derive(Debug, Clone, Default)]
-pub struct NameStream {
+pub(crate) struct NameStream {
     ids: Vec<u32>,
     /// The text of the ids.
     text: String,
@@ -21,22 +21,7 @@ impl NameStream {
     /// Take an id, and return the text that is now complete. Fails if the id has no token; the stream
     /// does not change then.
     ///
-    /// ```
-    /// use bytepair::rules::{Decoder, DecoderStep, StartSymbols, TextRules};
-    /// use bytepair::tokenizer::name_stream::NameStream;
-    /// use bytepair::{Tokenizer, Vocabulary};
-    /// let tokens = [(b"a</w>".to_vec(), 0), (b"b".to_vec(), 1)];
-    /// let decoder = Decoder::Steps(vec![DecoderStep::WordSuffix("</w>".to_owned())]);
-    /// let symbols = Some(StartSymbols::default());
-    /// let rules = TextRules { symbols, decoder, ..TextRules::default() };
-    /// let tokenizer =
-    ///     Tokenizer::from_merges(Vocabulary::new(tokens, [])?, Vec::new(), false, rules)?;
-    /// let mut stream = NameStream::default();
-    /// let pieces = [0, 1, 0].map(|id| stream.push(&tokenizer, id).unwrap());
-    /// assert_eq!((pieces.concat() + &stream.flush()).as_str(), "a ba");
-    /// # Ok::<(), bytepair::Error>(())
-    /// ```
-    pub fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<String> {
+    pub(crate) fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<String> {
         tokenizer.token_bytes(id)?;
         self.ids.push(id);
         let text = tokenizer.decode(&self.ids).inspect_err(|_| {
@@ -52,8 +37,40 @@ impl NameStream {
     }
 
     /// End the text, and return the rest of it. The stream can be used again.
-    pub fn flush(&mut self) -> String {
+    pub(crate) fn flush(&mut self) -> String {
         let Self { text, given, .. } = std::mem::take(self);
         text.get(given..).unwrap_or_default().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Vocabulary;
+    use crate::rules::{Decoder, DecoderStep, StartSymbols, TextRules};
+    use proptest::prelude::*;
+
+    fn tokenizer(steps: Vec<DecoderStep>) -> Tokenizer {
+        let names = ["a</w>", "b", "<0xC3>", "<0xA9>", "\u{2581}c"];
+        let tokens = names.iter().zip(0..).map(|(name, id)| (name.as_bytes().to_vec(), id));
+        let (symbols, decoder) = (Some(StartSymbols::default()), Decoder::Steps(steps));
+        let rules = TextRules { symbols, decoder, ..TextRules::default() };
+        let vocabulary = Vocabulary::new(tokens, []).unwrap();
+        Tokenizer::from_merges(vocabulary, Vec::new(), false, rules).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_equals_decoding_the_whole(ids in prop::collection::vec(0u32..5, 0..12)) {
+            let meta = DecoderStep::Metaspace { replacement: '\u{2581}', drops_first: true };
+            let suffix = DecoderStep::WordSuffix("</w>".to_owned());
+            for steps in [vec![DecoderStep::ByteFallback, meta], vec![suffix], Vec::new()] {
+                let tokenizer = tokenizer(steps);
+                let mut stream = NameStream::default();
+                let pieces = ids.iter().map(|&id| stream.push(&tokenizer, id).unwrap());
+                let text = pieces.collect::<String>() + &stream.flush();
+                prop_assert_eq!(text, tokenizer.decode(&ids).unwrap());
+            }
+        }
     }
 }

@@ -38,6 +38,7 @@ use crate::rules::TextRules;
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::merges::{Merges, encode_counts};
 use crate::vocabulary::{MergeRule, TokenIndex, Vocabulary};
+pub(crate) use container::MAGIC;
 use container::{Container, Kind, Writer, number};
 
 /// Whether a file includes tables that can be rebuilt from its other sections.

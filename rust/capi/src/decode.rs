@@ -1,0 +1,139 @@
+//! Ids to bytes, and to text one by one.
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytepair::memory;
+use bytepair::tokenizer::decode_stream::DecodeStream;
+
+use crate::arguments::{self, given};
+use crate::buffers::{ByteBuffer, append_bytes};
+use crate::failure::{CallFailure, Code};
+use crate::result::{ErrorReport, caught, copy, guard};
+use crate::tokenizer::Handle;
+
+/// Decodes ids one by one, as a model generates them. Calls from several threads take turns.
+#[derive(Debug)]
+pub struct DecoderHandle {
+    stream: Mutex<DecodeStream>,
+}
+
+/// Decode ids into a buffer of the caller.
+///
+/// Writes as many bytes as there is room for, and to `length` the number of all. If that is more
+/// than `capacity`, the result is BYTEPAIR_CODE_TOO_SMALL. The bytes are those of the tokens, which may
+/// end within a character, or not be UTF-8 at all; a decoder gives text instead. No zero byte is
+/// added. Fails if the vocabulary does not have an id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bytepair_decode(
+    tokenizer: Option<&Handle>,
+    ids: *const u32,
+    ids_count: usize,
+    bytes: *mut c_char,
+    capacity: usize,
+    length: Option<&mut MaybeUninit<usize>>,
+    error: Option<&mut MaybeUninit<ErrorReport>>,
+) -> Code {
+    guard(error, || {
+        // SAFETY: the caller guarantees this many ids.
+        let ids = unsafe { arguments::array("ids", ids, ids_count) }?;
+        let found = given("tokenizer", tokenizer)?.core.decode_bytes(ids)?;
+        // SAFETY: the caller guarantees room for `capacity` bytes.
+        unsafe { copy(&found, bytes.cast(), capacity, length) }
+    })
+}
+
+/// Decode ids and append their bytes to a buffer that grows. After an error the bytes are as
+/// before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bytepair_decode_append(
+    tokenizer: Option<&Handle>,
+    ids: *const u32,
+    ids_count: usize,
+    bytes: Option<&mut ByteBuffer>,
+    error: Option<&mut MaybeUninit<ErrorReport>>,
+) -> Code {
+    guard(error, || {
+        // SAFETY: the caller guarantees this many ids.
+        let ids = unsafe { arguments::array("ids", ids, ids_count) }?;
+        let found = given("tokenizer", tokenizer)?.core.decode_bytes(ids)?;
+        // SAFETY: the caller guarantees that the buffer is as the library left it.
+        unsafe { append_bytes(bytes, |bytes| extend(bytes, &found)) }
+    })
+}
+
+/// Start to decode ids one by one.
+#[unsafe(no_mangle)]
+pub extern "C" fn bytepair_decoder_new(
+    tokenizer: Option<&Handle>,
+    decoder: Option<&mut MaybeUninit<*mut DecoderHandle>>,
+    error: Option<&mut MaybeUninit<ErrorReport>>,
+) -> Code {
+    guard(error, || {
+        let stream = Mutex::new(DecodeStream::new(&given("tokenizer", tokenizer)?.core));
+        let place = given("decoder", decoder)?;
+        place.write(Box::into_raw(Box::new(DecoderHandle { stream })));
+        Ok(())
+    })
+}
+
+/// Take one id and append the text that is now complete, which may be nothing, to a buffer that
+/// grows.
+///
+/// The text is always UTF-8 and never ends within a character; bytes that cannot become a character
+/// become U+FFFD. If the vocabulary does not have the id, the decoder does not change.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bytepair_decoder_push(
+    decoder: Option<&DecoderHandle>,
+    id: u32,
+    text: Option<&mut ByteBuffer>,
+    error: Option<&mut MaybeUninit<ErrorReport>>,
+) -> Code {
+    guard(error, || {
+        let push = |bytes: &mut Vec<u8>| {
+            let mut complete = String::new();
+            locked(decoder)?.push(id, &mut complete)?;
+            extend(bytes, complete.as_bytes())
+        };
+        // SAFETY: the caller guarantees that the buffer is as the library left it.
+        unsafe { append_bytes(text, push) }
+    })
+}
+
+/// End the text: append U+FFFD if its last character is incomplete, else nothing. The decoder can
+/// be used again, for another text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bytepair_decoder_flush(
+    decoder: Option<&DecoderHandle>,
+    text: Option<&mut ByteBuffer>,
+    error: Option<&mut MaybeUninit<ErrorReport>>,
+) -> Code {
+    guard(error, || {
+        let flush = |bytes: &mut Vec<u8>| {
+            let mut last = String::new();
+            locked(decoder)?.flush(&mut last);
+            extend(bytes, last.as_bytes())
+        };
+        // SAFETY: the caller guarantees that the buffer is as the library left it.
+        unsafe { append_bytes(text, flush) }
+    })
+}
+
+/// Free a decoder. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn bytepair_decoder_free(decoder: Option<Box<DecoderHandle>>) {
+    caught((), || drop(decoder));
+}
+
+/// The stream of a decoder. A stream is whole between any two steps, so a panic does not spoil it.
+fn locked(decoder: Option<&DecoderHandle>) -> Result<MutexGuard<'_, DecodeStream>, CallFailure> {
+    let decoder = given("decoder", decoder)?;
+    Ok(decoder.stream.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn extend(bytes: &mut Vec<u8>, more: &[u8]) -> Result<(), CallFailure> {
+    memory::reserve(bytes, more.len())?;
+    bytes.extend_from_slice(more);
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Why a call fails: errors of the core and of the arguments in, codes and messages out.
+
+/// What a call came to. New codes may be added.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// The call did what it says.
+    Ok = 0,
+    /// An argument is NULL, or has a value that is not allowed.
+    Argument = 1,
+    /// The buffer of the caller is too small; the number of values it needs was written.
+    TooSmall = 2,
+    /// A text is not UTF-8.
+    TextNotUtf8 = 3,
+    /// An id is not in the vocabulary.
+    UnknownId = 4,
+    /// A special token is unknown, or occurs where it is forbidden.
+    SpecialToken = 5,
+    /// A split pattern is not valid or not known.
+    Pattern = 6,
+    /// A text cannot be split by the pattern, or no token covers one of its bytes.
+    Split = 7,
+    /// A vocabulary or its size breaks a rule.
+    Vocabulary = 8,
+    /// A tokenizer file is damaged or of an unknown format.
+    Format = 9,
+    /// A tokenizer file asks for something that is not done exactly.
+    Unsupported = 10,
+    /// A file cannot be read or written.
+    File = 11,
+    /// Counts break a rule, or exceed 64 bits.
+    Counts = 12,
+    /// Memory could not be allocated.
+    OutOfMemory = 13,
+    /// A defect of the library; please report it with the message.
+    Internal = 14,
+}
+
+/// Why a call fails.
+pub(crate) enum CallFailure {
+    Core(bytepair::Error),
+    Argument(String),
+    TooSmall { needed: usize, capacity: usize },
+    Internal(String),
+}
+
+impl From<bytepair::Error> for CallFailure {
+    fn from(error: bytepair::Error) -> Self {
+        Self::Core(error)
+    }
+}
+
+impl CallFailure {
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            Self::Core(error) => code(error),
+            Self::Argument(_) => Code::Argument,
+            Self::TooSmall { .. } => Code::TooSmall,
+            Self::Internal(_) => Code::Internal,
+        }
+    }
+
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Core(error) => error.to_string(),
+            Self::Argument(text) => bytepair::shortened(text.clone()),
+            Self::TooSmall { needed, capacity } => {
+                format!("the result has {needed} values, and the buffer has room for {capacity}")
+            }
+            Self::Internal(text) => {
+                bytepair::shortened(format!("a defect of bytepair, please report it: {text}"))
+            }
+        }
+    }
+}
+
+/// The code of an error of the core.
+fn code(error: &bytepair::Error) -> Code {
+    use bytepair::Error as E;
+    match error {
+        E::Pattern { .. } | E::PatternName { .. } => Code::Pattern,
+        E::Split { .. } | E::UncoveredByte { .. } => Code::Split,
+        E::UnknownId { .. } => Code::UnknownId,
+        E::UnknownSpecial { .. } | E::SpecialInText { .. } => Code::SpecialToken,
+        E::TextNotUtf8 { .. } | E::FileNotUtf8 { .. } => Code::TextNotUtf8,
+        E::File { .. } | E::Format { .. } | E::Contradiction => Code::Format,
+        E::Unsupported { .. } => Code::Unsupported,
+        E::Unreadable { .. } | E::Unwritable { .. } | E::Spill { .. } => Code::File,
+        E::Counts { .. } | E::CountOverflow | E::TooManyPretokens => Code::Counts,
+        E::OutOfMemory { .. } => Code::OutOfMemory,
+        E::Vocabulary { .. } | E::VocabularyTooSmall { .. } => Code::Vocabulary,
+        E::Changed => Code::Argument,
+        _ => Code::Internal,
+    }
+}
