@@ -375,7 +375,7 @@ def post_processor(rng: random.Random, tokens: list[Document]) -> Document | Non
 
 
 def has_spans(document: Document) -> bool:
-    """Whether the spans of `tokenizers` lie in the text, without overlaps, as affixes may make them."""
+    """Whether the spans of `tokenizers` lie in the text without overlaps: affixes break both."""
     model = document["model"]
     suffix = model.get("byte_fallback") and model.get("end_of_word_suffix")
     return not (model.get("continuing_subword_prefix") or suffix)

@@ -9,7 +9,7 @@ from bytepair import _core
 from bytepair.formats.charmap import to_characters
 
 
-def pattern_of(node: Any) -> str:
+def pattern_of(node: Any) -> str | tuple[str, ...]:
     """The pattern of a byte-level tokenizer with this pre-tokenizer."""
     document = {
         "pre_tokenizer": node,
@@ -22,3 +22,8 @@ def pattern_of(node: Any) -> str:
     }
     model = _core.Model.from_tokenizer_json(json.dumps(document).encode(), lossy=False)
     return _core.Tokenizer(model).pattern
+
+
+def steps_of(pattern: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The regular expressions of a pattern."""
+    return (pattern,) if isinstance(pattern, str) else pattern

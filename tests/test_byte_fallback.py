@@ -505,8 +505,11 @@ def test_a_damaged_model_is_an_error(tmp_path: Path) -> None:
 
 def test_a_pattern_is_chosen_that_changes_no_id() -> None:
     finest = r" *[\p{L}\p{M}]+| *\p{Nd}+| *[^ \n\p{L}\p{M}\p{Nd}]+|\n+| +"
-    assert pair("metaspace-first", False)[0].pattern == "(?#spaces first)" + finest
-    assert pair("replace", False)[0].pattern == r"(?#spaces) *[^ \n]+|\n+| +"
-    assert pair("replace", True)[0].pattern == "(?#spaces)(?s:.+)"
+    first, never, whole = (
+        pair(*key)[0] for key in [("metaspace-first", False), ("replace", False), ("replace", True)]
+    )
+    assert (first.rules.normalizer, first.pattern) == (["spaces first"], finest)
+    assert (never.rules.normalizer, never.pattern) == (["spaces"], r" *[^ \n]+|\n+| +")
+    assert (whole.rules.normalizer, whole.pattern) == (["spaces"], "(?s:.+)")
     assert _core.harmless_pattern([b"a.", b" a"]) == r" *[^ \n]+|\n+| +"
     assert _core.harmless_pattern([b"a\nb", b" a"]) == r" *[^ ]+| +"

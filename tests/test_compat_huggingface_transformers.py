@@ -67,7 +67,7 @@ def o200k(shared: Path) -> Any:
 def qwen(shared: Path) -> Any:
     """With Qwen's NFC, and with added tokens that are not special."""
     made = of_ranks(
-        shared / "vocabularies/qwen3.tiktoken", "(?#NFC)" + bytepair.PATTERNS["qwen2"], CHAT,
+        shared / "vocabularies/qwen3.tiktoken", "qwen2", CHAT, normalizer="NFC",
         eos_token=CHAT[2], pad_token=CHAT[0],
     )  # fmt: skip
     more = ["<tool_call>", "</tool_call>", "<think>", "</think>"]

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 
 import bytepair
+from bytepair import AddedToken
 from bytepair.errors import FormatError, LossError, UnsupportedError, VocabularyError
 from bytepair.formats import llama2c
 from formats import small, written
@@ -226,12 +227,13 @@ def test_the_ids_of_sentencepiece(tmp_path: Path) -> None:
     back = bytepair.load(path, pattern=tok.pattern, special_tokens=tok.special_tokens)
     assert back == tok
     merged = bytepair.Tokenizer.from_merges(
-        TOK.mergeable_ranks(), TOK.merges()[::2], special_tokens={"<x>": 5000},
-        pattern="(?#NFC)(?#lstrip 5000)" + TOK.pattern,
+        TOK.mergeable_ranks(), TOK.merges()[::2], pattern=TOK.pattern, normalizer="NFC",
+        special_tokens=[AddedToken("<x>", 5000, lstrip=True)],
     )  # fmt: skip
     again = merged.with_sentencepiece_ids()
     assert list(again.special_tokens) == ["<unk>", "<s>", "</s>", "<x>"]
-    assert f"(?#lstrip {again.special_tokens['<x>']})" in again.pattern
+    assert (again.pattern, again.rules.normalizer) == (TOK.pattern, ["NFC"])
+    assert [token.content for token in again.added_tokens if token.lstrip] == ["<x>"]
     assert again.merges() == merged.merges()
     assert again.vocab_size == len(merged.mergeable_ranks()) + 4
     few = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")

@@ -23,7 +23,6 @@ from bytepair.formats import huggingface
 from bytepair.formats.charmap import to_bytes, to_characters
 from bytepair.formats.llamacpp import _STEPS as STEPS
 from bytepair.formats.parts import (
-    THEN,
     Asked,
     Parts,
     all_pairs,
@@ -31,7 +30,7 @@ from bytepair.formats.parts import (
     pairs_of_ranks,
 )
 from formats import json_of, small
-from pre_tokenizers import pattern_of
+from pre_tokenizers import pattern_of, steps_of
 from texts import hard_text
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -128,7 +127,7 @@ def test_pretokens_are_the_same(name: str) -> None:
     theirs = pretokens(node)
     pattern = pattern_of(node)
     ours = small(pattern=pattern)
-    again = sequence(*(split(to_oniguruma(step)) for step in pattern.split(THEN)))  # as written
+    again = sequence(*(split(to_oniguruma(step)) for step in steps_of(pattern)))  # as written
     theirs_again = pretokens(again)
     assert pattern_of(again) == pattern
 
@@ -433,7 +432,10 @@ def test_ids_with_holes_are_those_of_tokenizers() -> None:
 def test_nfc_gives_the_ids_of_tokenizers(tmp_path: Path) -> None:
     pattern = bytepair.PATTERNS["qwen2"]
     tok = bytepair.Tokenizer.from_ranks(
-        TOK.mergeable_ranks(), pattern="(?#NFC)" + pattern, special_tokens={"<|e\u0301|>": 1600}
+        TOK.mergeable_ranks(),
+        pattern=pattern,
+        special_tokens={"<|e\u0301|>": 1600},
+        normalizer="NFC",
     )
     theirs = tok.to_huggingface()
     assert json.loads(theirs.to_str())["normalizer"] == {"type": "NFC"}
@@ -458,13 +460,13 @@ def test_nfc_gives_the_ids_of_tokenizers(tmp_path: Path) -> None:
     assert bytepair.load(tok.export(tmp_path / "x.gguf", lossy=True)) == tok
     assert b"qwen2" in (tmp_path / "x.gguf").read_bytes()
     with pytest.raises(bytepair.errors.PatternError, match="NFC"):
-        bytepair.train(["x"], 300, pattern=tok.pattern)
+        bytepair.extend(tok, ["x"], extra=1)
 
 
 @pytest.mark.parametrize("pattern", ["qwen2", r"\p{L}+|\P{L}", r"(?:(?!ab)\p{L}){2}|\s+"])
 def test_all_ways_of_encoding_normalize(pattern: str) -> None:
     regex = bytepair.PATTERNS.get(pattern, pattern)
-    tok = bytepair.Tokenizer.from_ranks(TOK.mergeable_ranks(), pattern="(?#NFC)" + regex)
+    tok = bytepair.Tokenizer.from_ranks(TOK.mergeable_ranks(), pattern=regex, normalizer="NFC")
     plain = bytepair.Tokenizer.from_ranks(TOK.mergeable_ranks(), pattern=regex)
     raw = "Cafe\u0301 naive, e\u0301\u0327 한 x" * 9000
     ids = plain.encode(unicodedata.normalize("NFC", raw))
@@ -473,9 +475,13 @@ def test_all_ways_of_encoding_normalize(pattern: str) -> None:
     assert tok.encode_to_numpy(raw, threads=2).tolist() == ids
     assert tok.count_tokens(raw) == len(ids)
     assert list(tok.encode_iterable(raw[at : at + 1001] for at in range(0, len(raw), 1001))) == ids
-    for call in (lambda: tok.truncate_text(raw, 5), lambda: tok.encode_with_offsets(raw)):
-        with pytest.raises(bytepair.errors.SplitError, match="normalize it first"):
-            call()
+    short = raw[:3000]
+    found, _, characters = tok.encode_with_offsets(short)
+    assert found == tok.encode(short)
+    assert characters[:, 0].tolist() == sorted(characters[:, 0])
+    cut = tok.truncate_text(short, 5)
+    assert short.startswith(cut)
+    assert len(tok.encode(cut)) <= 5
     composed = unicodedata.normalize("NFC", raw)
     assert tok.truncate_text(composed, 5) == plain.truncate_text(composed, 5)
 
@@ -484,7 +490,7 @@ def test_all_ways_of_encoding_normalize(pattern: str) -> None:
 def test_normalization_of_every_character_in_its_surroundings(form: str) -> None:
     """Characters newer than the tables of `tokenizers` are left as they are, as there."""
     normalizer = getattr(tokenizers.normalizers, form)()
-    tok = small(pattern=f"(?#{form})(?s:.)+")
+    tok = small(pattern="(?s:.)+", normalizer=form)
     every = [chr(c) for c in (*range(0xD800), *range(0xE000, 0x110000))]
     for before, after in [("", ""), ("a", "\u0327"), ("a\u0345", "\u0301"), ("ᄒ", "\u11ab")]:
         for at in range(0, len(every), 1000):
@@ -497,17 +503,12 @@ def test_normalization_of_every_character_in_its_surroundings(form: str) -> None
 
 
 def test_added_tokens_in_normalized_text() -> None:
-    document = json_of(small(pattern="(?#NFC)" + bytepair.PATTERNS["gpt2"]))
-    document["added_tokens"][0]["normalized"] = True
-    with pytest.raises(UnsupportedError, match="is looked for in normalized text"):
-        load(document)
-    document = json_of(
-        small(pattern="(?#NFC)" + bytepair.PATTERNS["gpt2"], special_tokens={"   ": 259})
-    )
-    document["added_tokens"][0]["normalized"] = True
-    theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
-    for text in ("a    \u0301", "   e\u0301   ", "    "):
-        assert load(document).encode(text, special="all") == theirs.encode(text).ids
+    for special in ({"   ": 259}, {"<e\u0301>": 259, "x": 260}):
+        document = json_of(small(normalizer="NFC", special_tokens=special))
+        document["added_tokens"][0]["normalized"] = True
+        theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
+        for text in ("a    \u0301", "   e\u0301   ", "    ", "<\u00e9>x<e\u0301>"):
+            assert load(document).encode(text, special="all") == theirs.encode(text).ids
 
 
 def test_a_post_processor_is_kept() -> None:

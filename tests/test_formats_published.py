@@ -104,7 +104,7 @@ def test_whisper(origin: str, name: str, documents: Documents) -> None:
     path = package(origin) / "assets" / f"{name}.tiktoken"
     ranks = load_tiktoken_bpe(str(path))
     pattern = bytepair.PATTERNS["gpt2"]
-    theirs = tiktoken.Encoding("w", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    theirs = tiktoken.Encoding("w", pat_str=str(pattern), mergeable_ranks=ranks, special_tokens={})
     tok = bytepair.load(path, pattern="gpt2")
     check(tok.encode, theirs.encode_ordinary, documents)
 
@@ -152,7 +152,9 @@ def test_qwen(origin: str, file: str, rule: str, documents: Documents, tmp_path:
     assert found is not None
     pattern, _ = found
     ranks = load_tiktoken_bpe(str(path))
-    theirs = tiktoken.Encoding("qwen", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    theirs = tiktoken.Encoding(
+        "qwen", pat_str=str(pattern), mergeable_ranks=ranks, special_tokens={}
+    )
     tok = bytepair.load(path, pattern=pattern)
     check(tok.encode, theirs.encode_ordinary, documents)
     if rule == "qwen35":  # some of its tokens are only found as whole pretokens

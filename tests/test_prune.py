@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair import reference
+from bytepair import AddedToken, reference
 from bytepair.errors import CountsError, UnknownIdError, VocabularyError
 from bytepair.formats import characters, huggingface
 from bytepair.formats import parents as made_of
-from bytepair.formats.parts import marks
 from bytepair.tokenizer import pruning
 from commands import run
 from pieces import META, gemma_document
@@ -67,8 +66,8 @@ def by_characters(rng: random.Random, size: int) -> bytepair.Tokenizer:
     user_defined = rng.sample(names[6:], min(len(names[6:]), rng.randint(0, 2)))
     special = {"<s>": 0, names[0]: ids[names[0]]}
     special.pop(META, None)
-    around: characters.Around = ("spaces" if rng.random() < 0.5 else "spaces always", {}, None)
-    parts = characters.parts(ids, merges, around, special, {}, "ids", user_defined)
+    form = "spaces" if rng.random() < 0.5 else "spaces always"
+    parts = characters.parts(ids, merges, form, special, {}, "ids", user_defined)
     return bytepair.Tokenizer(parts.model())
 
 
@@ -143,7 +142,7 @@ def test_parents_are_what_merging_one_by_one_does() -> None:
         _, tok = any_tokenizer(seed)
         made, ranks = made_of.parents(tok), tok.mergeable_ranks()
         order = {pair: n for n, pair in reversed(list(enumerate(tok.merges())))}
-        first, user_defined = made_of.first_parts(tok), marks(tok.pattern).user_defined
+        first, user_defined = made_of.first_parts(tok), tok.rules.user_defined
         rank: Callable[[bytes, bytes], int | None] = (
             (lambda left, right: ranks.get(left + right))  # noqa: B023
             if tok.merge_rule == "ranks"
@@ -265,14 +264,14 @@ def test_published_vocabularies(
     check(tok, pruned, held_out)
 
 
-def test_marks_roles_and_notes_follow() -> None:
+def test_flags_roles_and_notes_follow() -> None:
     tok = bytepair.Tokenizer.from_ranks(
-        BYTES | {b"ab": 256, b"cd": 257}, pattern=r"(?#lstrip 258)\w+|\W+",
-        special_tokens={"<s>": 258, "<e>": 300},
+        BYTES | {b"ab": 256, b"cd": 257}, pattern=r"\w+|\W+",
+        special_tokens=[AddedToken("<s>", 258, lstrip=True), AddedToken("<e>", 300)],
     )  # fmt: skip
     tok = tok.with_roles(eos="<e>").with_chat_template("{{ messages }}").with_notes({"name": "n"})
     small = tok.prune([256]).tokenizer
-    assert small.pattern == r"(?#lstrip 257)\w+|\W+"
+    assert small.added_tokens[0] == AddedToken("<s>", 257, lstrip=True)
     assert small.encode("cd  <s>", special="all") == [99, 100, 257]
     assert small.roles == tok.roles
     assert (small.chat_template, small.notes["name"]) == ("{{ messages }}", "n")

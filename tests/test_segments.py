@@ -16,7 +16,7 @@ import bytepair
 from bytepair.chat.segments import Origin
 from bytepair.errors import SpecialTokenError
 from bytepair.formats import huggingface
-from bytepair.formats.parts import ADDED, Asked, marked, marks
+from bytepair.formats.parts import Asked
 from commands import package
 from formats import json_of
 from texts import hard_text
@@ -47,17 +47,13 @@ def by_chance(tokens: list[str], special: list[str]) -> bytepair.Tokenizer:
 
 def as_message(tok: bytepair.Tokenizer) -> bytepair.Tokenizer:
     """The tokenizer that finds those tokens in every text that untrusted text may have."""
-    special, found = tok.special_tokens, marks(tok.pattern)
-    blank = [
-        id
-        for id in found.flags.get(ADDED, [])
-        if tok.token_bytes(id).isspace()
-        and not any(id in ids for flag, ids in found.flags.items() if flag != ADDED)
+    kept = [
+        token
+        for token in tok.added_tokens
+        if token.special or (token.content.isspace() and not token.lstrip and not token.rstrip)
     ]
-    flags = {**found.flags, ADDED: blank}
-    pattern = marked(found.form, flags, found.rest, found.user_defined)
     return bytepair.Tokenizer.from_ranks(
-        tok.mergeable_ranks(), pattern=pattern, special_tokens=special
+        tok.mergeable_ranks(), pattern=tok.pattern, special_tokens=kept
     )
 
 

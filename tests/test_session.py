@@ -15,12 +15,12 @@ from bytepair.errors import SpecialTokenError
 from bytepair.tokenizer.session import Change
 
 #: Published patterns; one each for the automaton, in steps and for the regex engine; and NFC.
-PATTERNS = [
+PATTERNS: list[str | tuple[str, ...]] = [
     "gpt2", "cl100k_base", "o200k_base", "qwen2", "llama3", "nanochat",
     r"\w+|\s+|[^\w\s]+",
-    r"\p{N}{1,3}(?#then)[一-龥]+(?#then) ?\p{L}+|\s+(?!\S)|\s|[^\s\p{L}]+",
+    (r"\p{N}{1,3}", r"[一-龥]+", r" ?\p{L}+|\s+(?!\S)|\s|[^\s\p{L}]+"),
     r"(?=(.))\w+|(?<=a) b|\s+|.",
-    r"(?#NFC)" + bytepair.PATTERNS["qwen2"],
+    "NFC",
 ]  # fmt: skip
 SPECIAL = ["<|a|>", "<|a|><|b", "<|b|>", "x y"]
 TEXTS = [
@@ -29,10 +29,13 @@ TEXTS = [
 ]
 
 
-def tokenizer(pattern: str, rule: str) -> bytepair.Tokenizer:
-    plain = pattern.removeprefix("(?#NFC)")
+def tokenizer(pattern: str | tuple[str, ...], rule: str) -> bytepair.Tokenizer:
+    normalizer = "NFC" if pattern == "NFC" else None
+    plain = "qwen2" if pattern == "NFC" else pattern
     tok = bytepair.train(TEXTS * 3, 330, pattern=plain, special_tokens=SPECIAL)
-    values: Any = {"pattern": pattern, "special_tokens": tok.special_tokens}
+    values: Any = {
+        "pattern": plain, "special_tokens": tok.special_tokens, "normalizer": normalizer
+    }  # fmt: skip
     if rule == "ranks":
         return bytepair.Tokenizer.from_ranks(tok.mergeable_ranks(), **values)
     return bytepair.Tokenizer.from_merges(tok.mergeable_ranks(), tok.merges()[:-3], **values)

@@ -45,7 +45,8 @@ def test_random_documents_give_the_results_of_tokenizers(first: int, tmp_path: P
         try:
             assert not list(differences(document, texts, tmp_path)), seed
         except FormatError as error:
-            assert "stands for two tokens" in str(error), seed
+            if "stands for two tokens" not in str(error):
+                raise
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

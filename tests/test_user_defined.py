@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair import reference
+from bytepair import _core, reference
 from bytepair.chat import JinjaTemplate
 from bytepair.errors import FormatError, UnsupportedError
 from commands import run
@@ -104,9 +104,7 @@ def plain_ids(tok: bytepair.Tokenizer, text: bytes) -> list[int]:
 
 
 def pattern_ids(tok: bytepair.Tokenizer) -> set[int]:
-    from bytepair.formats.parts import marks
-
-    return set(marks(tok.pattern).user_defined)
+    return set(tok.rules.user_defined)
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -357,20 +355,22 @@ def test_user_defined_pieces_that_are_refused(more: bytes, message: str, tmp_pat
         bytepair.load(path)
 
 
-def test_a_mark_names_tokens_of_text() -> None:
+def test_user_defined_ids_are_tokens_of_text() -> None:
     tok = sentencepiece_pair(False)[0]
     ranks, merges, notes = tok.mergeable_ranks(), tok.merges(), tok.notes
     twins = {id: tok.token_bytes(id) for id in tok.twin_ids}
     for id in (1, 1 << 20):
-        pattern = f"(?#spaces)(?#user-defined {id})(?s:.+)"
+        rules = _core.TextRules("(?s:.+)", normalizer=["spaces"], user_defined=[id])
         with pytest.raises(bytepair.errors.VocabularyError, match=f"{id} is not an ordinary token"):
             bytepair._core.Model.from_characters(
-                ranks, twins, merges, pattern, tok.special_tokens, notes
+                ranks, twins, merges, rules, tok.special_tokens, notes
             )
 
 
-def test_normalized_added_tokens_with_a_space_before_text_are_refused() -> None:
+def test_normalized_added_tokens_with_a_space_before_text() -> None:
     data = gemma_document() | around("prepend")
     data["added_tokens"][0] |= {"normalized": True}
-    with pytest.raises(UnsupportedError, match="is looked for in normalized text"):
-        bytepair.load(tokenizers.Tokenizer.from_str(json.dumps(data)))
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(data))
+    tok, name = bytepair.load(theirs), data["added_tokens"][0]["content"]
+    for text in (name, f" {name}", f"a {name}b{name}", "a b"):
+        assert tok.encode(text, special="all") == theirs.encode(text).ids

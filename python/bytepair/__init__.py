@@ -14,7 +14,7 @@ Modules are named by nouns and functions by verbs, so no function shadows a modu
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair import _core, errors
-from bytepair._core import PATTERNS, UNICODE_VERSION
+from bytepair._core import PATTERNS, UNICODE_VERSION, AddedToken
 from bytepair._internal.lazy import lazy as _lazy
 from bytepair.errors import BytepairError
 from bytepair.tokenizer import Pruned, Tokenizer, TokenParts, load, pretokenize
@@ -81,6 +81,7 @@ __all__ = [
     "NANOCHAT_SPECIAL_TOKENS",
     "PATTERNS",
     "UNICODE_VERSION",
+    "AddedToken",
     "BytepairError",
     "Counts",
     "ExhaustedWarning",

@@ -112,7 +112,7 @@ class Superwords:
             )
         return size
 
-    def regex(self, words: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    def regex(self, words: str | tuple[str, ...]) -> str:
         r"""The split pattern as a regular expression.
 
         Args:
@@ -128,7 +128,7 @@ class Superwords:
             ['It was ', '198', '4', ', and (so on', ')...\n', ' ', ' Yes']
         """
         if self.pattern is not None:
-            return _core.pattern(self.pattern)
+            return str(_core.pattern(self.pattern))
         found = _DIGITS.search(words if isinstance(words, str) else "|".join(words))
         digits = r"\p{N}{1,3}" if found is None else found.group(1)
         return f"{digits}|{_LINE}"

@@ -108,8 +108,8 @@ mod _core {
     use crate::tokenizer::PyTokenizer;
     #[pymodule_export]
     use crate::tokenizer_json::{
-        composed_pattern, from_oniguruma, harmless_pattern, is_harmless, is_rank_file, is_rule_of_ranks,
-        means_the_same, mistaken, rank_file, to_bytes, to_characters,
+        composed_pattern, from_oniguruma, harmless_pattern, is_harmless, is_rank_file,
+        is_rule_of_ranks, means_the_same, mistaken, rank_file, to_bytes, to_characters,
         to_oniguruma, tokenizer_json, tokenizer_json_losses,
     };
     #[pymodule_export]

@@ -19,7 +19,10 @@ pub(crate) fn pattern<'py>(
         Ok(errors::checked(Pattern::new(&name))?.steps().to_vec())
     };
     if name_or_regex.is_instance_of::<PyString>() {
-        return python_pattern(py, &errors::checked(Pattern::in_steps(expression(name_or_regex)?))?);
+        return python_pattern(
+            py,
+            &errors::checked(Pattern::in_steps(expression(name_or_regex)?))?,
+        );
     }
     let mut steps = Vec::new();
     for name in name_or_regex.try_iter()? {

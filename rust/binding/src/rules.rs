@@ -267,8 +267,10 @@ impl PyAddedToken {
             ("normalized=True", token.normalized),
         ];
         let flags = flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| *flag);
-        let shown: Vec<String> =
-            [content.to_string(), token.id.to_string()].into_iter().chain(flags.map(str::to_owned)).collect();
+        let shown: Vec<String> = [content.to_string(), token.id.to_string()]
+            .into_iter()
+            .chain(flags.map(str::to_owned))
+            .collect();
         Ok(format!("AddedToken({})", shown.join(", ")))
     }
 }

@@ -168,7 +168,16 @@ impl PyTokenizer {
         if max_tokens.or(pad_to).or(padding_side).or(return_tensors).is_some() {
             let rows = py.import("bytepair.tokenizer.padding")?.getattr("encode_rows")?;
             let threads = threads.map(arguments::ThreadCount::get);
-            return rows.call1((slf, texts, special, prepend, append, add_special_tokens, shape, threads));
+            return rows.call1((
+                slf,
+                texts,
+                special,
+                prepend,
+                append,
+                add_special_tokens,
+                shape,
+                threads,
+            ));
         }
         let options = this.options(special, prepend, append, add_special_tokens)?;
         let strings = arguments::strings(texts)?;

@@ -288,8 +288,8 @@ pub fn pack(lengths: &[usize], width: usize) -> Result<Vec<(usize, usize)>> {
 mod tests {
     use super::Segment::{End, Id, Text};
     use super::*;
-    use crate::rules::{Normalizer, NormalizerStep, TextRules};
     use crate::pretokenize::Pattern;
+    use crate::rules::{Normalizer, NormalizerStep, TextRules};
     use crate::vocabulary::Vocabulary;
     use proptest::prelude::*;
 

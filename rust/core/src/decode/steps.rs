@@ -71,7 +71,8 @@ fn apply(step: &DecoderStep, names: Vec<String>) -> Result<Vec<String>> {
 
 /// The text of names in GPT-2's characters; other names stand for themselves.
 fn of_bytes(names: &[String]) -> String {
-    let bytes = names.iter().map(|name| to_bytes(name).unwrap_or_else(|| name.clone().into_bytes()));
+    let bytes =
+        names.iter().map(|name| to_bytes(name).unwrap_or_else(|| name.clone().into_bytes()));
     String::from_utf8_lossy(&bytes.collect::<Vec<_>>().concat()).into_owned()
 }
 
@@ -150,7 +151,10 @@ mod tests {
         assert_eq!(text(&[], &["a", "b"]), "a b");
         assert_eq!(text(&[DecoderStep::ByteLevel], &["ĠÃ", "©", "中"]), " é中");
         let fallback = [DecoderStep::ByteFallback];
-        assert_eq!(text(&fallback, &["a", "<0xC3>", "<0xa9>", "<0xFF>", "<0xC3>"]), "aé\u{FFFD}\u{FFFD}".replace("é\u{FFFD}\u{FFFD}", "\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}"));
+        assert_eq!(
+            text(&fallback, &["a", "<0xC3>", "<0xa9>", "<0xFF>", "<0xC3>"]),
+            "aé\u{FFFD}\u{FFFD}".replace("é\u{FFFD}\u{FFFD}", "\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}")
+        );
         let strip = DecoderStep::Strip { content: ' ', start: 1, stop: 2 };
         assert_eq!(text(&[DecoderStep::Fuse, strip], &["  a", "b   "]), " ab ");
         let suffix = DecoderStep::WordSuffix("</w>".to_owned());

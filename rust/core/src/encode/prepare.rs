@@ -57,7 +57,8 @@ impl Prepared {
 impl Preparation {
     /// Fails if a regular expression does not compile.
     pub(crate) fn new(rules: &TextRules) -> Result<Self> {
-        let is_mapping = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::ByteLevel { .. });
+        let is_mapping =
+            |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::ByteLevel { .. });
         let maps = rules.pre_tokenizer.steps.iter().any(is_mapping);
         Ok(Self {
             normalizer: CompiledNormalizer::new(&rules.normalizer)?,

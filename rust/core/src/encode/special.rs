@@ -157,7 +157,8 @@ impl AddedFinder {
         name: impl Fn(&AddedToken) -> Result<String>,
     ) -> Result<Option<Self>> {
         let selected = selected(vocabulary, special)?.into_iter().filter(|(token, _)| wants(token));
-        let wanted = selected.map(|(token, action)| Ok(Wanted { name: name(&token)?, token, action }));
+        let wanted =
+            selected.map(|(token, action)| Ok(Wanted { name: name(&token)?, token, action }));
         let mut tokens = wanted.collect::<Result<Vec<_>>>()?;
         // Of tokens that the normalizer makes equal, the first is found.
         tokens.sort_by(|one, other| one.name.cmp(&other.name));

@@ -201,11 +201,28 @@ mod tests {
     }
 
     fn merger() -> (Vocabulary, SymbolMerger) {
-        let names = ["a", "b", "##a", "##b", "a</w>", "##a</w>", "##b</w>", "ab", "aba", "##ab</w>",
-            "abab</w>", "<unk>", "<0x63>", "##ba", "abb", "##bab</w>"];
+        let names = [
+            "a",
+            "b",
+            "##a",
+            "##b",
+            "a</w>",
+            "##a</w>",
+            "##b</w>",
+            "ab",
+            "aba",
+            "##ab</w>",
+            "abab</w>",
+            "<unk>",
+            "<0x63>",
+            "##ba",
+            "abb",
+            "##bab</w>",
+        ];
         let tokens = names.iter().zip(0..).map(|(name, id)| (name.as_bytes().to_vec(), id));
         let vocabulary = Vocabulary::new(tokens, []).unwrap();
-        let id = |name: &str| u32::try_from(names.iter().position(|n| *n == name).unwrap()).unwrap();
+        let id =
+            |name: &str| u32::try_from(names.iter().position(|n| *n == name).unwrap()).unwrap();
         let symbols = StartSymbols {
             prefix: "##".to_owned(),
             suffix: "</w>".to_owned(),
@@ -213,7 +230,8 @@ mod tests {
             fuse_unknown: true,
             byte_fallback: true,
         };
-        let merges = [("##b", "##a"), ("a", "##b"), ("##a", "##b</w>"), ("ab", "##a"), ("ab", "##ab</w>")];
+        let merges =
+            [("##b", "##a"), ("a", "##b"), ("##a", "##b</w>"), ("ab", "##a"), ("ab", "##ab</w>")];
         let merges: Vec<_> = merges.iter().map(|(l, r)| (id(l), id(r))).collect();
         let merger = SymbolMerger::new(&vocabulary, &symbols, &merges).unwrap();
         (vocabulary, merger)

@@ -34,8 +34,8 @@ mod tests;
 
 mod unicode;
 
-pub use ends::PretokenEnds;
 pub use crate::search::budget::with_poll;
+pub use ends::PretokenEnds;
 pub use match_lengths::match_lengths;
 pub use pattern::{Pattern, UNICODE_VERSION};
 pub use splitter::Splitter;

@@ -105,7 +105,8 @@ impl Pattern {
     pub fn in_steps(regexes: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
         let steps: Vec<String> = regexes.into_iter().map(Into::into).collect();
         if steps.is_empty() {
-            let reason = "a split pattern has at least one regular expression; (?s:.)+ splits nothing";
+            let reason =
+                "a split pattern has at least one regular expression; (?s:.)+ splits nothing";
             return Err(Error::PatternName { reason: reason.to_owned() });
         }
         Ok(Self { steps })

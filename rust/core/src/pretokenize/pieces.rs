@@ -24,13 +24,27 @@ pub(crate) struct CompiledPreTokenizer {
 /// One step, with what must be compiled.
 #[derive(Debug)]
 enum Step {
-    Split { expression: Expression, behavior: Behavior, invert: bool },
+    Split {
+        expression: Expression,
+        behavior: Behavior,
+        invert: bool,
+    },
     /// Each character of a class is a match.
-    Class { class: Matcher, behavior: Behavior },
+    Class {
+        class: Matcher,
+        behavior: Behavior,
+    },
     FixedLength(usize),
     Scripts(Scripts),
-    Metaspace { replacement: char, prefix: SpacePrefix, split: bool },
-    ByteLevel { add_prefix_space: bool, split: Option<Expression> },
+    Metaspace {
+        replacement: char,
+        prefix: SpacePrefix,
+        split: bool,
+    },
+    ByteLevel {
+        add_prefix_space: bool,
+        split: Option<Expression>,
+    },
 }
 
 /// Tells which characters are matches.
@@ -88,8 +102,7 @@ impl CompiledPreTokenizer {
 
 fn compile(step: &PreTokenizerStep, steps: &mut Vec<Step>) -> Result<()> {
     let class = |class, behavior| Step::Class { class, behavior };
-    let punctuation =
-        |behavior| class(Matcher::Class(CharacterClass::new(PUNCTUATION)), behavior);
+    let punctuation = |behavior| class(Matcher::Class(CharacterClass::new(PUNCTUATION)), behavior);
     let split = |regex: &str, behavior, invert| -> Result<Step> {
         Ok(Step::Split { expression: Expression::new(regex)?, behavior, invert })
     };
@@ -126,7 +139,9 @@ fn compile(step: &PreTokenizerStep, steps: &mut Vec<Step>) -> Result<()> {
 impl Step {
     fn apply(&self, pieces: Pieces, start: PartStart) -> Result<Pieces> {
         match self {
-            Self::Split { expression, behavior, invert } => pieces.split(expression, *behavior, *invert),
+            Self::Split { expression, behavior, invert } => {
+                pieces.split(expression, *behavior, *invert)
+            }
             Self::Class { class, behavior } => {
                 Ok(pieces.divided(|text| cut(matches(text, class), *behavior)))
             }
@@ -136,7 +151,8 @@ impl Step {
             })),
             Self::Scripts(scripts) => Ok(pieces.divided(|text| scripts.divide(text))),
             Self::Metaspace { replacement, prefix, split } => {
-                let spaced = pieces.each(|text, at| metaspace(text, *replacement, *prefix, at, start));
+                let spaced =
+                    pieces.each(|text, at| metaspace(text, *replacement, *prefix, at, start));
                 if !split {
                     return Ok(spaced);
                 }
@@ -192,8 +208,7 @@ impl Pieces {
             let [start, end] = [piece.start, piece.end].map(|at| searchable.byte(at));
             let mut parts: Vec<Part> = Vec::new();
             expression.for_each(&searchable.text[start..end], |part, is_match| {
-                let [from, to] =
-                    [part.start, part.end].map(|at| searchable.character(start + at));
+                let [from, to] = [part.start, part.end].map(|at| searchable.character(start + at));
                 parts.push((from..to, is_match != invert));
             })?;
             ranges.extend(cut(parts, behavior));
@@ -324,9 +339,9 @@ impl Scripts {
             "Han" => CharacterClass::new(
                 r"[[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u{30FC}]&&\p{Age=9.0}]",
             ),
-            name => CharacterClass::new(&format!(
-                r"[\p{{Script={name}}}&&\p{{Age=9.0}}--\u{{30FC}}]"
-            )),
+            name => {
+                CharacterClass::new(&format!(r"[\p{{Script={name}}}&&\p{{Age=9.0}}--\u{{30FC}}]"))
+            }
         };
         Self { classes: SCRIPTS.split_whitespace().map(class).collect() }
     }
@@ -365,7 +380,10 @@ mod tests {
     }
 
     fn by(behavior: Behavior) -> Vec<String> {
-        split(vec![PreTokenizerStep::Split { regex: "-".to_owned(), behavior, invert: false }], "-a--b-")
+        split(
+            vec![PreTokenizerStep::Split { regex: "-".to_owned(), behavior, invert: false }],
+            "-a--b-",
+        )
     }
 
     #[test]
@@ -387,7 +405,10 @@ mod tests {
         let (replacement, prefix) = ('\u{2581}', SpacePrefix::Missing);
         let meta = PreTokenizerStep::Metaspace { replacement, prefix, split: true };
         assert_eq!(split(vec![meta], "a b"), ["\u{2581}a", "\u{2581}b"]);
-        assert_eq!(split(vec![PreTokenizerStep::UnicodeScripts], " どこ 中a б."), ["どこ 中", "a ", "б", "."]);
+        assert_eq!(
+            split(vec![PreTokenizerStep::UnicodeScripts], " どこ 中a б."),
+            ["どこ 中", "a ", "б", "."]
+        );
     }
 
     proptest! {

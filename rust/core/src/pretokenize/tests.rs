@@ -31,7 +31,9 @@ static SPLITTERS: LazyLock<Vec<(Pattern, Vec<Splitter>, Splitter)>> = LazyLock::
     let all = patterns().into_iter().map(|pattern| {
         let mut fast = Splitter::every_scanner(&pattern.steps()[0]);
         assert!(fast.len() > 1 && fast.iter().any(|splitter| splitter.tier() == "scalar"));
-        fast.push(Splitter::by_table(&pattern.steps()[0]).unwrap().expect("supported by an automaton"));
+        fast.push(
+            Splitter::by_table(&pattern.steps()[0]).unwrap().expect("supported by an automaton"),
+        );
         let slow = Splitter::by_regex(&pattern).unwrap();
         (pattern, fast, slow)
     });
@@ -174,7 +176,11 @@ fn in_steps(steps: &[&str]) -> Pattern {
 
 /// Patterns in steps: some of published models, and other hard ones.
 const STEPS: [&[&str]; 8] = [
-    &[r"\p{N}{1,3}", r"[一-龥぀-ゟ゠-ヿ]+", r"[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"],
+    &[
+        r"\p{N}{1,3}",
+        r"[一-龥぀-ゟ゠-ヿ]+",
+        r"[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ],
     &[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥]+", r"\p{N}"],
     &[r"\p{N}", r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"],
     &[r"\s+(?!\S)|\n", r"a+$|a", r"\p{L}+"],

@@ -52,8 +52,7 @@ impl AddedToken {
 
     /// The flags as bits, from the lowest: `special`, `lstrip`, `rstrip`, `single_word`, `normalized`.
     pub(crate) fn flags(&self) -> u8 {
-        let flags =
-            [self.special, self.lstrip, self.rstrip, self.single_word, self.normalized];
+        let flags = [self.special, self.lstrip, self.rstrip, self.single_word, self.normalized];
         flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag))
     }
 

@@ -401,10 +401,9 @@ impl<'a> Input<'a> {
                 start: self.number()? as usize,
                 stop: self.number()? as usize,
             },
-            5 => DecoderStep::Metaspace {
-                replacement: self.character()?,
-                drops_first: self.flag()?,
-            },
+            5 => {
+                DecoderStep::Metaspace { replacement: self.character()?, drops_first: self.flag()? }
+            }
             6 => DecoderStep::WordSuffix(self.text()?),
             7 => DecoderStep::WordPiece { prefix: self.text()?, cleanup: self.flag()? },
             _ => return None,
@@ -425,7 +424,11 @@ mod tests {
         TextRules {
             normalizer: Normalizer { steps: vec![NormalizerStep::Nfkd, replace] },
             pre_tokenizer: PreTokenizer {
-                steps: vec![meta, PreTokenizerStep::isolated("a"), PreTokenizerStep::FixedLength(3)],
+                steps: vec![
+                    meta,
+                    PreTokenizerStep::isolated("a"),
+                    PreTokenizerStep::FixedLength(3),
+                ],
             },
             user_defined: vec![5],
             symbols: Some(StartSymbols { unknown: Some(7), ..StartSymbols::default() }),

@@ -93,9 +93,7 @@ impl TextRules {
                     *ids = ids.iter().copied().filter_map(&new).collect();
                 }
             }
-            let is_empty = |piece: &TemplatePiece| {
-                matches!(piece, TemplatePiece::Ids { ids, .. } if ids.is_empty())
-            };
+            let is_empty = |piece: &TemplatePiece| matches!(piece, TemplatePiece::Ids { ids, .. } if ids.is_empty());
             pieces.retain(|piece| !is_empty(piece));
         }
         rules

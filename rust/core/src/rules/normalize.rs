@@ -78,8 +78,12 @@ fn expression(pattern: &ReplacePattern) -> String {
 
 fn plain_step(step: &NormalizerStep, text: AlignedText, start: PartStart) -> AlignedText {
     match step {
-        NormalizerStep::Nfc => by_pieces(&text, |text| changed(text, composed(decomposed(text, false)))),
-        NormalizerStep::Nfkc => by_pieces(&text, |text| changed(text, composed(decomposed(text, true)))),
+        NormalizerStep::Nfc => {
+            by_pieces(&text, |text| changed(text, composed(decomposed(text, false))))
+        }
+        NormalizerStep::Nfkc => {
+            by_pieces(&text, |text| changed(text, composed(decomposed(text, true))))
+        }
         NormalizerStep::Nfd => by_pieces(&text, |text| changed(text, decomposed(text, false))),
         NormalizerStep::Nfkd => by_pieces(&text, |text| changed(text, decomposed(text, true))),
         NormalizerStep::Lowercase => lower(&text),

@@ -7,9 +7,9 @@
 
 use std::borrow::Cow;
 
+use super::normalizer::SpacePrefix;
 use crate::error::Result;
 use crate::memory;
-use super::normalizer::SpacePrefix;
 
 /// The character that stands for a space.
 pub(crate) const META: char = '\u{2581}';

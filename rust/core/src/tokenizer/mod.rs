@@ -27,11 +27,11 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
+use crate::decode::steps;
 use crate::decode::{self, Number, TextStream};
 use crate::encode::encoder::Encoder;
 use crate::encode::pretoken::{MergeTables, PretokenEncoder};
 use crate::encode::special::special_id;
-use crate::decode::steps;
 use crate::error::{Error, Result};
 use crate::hash::fingerprint::hexadecimal;
 use crate::machine::array::Array;
@@ -495,7 +495,8 @@ impl Tokenizer {
             let name = aligner.and_then(|aligner| aligner.normalized(content).ok());
             return name.unwrap_or_else(|| content.clone());
         }
-        let is_name = self.rules().symbols.is_some() || vocabulary.twins().binary_search(&id).is_ok();
+        let is_name =
+            self.rules().symbols.is_some() || vocabulary.twins().binary_search(&id).is_ok();
         if is_name { String::from_utf8_lossy(bytes).into_owned() } else { to_characters(bytes) }
     }
 

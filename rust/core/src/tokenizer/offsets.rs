@@ -132,12 +132,7 @@ impl Tokenizer {
     }
 
     /// [`truncate_text`](Self::truncate_text) where text is normalized, or has added tokens.
-    fn truncate_by_spans<'t>(
-        &self,
-        mut text: &'t str,
-        most: usize,
-        keep: Keep,
-    ) -> Result<&'t str> {
+    fn truncate_by_spans<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
         loop {
             let mut call = self.encoder().call();
             let spans = call.encode_aligned(text, self.plain(), PartStart::Text)?;
@@ -146,9 +141,8 @@ impl Tokenizer {
             }
             // Several ids may end with the text, so that keeping fewer need not make it shorter.
             let end = |count: usize| spans[..count].iter().map(|(_, span)| span[1]).max();
-            let start = |count: usize| {
-                spans[spans.len() - count..].iter().map(|(_, span)| span[0]).min()
-            };
+            let start =
+                |count: usize| spans[spans.len() - count..].iter().map(|(_, span)| span[0]).min();
             let mut counts = (0..=most).rev();
             text = match keep {
                 Keep::Start => {

@@ -13,9 +13,7 @@ use crate::formats::rule_of_ranks::is_rule_of_ranks;
 use crate::memory;
 use crate::rules::byte_level::to_bytes;
 use crate::rules::normalize::CompiledNormalizer;
-use crate::rules::{
-    AddedToken, Decoder, DecoderStep, PreTokenizer, PreTokenizerStep, TextRules,
-};
+use crate::rules::{AddedToken, Decoder, DecoderStep, PreTokenizer, PreTokenizerStep, TextRules};
 use crate::tokenizer::parts::TokenizerParts;
 use crate::vocabulary::{MergeRule, TOKEN, Vocabulary};
 
@@ -53,8 +51,7 @@ impl File<'_> {
     /// Whether the text of an added token that merges use or make too is not its name: a character
     /// such as U+0120, which stands for a space, is looked for in a text as that character.
     fn has_lookalikes(&self) -> bool {
-        let differs =
-            |name: &str| to_bytes(name).is_some_and(|bytes| bytes != name.as_bytes());
+        let differs = |name: &str| to_bytes(name).is_some_and(|bytes| bytes != name.as_bytes());
         let is_token =
             |token: &&AddedToken| self.is_ordinary(token) || self.in_merges.contains(&token.id);
         self.added.iter().filter(is_token).any(|token| differs(&token.content))
@@ -71,8 +68,7 @@ impl File<'_> {
         let normalizer = CompiledNormalizer::new(&self.rules.normalizer)?;
         let mut is_plain = true;
         for AddedToken { content, normalized, .. } in added {
-            let name =
-                if *normalized { normalizer.normalized(content)? } else { content.clone() };
+            let name = if *normalized { normalizer.normalized(content)? } else { content.clone() };
             let bytes = to_bytes(&name).unwrap_or(name.into_bytes());
             is_plain &= bytes == content.as_bytes();
         }

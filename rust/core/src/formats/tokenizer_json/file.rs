@@ -249,7 +249,8 @@ impl Literal {
     /// and note how they are written, for other programs.
     fn compose(&mut self, document: &Document<'_>, notes: &mut BTreeMap<String, String>) {
         let settings = document.model();
-        let own = settings.value.get(OWN).and_then(|own| own.get("steps")).and_then(Value::as_array);
+        let own =
+            settings.value.get(OWN).and_then(|own| own.get("steps")).and_then(Value::as_array);
         self.literal = self.steps.clone();
         self.splits_bytes = self.literal.iter().find_map(|step| match step {
             PreTokenizerStep::Digits { individual } => Some(*individual),

@@ -46,10 +46,7 @@ pub(super) fn form(file: &File<'_>) -> Option<SpacesForm> {
 }
 
 /// The form that the normalizer and the pre-tokenizer have.
-fn form_of_rules(
-    normalizer: &[NormalizerStep],
-    steps: &[PreTokenizerStep],
-) -> Option<SpacesForm> {
+fn form_of_rules(normalizer: &[NormalizerStep], steps: &[PreTokenizerStep]) -> Option<SpacesForm> {
     if let ([], [PreTokenizerStep::Metaspace { replacement: META, prefix, split }]) =
         (normalizer, steps)
     {
@@ -58,9 +55,7 @@ fn form_of_rules(
     let to_meta = replace(" ", META.to_string());
     let prepend = NormalizerStep::Prepend(META.to_string());
     // No space is left, at which a text could be split.
-    let at_space = |step: &PreTokenizerStep| {
-        matches!(step, PreTokenizerStep::Split { regex, .. } if regex == " ")
-    };
+    let at_space = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::Split { regex, .. } if regex == " ");
     let prefix = if normalizer == [to_meta.clone()] {
         SpacePrefix::Never
     } else if normalizer == [prepend.clone(), to_meta.clone()] || normalizer == [to_meta, prepend] {
@@ -144,7 +139,11 @@ pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerPar
     let known: HashSet<u32> = tokens.iter().map(|(_, id)| *id).collect();
     let is_user_defined = |token: &AddedToken| {
         form.prefix == SpacePrefix::Never
-            && *token == (AddedToken { normalized: true, ..AddedToken::ordinary(&*token.content, token.id) })
+            && *token
+                == (AddedToken {
+                    normalized: true,
+                    ..AddedToken::ordinary(&*token.content, token.id)
+                })
             && known.contains(&token.id)
     };
     let added = std::mem::take(&mut file.added);

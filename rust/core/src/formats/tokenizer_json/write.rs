@@ -15,8 +15,8 @@ use super::json::JsonNode;
 use super::oniguruma::means_the_same;
 use super::tables::{quote, write_merges, write_vocabulary};
 use super::{
-    added_tokens as entries_of_added, decoder as decoders, is_harmless, normalizer, post_processor, pre_tokenizer,
-    spaces,
+    added_tokens as entries_of_added, decoder as decoders, is_harmless, normalizer, post_processor,
+    pre_tokenizer, spaces,
 };
 use crate::error::Result;
 use crate::formats::ranks::EMPTY_NOTE;
