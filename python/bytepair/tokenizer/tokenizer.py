@@ -305,15 +305,15 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
         """
         return all_tokens(self)
 
-    def __call__(self, text: str) -> list[int]:
-        """Encode a text, as `encode` does (for libraries that call a tokenizer).
+    def __call__(self, text: str, **options: Any) -> list[int]:
+        """Encode a text, as `encode` does with its options (for libraries that call a tokenizer).
 
         Example:
             >>> import bytepair
             >>> bytepair.train(["hi hi"], 266)("hi hi")
             [256, 32, 256]
         """
-        return self.encode(text)
+        return self.encode(text, **options)
 
     @checked
     def with_special_tokens(self, names: Sequence[str]) -> Self:

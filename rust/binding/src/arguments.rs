@@ -10,7 +10,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
 
 use crate::errors::{self, ArgumentError};
 use crate::text::text;
@@ -22,6 +22,13 @@ pub(crate) fn refused(name: &str, value: &Bound<'_, PyAny>, allowed: &str) -> Py
         arguments.getattr("refuse")?.call1((name, value, allowed))
     };
     refuse().map_or_else(|error| error, PyErr::from_value)
+}
+
+/// Refuse keywords that a method does not have; the error names the one that other libraries mean.
+pub(crate) fn no_others(method: &str, others: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let Some(others) = others else { return Ok(()) };
+    let habits = others.py().import("bytepair.tokenizer.habits")?;
+    Err(PyErr::from_value(habits.getattr("unknown_keyword")?.call1((method, others.keys()))?))
 }
 
 /// An integer of at least `least`.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytepair::{Tokenizer, parallel};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::decode_stream::PyDecodeStream;
 use crate::ids::{Ids, Slice};
@@ -41,7 +41,7 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.decode([259, 33, 0xFF]), tok.decode([260, 259], skip_special_tokens=True)
     ///     ('hello!\ufffd', 'hello')
-    #[pyo3(signature = (ids, *, errors=None, skip_special_tokens=None),
+    #[pyo3(signature = (ids, *, errors=None, skip_special_tokens=None, **others),
            text_signature = "($self, ids, *, errors='replace', skip_special_tokens=False)")]
     fn decode<'py>(
         &self,
@@ -49,7 +49,9 @@ impl PyTokenizer {
         ids: &Bound<'py, PyAny>,
         errors: Option<&Bound<'py, PyAny>>,
         skip_special_tokens: Option<&Bound<'py, PyAny>>,
+        others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        arguments::no_others("decode", others)?;
         let skipped = self.skipped(skip_special_tokens)?;
         Decoding::new(&self.core, errors, &skipped)?.text(py, ids)
     }
@@ -95,7 +97,7 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.decode_batch([[259, 33], []])
     ///     ['hello!', '']
-    #[pyo3(signature = (batch, *, errors=None, skip_special_tokens=None, threads=None),
+    #[pyo3(signature = (batch, *, errors=None, skip_special_tokens=None, threads=None, **others),
            text_signature = "($self, batch, *, errors='replace', skip_special_tokens=False, threads=None)")]
     fn decode_batch<'py>(
         &self,
@@ -104,7 +106,9 @@ impl PyTokenizer {
         errors: Option<&Bound<'py, PyAny>>,
         skip_special_tokens: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
+        others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyList>> {
+        arguments::no_others("decode_batch", others)?;
         let skipped = self.skipped(skip_special_tokens)?;
         Decoding::new(&self.core, errors, &skipped)?.batch(py, batch, threads)
     }

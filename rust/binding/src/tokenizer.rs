@@ -85,7 +85,8 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.encode("hello<|bos|>", special="all", append="<|user_end|>")
     ///     [259, 260, 262]
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, **others),
+           text_signature = "($self, text, *, special=None, prepend=None, append=None)")]
     fn encode<'py>(
         &self,
         py: Python<'py>,
@@ -93,7 +94,9 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
+        others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyList>> {
+        arguments::no_others("encode", others)?;
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
         if interrupt::is_quick(&self.core, &text) {
@@ -142,7 +145,10 @@ impl PyTokenizer {
     ///     >>> tok.encode_batch(["hello!", "ho ho"], pad_to=6, padding_side="left").input_ids[0]
     ///     array([260, 260, 260, 260, 259,  33], dtype=int32)
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, max_tokens=None,
-                        pad_to=None, padding_side=None, return_tensors=None, threads=None))]
+                        pad_to=None, padding_side=None, return_tensors=None, threads=None, **others),
+           text_signature = "($self, texts, *, special=None, prepend=None, append=None, \
+                             max_tokens=None, pad_to=None, padding_side=None, return_tensors=None, \
+                             threads=None)")]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn encode_batch<'py>(
         slf: &Bound<'py, Self>,
@@ -155,7 +161,9 @@ impl PyTokenizer {
         padding_side: Option<&Bound<'py, PyAny>>,
         return_tensors: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
+        others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        arguments::no_others("encode_batch", others)?;
         let (py, this) = (slf.py(), slf.get());
         let shape = (max_tokens, pad_to, padding_side, return_tensors);
         if max_tokens.or(pad_to).or(padding_side).or(return_tensors).is_some() {
@@ -289,7 +297,8 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.count_tokens("hello!")
     ///     2
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, **others),
+           text_signature = "($self, text, *, special=None, prepend=None, append=None)")]
     fn count_tokens(
         &self,
         py: Python<'_>,
@@ -297,7 +306,9 @@ impl PyTokenizer {
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
+        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<usize> {
+        arguments::no_others("count_tokens", others)?;
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
         let count = || self.core.count_text(&text, &options);
