@@ -64,7 +64,9 @@ def test_rows_are_those_of_each_folder_in_its_order(
 ) -> None:
     options: Any = {"packing": packing, "seed": seed, "buffer": 9}
     batches = shards.Blend(folders, WEIGHTS).batches(B, T, **options)
-    alone = [shards.Dataset(path).batches(1, T, epochs=None, **options) for path in folders.values()]
+    alone = [
+        shards.Dataset(path).batches(1, T, epochs=None, **options) for path in folders.values()
+    ]
     chosen, _ = chosen_rows([5, 3, 2], [0, 0, 0], 60 * B)
     wanted = [next(alone[number]) for number in chosen.tolist()]
     for start in range(0, len(wanted), B):
@@ -115,7 +117,7 @@ def test_what_cannot_be_blended_is_refused(folders: dict[str, Path], tmp_path: P
     with pytest.raises(ArgumentError, match="weights has the names 'a'"):
         shards.Blend(folders, {"a": 1})
     for weight in (0, -1, float("nan"), float("inf")):
-        with pytest.raises(ArgumentError, match="the weight of 'a' is .*; it must be a number"):
+        with pytest.raises(ArgumentError, match=r"the weight of 'a' is .*; it must be a number"):
             shards.Blend({"a": folders["a"]}, {"a": weight})
     blend = shards.Blend(folders, WEIGHTS)
     state = blend.batches(B, T).state

@@ -32,7 +32,7 @@ def test_rows_equal_lists_padded_one_by_one(texts: list[str], extra: int, side: 
     found = TOK.encode_batch(texts, pad_to=width, padding_side=side)
     assert found.input_ids.tolist() == ids
     assert found.attention_mask.tolist() == mask
-    assert (found.input_ids.dtype, found.attention_mask.dtype) == (np.int32, np.uint8)
+    assert [str(rows.dtype) for rows in found] == ["int32", "uint8"]
     wide = TOK.encode_batch(texts, pad_to=width, padding_side=side, return_tensors="np")
     assert all(a.dtype == np.int64 and (a == b).all() for a, b in zip(wide, found, strict=True))
 
@@ -41,12 +41,11 @@ def test_tensors_are_those_of_transformers() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
     texts, theirs = ["To be, or not", "to", ""], TOK.to_transformers()
-    for side in ("right", "left"):
+    sides: list[Any] = ["right", "left"]
+    for side in sides:
         theirs.padding_side = side
         wanted = theirs(texts, padding=True, return_tensors="pt")
-        found = TOK.encode_batch(
-            texts, pad_to="longest", padding_side=side, return_tensors="pt"  # type: ignore[call-overload]
-        )  # fmt: skip
+        found = TOK.encode_batch(texts, pad_to="longest", padding_side=side, return_tensors="pt")
         assert {**found}.keys() == set(wanted) - {"token_type_ids"}
         for name in found.keys():  # noqa: SIM118 - iterating gives the values
             assert found[name].dtype == torch.int64
@@ -95,7 +94,7 @@ def test_ids_of_another_type_are_the_same(text: str, dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "f8", "?", "O", "no type", 3])
 def test_a_type_without_room_is_refused(dtype: Any) -> None:
-    with pytest.raises(ArgumentError, match="dtype is .*; it must be an integer type of numpy"):
+    with pytest.raises(ArgumentError, match=r"dtype is .*; it must be an integer type of numpy"):
         TOK.encode_to_numpy("a", dtype=dtype)
 
 

@@ -45,14 +45,14 @@ def loader(rows: Any, **options: Any) -> Any:
 
 
 def test_rows_by_number_are_those_of_a_stream_without_shuffle(data: shards.Dataset) -> None:
-    rows = data.torch_rows(LENGTH)
+    rows: Any = data.torch_rows(LENGTH)
     wanted = plain(data.batches(1, LENGTH, seed=None, packing="stream"))
     assert len(rows) == len(wanted)
     assert plain(rows[index] for index in range(len(rows))) == wanted
     assert plain([rows[-1]]) == wanted[-1:]
     assert rows[0][0].dtype == torch.int64
-    for label in (data.torch_rows(LENGTH, labels=True)[3],):
-        assert label["input_ids"].tolist() == label["labels"].tolist() == wanted[3][0]
+    labelled: Any = data.torch_rows(LENGTH, labels=True)[3]
+    assert labelled["input_ids"].tolist() == labelled["labels"].tolist() == wanted[3][0]
     with pytest.raises(IndexError, match="there is no row"):
         rows[len(rows)]
     with pytest.raises(ArgumentError, match="the index of a row is"):

@@ -276,7 +276,9 @@ def _from_epoch(
         identity = data.order(length, **options).identity
         state = {"epoch": epoch, "chunk": 0, "row": 0, **identity}
     end = None if epochs is None else epoch + epochs
-    return data.batches(1, length, epochs=end, state=state, rank=rank, world_size=world_size, **options)
+    return data.batches(
+        1, length, epochs=end, state=state, rank=rank, world_size=world_size, **options
+    )
 
 
 class Batches:

@@ -246,7 +246,9 @@ def _rows_of_texts(
     state: TextState | None,
 ) -> TextBatches:
     """Batches of one row."""
-    return TextBatches(files, tokenizer, 1, length, state=state, rank=rank, world_size=world_size, **options)
+    return TextBatches(
+        files, tokenizer, 1, length, state=state, rank=rank, world_size=world_size, **options
+    )
 
 
 def _documents(

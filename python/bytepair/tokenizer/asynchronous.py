@@ -16,7 +16,7 @@ from bytepair.tokenizer.tokenizer import Tokenizer
 
 T = TypeVar("T")
 
-#: Up to this many characters, or ids, a call runs in the loop itself: a few tenths of a millisecond.
+#: Up to this many characters, or ids, a call runs in the loop itself.
 AT_ONCE: Final = 4096
 
 
@@ -48,7 +48,8 @@ class AsyncTokenizer:
 
     async def encode_batch(self, texts: Iterable[str], **options: Any) -> Any:
         """`Tokenizer.encode_batch`."""
-        return await asyncio.to_thread(self.tokenizer.encode_batch, texts, **options)
+        call: Callable[..., Any] = self.tokenizer.encode_batch
+        return await asyncio.to_thread(call, texts, **options)
 
     async def count_tokens(self, text: str, **options: Any) -> int:
         """`Tokenizer.count_tokens`."""

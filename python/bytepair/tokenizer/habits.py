@@ -53,7 +53,7 @@ HABITS: Final = {
     "train": _TRAIN,
     "train_from_iterator": _TRAIN,
     "train_new_from_iterator": _TRAIN,
-    "num_special_tokens_to_add": 'len(encode("", prepend=..., append=...))',
+    "num_special_tokens_to_add": 'count_tokens("", prepend=..., append=...)',
     # transformers
     "tokenize": "tokens(encode(text))",
     "convert_ids_to_tokens": _BY_ID,
