@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.errors import ArgumentError, SpecialTokenError
+from bytepair.errors import ArgumentError, CorpusError, SpecialTokenError
 from texts import hard_text
 
 TOK = bytepair.train(bytepair.sample.paths()[:2], 400)
@@ -123,5 +123,8 @@ def test_a_column_that_is_none_of_text_is_refused() -> None:
         TOK.count_tokens_batch(pa.array(["a", None]))
     with pytest.raises(ArgumentError, match="expected a column, not a table; pass for example"):
         TOK.encode_batch(pa.table({"text": ["a"]}))
-    with pytest.raises(ValueError, match="the column has type int64, not text"):
+    with pytest.raises(ArgumentError, match="the column has type int64, not text"):
         TOK.encode_batch(pa.array([1]))
+    broken = pa.Array.from_buffers(pa.string(), 2, pa.array([b"a", b"\xff"]).buffers())
+    with pytest.raises(CorpusError, match=r"the column.*document 1 is not UTF-8 at byte 0"):
+        TOK.encode_batch(broken)
