@@ -24,7 +24,7 @@ from bytepair.formats.parts import all_tokens, bytes_per_token
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
 from bytepair.tokenizer.display import show, summary
 from bytepair.tokenizer.generation import GenerationMethods
-from bytepair.tokenizer.habits import NamesOthers, missing
+from bytepair.tokenizer.habits import NamesOthers, missing, unknown_keyword
 from bytepair.tokenizer.special import added
 
 if TYPE_CHECKING:
@@ -313,6 +313,8 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
             >>> bytepair.train(["hi hi"], 266)("hi hi")
             [256, 32, 256]
         """
+        if others := options.keys() - {"special", "prepend", "append"}:
+            raise unknown_keyword("encode", sorted(others))
         return self.encode(text, **options)
 
     @checked

@@ -26,9 +26,29 @@ pub(crate) fn refused(name: &str, value: &Bound<'_, PyAny>, allowed: &str) -> Py
 
 /// Refuse keywords that a method does not have; the error names the one that other libraries mean.
 pub(crate) fn no_others(method: &str, others: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    let Some(others) = others else { return Ok(()) };
-    let habits = others.py().import("bytepair.tokenizer.habits")?;
-    Err(PyErr::from_value(habits.getattr("unknown_keyword")?.call1((method, others.keys()))?))
+    others.map_or(Ok(()), |others| Err(unknown_keyword(others.py(), method, others.keys())))
+}
+
+/// The keywords of other libraries that methods for one short text know, to refuse them: taking any
+/// keyword would lose Python's fast way of passing arguments, a sixth of the time of a call.
+const HABITS: [&str; 3] = ["allowed_special", "disallowed_special", "add_special_tokens"];
+
+/// Refuse the keywords of [`HABITS`], as [`no_others`] does.
+pub(crate) fn no_habits(method: &str, given: [Option<&Bound<'_, PyAny>>; 3]) -> PyResult<()> {
+    for (name, value) in HABITS.iter().zip(given) {
+        if let Some(value) = value {
+            return Err(unknown_keyword(value.py(), method, [*name]));
+        }
+    }
+    Ok(())
+}
+
+fn unknown_keyword<'py>(py: Python<'py>, method: &str, names: impl IntoPyObject<'py>) -> PyErr {
+    let refuse = || -> PyResult<Bound<'py, PyAny>> {
+        let habits = py.import("bytepair.tokenizer.habits")?;
+        habits.getattr("unknown_keyword")?.call1((method, names))
+    };
+    refuse().map_or_else(|error| error, PyErr::from_value)
 }
 
 /// An integer of at least `least`.

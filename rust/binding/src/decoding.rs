@@ -41,7 +41,7 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.decode([259, 33, 0xFF]), tok.decode([260, 259], skip_special_tokens=True)
     ///     ('hello!\ufffd', 'hello')
-    #[pyo3(signature = (ids, *, errors=None, skip_special_tokens=None, **others),
+    #[pyo3(signature = (ids, *, errors=None, skip_special_tokens=None),
            text_signature = "($self, ids, *, errors='replace', skip_special_tokens=False)")]
     fn decode<'py>(
         &self,
@@ -49,9 +49,7 @@ impl PyTokenizer {
         ids: &Bound<'py, PyAny>,
         errors: Option<&Bound<'py, PyAny>>,
         skip_special_tokens: Option<&Bound<'py, PyAny>>,
-        others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        arguments::no_others("decode", others)?;
         let skipped = self.skipped(skip_special_tokens)?;
         Decoding::new(&self.core, errors, &skipped)?.text(py, ids)
     }

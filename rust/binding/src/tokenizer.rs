@@ -85,7 +85,9 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.encode("hello<|bos|>", special="all", append="<|user_end|>")
     ///     [259, 260, 262]
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, **others),
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None,
+                        allowed_special=None, disallowed_special=None, add_special_tokens=None),
            text_signature = "($self, text, *, special=None, prepend=None, append=None)")]
     fn encode<'py>(
         &self,
@@ -94,9 +96,11 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
-        others: Option<&Bound<'py, PyDict>>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+        add_special_tokens: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        arguments::no_others("encode", others)?;
+        arguments::no_habits("encode", [allowed_special, disallowed_special, add_special_tokens])?;
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
         if interrupt::is_quick(&self.core, &text) {
@@ -297,7 +301,9 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.count_tokens("hello!")
     ///     2
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, **others),
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None,
+                        allowed_special=None, disallowed_special=None, add_special_tokens=None),
            text_signature = "($self, text, *, special=None, prepend=None, append=None)")]
     fn count_tokens(
         &self,
@@ -306,9 +312,14 @@ impl PyTokenizer {
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
-        others: Option<&Bound<'_, PyDict>>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
+        add_special_tokens: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
-        arguments::no_others("count_tokens", others)?;
+        arguments::no_habits(
+            "count_tokens",
+            [allowed_special, disallowed_special, add_special_tokens],
+        )?;
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
         let count = || self.core.count_text(&text, &options);
