@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.errors import UnknownIdError
+from bytepair.errors import ArgumentError, UnknownIdError
 
 TOK = bytepair.Tokenizer.from_ranks(
     {bytes([b]): b for b in range(256)}
@@ -24,6 +25,53 @@ TOK = bytepair.Tokenizer.from_ranks(
 ids_of_tok = st.lists(
     st.one_of(st.integers(0, 256), st.sampled_from([0xE4, 0xF0, 0x9F, 0xED, 0xA0, 300, 301, 400]))
 )
+
+
+#: 400 is special; 401 is an added token that is ordinary text.
+ADDED = TOK.__class__.from_ranks(
+    {bytes([b]): b for b in range(256)} | {"é".encode(): 256},
+    pattern="(?#added 401)" + bytepair.PATTERNS["gpt4"],
+    special_tokens={"<s>": 400, "   ": 401},
+)
+
+
+class TestSkipping:
+    """Special tokens are left out as if they had not been among the ids."""
+
+    @given(st.lists(st.one_of(st.integers(0, 256), st.sampled_from([0xC3, 0xA9, 400, 401]))))
+    def test_the_others_are_decoded_as_if_alone(self, ids: list[int]) -> None:
+        left = [id for id in ids if id != 400]
+        wanted = ADDED.decode(left)
+        for kind in (list, tuple, lambda ids: np.array(ids, np.uint16), np.array):
+            if kind is np.array and not ids:
+                continue
+            assert ADDED.decode(kind(ids), skip_special_tokens=True) == wanted
+        batch = [ids, [], left]
+        assert ADDED.decode_batch(batch, skip_special_tokens=True) == [wanted, "", wanted]
+        stream = ADDED.decode_stream(skip_special_tokens=True)
+        assert "".join([stream.push(id) for id in ids] + [stream.flush()]) == wanted
+        assert ADDED.decode(ids, skip_special_tokens=False) == ADDED.decode(ids)
+
+    def test_unknown_ids_are_errors_still(self) -> None:
+        for call in (ADDED.decode, lambda ids, **k: ADDED.decode_batch([ids], **k)):
+            with pytest.raises(UnknownIdError, match="999"):
+                call([400, 999], skip_special_tokens=True)
+        stream = ADDED.decode_stream(skip_special_tokens=True)
+        with pytest.raises(UnknownIdError, match="999"):
+            stream.push(999)
+
+    def test_it_is_what_transformers_skips(self) -> None:
+        pytest.importorskip("transformers")
+        tok = bytepair.train(["hello hello"], 269)
+        ids = tok.encode("hello<|bos|> hello<|user_end|>", special="all")
+        theirs = tok.to_transformers().decode(ids, skip_special_tokens=True)
+        assert tok.decode(ids, skip_special_tokens=True) == theirs == "hello hello"
+
+    def test_a_value_that_is_no_flag_is_refused(self) -> None:
+        calls: list[Any] = [lambda **k: TOK.decode([], **k), TOK.decode_stream]
+        for call in calls:
+            with pytest.raises(ArgumentError, match="skip_special_tokens is 2; it must be True"):
+                call(skip_special_tokens=2)
 
 
 class TestArrays:

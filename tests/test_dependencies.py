@@ -183,8 +183,12 @@ def test_the_package_needs_three_libraries() -> None:
     names = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
     assert names == {"numpy", "click", "rich"}
     # What the page needs is there without an extra; two are for those who work on the package.
-    others = {"explore", "docs", "test"}
-    assert {extra for extra, _ in USES} == set(project["optional-dependencies"]) - others
+    others, extras = {"explore", "docs", "test", "all"}, project["optional-dependencies"]
+    assert {extra for extra, _ in USES} == set(extras) - others
+    [everything] = extras["all"]
+    named = re.fullmatch(r"bytepair\[([\w,]+)\]", everything)
+    assert named
+    assert named[1].split(",") == sorted(set(extras) - {"docs", "test", "all"})
 
 
 @pytest.mark.parametrize(("extra", "code"), USES)

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,12 @@ COMMANDS = [
 
 @pytest.mark.parametrize("name", ["bytepair", *MODULES])
 def test_examples_in_docstrings(name: str) -> None:
-    module = importlib.import_module(name)
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        if error.name != "torch":  # a base class of `bytepair.shards.torch_data`
+            raise
+        pytest.skip("needs torch")
     try:
         doctest.testmod(module, optionflags=doctest.ELLIPSIS, raise_on_error=True)
     except doctest.UnexpectedException as error:
@@ -113,6 +119,30 @@ def test_blocks_with_transformers(
             exec(compile(block, str(page), "exec"), names)
     finally:
         huggingface.undo()
+
+
+#: A block of Python that needs packages, which its title names.
+WITH = re.compile(r'^```py title="with [\w, ]+"$', re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_with_packages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks whose title names packages run in their places, if the packages are installed."""
+    text = page.read_text("utf-8")
+    if not WITH.search(text):
+        pytest.skip("has none")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    missing = set()
+    for kind, block in re.findall(r"^```(py[^\n]*)\n(.*?)^```", text, re.M | re.S):
+        needed = re.fullmatch(r'py title="with ([\w, ]+)"', kind)
+        packages = needed[1].split(", ") if needed else []
+        lacking = [package for package in packages if find_spec(package) is None]
+        missing |= set(lacking)
+        if not lacking and (needed or kind == "python"):
+            exec(compile(block, str(page), "exec"), names)
+    if missing:
+        pytest.skip(f"some blocks need {', '.join(sorted(missing))}")
 
 
 #: Old names of functions, options and commands, as they would stand on a page.

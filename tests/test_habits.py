@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
+import pydoc
 import re
+from typing import Any
 
 import pytest
 
 import bytepair
 from bytepair import plot
-from bytepair.tokenizer.habits import HABITS
+from bytepair.errors import ArgumentError
+from bytepair.tokenizer.habits import HABITS, KEYWORDS
 
+#: The keywords that methods for one short text know, to refuse them.
+USUAL = {"allowed_special", "disallowed_special"}
+#: Writes help without the codes of a terminal.
+PLAIN: Any = vars(pydoc)["plaintext"]
 TOK = bytepair.train(["hello hello"] * 2, 270)
 
 
@@ -22,6 +30,43 @@ def test_a_name_of_another_library_names_ours(name: str) -> None:
             getattr(owner, name)
         assert str(caught.value).endswith(f"; use {HABITS[name]}")
     assert name not in dir(TOK)
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS[""])
+@pytest.mark.parametrize(
+    ("method", "argument"),
+    [("encode", "a"), ("count_tokens", "a"), ("__call__", "a"), ("encode_batch", ["a"]),
+     ("decode_batch", [[97]])],
+)  # fmt: skip
+def test_a_keyword_of_another_library_names_ours(method: str, argument: Any, keyword: str) -> None:
+    called = "encode" if method == "__call__" else method
+    hint = {**KEYWORDS[""], **KEYWORDS.get(called, {})}[keyword]
+    if (method, keyword) == ("encode_batch", "return_tensors"):
+        return  # it is ours, too
+    with pytest.raises(TypeError, match=keyword) as caught:
+        getattr(TOK, method)(argument, **{keyword: True})
+    if method in ("encode", "count_tokens") and keyword not in USUAL:
+        return  # Python's own error: knowing all keywords would slow down each call
+    assert isinstance(caught.value, ArgumentError)
+    assert str(caught.value) == f"{called} has no argument {keyword!r}; use {hint}"
+
+
+def test_other_keywords_are_refused_as_python_does() -> None:
+    with pytest.raises(TypeError, match="an unexpected keyword argument 'colour'"):
+        TOK.encode("a", colour=1)  # type: ignore[call-arg]
+    with pytest.raises(ArgumentError, match=r"encode has no argument 'colour'$"):
+        TOK("a", colour=1)
+    assert TOK("hello<|bos|>", special="all") == TOK.encode("hello<|bos|>", special="all")
+
+
+@pytest.mark.parametrize("function", [bytepair.train, bytepair.count, bytepair.extend])
+def test_help_begins_with_one_line(function: Any) -> None:
+    title, _, call, summary = pydoc.render_doc(function, renderer=PLAIN).split("\n")[:4]
+    assert title.startswith("Python Library Documentation")
+    assert re.fullmatch(r"\w+\(\w+.*, \*, \.\.\.\)", call)
+    assert len(call) < 80
+    assert summary.strip().endswith(".") or len(summary) < 100
+    assert {"progress", "threads", "reading"} & set(inspect.signature(function).parameters)
 
 
 @pytest.mark.parametrize("hint", sorted({*HABITS.values()}))

@@ -203,7 +203,7 @@ WITH_A_TOKENIZER = {
     "convert": "gpt2 gpt2.tiktoken --lossy", "compare": "gpt2 gpt2 a.txt",
     "prune": "gpt2 --vocab-size 1000 -o pruned", "mixture": "gpt2 a=a.txt --merges 9",
 }  # fmt: skip
-WITHOUT = {"train", "count", "pipeline", "download", "explore"}
+WITHOUT = {"train", "count", "pipeline", "download", "explore", "vocabularies"}
 
 
 @pytest.mark.parametrize("name", WITH_A_TOKENIZER)

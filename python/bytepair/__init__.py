@@ -52,6 +52,7 @@ if _TYPE_CHECKING:
     from bytepair.evaluate.comparison import compare
     from bytepair.formats.available import Vocabularies, list_vocabularies
     from bytepair.pipeline import run_pipeline
+    from bytepair.tokenizer.asynchronous import AsyncTokenizer
     from bytepair.training.grow import Verdict, extend, resume, verify_merges
     from bytepair.training.infer import InferredMixture, infer_mixture
 
@@ -65,6 +66,7 @@ _lazy(
     | dict.fromkeys(("Verdict", "extend", "resume", "verify_merges"), "bytepair.training.grow")
     | dict.fromkeys(("Vocabularies", "list_vocabularies"), "bytepair.formats.available")
     | {
+        "AsyncTokenizer": "bytepair.tokenizer.asynchronous",
         "InferredMixture": "bytepair.training.infer",
         "compare": "bytepair.evaluate.comparison",
         "download_dataset": "bytepair.corpus.download",
@@ -82,6 +84,7 @@ __all__ = [
     "PATTERNS",
     "UNICODE_VERSION",
     "AddedToken",
+    "AsyncTokenizer",
     "BytepairError",
     "Counts",
     "ExhaustedWarning",

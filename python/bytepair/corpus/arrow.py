@@ -81,7 +81,10 @@ def texts(source: Any) -> Iterable[str]:
             "encode_arrow, which keeps them"
         )
     chunks = [array] if hasattr(array, "buffers") else array.chunks
-    return [text for chunk in chunks for text in strings(column(chunk, "the column"))]
+    try:
+        return [text for chunk in chunks for text in plain(chunk).to_pylist()]
+    except UnicodeDecodeError:  # the slower way names the text
+        return [text for chunk in chunks for text in strings(column(chunk, "the column"))]
 
 
 def plain(array: pa.Array) -> pa.Array:

@@ -45,16 +45,18 @@ def folder(name: str, revision: str | None) -> Path:
 
     Raises:
         FileNotFoundError: if it is not on this machine and cannot be downloaded.
+        ImportError: if it is not on this machine, and `huggingface_hub` is not installed.
         FormatError: if a file does not match its hash.
     """
-    path = _downloaded(name, revision) if find_spec("huggingface_hub") else None
-    path = path or cached(name, revision)
+    has_library = find_spec("huggingface_hub") is not None
+    path = (_downloaded(name, revision) if has_library else None) or cached(name, revision)
     if path is None:
-        install = "" if find_spec("huggingface_hub") else "; install bytepair[hub] to download it"
-        raise FileNotFoundError(
-            f"there is no file {name!r}, and the repository {name} is neither cached in "
-            f"{hub_place().path} nor reachable{install}"
+        missing = (
+            f"there is no file {name!r}, and the repository {name} is not in {hub_place().path}"
         )
+        if not has_library:
+            raise ImportError(f"{missing}; to download it, install bytepair[hub]")
+        raise FileNotFoundError(f"{missing}, and cannot be downloaded")
     for pattern in FILES:
         for file in path.glob(pattern):
             if file.is_file():

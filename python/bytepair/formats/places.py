@@ -25,7 +25,7 @@ _PACKAGES: Final = {
 }
 
 
-class Place(NamedTuple):
+class SearchedFolder(NamedTuple):
     """A folder that is searched.
 
     Attributes:
@@ -37,31 +37,39 @@ class Place(NamedTuple):
     path: Path
 
 
-def rank_places() -> list[Place]:
+def rank_places() -> list[SearchedFolder]:
     """The folders of rank files, in the order in which they are searched."""
     return [*_tiktoken_cache(), *package_places(), *_other_packages()]
 
 
-def _tiktoken_cache() -> list[Place]:
+def _tiktoken_cache() -> list[SearchedFolder]:
     asked = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
     variable = next((name for name in asked if name in os.environ), None)
     if variable is None:
         folder = Path(tempfile.gettempdir(), "data-gym-cache")
-        return [Place("the cache of tiktoken; TIKTOKEN_CACHE_DIR names another", folder)]
+        return [SearchedFolder("the cache of tiktoken; TIKTOKEN_CACHE_DIR names another", folder)]
     # An empty value tells tiktoken not to cache.
     kept = os.environ[variable]
-    return [Place(f"the cache of tiktoken ({variable})", Path(kept))] if kept else []
+    return [SearchedFolder(f"the cache of tiktoken ({variable})", Path(kept))] if kept else []
 
 
-def package_places() -> list[Place]:
+def package_places() -> list[SearchedFolder]:
     """The folders of packages of data."""
     found = ((point.name, _folder(point.module)) for point in entry_points(group=GROUP))
-    return [Place(f"the package {name}", folder) for name, folder in found if folder is not None]
+    return [
+        SearchedFolder(f"the package {name}", folder)
+        for name, folder in found
+        if folder is not None
+    ]
 
 
-def _other_packages() -> list[Place]:
+def _other_packages() -> list[SearchedFolder]:
     found = ((name, _folder(name), below) for name, below in _PACKAGES.items())
-    return [Place(f"the package {name}", folder / below) for name, folder, below in found if folder]
+    return [
+        SearchedFolder(f"the package {name}", folder / below)
+        for name, folder, below in found
+        if folder
+    ]
 
 
 def _folder(module: str) -> Path | None:
@@ -73,13 +81,15 @@ def _folder(module: str) -> Path | None:
     return Path(next(iter(spec.submodule_search_locations)), *below)
 
 
-def hub_place() -> Place:
+def hub_place() -> SearchedFolder:
     """The cache of the Hugging Face Hub."""
     for variable, below in (
         ("HF_HUB_CACHE", ""), ("HUGGINGFACE_HUB_CACHE", ""), ("HF_HOME", "hub"),
         ("XDG_CACHE_HOME", "huggingface/hub"),
     ):  # fmt: skip
         if kept := os.environ.get(variable):
-            return Place(f"the cache of the Hub ({variable})", Path(kept).expanduser() / below)
+            return SearchedFolder(
+                f"the cache of the Hub ({variable})", Path(kept).expanduser() / below
+            )
     folder = Path.home() / ".cache/huggingface/hub"
-    return Place("the cache of the Hub; HF_HOME names another", folder)
+    return SearchedFolder("the cache of the Hub; HF_HOME names another", folder)

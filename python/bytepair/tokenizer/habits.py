@@ -1,12 +1,15 @@
 """Names that other libraries give to what a tokenizer does, and what does it here.
 
-A missing attribute in, an `AttributeError` out that says which call to use. There are no aliases:
-one thing has one name.
+A missing attribute in, an `AttributeError` out that says which call to use; an unknown keyword in,
+an `ArgumentError` out that says the same. There are no aliases: one thing has one name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
+
+from bytepair.errors import ArgumentError
 
 _VOCABULARY = "mergeable_ranks() for the ordinary tokens and special_tokens for the others"
 _BY_ID = "token_bytes(id)"
@@ -50,6 +53,7 @@ HABITS: Final = {
     "train": _TRAIN,
     "train_from_iterator": _TRAIN,
     "train_new_from_iterator": _TRAIN,
+    "num_special_tokens_to_add": 'count_tokens("", prepend=..., append=...)',
     # transformers
     "tokenize": "tokens(encode(text))",
     "convert_ids_to_tokens": _BY_ID,
@@ -65,6 +69,13 @@ HABITS: Final = {
     "all_special_tokens": "special_tokens",
     "special_tokens_map": "roles",
     "save_pretrained": 'export(folder, "huggingface")',
+    "push_to_hub": 'export(folder, "huggingface")',
+    "eos_token": 'roles["eos"]',
+    "bos_token": 'roles["bos"]',
+    "pad_token": 'roles["pad"]',
+    "model_max_length": "truncate_text(text, max_tokens)",
+    "prepare_for_model": _PAD,
+    "vocab": _VOCABULARY,
     # SentencePiece
     "encode_as_ids": _TEXT,
     "EncodeAsIds": _TEXT,
@@ -84,6 +95,54 @@ HABITS: Final = {
     "get_pattern": "pattern",
     "visualize_tokenization": "show(text)",
 }
+
+
+_MARKED = 'prepend="<|bos|>" and append=, or encode_batch(texts, prepend=..., append=...)'
+_ROWS = "encode_batch(texts, max_tokens=...), or truncate_text(text, max_tokens)"
+
+#: What to use in place of a keyword of other libraries, by method or for all ("").
+KEYWORDS: Final = {
+    "": {
+        # tiktoken
+        "allowed_special": 'special="all" or special={"<|name|>"}',
+        "disallowed_special": 'special="error", which refuses special tokens in text; the default '
+        "encodes them as text",
+        "num_threads": "threads=",
+        # transformers
+        "split_special_tokens": 'special="text", the default, or special="all"',
+        "truncation": _ROWS,
+        "max_length": _ROWS,
+        "padding": 'encode_batch(texts, pad_to="longest") or pad_to=512',
+        "return_attention_mask": "encode_batch(texts, pad_to=...), which always gives one",
+        "return_offsets_mapping": "encode_with_offsets(text)",
+        "return_tensors": 'encode_batch([text], return_tensors="pt"), or encode_to_numpy(text)',
+        "return_length": "count_tokens_batch(texts)",
+        "is_split_into_words": 'encode("".join(words))',
+        "clean_up_tokenization_spaces": "nothing: the text is not changed",
+        "spaces_between_special_tokens": "nothing: no spaces are added",
+        # SentencePiece
+        "add_bos": _MARKED,
+        "add_eos": _MARKED,
+        "out_type": "encode for ids, and token_bytes(id) for pieces",
+    },
+    "encode_batch": {"max_length": "max_tokens=", "truncation": "max_tokens=",
+                     "padding": 'pad_to="longest" or pad_to=512'},
+}  # fmt: skip
+
+
+def unknown_keyword(method: str, names: Iterable[str]) -> ArgumentError:
+    """The error for a keyword that a method of a tokenizer does not have.
+
+    Example:
+        >>> print(unknown_keyword("encode", ["allowed_special"]))
+        encode has no argument 'allowed_special'; use special="all" or special={"<|name|>"}
+        >>> print(unknown_keyword("encode", ["colour"]))
+        encode has no argument 'colour'
+    """
+    name = next(iter(names))
+    hints = KEYWORDS[""] | KEYWORDS.get(method, {})
+    hint = f"; use {hints[name]}" if name in hints else ""
+    return ArgumentError(f"{method} has no argument {name!r}{hint}")
 
 
 def missing(name: str) -> AttributeError:

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Side: TypeAlias = Literal["right", "left"]
+PaddingSide: TypeAlias = Literal["right", "left"]
 Tensors: TypeAlias = Literal["np", "pt"]
 #: The options `max_tokens`, `pad_to`, `padding_side` and `return_tensors` of `encode_batch`.
-Shape: TypeAlias = "tuple[int | None, int | Literal['longest'] | None, Side | None, Tensors | None]"
+Shape: TypeAlias = (
+    "tuple[int | None, int | Literal['longest'] | None, PaddingSide | None, Tensors | None]"
+)
 
 
 class PaddedBatch(NamedTuple):
@@ -91,7 +93,7 @@ def _check(
     *,
     max_tokens: int | None,
     pad_to: int | Literal["longest"] | None,
-    padding_side: Side | None,
+    padding_side: PaddingSide | None,
     return_tensors: Tensors | None,
 ) -> None:
     """Check the options, which the core passes on as they are."""
@@ -101,7 +103,7 @@ def _padded(
     tokenizer: _core.Tokenizer,
     rows: list[list[int]],
     pad_to: int | Literal["longest"] | None,
-    side: Side,
+    side: PaddingSide,
 ) -> PaddedBatch:
     """Pad lists of ids to rows of equal width."""
     import numpy as np

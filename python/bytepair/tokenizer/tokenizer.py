@@ -24,7 +24,7 @@ from bytepair.formats.parts import all_tokens, bytes_per_token, pattern_text
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
 from bytepair.tokenizer.display import show, summary
 from bytepair.tokenizer.generation import GenerationMethods
-from bytepair.tokenizer.habits import NamesOthers, missing
+from bytepair.tokenizer.habits import NamesOthers, missing, unknown_keyword
 from bytepair.tokenizer.special import added
 
 if TYPE_CHECKING:
@@ -314,15 +314,17 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
         """
         return all_tokens(self)
 
-    def __call__(self, text: str) -> list[int]:
-        """Encode a text, as `encode` does (for libraries that call a tokenizer).
+    def __call__(self, text: str, **options: Any) -> list[int]:
+        """Encode a text, as `encode` does with its options (for libraries that call a tokenizer).
 
         Example:
             >>> import bytepair
             >>> bytepair.train(["hi hi"], 266)("hi hi")
             [256, 32, 256]
         """
-        return self.encode(text)
+        if others := options.keys() - {"special", "prepend", "append"}:
+            raise unknown_keyword("encode", sorted(others))
+        return self.encode(text, **options)
 
     @checked
     def with_special_tokens(self, names: Sequence[str]) -> Self:

@@ -21,6 +21,7 @@ from typing import Any, Final, Self, TypedDict, Unpack
 from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback, Position
+from bytepair._internal.signature import short_help
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
 from bytepair.corpus.column import Errors, TextBatch
@@ -48,6 +49,7 @@ SHARE_OF_MEMORY: Final = 0.5
 FILES: Final = 64
 
 
+@short_help
 @checked
 def count(
     source: Source | None = None,

@@ -17,6 +17,7 @@ from typing import Unpack
 from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
+from bytepair._internal.signature import short_help
 from bytepair.corpus.source import Source
 from bytepair.errors import ArgumentError, CountsError
 from bytepair.tokenizer import Tokenizer
@@ -28,6 +29,7 @@ from bytepair.training.superwords import NOTE, Stages
 from bytepair.training.trainer import ExhaustedWarning, exhausted, with_denominator
 
 
+@short_help
 @checked
 def resume(
     tokenizer: Tokenizer,
@@ -93,6 +95,7 @@ def resume(
     return grown if stages is None else grown.with_notes({NOTE: tokenizer.notes[NOTE]})
 
 
+@short_help
 @checked
 def extend(
     tokenizer: Tokenizer,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
+from bytepair._internal.signature import short_help
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
@@ -39,6 +40,7 @@ class ExhaustedWarning(UserWarning):
     """Training stopped early because the text has no more pairs to merge."""
 
 
+@short_help
 @checked
 def train(
     source: Source | Counts | Groups | None = None,

@@ -10,7 +10,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
 
 use crate::errors::{self, ArgumentError};
 use crate::text::text;
@@ -20,6 +20,33 @@ pub(crate) fn refused(name: &str, value: &Bound<'_, PyAny>, allowed: &str) -> Py
     let refuse = || -> PyResult<Bound<'_, PyAny>> {
         let arguments = value.py().import("bytepair._internal.arguments")?;
         arguments.getattr("refuse")?.call1((name, value, allowed))
+    };
+    refuse().map_or_else(|error| error, PyErr::from_value)
+}
+
+/// Refuse keywords that a method does not have; the error names the one that other libraries mean.
+pub(crate) fn no_others(method: &str, others: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    others.map_or(Ok(()), |others| Err(unknown_keyword(others.py(), method, others.keys())))
+}
+
+/// The keywords of other libraries that methods for one short text know, to refuse them: taking any
+/// keyword would lose Python's fast way of passing arguments, a sixth of the time of a call.
+const HABITS: [&str; 2] = ["allowed_special", "disallowed_special"];
+
+/// Refuse the keywords of [`HABITS`], as [`no_others`] does.
+pub(crate) fn no_habits(method: &str, given: [Option<&Bound<'_, PyAny>>; 2]) -> PyResult<()> {
+    for (name, value) in HABITS.iter().zip(given) {
+        if let Some(value) = value {
+            return Err(unknown_keyword(value.py(), method, [*name]));
+        }
+    }
+    Ok(())
+}
+
+fn unknown_keyword<'py>(py: Python<'py>, method: &str, names: impl IntoPyObject<'py>) -> PyErr {
+    let refuse = || -> PyResult<Bound<'py, PyAny>> {
+        let habits = py.import("bytepair.tokenizer.habits")?;
+        habits.getattr("unknown_keyword")?.call1((method, names))
     };
     refuse().map_or_else(|error| error, PyErr::from_value)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytepair::{Tokenizer, parallel};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::decode_stream::PyDecodeStream;
 use crate::ids::{Ids, Slice};
@@ -95,7 +95,7 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.decode_batch([[259, 33], []])
     ///     ['hello!', '']
-    #[pyo3(signature = (batch, *, errors=None, skip_special_tokens=None, threads=None),
+    #[pyo3(signature = (batch, *, errors=None, skip_special_tokens=None, threads=None, **others),
            text_signature = "($self, batch, *, errors='replace', skip_special_tokens=False, threads=None)")]
     fn decode_batch<'py>(
         &self,
@@ -104,7 +104,9 @@ impl PyTokenizer {
         errors: Option<&Bound<'py, PyAny>>,
         skip_special_tokens: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
+        others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyList>> {
+        arguments::no_others("decode_batch", others)?;
         let skipped = self.skipped(skip_special_tokens)?;
         Decoding::new(&self.core, errors, &skipped)?.batch(py, batch, threads)
     }

@@ -88,7 +88,11 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.encode("hello<|bos|>", special="all", append="<|user_end|>")
     ///     [259, 260, 262]
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None,
+                        allowed_special=None, disallowed_special=None),
+           text_signature = "($self, text, *, special=None, prepend=None, append=None, \
+                             add_special_tokens=None)")]
     fn encode<'py>(
         &self,
         py: Python<'py>,
@@ -97,7 +101,10 @@ impl PyTokenizer {
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
         add_special_tokens: Option<&Bound<'py, PyAny>>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
+        arguments::no_habits("encode", [allowed_special, disallowed_special])?;
         let options = self.options(special, prepend, append, add_special_tokens)?;
         let text = text_of(arguments::string(text)?)?;
         if interrupt::is_quick(&self.core, &text) {
@@ -147,8 +154,11 @@ impl PyTokenizer {
     ///     >>> tok.encode_batch(["hello!", "ho ho"], pad_to=6, padding_side="left").input_ids[0]
     ///     array([260, 260, 260, 260, 259,  33], dtype=int32)
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
-                        max_tokens=None,
-                        pad_to=None, padding_side=None, return_tensors=None, threads=None))]
+                        max_tokens=None, pad_to=None, padding_side=None, return_tensors=None,
+                        threads=None, **others),
+           text_signature = "($self, texts, *, special=None, prepend=None, append=None, \
+                             add_special_tokens=None, max_tokens=None, pad_to=None, \
+                             padding_side=None, return_tensors=None, threads=None)")]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn encode_batch<'py>(
         slf: &Bound<'py, Self>,
@@ -162,7 +172,9 @@ impl PyTokenizer {
         padding_side: Option<&Bound<'py, PyAny>>,
         return_tensors: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
+        others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        arguments::no_others("encode_batch", others)?;
         let (py, this) = (slf.py(), slf.get());
         let shape = (max_tokens, pad_to, padding_side, return_tensors);
         if max_tokens.or(pad_to).or(padding_side).or(return_tensors).is_some() {
@@ -311,7 +323,11 @@ impl PyTokenizer {
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.count_tokens("hello!")
     ///     2
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None,
+                        allowed_special=None, disallowed_special=None),
+           text_signature = "($self, text, *, special=None, prepend=None, append=None, \
+                             add_special_tokens=None)")]
     fn count_tokens(
         &self,
         py: Python<'_>,
@@ -320,7 +336,10 @@ impl PyTokenizer {
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
         add_special_tokens: Option<&Bound<'_, PyAny>>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
+        arguments::no_habits("count_tokens", [allowed_special, disallowed_special])?;
         let options = self.options(special, prepend, append, add_special_tokens)?;
         let text = text_of(arguments::string(text)?)?;
         let count = || self.core.count_text(&text, &options);

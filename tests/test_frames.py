@@ -1,0 +1,131 @@
+"""Data frames, data sets and rows are read as lists of texts are, and so are their columns."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair.errors import CorpusError
+from bytepair.shards import Dataset
+
+TEXTS = ["one two one", "three", None, "zwei é 🙂", ""] * 40
+PLAIN = [text or "" for text in TEXTS]
+TOK = bytepair.train(PLAIN, 275)
+COLUMNS = {"id": list(range(len(TEXTS))), "text": TEXTS}
+
+
+def documents(folder: Path) -> list[list[int]]:
+    data = Dataset(folder, split=None)
+    return [data[number].tolist() for number in range(len(data))]
+
+
+def frame(package: str) -> Any:
+    return pytest.importorskip(package)
+
+
+def duck() -> Any:
+    rows = frame("pyarrow").table(COLUMNS)  # noqa: F841 - DuckDB finds it by its name
+    return frame("duckdb").sql("select * from rows")
+
+
+#: How each source is made; some can be read once only.
+SOURCES: dict[str, Callable[[], Any]] = {
+    "datasets": lambda: frame("datasets").Dataset.from_dict(COLUMNS),
+    "datasets, streamed": lambda: SOURCES["datasets"]().to_iterable_dataset(),
+    "datasets, shuffled back": lambda: SOURCES["datasets"]().select(range(len(TEXTS))),
+    "pyarrow": lambda: frame("pyarrow").table(COLUMNS),
+    "pyarrow, a column": lambda: frame("pyarrow").table(COLUMNS)["text"],
+    "pyarrow, batches": lambda: frame("pyarrow").table(COLUMNS).to_reader(max_chunksize=7),
+    "polars": lambda: frame("polars").DataFrame(COLUMNS),
+    "polars, a column": lambda: frame("polars").DataFrame(COLUMNS)["text"],
+    "pandas": lambda: frame("pandas").DataFrame(COLUMNS),
+    "duckdb": duck,
+    "rows": lambda: [{"text": text} for text in TEXTS],
+    "rows of a generator": lambda: ({"text": text} for text in TEXTS),
+}
+
+
+@pytest.fixture(scope="module")
+def wanted() -> list[list[int]]:
+    return TOK.encode_batch(PLAIN, prepend="<|bos|>")
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_sources_are_read_as_texts_are(
+    name: str, wanted: list[list[int]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make = SOURCES[name]
+    make()  # skips the test if the package is missing
+    pytest.importorskip("pyarrow")
+    caplog.set_level(logging.INFO, "bytepair")
+    assert bytepair.train(make(), 275) == TOK
+    assert bytepair.count(make()) == bytepair.count(PLAIN)
+    said = [record.getMessage() for record in caplog.records]
+    has_columns = hasattr(make(), "columns") or hasattr(make(), "column_names")
+    if has_columns or "batches" in name:
+        assert all("reading the column 'text' of the " in line for line in said)
+        assert all(line.endswith(", and not id") for line in said)
+    else:
+        assert not said
+    made = bytepair.shards.write(make(), TOK, tmp_path / "out", bos=True, tokens_per_shard=200)
+    assert documents(tmp_path / "out") == wanted
+    assert made.documents == len(TEXTS)
+    assert made.job["inputs"][0][0] == "the source"
+    assert (
+        bytepair.shards.write(make(), TOK, tmp_path / "out", bos=True, tokens_per_shard=200) == made
+    )
+
+
+def test_shards_of_memory_are_written_again_where_they_are_damaged(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    rows = SOURCES["rows"]()
+    bytepair.shards.write(rows, TOK, tmp_path, tokens_per_shard=200)
+    files = sorted(path for path in tmp_path.iterdir() if path.suffix not in {".json", ".bytepair"})
+    whole = {path: path.read_bytes() for path in files if path.is_file()}
+    files[1].unlink()
+    with pytest.warns(UserWarning, match="is written again"):
+        bytepair.shards.write(rows, TOK, tmp_path, tokens_per_shard=200)
+    assert {path: path.read_bytes() for path in whole} == whole
+
+
+@pytest.mark.parametrize("name", ["datasets", "datasets, streamed", "pyarrow", "polars", "rows"])
+def test_a_column_that_is_missing_is_named(name: str) -> None:
+    source = SOURCES[name]()
+    with pytest.raises(CorpusError, match=r"has no (column|field) 'content'; it has .*text; pass"):
+        bytepair.count(source, column="content")
+
+
+def test_what_is_no_source_says_what_is(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="row 1 of the source is of type str, not a mapping"):
+        bytepair.count([{"text": "a"}, "b"])
+    with pytest.raises(CorpusError, match=r"a mapping \(dict\) is not a source .* one of 'train'"):
+        bytepair.shards.write({"train": [{"text": "a"}]}, TOK, tmp_path / "out")
+    with pytest.raises(CorpusError, match="there is no file or folder 'a b'; pass texts as rows"):
+        bytepair.shards.write(["a b"], TOK, tmp_path / "out")
+    lazy = frame("polars").LazyFrame(COLUMNS)
+    with pytest.raises(CorpusError, match="a source of text; call its method collect"):
+        bytepair.count(lazy)
+
+
+def test_validation_texts_can_be_held_out(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    rows, ids = [{"text": f"text {number}"} for number in range(100)], set()
+    for split in ("train", "val"):
+        bytepair.shards.write(rows, TOK, tmp_path / split, split=split, hold_out=10)
+        ids |= set(map(tuple, documents(tmp_path / split)))
+    assert len(Dataset(tmp_path / "val", split=None)) == 10
+    assert len(ids) == 100
+    with pytest.raises(CorpusError):
+        bytepair.shards.write(rows, TOK, tmp_path / "wrong", split="val")
+
+
+@pytest.mark.parametrize("package", ["polars", "pandas"])
+def test_columns_of_data_frames_are_counted_and_encoded(package: str) -> None:
+    column = frame(package).DataFrame({"text": PLAIN})["text"]
+    assert TOK.count_tokens_batch(column).tolist() == TOK.count_tokens_batch(PLAIN).tolist()
+    assert TOK.encode_batch(column) == TOK.encode_batch(PLAIN)

@@ -1,0 +1,130 @@
+"""Rows of equal width, tensors and other types of ids, against lists of ids padded one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair.errors import ArgumentError, CorpusError, SpecialTokenError
+from texts import hard_text
+
+TOK = bytepair.train(bytepair.sample.paths()[:2], 400)
+NO_PAD = bytepair.train(["hello hello"], 260, special_tokens=["<|x|>"])
+PAD = TOK.special_tokens["<|bos|>"]
+
+
+@given(st.lists(hard_text, max_size=6), st.integers(0, 9), st.sampled_from(["right", "left"]))
+def test_rows_equal_lists_padded_one_by_one(texts: list[str], extra: int, side: Any) -> None:
+    lists = TOK.encode_batch(texts)
+    width = max(map(len, lists), default=0) + extra
+    ids, mask = [], []
+    for row in lists:
+        fill = width - len(row)
+        ids.append(row + [PAD] * fill if side == "right" else [PAD] * fill + row)
+        ones = [1] * len(row)
+        mask.append(ones + [0] * fill if side == "right" else [0] * fill + ones)
+    found = TOK.encode_batch(texts, pad_to=width, padding_side=side)
+    assert found.input_ids.tolist() == ids
+    assert found.attention_mask.tolist() == mask
+    assert [str(rows.dtype) for rows in found] == ["int32", "uint8"]
+    wide = TOK.encode_batch(texts, pad_to=width, padding_side=side, return_tensors="np")
+    assert all(a.dtype == np.int64 and (a == b).all() for a, b in zip(wide, found, strict=True))
+
+
+def test_tensors_are_those_of_transformers() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    texts, theirs = ["To be, or not", "to", ""], TOK.to_transformers()
+    sides: list[Any] = ["right", "left"]
+    for side in sides:
+        theirs.padding_side = side
+        wanted = theirs(texts, padding=True, return_tensors="pt")
+        found = TOK.encode_batch(texts, pad_to="longest", padding_side=side, return_tensors="pt")
+        assert {**found}.keys() == set(wanted) - {"token_type_ids"}
+        for name in found.keys():  # noqa: SIM118 - iterating gives the values
+            assert found[name].dtype == torch.int64
+            assert (found[name] == wanted[name]).all()
+    embedding = torch.nn.Embedding(TOK.vocab_size, 2)
+    ids = TOK.encode_batch_to_numpy(texts, dtype="int64")[0]
+    assert embedding(torch.from_numpy(ids)).shape == (len(ids), 2)
+
+
+def test_a_batch_is_a_tuple_and_a_mapping() -> None:
+    batch = TOK.encode_batch(["a", "b"], return_tensors="np")
+    ids, mask = batch
+    assert ids is batch["input_ids"] is batch[0] is batch.input_ids
+    assert mask is dict(batch)["attention_mask"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"return_tensors": "tf"}, 'return_tensors is \'tf\'; it must be "np", "pt" or None'),
+        ({"padding_side": "left"}, "padding_side would be ignored; pass pad_to"),
+        ({"pad_to": 9, "padding_side": "up"}, "padding_side is 'up'"),
+        ({"return_tensors": "np"}, 'texts have 1 to 2 ids, .*; pass pad_to="longest"'),
+        ({"pad_to": 1}, "text 0 has 2 ids, more than the row width 1"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        TOK.encode_batch(["xx", "x"], **options)
+
+
+def test_padding_needs_a_token_for_it() -> None:
+    assert NO_PAD.encode_batch(["a", "b"], return_tensors="np").input_ids.shape == (2, 1)
+    with pytest.raises(SpecialTokenError, match="pad"):
+        NO_PAD.encode_batch(["a", "bb"], pad_to="longest")
+
+
+@given(hard_text, st.sampled_from(["u2", "i4", "u4", "i8", "u8", np.int64]))
+def test_ids_of_another_type_are_the_same(text: str, dtype: Any) -> None:
+    assert TOK.encode_to_numpy(text, dtype=dtype).tolist() == TOK.encode(text)
+    assert TOK.encode_to_numpy(text, dtype=dtype).dtype == np.dtype(dtype)
+    ids, offsets = TOK.encode_batch_to_numpy([text, text], dtype=dtype)
+    assert (ids.dtype, ids.tolist()) == (np.dtype(dtype), TOK.encode(text) * 2)
+    assert offsets.dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "f8", "?", "O", "no type", 3])
+def test_a_type_without_room_is_refused(dtype: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"dtype is .*; it must be an integer type of numpy"):
+        TOK.encode_to_numpy("a", dtype=dtype)
+
+
+def columns(texts: list[str]) -> Iterable[Any]:
+    pa = pytest.importorskip("pyarrow")
+    yield from (pa.array(texts, pa.string()), pa.array(texts, pa.large_string()))
+    yield pa.chunked_array([texts[:1], texts[1:]], pa.string())
+    yield pa.array(texts, pa.string()).dictionary_encode()
+    yield pa.array(["before", *texts], pa.string_view())[1:]
+
+
+@given(st.lists(st.text(), max_size=6))
+def test_columns_are_texts(texts: list[str]) -> None:
+    for column in columns(texts):
+        assert TOK.encode_batch(column) == TOK.encode_batch(texts)
+        assert (TOK.count_tokens_batch(column) == TOK.count_tokens_batch(texts)).all()
+        for ours, wanted in zip(
+            TOK.encode_batch_to_numpy(column), TOK.encode_batch_to_numpy(texts), strict=True
+        ):
+            assert ours.tolist() == wanted.tolist()
+
+
+def test_a_column_that_is_none_of_text_is_refused() -> None:
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(ArgumentError, match="text 1 of the column is null; fill nulls"):
+        TOK.count_tokens_batch(pa.array(["a", None]))
+    with pytest.raises(ArgumentError, match="expected a column, not a table; pass for example"):
+        TOK.encode_batch(pa.table({"text": ["a"]}))
+    with pytest.raises(ArgumentError, match="the column has type int64, not text"):
+        TOK.encode_batch(pa.array([1]))
+    broken = pa.Array.from_buffers(pa.string(), 2, pa.array([b"a", b"\xff"]).buffers())
+    with pytest.raises(CorpusError, match=r"the column.*document 1 is not UTF-8 at byte 0"):
+        TOK.encode_batch(broken)

@@ -1,0 +1,148 @@
+"""Data sets of torch give the rows of `Dataset.batches` and its relatives, each once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair import shards
+from bytepair.errors import ArgumentError, ShardError
+
+torch = pytest.importorskip("torch")
+LENGTH = 24
+
+
+@pytest.fixture(scope="module")
+def tok() -> bytepair.Tokenizer:
+    return bytepair.train(bytepair.sample.paths()[:2], 400)
+
+
+@pytest.fixture(scope="module")
+def rows_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    text = bytepair.sample.paths()[0].read_text(encoding="utf-8")[:60_000]
+    path = tmp_path_factory.mktemp("texts") / "rows.parquet"
+    parquet.write_table(pa.table({"text": text.split("\n")}), path, row_group_size=50)
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(rows_file: Path, tok: bytepair.Tokenizer) -> shards.Dataset:
+    shards.write(rows_file, tok, rows_file.parent / "shards", bos=True, tokens_per_shard=5000)
+    return shards.Dataset(rows_file.parent / "shards")
+
+
+def plain(batches: Any) -> list[tuple[list[int], list[int]]]:
+    return [(inputs.ravel().tolist(), targets.ravel().tolist()) for inputs, targets in batches]
+
+
+def loader(rows: Any, **options: Any) -> Any:
+    return torch.utils.data.DataLoader(rows, batch_size=None, **options)
+
+
+def test_rows_by_number_are_those_of_a_stream_without_shuffle(data: shards.Dataset) -> None:
+    rows: Any = data.torch_rows(LENGTH)
+    wanted = plain(data.batches(1, LENGTH, seed=None, packing="stream"))
+    assert len(rows) == len(wanted)
+    assert plain(rows[index] for index in range(len(rows))) == wanted
+    assert plain([rows[-1]]) == wanted[-1:]
+    assert rows[0][0].dtype == torch.int64
+    labelled: Any = data.torch_rows(LENGTH, labels=True)[3]
+    assert labelled["input_ids"].tolist() == labelled["labels"].tolist() == wanted[3][0]
+    with pytest.raises(IndexError, match="there is no row"):
+        rows[len(rows)]
+    with pytest.raises(ArgumentError, match="the index of a row is"):
+        rows[0:2]
+
+
+def test_workers_shuffle_rows_by_number(data: shards.Dataset) -> None:
+    rows = data.torch_rows(LENGTH)
+    found = torch.utils.data.DataLoader(rows, batch_size=4, shuffle=True, num_workers=2)
+    shuffled = [row.tolist() for inputs, _ in found for row in inputs]
+    assert sorted(shuffled) == sorted(inputs for inputs, _ in plain(rows))
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_ranks_and_workers_share_a_stream(data: shards.Dataset, workers: int) -> None:
+    wanted = plain(data.batches(1, LENGTH, seed=3))
+    for world_size in (1, 2):
+        parts = [
+            plain(loader(data.torch_stream(LENGTH, seed=3, rank=rank, world_size=world_size),
+                         num_workers=workers))
+            for rank in range(world_size)
+        ]  # fmt: skip
+        readers = world_size * max(workers, 1)
+        count = len(wanted) // readers * readers
+        assert sum(map(len, parts)) == count
+        assert sorted(row for part in parts for row in part) == sorted(wanted[:count])
+
+
+def test_a_worker_that_is_spawned_reads_the_same(data: shards.Dataset) -> None:
+    stream = data.torch_stream(LENGTH, seed=3)
+    found = plain(loader(stream, num_workers=1, multiprocessing_context="spawn"))
+    assert found == plain(stream)
+
+
+def test_epochs_have_orders_of_their_own_and_states_resume(data: shards.Dataset) -> None:
+    stream = data.torch_stream(LENGTH, seed=3)
+    first = plain(stream)
+    stream.set_epoch(1)
+    second = plain(stream)
+    assert first + second == plain(data.batches(1, LENGTH, seed=3, epochs=2))
+    rows = iter(stream)
+    for _ in range(5):
+        next(rows)
+    state = json.loads(json.dumps(stream.state_dict()))
+    resumed = data.torch_stream(LENGTH, seed=3)
+    resumed.load_state_dict(state)
+    assert resumed.state_dict() == state
+    assert plain(resumed) == second[5:] == plain(rows)
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+def test_a_loader_with_a_state_resumes(data: shards.Dataset) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    for workers in (0, 2):
+        options = {"batch_size": None, "num_workers": workers}
+        loader = stateful(data.torch_stream(LENGTH, seed=3), **options)
+        rows = iter(loader)
+        for _ in range(7):
+            next(rows)
+        state = loader.state_dict()
+        rest = plain(rows)
+        again = stateful(data.torch_stream(LENGTH, seed=3), **options)
+        again.load_state_dict(state)
+        assert plain(again) == rest
+
+
+def test_texts_are_encoded_by_the_workers(rows_file: Path, tok: bytepair.Tokenizer) -> None:
+    options: dict[str, Any] = {"split": "all", "buffer": 9}
+    stream = shards.TextBatches.torch_stream(rows_file, tok, LENGTH, labels=True, **options)
+    found = iter(torch.utils.data.DataLoader(stream, batch_size=3, num_workers=2))
+    parts = [
+        shards.TextBatches(rows_file, tok, 3, LENGTH, rank=rank, world_size=2, **options)
+        for rank in (0, 1)
+    ]
+    for _ in range(3):
+        for part in parts:
+            batch, (inputs, _) = next(found), next(part)
+            assert batch["input_ids"].tolist() == batch["labels"].tolist() == inputs.tolist()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nope'"):
+        shards.TextBatches.torch_stream(rows_file, tok, LENGTH, nope=1)
+    with pytest.raises(ShardError, match="rank is 2"):
+        shards.TextBatches.torch_stream(rows_file, tok, LENGTH, rank=2, world_size=2)
+
+
+def test_a_blend_is_a_stream(data: shards.Dataset) -> None:
+    blend = shards.Blend({"a": data, "b": data}, {"a": 2, "b": 1})
+    stream, batches = blend.torch_stream(LENGTH, seed=1), blend.batches(1, LENGTH, seed=1)
+    rows = iter(stream)
+    found = [next(rows) for _ in range(30)]
+    assert plain(found) == plain(next(batches) for _ in range(30))
+    resumed = blend.torch_stream(LENGTH, seed=1)
+    resumed.load_state_dict(stream.state_dict())
+    assert plain([next(iter(resumed))]) == plain([next(batches)])
