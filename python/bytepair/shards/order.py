@@ -144,7 +144,7 @@ class Order:
         order = shuffled(len(starts), self.seed, epoch, chunk + 1)
         shards, starts, lengths = shards[order], starts[order], lengths[order]
         if self.packing == "best-fit":
-            pieces, lengths, ends = _core.best_fit(lengths, self.width, self.buffer)
+            pieces, lengths, ends = _core.plan_rows(lengths, self.width, self.buffer)
             shards, starts = shards[pieces], starts[pieces]
         else:
             ends = np.arange(1, len(starts) + 1, dtype=np.uintp)

@@ -94,6 +94,11 @@ pub(crate) fn range(start: i64, end: i64) -> Range<usize> {
     index(start)..index(end)
 }
 
+/// Convert a size or an index in memory, which is always below 2⁶³.
+pub(crate) fn integer(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 /// Lists are created for chunks of texts of about this many characters.
 const CHUNK: usize = 1 << 17;
 

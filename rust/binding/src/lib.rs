@@ -25,12 +25,12 @@ mod interrupt;
 mod ints;
 mod model;
 mod options;
+mod packing;
 mod parity;
 mod pattern;
 mod render;
 mod rows;
 mod session;
-mod shards;
 mod text;
 mod tokenizer;
 mod tokenizer_json;
@@ -86,17 +86,17 @@ mod _core {
     #[pymodule_export]
     use crate::model::PyModel;
     #[pymodule_export]
+    use crate::packing::{PyRowPacker, crc32, gather, pack, plan_rows};
+    #[pymodule_export]
     use crate::parity::train_parity;
     #[pymodule_export]
     use crate::pattern::{match_lengths, pattern};
     #[pymodule_export]
-    use crate::render::{pack, render};
+    use crate::render::render;
     #[pymodule_export]
     use crate::rows::encode_rows;
     #[pymodule_export]
     use crate::session::PySession;
-    #[pymodule_export]
-    use crate::shards::{best_fit, crc32, gather};
     #[pymodule_export]
     use crate::tokenizer::PyTokenizer;
     #[pymodule_export]
