@@ -16,7 +16,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -438,7 +438,7 @@ def digest(tok: bytepair.Tokenizer) -> str:
     return hashlib.sha256(repr(tok.merges()).encode()).hexdigest()
 
 
-@pytest.mark.parametrize("ties", ["rustbpe", "hf", "first-seen", "bytes-max"])
+@pytest.mark.parametrize("ties", get_args(Ties))
 @pytest.mark.parametrize("kind", ["english", "multilingual"])
 def test_merges_do_not_depend_on_how_the_text_comes(
     documents: Callable[[str], list[str]], kind: str, ties: Ties

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ import bytepair
 from bytepair import _core, shards
 from bytepair.errors import BytepairError
 from bytepair.shards import columns, manifest, rows
+from bytepair.shards.names import ShardFormat
 from tables import write_tables
 
 #: The module: `bytepair.read_documents` is the function in it.
@@ -89,7 +90,7 @@ def test_both_readers_give_the_same_shards(
     shape: str, tmp_path: Path, trained: bytepair.Tokenizer, in_parts: Callable[..., Any]
 ) -> None:
     write_corpus(tmp_path / "in", shape)
-    for number, format in enumerate(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]):
+    for number, format in enumerate(get_args(ShardFormat)):
         options = {"format": format, "tokens_per_shard": 20_000, "bos": number % 2 == 0}
         expected = in_order(tmp_path / "in", trained, tmp_path / f"slow{number}", **options)
         assert len(expected) > 5

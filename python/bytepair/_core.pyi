@@ -13,6 +13,10 @@ from bytepair.training.options import TrainOptions
 
 PATTERNS: Final[dict[str, str]]
 UNICODE_VERSION: Final[str]
+TIES: Final[tuple[str, ...]]
+ERROR_MODES: Final[tuple[str, ...]]
+FILE_KINDS: Final[tuple[str, ...]]
+COMPRESSIONS: Final[tuple[str, ...]]
 VERSION: Final[str]
 
 _Special: TypeAlias = Literal["text", "all", "none", "error"] | Collection[str]
@@ -431,6 +435,7 @@ def encode_rows(
     most_bytes: int,
     threads: int | None = None,
 ) -> tuple[int, int]: ...
+
 @final
 class RowPacker:
     def __new__(cls, width: int, buffer: int, *, cut: bool) -> Self: ...

@@ -25,12 +25,19 @@ from bytepair.corpus.column import Errors
 from bytepair.corpus.outputs import check_output_file, check_output_folder
 from bytepair.corpus.scratch import scratch
 from bytepair.corpus.splits import Split
+from bytepair.shards.names import ShardFormat
 
 PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(get_args(get_type_hints(bytepair.TrainOptions)["ties"]))
 
-#: The formats that are written, without importing the modules that write them.
-WRITTEN: Final = "bytepair, huggingface, tiktoken, gpt2, nanochat, llama2c, qwen3, gguf, llmc"
+#: The formats that are written.
+WRITTEN: Final = ", ".join(
+    name
+    for part in get_args(
+        inspect.get_annotations(bytepair.Tokenizer.export, eval_str=True)["format"]
+    )
+    for name in get_args(part)
+)
 
 #: The options that print the help.
 HELP: Final = {"help_option_names": ["-h", "--help"]}
@@ -193,7 +200,9 @@ max_document_bytes = click.option(
     help="The largest document to accept, in bytes; a longer one is an error.",
 )
 threads = click.option(
-    "--threads", type=number, help="The number of threads.  [default: all processors]"
+    "--threads",
+    type=number,
+    help="The maximum number of threads.  [default: BYTEPAIR_NUM_THREADS, or else all processors]",
 )
 max_chars = click.option(
     "--max-chars",
@@ -349,7 +358,7 @@ roles = together(
 sharding = together(
     click.option(
         "--format",
-        type=click.Choice(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]),
+        type=click.Choice(get_args(ShardFormat)),
         default="bytepair",
         help="The format of the shards.",
     ),

@@ -85,7 +85,8 @@ def count(
         max_document_bytes: as in `bytepair.count`.
         split: as in `bytepair.count`.
         hold_out: as in `bytepair.count`, but a share.
-        threads: the number of threads of each process; None means one with Ray, else all.
+        threads: the maximum number of threads of each process; None means one with Ray, which gives
+            each task one core, else `BYTEPAIR_NUM_THREADS`, or else all processors.
         task_bytes: the approximate number of bytes of the files of a task.
         partitions: the number of partitions. Each process holds one of them in memory, and the
             last one the result.

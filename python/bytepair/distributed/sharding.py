@@ -69,8 +69,8 @@ def shard(
         rank: the rank of this process; None means that of the job array in the environment.
         world_size: the number of processes; None means that of the job array.
         ray: whether a Ray cluster runs the tasks, instead of ranks; needs the extra `ray`.
-        threads: the number of encoding threads of each process; None means all, or one with Ray,
-            which gives each task one core.
+        threads: the maximum number of threads of each process; None means one with Ray, which gives
+            each task one core, else `BYTEPAIR_NUM_THREADS`, or else all processors.
         task_bytes: the approximate number of bytes of the files of a task.
         progress: as in `bytepair.train`.
         options: the fields of `bytepair.shards.ShardOptions`, as keywords.

@@ -62,7 +62,8 @@ class ConversationBatches(Unpicklable):
         ignore_fields: as in `Tokenizer.render_conversation`.
         train_on: as in `Tokenizer.render_conversation`.
         errors: as in `Tokenizer.render_conversation`.
-        threads: the number of encoding threads; None means all.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays of int32.
 
     Raises:

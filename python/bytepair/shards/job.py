@@ -20,6 +20,7 @@ from bytepair.corpus.source import Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import HoldOut, Split, hold_out
 from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
+from bytepair.shards.names import ShardFormat
 from bytepair.tokenizer import Tokenizer
 
 TOKENS_PER_SHARD: Final = 100_000_000
@@ -56,7 +57,7 @@ class ShardOptions:
         100000000
     """
 
-    format: str = "bytepair"
+    format: ShardFormat = "bytepair"
     tokens_per_shard: int = TOKENS_PER_SHARD
     bos: bool | str = False
     eos: bool | str = False
@@ -76,7 +77,6 @@ class ShardOptions:
             raise ShardError(f"tokens_per_shard is {self.tokens_per_shard}; pass at least 1")
         hold_out(self.hold_out, self.split)
         Limits(doc_cap=self.doc_cap)
-        layout(self.format)
         _check_dropout(self.dropout, self.seed)
 
 
@@ -96,7 +96,7 @@ def _check_dropout(dropout: float | None, seed: int | None) -> None:
 class ShardKeywords(TypedDict, total=False):
     """The fields of `ShardOptions`, as keywords of `write`."""
 
-    format: str
+    format: ShardFormat
     tokens_per_shard: int
     bos: bool | str
     eos: bool | str

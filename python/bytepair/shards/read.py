@@ -9,7 +9,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from bytepair.errors import ShardError
 from bytepair.formats.files import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
-from bytepair.shards.order import BUFFER, Order, Packing, State
+from bytepair.shards.names import Packing, ShardSplit
+from bytepair.shards.order import BUFFER, Order, State
 from bytepair.shards.packing import check_numbers, delivered
 from bytepair.tokenizer import Tokenizer, load
 
@@ -56,7 +57,7 @@ class Dataset:
         self,
         folder: str | os.PathLike[str],
         *,
-        split: Literal["train", "val"] | None = "train",
+        split: ShardSplit | None = "train",
         tokenizer: Tokenizer | None = None,
         dtype: Any = None,
     ) -> None:
@@ -179,8 +180,6 @@ class Dataset:
                 belongs to other data or options.
         """
         check_numbers(rank, world_size, batch_size=batch_size, length=length, buffer=buffer)
-        if packing not in ("best-fit", "stream"):
-            raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
         if epochs is not None and epochs < 1:
             raise ShardError(f"epochs is {epochs}; pass at least 1, or None for no end")
         order = Order(self.shards, self.mapped, length + 1, seed, packing, buffer)

@@ -29,7 +29,8 @@ from bytepair.corpus.source import Source, files_by_position
 from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
-from bytepair.shards.order import BUFFER, Packing
+from bytepair.shards.names import Packing
+from bytepair.shards.order import BUFFER
 from bytepair.shards.packing import (
     Unpicklable,
     WaitingDocuments,
@@ -75,7 +76,8 @@ class TextBatches(Unpicklable):
         state: a value of `TextBatches.state` to resume from, after its row group.
         buffer: with "best-fit", more documents are read whenever fewer than this many wait.
         group: the number of documents to read at once, all from one row group.
-        threads: the number of encoding threads; None means all.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays.
 
     Raises:
@@ -127,8 +129,6 @@ class TextBatches(Unpicklable):
         check_numbers(
             rank, world_size, batch_size=batch_size, length=length, buffer=buffer, group=group
         )
-        if packing not in ("best-fit", "stream"):
-            raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
         self._shape, self._torch = (batch_size, length), torch
         reader = _RankReader(files, split, ReadOptions(column, errors), rank, world_size)
         self._packing, self._data = packing, lru_cache(1)(reader.data)

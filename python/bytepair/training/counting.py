@@ -76,7 +76,8 @@ def count(
         pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
         max_chars: stop after the document with which the total exceeds this many characters.
         doc_cap: read at most this many characters of each document.
-        threads: the number of threads; None means `RAYON_NUM_THREADS`, or else all processors.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         progress: as in `bytepair.train`.
         column: the table column or JSON field that contains the text.
         errors: how to treat an invalid document (invalid UTF-8, a lone surrogate in jsonl or in a

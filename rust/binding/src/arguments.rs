@@ -39,6 +39,21 @@ fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     value.extract().map_err(|_| refused(name, value, "a number"))
 }
 
+/// The value that an argument names, of a table of the core.
+pub(crate) fn choice<T: Copy>(argument: &str, name: &str, table: &[(&str, T)]) -> PyResult<T> {
+    let entry = table.iter().find(|(known, _)| *known == name);
+    entry.map(|&(_, value)| value).ok_or_else(|| {
+        let known: Vec<_> = table.iter().map(|(known, _)| format!("{known:?}")).collect();
+        let known = known.join(" or ");
+        ArgumentError::new_err(format!("{argument} is {name:?}; it must be {known}"))
+    })
+}
+
+/// The names of a table of the core, for Python.
+pub(crate) fn names<'py, T>(py: Python<'py>, table: &[(&str, T)]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, table.iter().map(|(name, _)| name))
+}
+
 /// The argument `threads`, checked.
 #[derive(Clone, Copy)]
 pub(crate) struct ThreadCount(usize);

@@ -15,8 +15,7 @@ use pyo3::exceptions::{PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrays;
-use crate::errors;
+use crate::{arguments, arrays, errors};
 
 /// A file: its path; its kind, `"text"`, `"jsonl"` or `"lines"`; and its compression, `"gzip"`,
 /// `"zstd"` or `None`.
@@ -46,38 +45,11 @@ pub(crate) fn corpus_files(files: Vec<FileTuple>) -> PyResult<Vec<CorpusFile>> {
 }
 
 fn corpus_file((path, kind, compression): FileTuple) -> PyResult<CorpusFile> {
-    let kind = match &*kind {
-        "text" => FileKind::Text,
-        "jsonl" => FileKind::Jsonl,
-        "lines" => FileKind::Lines,
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "the kind of the file is {other:?}; it must be \"text\", \"jsonl\" or \"lines\""
-            )));
-        }
-    };
-    let compression = match compression.as_deref() {
-        None => Compression::None,
-        Some("gzip") => Compression::Gzip,
-        Some("zstd") => Compression::Zstd,
-        Some(other) => {
-            return Err(PyValueError::new_err(format!(
-                "the compression is {other:?}; it must be \"gzip\", \"zstd\" or None"
-            )));
-        }
-    };
+    let kind = arguments::choice("the kind of the file", &kind, &FileKind::NAMED)?;
+    let compression = compression.map_or(Ok(Compression::None), |name| {
+        arguments::choice("the compression", &name, &Compression::NAMED)
+    })?;
     Ok(CorpusFile { path, kind, compression })
-}
-
-pub(crate) fn on_error(errors: &str) -> PyResult<OnError> {
-    match errors {
-        "strict" => Ok(OnError::Strict),
-        "replace" => Ok(OnError::Replace),
-        "skip" => Ok(OnError::Skip),
-        other => Err(PyValueError::new_err(format!(
-            "errors is {other:?}; it must be \"strict\", \"replace\" or \"skip\""
-        ))),
-    }
 }
 
 pub(crate) fn options(
@@ -86,7 +58,7 @@ pub(crate) fn options(
     doc_cap: Option<usize>,
     (block_bytes, document_bytes, harmless_bytes, harmless_times): BoundsTuple,
 ) -> PyResult<DocumentOptions> {
-    let on_error = on_error(errors)?;
+    let on_error = arguments::choice("errors", errors, &OnError::NAMED)?;
     let bounds =
         bytepair::corpus::Bounds { block_bytes, document_bytes, harmless_bytes, harmless_times };
     Ok(DocumentOptions { field, on_error, doc_cap, bounds })

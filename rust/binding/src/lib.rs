@@ -57,7 +57,10 @@ fn instructions() -> PyResult<()> {
 
 #[pymodule(gil_used = false)]
 mod _core {
+    use bytepair::corpus;
     use pyo3::prelude::*;
+
+    use crate::arguments::names;
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -116,6 +119,11 @@ mod _core {
         let named = |name| Some((name, bytepair::Pattern::named(name)?.regex().to_owned()));
         let all = bytepair::Pattern::names().chain(bytepair::Pattern::encodings());
         let patterns: Vec<_> = all.filter_map(named).collect();
-        module.add("PATTERNS", pyo3::types::IntoPyDict::into_py_dict(patterns, module.py())?)
+        let py = module.py();
+        module.add("PATTERNS", pyo3::types::IntoPyDict::into_py_dict(patterns, py)?)?;
+        module.add("TIES", names(py, &bytepair::Ties::NAMED)?)?;
+        module.add("ERROR_MODES", names(py, &corpus::OnError::NAMED)?)?;
+        module.add("FILE_KINDS", names(py, &corpus::FileKind::NAMED)?)?;
+        module.add("COMPRESSIONS", names(py, &corpus::Compression::NAMED)?)
     }
 }

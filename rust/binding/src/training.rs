@@ -49,7 +49,8 @@ impl LearnOptions {
     ) -> PyResult<TrainOptions> {
         let min_count = NonZeroU64::new(self.min_count)
             .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
-        let (ties, threads) = (tie_rule(&self.ties)?, arguments::threads(threads));
+        let (ties, threads) =
+            (arguments::choice("ties", &self.ties, &Ties::NAMED)?, arguments::threads(threads));
         let max_token_bytes = self.max_token_bytes;
         Ok(TrainOptions { merges, ties, min_count, max_token_bytes, threads, veto: None })
     }
@@ -290,19 +291,5 @@ fn progress(
     match on_progress {
         Some(callback) => callback.call1(py, (done, total)).map(drop),
         None => Ok(()),
-    }
-}
-
-fn tie_rule(name: &str) -> PyResult<Ties> {
-    match name {
-        "rustbpe" => Ok(Ties::RustBpe),
-        "hf" => Ok(Ties::Hf),
-        "first-seen" => Ok(Ties::FirstSeen),
-        "bytes-max" => Ok(Ties::BytesMax),
-        "characters-max" => Ok(Ties::CharactersMax),
-        other => Err(PyValueError::new_err(format!(
-            "ties is {other:?}; it must be \"rustbpe\", \"hf\", \"first-seen\", \"bytes-max\" or \
-             \"characters-max\""
-        ))),
     }
 }

@@ -37,6 +37,12 @@ pub enum FileKind {
     Lines,
 }
 
+impl FileKind {
+    /// All kinds with their names.
+    pub const NAMED: [(&str, Self); 3] =
+        [("text", Self::Text), ("jsonl", Self::Jsonl), ("lines", Self::Lines)];
+}
+
 /// A file with documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorpusFile {

@@ -23,6 +23,12 @@ pub enum OnError {
     Skip,
 }
 
+impl OnError {
+    /// All modes with their names, the default first.
+    pub const NAMED: [(&str, Self); 3] =
+        [("strict", Self::Strict), ("replace", Self::Replace), ("skip", Self::Skip)];
+}
+
 /// How documents are read.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentOptions {

@@ -19,6 +19,11 @@ pub enum Compression {
     Zstd,
 }
 
+impl Compression {
+    /// The compressions with their names.
+    pub const NAMED: [(&str, Self); 2] = [("gzip", Self::Gzip), ("zstd", Self::Zstd)];
+}
+
 /// The number of compressed bytes that are read at a time.
 const PACKED: usize = 1 << 17;
 

@@ -40,6 +40,22 @@ pub enum Ties {
     CharactersMax,
 }
 
+impl Ties {
+    /// All rules with their names, the default first.
+    ///
+    /// ```
+    /// use bytepair::Ties;
+    /// assert_eq!(Ties::NAMED[0], ("rustbpe", Ties::default()));
+    /// ```
+    pub const NAMED: [(&str, Self); 5] = [
+        ("rustbpe", Self::RustBpe),
+        ("hf", Self::Hf),
+        ("first-seen", Self::FirstSeen),
+        ("bytes-max", Self::BytesMax),
+        ("characters-max", Self::CharactersMax),
+    ];
+}
+
 /// Options of a training.
 ///
 /// ```

@@ -23,8 +23,8 @@ use crate::train::choice::Choice;
 pub use crate::train::choice::{ChoiceWindow, Measure};
 use crate::train::grow;
 use crate::train::merged_text::{MergeBuffers, MergedText};
-use crate::train::options::{Ties, TrainOptions, Trained};
-use crate::train::order::{BytesMax, FirstSeen, Position, SmallestPair, TieOrder};
+use crate::train::options::{TrainOptions, Trained};
+use crate::train::order::{Position, TieOrder, with_order};
 use crate::train::pair::TokenPair;
 use crate::train::queue::Queue;
 use crate::train::seed::Seed;
@@ -115,7 +115,7 @@ pub fn train_groups(
     let base = if made > 0 { Some(first.to_tokenizer(&[], pattern.clone())?) } else { None };
     let rest = TrainOptions { merges: options.merges - made, ..options.clone() };
     let mut report = |done| on_progress(made + done);
-    let (learnt, chosen) = with_order(texts, parity, &rest, base.as_ref(), &mut report)?;
+    let (learnt, chosen) = with_ties(texts, parity, &rest, base.as_ref(), &mut report)?;
     // With initial tokens, the counts of the first merges are unknown, so all are left out.
     let known = first.counts.len() == made;
     let all = |one: &[u64], other: &[u64]| if known { [one, other].concat() } else { Vec::new() };
@@ -174,22 +174,15 @@ impl<O: TieOrder> TieOrder for SharedOrder<O> {
 }
 
 /// Train with the rule for ties in the options.
-fn with_order(
+fn with_ties(
     texts: ParityTexts<'_>,
     parity: &Parity,
     options: &TrainOptions,
     base: Option<&Tokenizer>,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<(Trained, Vec<usize>)> {
-    let tokens = || Seed::new(base)?.tokens();
     let run = GroupTraining { texts, parity, options, base };
-    match options.ties {
-        Ties::RustBpe => run.with(SmallestPair::by_bytes(), on_progress),
-        Ties::Hf => run.with(SmallestPair::by_characters(), on_progress),
-        Ties::FirstSeen => run.with(FirstSeen, on_progress),
-        Ties::BytesMax => run.with(BytesMax::by_bytes(tokens()?), on_progress),
-        Ties::CharactersMax => run.with(BytesMax::by_characters(tokens()?), on_progress),
-    }
+    with_order!(options.ties, Seed::new(base)?.tokens()?, order => run.with(order, on_progress))
 }
 
 /// The texts and options of a parity-aware training.

@@ -13,9 +13,6 @@ use crate::train::options::Tuning;
 use crate::train::trainer::with_trainer;
 use crate::train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify};
 
-const ALL: [Ties; 5] =
-    [Ties::RustBpe, Ties::Hf, Ties::FirstSeen, Ties::BytesMax, Ties::CharactersMax];
-
 /// The reference algorithm: count, merge the best pair everywhere, repeat.
 fn reference(counts: &Counts, options: &TrainOptions) -> Trained {
     let mut words: Vec<(Vec<u32>, u64)> =
@@ -100,7 +97,7 @@ const TUNINGS: [(usize, u64, usize); 6] =
     [(1, 0, 1), (1, 40, 256), (1, u64::MAX, 3), (2, 2, 256), (3, u64::MAX, 256), (8, 0, 256)];
 
 fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option<usize>) {
-    for ties in ALL {
+    for (_, ties) in Ties::NAMED {
         let options = TrainOptions { max_token_bytes, ..options(merges, ties, min_count) };
         let expected = reference(counts, &options);
         for (threads, floor, batch) in TUNINGS {
@@ -156,7 +153,7 @@ proptest! {
     /// Continuing a shorter training equals one long training, whose merges all verify.
     #[test]
     fn a_continued_training_equals_a_single_one(counts in corpus(), cut in 0usize..30) {
-        for ties in ALL {
+        for (_, ties) in Ties::NAMED {
             let options = |merges| options(merges, ties, 1);
             let quiet = &mut |_| Ok(());
             let long = train(&counts, &options(40), quiet).unwrap();

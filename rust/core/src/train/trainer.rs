@@ -9,8 +9,8 @@ use crate::memory;
 use crate::parallel::{self, lock};
 use crate::tokenizer::Tokenizer;
 use crate::train::changes::{Neighbour, Sums, new_pair};
-use crate::train::options::{Mismatch, Ties, TrainOptions, Trained, Tuning};
-use crate::train::order::{BytesMax, FirstSeen, Position, SmallestPair, TieOrder};
+use crate::train::options::{Mismatch, TrainOptions, Trained, Tuning};
+use crate::train::order::{Position, TieOrder, with_order};
 use crate::train::pair::{Merge, TokenPair};
 use crate::train::pair_counts::PairCounts;
 use crate::train::queue::Queue;
@@ -45,18 +45,9 @@ pub(super) fn with_trainer<T>(
         let veto = options.veto.as_ref();
         let veto = veto.map(|veto| Ok(PairVeto::new(veto, seed.tokens()?))).transpose()?;
         let setup = Setup { options, veto, tuning, stage: &stage, round };
-        match options.ties {
-            Ties::RustBpe => work(&mut Trainer::new(setup, SmallestPair::by_bytes(), lengths)?),
-            Ties::Hf => work(&mut Trainer::new(setup, SmallestPair::by_characters(), lengths)?),
-            Ties::FirstSeen => work(&mut Trainer::new(setup, FirstSeen, lengths)?),
-            Ties::BytesMax => {
-                work(&mut Trainer::new(setup, BytesMax::by_bytes(seed.tokens()?), lengths)?)
-            }
-            Ties::CharactersMax => {
-                let order = BytesMax::by_characters(seed.tokens()?);
-                work(&mut Trainer::new(setup, order, lengths)?)
-            }
-        }
+        with_order!(options.ties, seed.tokens()?, order => {
+            work(&mut Trainer::new(setup, order, lengths)?)
+        })
     })
 }
 

@@ -1,0 +1,64 @@
+"""The words that an option may have stand in one table, and the types say the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import bytepair
+from bytepair import _core, reference
+from bytepair.chat.segments import SurrogateErrors
+from bytepair.cli import option
+from bytepair.corpus import kinds
+from bytepair.corpus.column import Errors
+from bytepair.formats import registry
+from bytepair.formats.names import WrittenFormat
+from bytepair.shards.layout import LAYOUTS
+from bytepair.shards.names import ShardFormat
+from bytepair.training.options import Ties
+
+
+def test_the_types_name_what_the_core_knows() -> None:
+    assert get_args(Ties) == _core.TIES
+    assert get_args(Errors) == _core.ERROR_MODES
+    assert set(get_args(kinds.Kind)) == {*_core.FILE_KINDS, "parquet"} - {"lines"}
+    assert set(kinds.COMPRESSIONS.values()) == set(_core.COMPRESSIONS)
+    assert set(get_args(SurrogateErrors)) < set(get_args(Errors))
+
+
+def test_the_first_rule_for_ties_is_the_default() -> None:
+    assert bytepair.TrainOptions().ties == _core.TIES[0]
+
+
+@pytest.mark.parametrize("ties", get_args(Ties))
+def test_the_reference_has_every_rule_for_ties(ties: Ties) -> None:
+    assert len(reference.train({b"ab": 1}, 1, ties)) == 1
+
+
+def test_the_types_name_the_formats() -> None:
+    assert get_args(ShardFormat) == tuple(LAYOUTS)
+    written = [name for name, format in registry.FORMATS.items() if format.write]
+    assert get_args(WrittenFormat) == ("bytepair", *written)
+    assert registry.written() == option.WRITTEN
+
+
+def test_threads_mean_the_same_everywhere() -> None:
+    """In `_core` too, whose docstrings are of the same form."""
+    usual = re.compile(
+        r"the maximum number of threads( of each process)?; None means (one with Ray, which gives "
+        r"each task one core, else )?`BYTEPAIR_NUM_THREADS`, or else all( processors)?\."
+    )
+    root = Path(__file__).resolve().parents[1]
+    files = [*(root / "python").rglob("*.py"), *(root / "rust/binding").rglob("*.rs")]
+    entry = re.compile(r"^([ /]+)threads: (\S.*(?:\n\1 {4}\S.*)*)", re.M)
+    entries = [
+        (file, re.sub(r"\s+(/// +)?", " ", text))
+        for file in files
+        for _, text in entry.findall(file.read_text(encoding="utf-8"))
+        if " " in text and not text.startswith("int")
+    ]
+    assert len(entries) > 15
+    assert [(file, text) for file, text in entries if not usual.fullmatch(text)] == []
