@@ -25,7 +25,7 @@ import pytest
 import bytepair
 from bytepair import _core
 from bytepair.corpus import read
-from bytepair.corpus.bounds import block_bounds
+from bytepair.corpus.bounds import ReadBounds
 from bytepair.corpus.column import strings
 from bytepair.errors import CorpusError, CountsError, InUseError, SplitError
 from bytepair.training import counting
@@ -364,7 +364,7 @@ def test_damage_that_the_parquet_crate_does_not_expect_is_not_printed(
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
             read += _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
-                [damaged], "text", lambda *_: None, bounds=block_bounds(1 << 27)
+                [damaged], "text", lambda *_: None, bounds=ReadBounds(1 << 27)
             )
     assert 0 < read < 2000
     assert capfd.readouterr().err == ""
@@ -390,7 +390,7 @@ def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
             _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
-                [damaged], "text", lambda *_: None, bounds=block_bounds(1 << 27)
+                [damaged], "text", lambda *_: None, bounds=ReadBounds(1 << 27)
             )
 
     def broken_report(*_: object) -> None:

@@ -265,7 +265,7 @@ def test_texts_that_are_repeated_are_not_encoded_as_one_part(
         trained, [str(tmp_path / "a.parquet")], "text", lambda *_: taken.append(1),
         most_bytes=1 << 30,
     )  # fmt: skip
-    assert (end, taken) == ((0, 0), [])
+    assert (end, taken) == (_core.FilePlace(), [])
 
 
 def test_the_core_stops_at_unreadable_rows(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
@@ -275,13 +275,15 @@ def test_the_core_stops_at_unreadable_rows(tmp_path: Path, trained: bytepair.Tok
     found: list[Any] = []
 
     def take(ids: Any, offsets: Any, text_ends: Any, parts: Any) -> None:
-        found.append((len(offsets) - 1, int(text_ends[-1]), parts))
+        ranges = [(part.file, part.row, part.rows) for part in parts]
+        found.append((len(offsets) - 1, int(text_ends[-1]), ranges))
 
     def encode(files: list[str], column: str = "text", **options: Any) -> Any:
         found.clear()
-        return _core.encode_rows(
+        end = _core.encode_rows(
             trained, files, column, take, **{"most_bytes": 99, "threads": 1, **options}
         )
+        return end.file, end.row
 
     assert encode(files) == (2, 0)
     whole = [(0, 0, 1), (0, 1, 1), (0, 2, 1), (1, 0, 1), (1, 1, 1), (1, 2, 1)]

@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
+from bytepair.corpus.bounds import ReadBounds
+from bytepair.corpus.documents import Wanted
+from bytepair.corpus.kinds import CorpusFile
 from bytepair.tokenizer.batch import PaddedBatch
 from bytepair.training.options import TrainOptions
 
@@ -20,13 +23,6 @@ COMPRESSIONS: Final[tuple[str, ...]]
 VERSION: Final[str]
 
 _Special: TypeAlias = Literal["text", "all", "none", "error"] | Collection[str]
-# A path, "text" or "jsonl", and "gzip", "zstd" or None.
-_File: TypeAlias = tuple[PathLike[str] | str, str, str | None]
-# The file, the byte in it, the lines and the documents before that, and the characters counted.
-_Place: TypeAlias = tuple[int, int, int, int, int]
-# The bytes of a block and of the longest document; a file that becomes larger than this many bytes,
-# and this many times as large as it is, is reported.
-_Bounds: TypeAlias = tuple[int, int, int, int]
 _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
 
 def pattern(name_or_regex: str) -> str: ...
@@ -53,30 +49,30 @@ class Counter:
         self,
         files: Sequence[PathLike[str]],
         column: str,
-        on_progress: Callable[[int, int, int, list[int]], object],
+        on_progress: Callable[[CountProgress], object],
         *,
-        start: _Place = ...,
+        start: FilePlace | None = None,
         max_chars: int | None = ...,
         doc_cap: int | None = ...,
         errors: str = ...,
         most_page_bytes: int = ...,
-        bounds: _Bounds,
+        bounds: ReadBounds,
     ) -> bool: ...
     def add_files(
         self,
-        files: Sequence[_File],
+        files: Sequence[CorpusFile],
         field: str,
-        on_progress: Callable[[int, int, int, int, list[tuple[int, int]]], object],
+        on_progress: Callable[[CountProgress], object],
         *,
-        start: _Place = ...,
+        start: FilePlace | None = None,
         max_chars: int | None = ...,
         doc_cap: int | None = ...,
         errors: str = ...,
-        bounds: _Bounds,
+        bounds: ReadBounds,
     ) -> None: ...
-    def take_skips(self) -> tuple[int, list[tuple[int, int, str]]]: ...
+    def take_skips(self) -> tuple[int, list[Skipped]]: ...
     @property
-    def reached(self) -> _Place: ...
+    def reached(self) -> FilePlace: ...
     @property
     def is_whole(self) -> bool: ...
     @property
@@ -140,26 +136,94 @@ class PairHistory:
 class DocumentReader:
     def __new__(
         cls,
-        file: _File,
+        file: CorpusFile,
         field: str,
         *,
         errors: str = ...,
         doc_cap: int | None = ...,
-        bounds: _Bounds,
+        bounds: ReadBounds,
         page_bytes: int,
-        wanted: tuple[int, int, int] = ...,
+        wanted: Wanted | None = None,
         source: object = ...,
         size: int = ...,
     ) -> Self: ...
     def __iter__(self) -> Self: ...
-    def __next__(
-        self,
-    ) -> tuple[int, int, NDArray[np.uint8], NDArray[np.int64], list[tuple[int, int, str]]]: ...
+    def __next__(self) -> DocumentBatch: ...
     @property
     def packed(self) -> int: ...
     @property
     def rows(self) -> int: ...
     def take_expanded(self) -> int | None: ...
+
+@final
+class DocumentBatch:
+    @property
+    def unit(self) -> int: ...
+    @property
+    def first_row(self) -> int: ...
+    @property
+    def data(self) -> NDArray[np.uint8]: ...
+    @property
+    def offsets(self) -> NDArray[np.int64]: ...
+    @property
+    def skipped(self) -> list[Skipped]: ...
+
+@final
+class Skipped:
+    @property
+    def file(self) -> int: ...
+    @property
+    def row(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def reason(self) -> str: ...
+
+@final
+class FilePlace:
+    def __new__(
+        cls, file: int = 0, byte: int = 0, line: int = 0, row: int = 0, chars: int = 0
+    ) -> Self: ...
+    @property
+    def file(self) -> int: ...
+    @property
+    def byte(self) -> int: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def row(self) -> int: ...
+    @property
+    def chars(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class CountProgress:
+    @property
+    def texts(self) -> int: ...
+    @property
+    def text_bytes(self) -> int: ...
+    @property
+    def chars(self) -> int: ...
+    @property
+    def packed(self) -> int: ...
+    @property
+    def of_files(self) -> list[int]: ...
+    @property
+    def expanded(self) -> dict[int, int]: ...
+
+@final
+class RowRange:
+    @property
+    def file(self) -> int: ...
+    @property
+    def row(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+
+@final
+class Splitter:
+    def __new__(cls, pattern: str) -> Self: ...
+    def pretokenize(self, text: str) -> list[str]: ...
 
 @final
 class DecodeStream:
@@ -423,7 +487,7 @@ def encode_rows(
             NDArray[np.uint16 | np.uint32],
             NDArray[np.int64],
             NDArray[np.int64],
-            list[tuple[int, int, int]],
+            list[RowRange],
         ],
         object,
     ],
@@ -434,7 +498,7 @@ def encode_rows(
     append: str | int | None = None,
     most_bytes: int,
     threads: int | None = None,
-) -> tuple[int, int]: ...
+) -> FilePlace: ...
 
 @final
 class RowPacker:

@@ -155,9 +155,9 @@ def unspeakable(pattern: str) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def splitter(pattern: str) -> _core.Tokenizer:
-    """A tokenizer without tokens, used only to split by a regular expression."""
-    return _core.Tokenizer(_core.Model.from_ranks({}, pattern, {}))
+def splitter(pattern: str) -> _core.Splitter:
+    """The splitter of a regular expression, compiled once."""
+    return _core.Splitter(pattern)
 
 
 def plain(pattern: str, place: str) -> str:

@@ -11,26 +11,35 @@ mod arguments;
 mod arrays;
 
 mod columns;
+mod count_progress;
 mod counter;
 mod counts;
 mod decode_stream;
-
 mod derived;
+mod document_batch;
+mod document_reader;
 mod encode_stream;
 mod errors;
+mod file_object;
+mod file_place;
 mod files;
 mod history;
 mod ids;
 mod interrupt;
 mod ints;
+mod invalid_text;
 mod model;
 mod options;
 mod packing;
 mod parity;
 mod pattern;
+mod reading;
 mod render;
+mod row_range;
 mod rows;
 mod session;
+mod skipped;
+mod splitter;
 mod text;
 mod tokenizer;
 mod tokenizer_json;
@@ -73,7 +82,9 @@ mod _core {
     #[pymodule_export]
     use crate::columns::{encode_file, encode_utf8};
     #[pymodule_export]
-    use crate::counter::{PyCounter, lone_surrogates, not_utf8};
+    use crate::count_progress::PyCountProgress;
+    #[pymodule_export]
+    use crate::counter::PyCounter;
     #[pymodule_export]
     use crate::counts::{PyCounts, counts_footer};
     #[pymodule_export]
@@ -81,11 +92,19 @@ mod _core {
     #[pymodule_export]
     use crate::derived::{with_notes, with_repeats, with_special_tokens};
     #[pymodule_export]
+    use crate::document_batch::PyDocumentBatch;
+    #[pymodule_export]
+    use crate::document_reader::PyDocumentReader;
+    #[pymodule_export]
     use crate::encode_stream::PyEncodeStream;
     #[pymodule_export]
-    use crate::files::{PyDocumentReader, parquet_rows, unpack};
+    use crate::file_place::PyFilePlace;
+    #[pymodule_export]
+    use crate::files::{parquet_rows, unpack};
     #[pymodule_export]
     use crate::history::PyPairHistory;
+    #[pymodule_export]
+    use crate::invalid_text::{lone_surrogates, not_utf8};
     #[pymodule_export]
     use crate::model::PyModel;
     #[pymodule_export]
@@ -97,9 +116,15 @@ mod _core {
     #[pymodule_export]
     use crate::render::render;
     #[pymodule_export]
+    use crate::row_range::PyRowRange;
+    #[pymodule_export]
     use crate::rows::encode_rows;
     #[pymodule_export]
     use crate::session::PySession;
+    #[pymodule_export]
+    use crate::skipped::PySkipped;
+    #[pymodule_export]
+    use crate::splitter::PySplitter;
     #[pymodule_export]
     use crate::tokenizer::PyTokenizer;
     #[pymodule_export]

@@ -17,13 +17,10 @@ use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::options::{Options, Prepared};
 use crate::text::{decoded, string, text as text_of};
-use crate::{arguments, arrays, errors, interrupt, vocabulary};
+use crate::{arguments, arrays, errors, interrupt, splitter, vocabulary};
 
 /// Ids, and the span of each in bytes and in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
-
-/// Bytes of memory for a pretoken in Python.
-const PRETOKEN: usize = 64;
 
 /// An immutable tokenizer, which threads may share.
 #[pyclass(frozen, subclass, name = "Tokenizer", module = "bytepair._core")]
@@ -577,20 +574,7 @@ impl PyTokenizer {
         py: Python<'py>,
         text: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let text = arguments::utf8(arguments::string(text)?)?;
-        let text = errors::checked(self.core.pattern().normalized(&text))?;
-        let pretokens = interrupt::detached(py, || {
-            let (mut pretokens, mut reserved) = (Vec::new(), Ok(()));
-            self.core.splitter().for_each(&text, |pretoken| {
-                if reserved.is_ok() {
-                    reserved =
-                        memory::reserve(&mut pretokens, 1).map(|()| pretokens.push(pretoken));
-                }
-            })?;
-            reserved.and_then(|()| memory::check(text.len() + pretokens.len() * PRETOKEN))?;
-            Ok(pretokens)
-        });
-        errors::list(py, errors::checked(pretokens)?)
+        splitter::pretokens(py, self.core.pattern(), self.core.splitter(), text)
     }
 
     /// Encode bytes as one pretoken, whether or not the split pattern would keep them together.
