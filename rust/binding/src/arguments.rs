@@ -14,13 +14,27 @@ use pyo3::types::{PyBool, PyBytes, PyIterator, PyList, PyString, PyTuple};
 use crate::errors::{self, ArgumentError};
 use crate::text::text;
 
+/// The number of characters of a value in a message.
+const SHOWN_CHARS: usize = 60;
+
+/// A value in a message: its repr, shortened.
+#[pyfunction]
+pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
+    let repr = value.repr().map(|repr| repr.to_string_lossy().into_owned());
+    // The repr of a foreign object may fail.
+    let text = repr.unwrap_or_else(|_| match value.get_type().name() {
+        Ok(kind) => format!("a {kind}"),
+        Err(_) => "an object".to_owned(),
+    });
+    match text.char_indices().nth(SHOWN_CHARS) {
+        None => text,
+        Some(_) => text.chars().take(SHOWN_CHARS - 1).chain("...".chars()).collect(),
+    }
+}
+
 /// The error for a value that an argument cannot have.
 pub(crate) fn refused(name: &str, value: &Bound<'_, PyAny>, allowed: &str) -> PyErr {
-    let refuse = || -> PyResult<Bound<'_, PyAny>> {
-        let arguments = value.py().import("bytepair._internal.arguments")?;
-        arguments.getattr("refuse")?.call1((name, value, allowed))
-    };
-    refuse().map_or_else(|error| error, PyErr::from_value)
+    ArgumentError::new_err(format!("{name} is {}; it must be {allowed}", shown(value)))
 }
 
 /// An integer of at least `least`.

@@ -78,7 +78,7 @@ mod _core {
     const UNICODE_VERSION: &str = bytepair::pretokenize::UNICODE_VERSION;
 
     #[pymodule_export]
-    use crate::arguments::threads;
+    use crate::arguments::{shown, threads};
     #[pymodule_export]
     use crate::columns::{encode_file, encode_utf8};
     #[pymodule_export]
