@@ -143,7 +143,7 @@ READERS: dict[str, Callable[[Path], list[Any]]] = {
 @pytest.mark.parametrize("format", get_args(ShardFormat))
 @pytest.mark.parametrize("bos", [False, True])
 def test_other_readers_read_our_shards(
-    format: str, bos: bool, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+    format: ShardFormat, bos: bool, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
     made = shards.write(
         corpus, trained, tmp_path / "out", format=format, tokens_per_shard=SMALL, bos=bos
@@ -166,7 +166,7 @@ def test_other_readers_read_our_shards(
 
 @pytest.mark.parametrize("format", sorted(set(READERS) - {"nanogpt"}))
 def test_ids_that_need_32_bits(
-    format: str, corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer
+    format: ShardFormat, corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer
 ) -> None:
     refused = "its C programs and modded-nanogpt refuse it"
     with pytest.warns(UserWarning, match=refused) if format == "llmc" else nullcontext():

@@ -145,8 +145,8 @@ class ShardJob:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the ids."""
-        found: np.dtype[Any] = np.dtype(self.values["dtype"])
-        return found
+        dtype: np.dtype[Any] = np.dtype(self.values["dtype"])
+        return dtype
 
 
 @dataclass(frozen=True)
@@ -224,11 +224,11 @@ def special_id(tokenizer: Tokenizer, wanted: bool | str, role: str) -> int | Non
         return None
     known = tokenizer.special_tokens
     roles = tokenizer.roles
-    found = roles.get(role, roles.get("eos")) if wanted is True else wanted
-    if found not in known:
+    name = roles.get(role, roles.get("eos")) if wanted is True else wanted
+    if name not in known:
         what = f"{role} token" if wanted is True else f"special token {wanted}"
         raise SpecialTokenError(
             f"the tokenizer has no {what}; it has {', '.join(known) or 'no special tokens'}; name "
             f"one of them, or pass {role}=False to use none"
         )
-    return known[found]
+    return known[name]

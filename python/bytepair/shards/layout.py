@@ -97,15 +97,15 @@ class LlmC(Layout):
 
     def dtype(self, largest_id: int) -> np.dtype[Any]:
         """llm.c has two kinds of files, and most of its programs read only that of uint16."""
-        found = super().dtype(largest_id)
-        if found.itemsize > 2:
+        dtype = super().dtype(largest_id)
+        if dtype.itemsize > 2:
             warnings.warn(
                 f"ids up to {largest_id:,} need uint32, so the header is that of llm.c's Llama 3 "
                 "(20240801, version 7): its train_llama3.py reads it, its C programs and "
                 "modded-nanogpt refuse it; they need a vocabulary of at most 65,536 ids",
                 stacklevel=2,
             )
-        return found
+        return dtype
 
     def header(self, tokens: int, dtype: np.dtype[Any]) -> bytes:
         """256 int32: the magic number, the version and how many ids follow."""

@@ -79,7 +79,9 @@ class WaitingDocuments(Generic[T]):
     def row(self) -> list[tuple[T, int]] | None:
         """The next row: documents with the number of ids to take; None if too few wait."""
         row = self._packer.row()
-        return row and [(self._documents.pop(number), length) for number, length in row]
+        if row is None:
+            return None
+        return [(self._documents.pop(number), length) for number, length in row]
 
 
 def delivered(inputs: NDArray[Any], targets: NDArray[Any], torch: bool) -> tuple[Any, Any]:

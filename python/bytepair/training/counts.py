@@ -95,10 +95,10 @@ class Counts:
         file = Path(path)
         check_output_file(file)
         values = (FORMAT, self.pattern, _core.UNICODE_VERSION)
-        said = dict(zip(_KEYS, values, strict=True)) | dict(metadata or {})
+        items = dict(zip(_KEYS, values, strict=True)) | dict(metadata or {})
         if self.denominator > 1:
-            said[_DENOMINATOR] = str(self.denominator)
-        self.core.save(file, list(said.items()))
+            items[_DENOMINATOR] = str(self.denominator)
+        self.core.save(file, list(items.items()))
 
     @property
     def pattern(self) -> str:
@@ -337,7 +337,7 @@ def _pattern_of(metadata: dict[str, str], pattern: str | None) -> str:
 
 def _denominator_of(metadata: dict[str, str]) -> int:
     """The denominator in the file; 1 if there is none."""
-    said = metadata.get(_DENOMINATOR, "1")
-    if not re.fullmatch("[0-9]{1,18}", said) or not int(said):
-        raise CountsError(f"its denominator is {said!r}, not an integer above 0")
-    return int(said)
+    text = metadata.get(_DENOMINATOR, "1")
+    if not re.fullmatch("[0-9]{1,18}", text) or not int(text):
+        raise CountsError(f"its denominator is {text!r}, not an integer above 0")
+    return int(text)

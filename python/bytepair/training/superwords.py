@@ -129,8 +129,8 @@ class Superwords:
         """
         if self.pattern is not None:
             return _core.pattern(self.pattern)
-        found = _DIGITS.search(words)
-        digits = r"\p{N}{1,3}" if found is None else found.group(1)
+        match = _DIGITS.search(words)
+        digits = r"\p{N}{1,3}" if match is None else match.group(1)
         return f"{digits}|{_LINE}"
 
     def note(self, merges: int, words: str) -> str:
@@ -140,8 +140,8 @@ class Superwords:
             merges: the number of merges of the first stage.
             words: the split pattern of the first stage.
         """
-        said = {"merges": merges, "pattern": words, "max_words": self.max_words}
-        return json.dumps({**said, "never": list(self.never)})
+        values = {"merges": merges, "pattern": words, "max_words": self.max_words}
+        return json.dumps({**values, "never": list(self.never)})
 
 
 @dataclass(frozen=True)
@@ -165,11 +165,11 @@ class Stages:
         Raises:
             CountsError: if its note is damaged.
         """
-        said = tokenizer.notes.get(NOTE)
-        if said is None:
+        note = tokenizer.notes.get(NOTE)
+        if note is None:
             return None
         try:
-            values: dict[str, Any] = json.loads(said)
+            values: dict[str, Any] = json.loads(note)
             merges, pattern = values["merges"], values["pattern"]
             limits = (values["max_words"], list(values["never"]))
         except (ValueError, KeyError, TypeError) as error:

@@ -100,7 +100,7 @@ pub(crate) fn integer(number: usize) -> i64 {
 }
 
 /// Lists are created for chunks of texts of about this many characters.
-const CHUNK: usize = 1 << 17;
+const CHUNK_CHARS: usize = 1 << 17;
 
 /// A list of ids for each text. Threads encode chunks of texts; this thread creates the lists.
 pub(crate) fn lists(
@@ -112,7 +112,7 @@ pub(crate) fn lists(
 ) -> PyResult<Vec<Py<PyList>>> {
     let total: usize = texts.iter().map(Text::len).sum();
     core.expect(total);
-    let chunks = parallel::shares(texts, 1 + total / CHUNK, |text| text.len() + 1);
+    let chunks = parallel::shares(texts, 1 + total / CHUNK_CHARS, |text| text.len() + 1);
     let encode = |(): &mut (), range: &Range<usize>| {
         core.encode_arrays::<u32>(&texts[range.clone()], options, 1)
     };
@@ -133,7 +133,15 @@ pub(crate) fn lists(
     } else {
         let weight = |range: &Range<usize>| texts[range.clone()].iter().map(Text::len).sum();
         let sink = |arrays: Option<_>| arrays.map_or(Ok(()), &mut sink);
-        parallel::ordered(&chunks, threads, 4 * threads * CHUNK, weight, || (), encode, sink)?;
+        parallel::ordered(
+            &chunks,
+            threads,
+            4 * threads * CHUNK_CHARS,
+            weight,
+            || (),
+            encode,
+            sink,
+        )?;
     }
     Ok(lists)
 }

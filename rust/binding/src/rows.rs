@@ -14,7 +14,7 @@ use crate::row_range::PyRowRange;
 use crate::{arguments, arrays, errors};
 
 /// Larger pages, in bytes, are not decompressed here, because every thread would hold one.
-const PAGE: usize = 1 << 26;
+const PAGE_BYTES: usize = 1 << 26;
 
 /// Encode the documents of a column of parquet files, from the row `first` of the first file on.
 ///
@@ -43,7 +43,7 @@ pub(crate) fn encode_rows<'py>(
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads);
     let (column, ranges, end) = py.detach(|| plan(&files, column));
-    let column = &column.with_bounds(PAGE, most_bytes);
+    let column = &column.with_bounds(PAGE_BYTES, most_bytes);
     let items = &bytepair::batch::parquet_rows::items(column, ranges, first);
     let job = Job { column, items, options, doc_cap };
     let take = take.clone().unbind();

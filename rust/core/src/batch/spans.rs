@@ -166,14 +166,14 @@ mod tests {
             form in prop::sample::select(vec!["NFC", "NFKC"]),
         ) {
             let parts: Vec<_> = parts.iter().map(|(text, trained)| (&**text, *trained)).collect();
-            let Some((text, found)) = spans(form, &parts) else { return Ok(()) };
-            prop_assert_eq!(found.last().map(|&(end, _)| end), Some(text.len()));
-            prop_assert!(found.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 != two[1].1));
+            let Some((text, result)) = spans(form, &parts) else { return Ok(()) };
+            prop_assert_eq!(result.last().map(|&(end, _)| end), Some(text.len()));
+            prop_assert!(result.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 != two[1].1));
             let used: Vec<_> = parts.iter().filter(|(text, _)| !text.is_empty()).collect();
             if used.iter().all(|(_, trained)| *trained) {
-                prop_assert_eq!(found, vec![(text.len(), true)]);
+                prop_assert_eq!(result, vec![(text.len(), true)]);
             } else if !used.iter().any(|(_, trained)| *trained) {
-                prop_assert_eq!(found, vec![(text.len(), false)]);
+                prop_assert_eq!(result, vec![(text.len(), false)]);
             }
         }
 
@@ -184,13 +184,13 @@ mod tests {
         ) {
             let apart: Vec<_> = parts.iter().map(|(text, flag)| (format!("x{text}"), *flag)).collect();
             let apart: Vec<_> = apart.iter().map(|(text, flag)| (&**text, *flag)).collect();
-            let Some((text, found)) = spans(form, &apart) else { return Ok(()) };
+            let Some((text, result)) = spans(form, &apart) else { return Ok(()) };
             let pattern = Pattern::from_regex(&format!(r"(?#{form})\S+|\s+"));
             let mut expected = NormalizedSpans::default();
             for &(part, flag) in &apart {
                 expected.push(pattern.normalized(part).unwrap().len(), flag).unwrap();
             }
-            prop_assert_eq!(found, expected.spans);
+            prop_assert_eq!(result, expected.spans);
             prop_assert_eq!(text.len(), expected.end);
         }
     }
