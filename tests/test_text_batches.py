@@ -331,7 +331,7 @@ def test_the_loader_of_2026(
             for wanted, found in itertools.islice(pairs, count):
                 assert (wanted[0] == found[0]).all()
                 assert (wanted[1] == found[1]).all()
-                assert wanted[2] == found[2]
+                assert found[2].items() >= wanted[2].items()  # ours says which files, too
                 assert wanted[0].dtype == found[0].dtype
                 state = found[2]
 
