@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
+import typing
+from collections.abc import Collection
 from pathlib import Path
 from typing import get_args
 
+import click
 import pytest
 
 import bytepair
 from bytepair import _core, reference
 from bytepair.chat.segments import SurrogateErrors
-from bytepair.cli import option
+from bytepair.cli import encode, option
 from bytepair.corpus import kinds
 from bytepair.corpus.column import Errors
+from bytepair.errors import ArgumentError
 from bytepair.formats import registry
 from bytepair.formats.names import WrittenFormat
 from bytepair.shards.layout import LAYOUTS
 from bytepair.shards.names import ShardFormat
+from bytepair.tokenizer import batch
 from bytepair.training.options import Ties
 
 
@@ -27,6 +32,18 @@ def test_the_types_name_what_the_core_knows() -> None:
     assert set(get_args(kinds.Kind)) == {*_core.FILE_KINDS, "parquet"} - {"lines"}
     assert set(kinds.COMPRESSIONS.values()) == set(_core.COMPRESSIONS)
     assert set(get_args(SurrogateErrors)) < set(get_args(Errors))
+
+
+def test_every_mode_of_special_tokens_has_a_type_and_an_option() -> None:
+    (choice,) = (param.type for param in encode.encode.params if param.name == "special")
+    assert isinstance(choice, click.Choice)
+    alias = eval(batch.SpecialMode, {**vars(typing), "Collection": Collection})
+    assert get_args(get_args(alias)[0]) == tuple(choice.choices)
+    tok = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
+    with pytest.raises(ArgumentError) as refusal:
+        tok.encode("a", special="other")  # type: ignore[arg-type]
+    named = ", ".join(f'"{name}"' for name in choice.choices)
+    assert f"it must be {named} or a set of names" in str(refusal.value)
 
 
 def test_the_first_rule_for_ties_is_the_default() -> None:
