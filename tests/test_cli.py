@@ -328,7 +328,7 @@ def test_the_pattern_of_a_rank_file_is_an_option(folder: Path, tmp_path: Path) -
     assert b"would be ignored" in ignored.stderr
 
 
-@pytest.mark.parametrize("ties", ["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"])
+@pytest.mark.parametrize("ties", option.TIES.choices)
 def test_every_rule_of_ties_is_verified(ties: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello help world low lower é ü " * 3)
     run("count", "a.txt", cwd=tmp_path)

@@ -16,7 +16,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +25,7 @@ import pytest
 import bytepair
 from bytepair import _core
 from bytepair.corpus import read
-from bytepair.corpus.bounds import block_bounds
+from bytepair.corpus.bounds import ReadBounds
 from bytepair.corpus.column import strings
 from bytepair.errors import CorpusError, CountsError, InUseError, SplitError
 from bytepair.training import counting
@@ -364,7 +364,7 @@ def test_damage_that_the_parquet_crate_does_not_expect_is_not_printed(
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
             read += _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
-                [damaged], "text", lambda *_: None, bounds=block_bounds(1 << 27)
+                [damaged], "text", lambda *_: None, bounds=ReadBounds(1 << 27)
             )
     assert 0 < read < 2000
     assert capfd.readouterr().err == ""
@@ -390,7 +390,7 @@ def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
             _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
-                [damaged], "text", lambda *_: None, bounds=block_bounds(1 << 27)
+                [damaged], "text", lambda *_: None, bounds=ReadBounds(1 << 27)
             )
 
     def broken_report(*_: object) -> None:
@@ -438,7 +438,7 @@ def digest(tok: bytepair.Tokenizer) -> str:
     return hashlib.sha256(repr(tok.merges()).encode()).hexdigest()
 
 
-@pytest.mark.parametrize("ties", ["rustbpe", "hf", "first-seen", "bytes-max"])
+@pytest.mark.parametrize("ties", get_args(Ties))
 @pytest.mark.parametrize("kind", ["english", "multilingual"])
 def test_merges_do_not_depend_on_how_the_text_comes(
     documents: Callable[[str], list[str]], kind: str, ties: Ties

@@ -7,7 +7,7 @@ import json
 import pickle
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ import bytepair
 from bytepair import shards
 from bytepair.errors import ArgumentError, ShardError
 from bytepair.shards import order
+from bytepair.shards.names import ShardFormat
 
 read: Any = import_module("bytepair.shards.read")
 B, T = 4, 32
@@ -37,7 +38,7 @@ def folder(
     path = tmp_path_factory.mktemp("data")
     lines = "".join(json.dumps({"text": text}) + "\n" for text in documents)
     (path / "in.jsonl").write_text(lines, encoding="utf-8")
-    for name in shards.LAYOUTS:
+    for name in get_args(ShardFormat):
         shards.write(
             path / "in.jsonl", trained, path / name, format=name, tokens_per_shard=7000, bos=True
         )

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -27,10 +27,11 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import reference
 from bytepair.errors import ArgumentError, CorpusError, VocabularyError
+from bytepair.training.options import Ties
 from commands import run
 
 NAMES = ("a", "b", "c")
-TIES = ("rustbpe", "hf", "first-seen", "bytes-max", "characters-max")
+TIES: tuple[Ties, ...] = get_args(Ties)
 
 words = st.text(st.sampled_from("abc é中"), min_size=1, max_size=9)
 counts = st.dictionaries(words.map(str.encode), st.integers(1, 9), min_size=1, max_size=12)

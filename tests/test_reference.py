@@ -31,6 +31,7 @@ def test_overlapping_pairs_count() -> None:
         ("hf", (0x62, 0x61)),  # the space stands behind all printable characters
         ("first-seen", (0x20, 0x62)),
         ("bytes-max", (0x62, 0x61)),
+        ("characters-max", (0x20, 0x62)),
     ],
 )
 def test_each_rule_breaks_ties_in_its_way(ties: str, first: tuple[int, int]) -> None:

@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ import memory
 from bytepair import shards
 from bytepair.errors import ArgumentError, CorpusError, ShardError, SpecialTokenError
 from bytepair.shards import job, layout, manifest
+from bytepair.shards.names import ShardFormat
 
 #: The module: `bytepair.shards.write` is the function in it.
 write: Any = import_module("bytepair.shards.writer")
@@ -139,10 +140,10 @@ READERS: dict[str, Callable[[Path], list[Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("format", sorted(READERS))
+@pytest.mark.parametrize("format", get_args(ShardFormat))
 @pytest.mark.parametrize("bos", [False, True])
 def test_other_readers_read_our_shards(
-    format: str, bos: bool, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+    format: ShardFormat, bos: bool, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
     made = shards.write(
         corpus, trained, tmp_path / "out", format=format, tokens_per_shard=SMALL, bos=bos
@@ -165,7 +166,7 @@ def test_other_readers_read_our_shards(
 
 @pytest.mark.parametrize("format", sorted(set(READERS) - {"nanogpt"}))
 def test_ids_that_need_32_bits(
-    format: str, corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer
+    format: ShardFormat, corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer
 ) -> None:
     refused = "its C programs and modded-nanogpt refuse it"
     with pytest.warns(UserWarning, match=refused) if format == "llmc" else nullcontext():
@@ -481,7 +482,7 @@ def test_options_are_the_same_wherever_they_stand() -> None:
 def test_invalid_options(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:
     for options, message in [
         ({"format": "nanogpt"}, "reads ids as uint16, and this vocabulary goes up to 70,000"),
-        ({"format": "x"}, "no format 'x'; there are bytepair, llmc"),
+        ({"format": "x"}, 'format is \'x\'; it must be "bytepair", "llmc"'),
         ({"tokens_per_shard": 0}, "tokens_per_shard is 0"),
         ({"errors": "ignore"}, "errors is 'ignore'"),
     ]:

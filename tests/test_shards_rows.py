@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ import bytepair
 from bytepair import _core, shards
 from bytepair.errors import BytepairError
 from bytepair.shards import columns, manifest, rows
+from bytepair.shards.names import ShardFormat
 from tables import write_tables
 
 #: The module: `bytepair.read_documents` is the function in it.
@@ -89,7 +90,7 @@ def test_both_readers_give_the_same_shards(
     shape: str, tmp_path: Path, trained: bytepair.Tokenizer, in_parts: Callable[..., Any]
 ) -> None:
     write_corpus(tmp_path / "in", shape)
-    for number, format in enumerate(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]):
+    for number, format in enumerate(get_args(ShardFormat)):
         options = {"format": format, "tokens_per_shard": 20_000, "bos": number % 2 == 0}
         expected = in_order(tmp_path / "in", trained, tmp_path / f"slow{number}", **options)
         assert len(expected) > 5
@@ -264,7 +265,7 @@ def test_texts_that_are_repeated_are_not_encoded_as_one_part(
         trained, [str(tmp_path / "a.parquet")], "text", lambda *_: taken.append(1),
         most_bytes=1 << 30,
     )  # fmt: skip
-    assert (end, taken) == ((0, 0), [])
+    assert (end, taken) == (_core.FilePlace(), [])
 
 
 def test_the_core_stops_at_unreadable_rows(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
@@ -274,13 +275,15 @@ def test_the_core_stops_at_unreadable_rows(tmp_path: Path, trained: bytepair.Tok
     found: list[Any] = []
 
     def take(ids: Any, offsets: Any, text_ends: Any, parts: Any) -> None:
-        found.append((len(offsets) - 1, int(text_ends[-1]), parts))
+        ranges = [(part.file, part.row, part.rows) for part in parts]
+        found.append((len(offsets) - 1, int(text_ends[-1]), ranges))
 
     def encode(files: list[str], column: str = "text", **options: Any) -> Any:
         found.clear()
-        return _core.encode_rows(
+        end = _core.encode_rows(
             trained, files, column, take, **{"most_bytes": 99, "threads": 1, **options}
         )
+        return end.file, end.row
 
     assert encode(files) == (2, 0)
     whole = [(0, 0, 1), (0, 1, 1), (0, 2, 1), (1, 0, 1), (1, 1, 1), (1, 2, 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ from bytepair.formats import llamacpp
 from bytepair.training.options import Ties
 from commands import run
 
-ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
+ALL_TIES: tuple[Ties, ...] = get_args(Ties)
 PATHS = bytepair.sample.paths()
 
 #: Texts with repeated words and phrases, and with what the rules forbid within a superword.

@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from bytepair._internal import system
 from bytepair.cli import output
 from bytepair.errors import InUseError
 from bytepair.shards import manifest
+from bytepair.shards.names import ShardFormat
 
 TEXTS = [f"text number {number}, which is not long" for number in range(300)]
 
@@ -86,8 +87,8 @@ class TestWindows:
             os.fsync(file.fileno())
         (tmp_path / "a").unlink()
 
-    @pytest.mark.parametrize("format", ["bytepair", "llmc", "nanogpt", "megatron", "arrow"])
-    def test_shards_are_written_and_read(self, format: str, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("format", get_args(ShardFormat))
+    def test_shards_are_written_and_read(self, format: ShardFormat, tmp_path: Path) -> None:
         tok = bytepair.train(TEXTS, vocab_size=300)
         source, out = tmp_path / "texts.jsonl", tmp_path / "shards"
         source.write_text("".join(f'{{"text": "{text}"}}\n' for text in TEXTS), encoding="utf-8")

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
@@ -26,7 +26,7 @@ from bytepair.errors import CorpusError
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.options import Ties, TrainOptions
 
-ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
+ALL_TIES: tuple[Ties, ...] = get_args(Ties)
 
 
 def learnt(counts: dict[bytes, int], merges: int, ties: Ties, min_count: int = 1) -> list[bytes]:

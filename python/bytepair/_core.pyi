@@ -8,22 +8,21 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from typing_extensions import disjoint_base
 
+from bytepair.corpus.bounds import ReadBounds
+from bytepair.corpus.documents import Wanted
+from bytepair.corpus.kinds import CorpusFile
 from bytepair.tokenizer.padding import PaddedBatch
 from bytepair.training.options import TrainOptions
 
 PATTERNS: Final[dict[str, str]]
 UNICODE_VERSION: Final[str]
+TIES: Final[tuple[str, ...]]
+ERROR_MODES: Final[tuple[str, ...]]
+FILE_KINDS: Final[tuple[str, ...]]
+COMPRESSIONS: Final[tuple[str, ...]]
 VERSION: Final[str]
 
 _Special: TypeAlias = Literal["text", "all", "none", "error"] | Collection[str]
-# A path, "text" or "jsonl", and "gzip", "zstd" or None.
-_File: TypeAlias = tuple[PathLike[str] | str, str, str | None]
-# The file, the byte in it, the lines and the documents before that, and the characters counted.
-_Place: TypeAlias = tuple[int, int, int, int, int]
-# The bytes of a block and of the longest document; a file that becomes larger than this many bytes,
-# and this many times as large as it is, is reported.
-_Bounds: TypeAlias = tuple[int, int, int, int]
-
 # A pattern is usually a str; `Any` stands for a tuple of several, or None, which few callers meet.
 _Rules: TypeAlias = str | Sequence[str] | TextRules
 _Added: TypeAlias = Mapping[str, int] | list[AddedToken]
@@ -43,6 +42,7 @@ def lone_surrogates(texts: Sequence[str]) -> list[tuple[int, str]]: ...
 def not_utf8(
     data: NDArray[np.uint8], offsets: NDArray[np.int32 | np.int64]
 ) -> list[tuple[int, int]]: ...
+def shown(value: object) -> str: ...
 def threads(requested: int | None = None) -> int: ...
 
 @final
@@ -61,30 +61,30 @@ class Counter:
         self,
         files: Sequence[PathLike[str]],
         column: str,
-        on_progress: Callable[[int, int, int, list[int]], object],
+        on_progress: Callable[[CountProgress], object],
         *,
-        start: _Place = ...,
+        start: FilePlace | None = None,
         max_chars: int | None = ...,
         doc_cap: int | None = ...,
         errors: str = ...,
         most_page_bytes: int = ...,
-        bounds: _Bounds,
+        bounds: ReadBounds,
     ) -> bool: ...
     def add_files(
         self,
-        files: Sequence[_File],
+        files: Sequence[CorpusFile],
         field: str,
-        on_progress: Callable[[int, int, int, int, list[tuple[int, int]]], object],
+        on_progress: Callable[[CountProgress], object],
         *,
-        start: _Place = ...,
+        start: FilePlace | None = None,
         max_chars: int | None = ...,
         doc_cap: int | None = ...,
         errors: str = ...,
-        bounds: _Bounds,
+        bounds: ReadBounds,
     ) -> None: ...
-    def take_skips(self) -> tuple[int, list[tuple[int, int, str]]]: ...
+    def take_skips(self) -> tuple[int, list[Skipped]]: ...
     @property
-    def reached(self) -> _Place: ...
+    def reached(self) -> FilePlace: ...
     @property
     def is_whole(self) -> bool: ...
     @property
@@ -148,26 +148,94 @@ class PairHistory:
 class DocumentReader:
     def __new__(
         cls,
-        file: _File,
+        file: CorpusFile,
         field: str,
         *,
         errors: str = ...,
         doc_cap: int | None = ...,
-        bounds: _Bounds,
+        bounds: ReadBounds,
         page_bytes: int,
-        wanted: tuple[int, int, int] = ...,
+        wanted: Wanted | None = None,
         source: object = ...,
         size: int = ...,
     ) -> Self: ...
     def __iter__(self) -> Self: ...
-    def __next__(
-        self,
-    ) -> tuple[int, int, NDArray[np.uint8], NDArray[np.int64], list[tuple[int, int, str]]]: ...
+    def __next__(self) -> DocumentBatch: ...
     @property
     def packed(self) -> int: ...
     @property
     def rows(self) -> int: ...
     def take_expanded(self) -> int | None: ...
+
+@final
+class DocumentBatch:
+    @property
+    def unit(self) -> int: ...
+    @property
+    def first_row(self) -> int: ...
+    @property
+    def data(self) -> NDArray[np.uint8]: ...
+    @property
+    def offsets(self) -> NDArray[np.int64]: ...
+    @property
+    def skipped(self) -> list[Skipped]: ...
+
+@final
+class Skipped:
+    @property
+    def file(self) -> int: ...
+    @property
+    def row(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def reason(self) -> str: ...
+
+@final
+class FilePlace:
+    def __new__(
+        cls, file: int = 0, byte: int = 0, line: int = 0, row: int = 0, chars: int = 0
+    ) -> Self: ...
+    @property
+    def file(self) -> int: ...
+    @property
+    def byte(self) -> int: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def row(self) -> int: ...
+    @property
+    def chars(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class CountProgress:
+    @property
+    def texts(self) -> int: ...
+    @property
+    def text_bytes(self) -> int: ...
+    @property
+    def chars(self) -> int: ...
+    @property
+    def packed(self) -> int: ...
+    @property
+    def of_files(self) -> list[int]: ...
+    @property
+    def expanded(self) -> dict[int, int]: ...
+
+@final
+class RowRange:
+    @property
+    def file(self) -> int: ...
+    @property
+    def row(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+
+@final
+class Splitter:
+    def __new__(cls, pattern: str) -> Self: ...
+    def pretokenize(self, text: str) -> list[str]: ...
 
 @final
 class DecodeStream:
@@ -544,7 +612,7 @@ def encode_rows(
             NDArray[np.uint16 | np.uint32],
             NDArray[np.int64],
             NDArray[np.int64],
-            list[tuple[int, int, int]],
+            list[RowRange],
         ],
         object,
     ],
@@ -555,8 +623,15 @@ def encode_rows(
     append: str | int | None = None,
     most_bytes: int,
     threads: int | None = None,
-) -> tuple[int, int]: ...
-def best_fit(
+) -> FilePlace: ...
+
+@final
+class RowPacker:
+    def __new__(cls, width: int, buffer: int, *, cut: bool) -> Self: ...
+    def add(self, document: int, length: int) -> None: ...
+    def row(self) -> list[tuple[int, int]] | None: ...
+
+def plan_rows(
     lengths: NDArray[np.uintp], width: int, buffer: int
 ) -> tuple[NDArray[np.uintp], NDArray[np.uintp], NDArray[np.uintp]]: ...
 def crc32(bytes: NDArray[np.uint8], start: int = 0) -> int: ...

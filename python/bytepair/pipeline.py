@@ -100,7 +100,8 @@ def run_pipeline(
         max_chars: train on at most this many characters; all text is sharded.
         doc_cap: train on at most this many characters of each document.
         memory_limit: as in `bytepair.count`.
-        threads: the maximum number of threads; None means all processors.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         progress: as in `bytepair.train`.
 
     Raises:

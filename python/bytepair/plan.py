@@ -96,14 +96,14 @@ class DataPlan:
     @property
     def warnings(self) -> list[str]:
         """Problems of the plan, one sentence each."""
-        found = []
+        rows = []
         if self.shards > self.available:
-            found.append(
+            rows.append(
                 f"the data set is too small: it has {self.available:,} shards and {self.shards:,} "
                 f"are needed; train {self.shards / self.available:.1f} epochs, lower the ratio, or "
                 "use more data"
             )
-        return found
+        return rows
 
     def __str__(self) -> str:
         """The plan as a table, one name and value per line."""
@@ -264,9 +264,9 @@ def measure(
     """
     chars = tokens = 0
     seconds = 0.0
-    found, skips = resolve(source, files=files, texts=texts), SkipLog()
+    inputs, skips = resolve(source, files=files, texts=texts), SkipLog()
     limits = Limits(max_chars)
-    for batch in read_batches(found, limits=limits, errors=errors, on_skip=skips.add):
+    for batch in read_batches(inputs, limits=limits, errors=errors, on_skip=skips.add):
         documents = strings(batch)
         started = time.perf_counter()
         tokens += sum(map(len, tokenizer.encode_batch(documents)))
@@ -280,5 +280,5 @@ def measure(
 
 def _in(units: dict[str, float], number: float, unit: str = "") -> str:
     """Format a number in the largest unit that it reaches, or else in the base unit."""
-    found = next((name for name, size in units.items() if number >= size), None)
-    return f"{number / units[found]:,.1f} {found}" if found else f"{number:,.0f}{unit}"
+    name = next((name for name, size in units.items() if number >= size), None)
+    return f"{number / units[name]:,.1f} {name}" if name else f"{number:,.0f}{unit}"

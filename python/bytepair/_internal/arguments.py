@@ -32,6 +32,7 @@ from typing import (
     get_origin,
 )
 
+from bytepair import _core
 from bytepair.errors import ArgumentError
 
 P = ParamSpec("P")
@@ -53,9 +54,6 @@ _ANY_TEXT: Final = frozenset({"text", "text_or_ids"})
 #: Parameters whose sequences of names `bytepair.tokenizer.special.in_order` checks.
 _NAMES: Final = frozenset({"special_tokens", "initial_tokens", "never"})
 
-#: The number of characters of a value in a message.
-_SHOWN: Final = 60
-
 
 def shown(value: Any) -> str:
     """A value in a message: its repr, shortened.
@@ -64,11 +62,7 @@ def shown(value: Any) -> str:
         >>> shown(list(range(50)))
         '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,...'
     """
-    try:
-        text = repr(value)
-    except Exception:  # the repr of a foreign object may fail
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "..."
+    return _core.shown(value)
 
 
 def refuse(name: str, value: Any, allowed: str) -> ArgumentError:
@@ -236,13 +230,13 @@ _NUMBER: Final = "a number"
 
 
 def _tests_of(annotations: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, list[_Test]]:
-    found = {name: _tests(annotation, scope) for name, annotation in annotations.items()}
-    for name in found.keys() & _ANY_TEXT:
-        found[name] = [_ANY if test is _SIMPLE[str] else test for test in found[name]]
-    for name in found.keys() & _NAMES:
+    by_name = {name: _tests(annotation, scope) for name, annotation in annotations.items()}
+    for name in by_name.keys() & _ANY_TEXT:
+        by_name[name] = [_ANY if test is _SIMPLE[str] else test for test in by_name[name]]
+    for name in by_name.keys() & _NAMES:
         if "Sequence" in str(annotations[name]):
-            del found[name]
-    return {name: tests for name, tests in found.items() if tests}
+            del by_name[name]
+    return {name: tests for name, tests in by_name.items() if tests}
 
 
 def _tests_of_keywords(annotation: Any, scope: Mapping[str, Any]) -> dict[str, list[_Test]]:
@@ -256,28 +250,28 @@ def _tests_of_keywords(annotation: Any, scope: Mapping[str, Any]) -> dict[str, l
 
 @functools.cache
 def _tests_of_fields(kind: Any) -> dict[str, list[_Test]]:
-    found: dict[str, list[_Test]] = {}
+    tests: dict[str, list[_Test]] = {}
     for base in reversed(kind.__mro__):
         own = inspect.get_annotations(base)
         scope = sys.modules[base.__module__].__dict__
         names = (
             {f.name for f in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else own
         )
-        found |= _tests_of({name: own[name] for name in own if name in names}, scope)
-    return found
+        tests |= _tests_of({name: own[name] for name in own if name in names}, scope)
+    return tests
 
 
 def _tests(annotation: Any, scope: Mapping[str, Any]) -> list[_Test]:
     """The tests of which a value must pass one; empty if anything is allowed."""
     if annotation is inspect.Parameter.empty:
         return []
-    found: list[_Test] = []
+    tests: list[_Test] = []
     for part in _parts(annotation, scope):
         test = _test(part, scope)
         if test is None:
             return []
-        found += test
-    return found
+        tests += test
+    return tests
 
 
 #: What an annotation means that cannot be read at run time.

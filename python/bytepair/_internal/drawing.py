@@ -174,11 +174,11 @@ def readable(token: bytes, *, special: bool = False) -> str:
 
 
 def _parts(text: str) -> Iterator[Fragment]:
-    for found in _PARTS.finditer(text):
-        one = found.group()
-        if found.lastgroup == "byte":
+    for part in _PARTS.finditer(text):
+        one = part.group()
+        if part.lastgroup == "byte":
             yield Fragment("byte", " ".join(f"{ord(c) - 0xDC00:02X}" for c in one))
-        elif found.lastgroup == "mark":
+        elif part.lastgroup == "mark":
             yield Fragment("mark", f"U+{ord(one):04X}")
         else:
             yield Fragment("text", one.translate(_PICTURES))

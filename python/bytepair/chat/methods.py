@@ -357,7 +357,8 @@ class ChatMethods(_core.Tokenizer):
             train_on: as in `render_conversation`.
             train_fields: as in `render_conversation`.
             errors: as in `render_conversation`.
-            threads: the number of threads; None means all processors.
+            threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+                processors.
 
         Returns:
             A `bytepair.chat.RenderedBatch` with the arrays `input_ids`, `loss_mask` and, with

@@ -66,9 +66,9 @@ def compare(
     names = [Path(name).name or name for name in (one, two)]
     if names[0] == names[1]:
         names = [one, two] if one != two else ["one", "two"]
-    found = bytepair.compare(
+    comparison = bytepair.compare(
         one, two, files=option.files(source) if source else None,
         names=(names[0], names[1]), patterns=(pattern, pattern_of_two), **options,
     )  # fmt: skip
-    click.echo(found.to_json() if as_json else str(found), nl=not as_json)
-    sys.exit(0 if found else 1)
+    click.echo(comparison.to_json() if as_json else str(comparison), nl=not as_json)
+    sys.exit(0 if comparison else 1)

@@ -77,11 +77,11 @@ def convert(
 def _special(text: str) -> dict[str, int]:
     """Parse special tokens from JSON."""
     try:
-        found = json.loads(text)
+        tokens = json.loads(text)
     except ValueError as error:
         raise click.BadParameter(f"invalid JSON: {error}", param_hint="--special-tokens") from None
-    if not isinstance(found, dict) or not all(type(id) is int for id in found.values()):
+    if not isinstance(tokens, dict) or not all(type(id) is int for id in tokens.values()):
         raise click.BadParameter(
             "expected a JSON object of names and ids", param_hint="--special-tokens"
         )
-    return found
+    return tokens

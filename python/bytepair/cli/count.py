@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.corpus.column import Errors
 
 
 @option.command(
@@ -44,7 +45,7 @@ def count(
     max_chars: int | None,
     max_document_bytes: int,
     memory_limit: int | None,
-    errors: Literal["strict", "replace", "skip"],
+    errors: Errors,
     checkpoint: Path | None,
     weight: tuple[str, ...],
     rank: int | None,

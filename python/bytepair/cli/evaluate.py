@@ -107,21 +107,22 @@ def evaluate(
     if token_bytes:  # before measuring, which is slow: torch may be missing
         own = bytepair.load(options["tokenizer"], pattern=options["pattern"])
         bytepair.evaluate.save_token_bytes(own, token_bytes)
-    found = parallel_for(parallel, base, **options) if parallel else found_for(**options)
-    if sizes and isinstance(found, bytepair.evaluate.Evaluation):
-        _write_sizes(found, sizes)
+    evaluation = parallel_for(parallel, base, **options) if parallel else found_for(**options)
+    if sizes and isinstance(evaluation, bytepair.evaluate.Evaluation):
+        _write_sizes(evaluation, sizes)
     if as_json:
-        click.echo(bytepair.evaluate.to_json(found), nl=False)
+        click.echo(bytepair.evaluate.to_json(evaluation), nl=False)
     elif markdown:
-        click.echo(bytepair.evaluate.to_markdown(found), nl=False)
+        click.echo(bytepair.evaluate.to_markdown(evaluation), nl=False)
     else:
-        _print(found)
+        _print(evaluation)
 
 
-def _write_sizes(found: bytepair.evaluate.Evaluation, path: Path) -> None:
-    sweep = found.sweep or bytepair.evaluate.sweep(found.tokenizer)  # raises with the reason
+def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
+    # Without a training history, this raises with the reason.
+    sweep = evaluation.sweep or bytepair.evaluate.sweep(evaluation.tokenizer)
     if path.suffix == ".svg":
-        bytepair.report.save_sizes_plot(sweep, path, found.corpus)
+        bytepair.report.save_sizes_plot(sweep, path, evaluation.corpus)
     else:
         sweep.save(path)
 
@@ -142,7 +143,7 @@ def found_for(
     sources: dict[str, tuple[Sequence[str], Split]] = {
         "train": (train, "train"), "validation": (val, "val")
     }  # fmt: skip
-    found = bytepair.evaluate.measure(
+    evaluation = bytepair.evaluate.measure(
         bytepair.load(tokenizer, pattern=pattern),
         **names,
         texts={
@@ -154,8 +155,8 @@ def found_for(
         },
         width=width,
     )
-    _print_missing(found)
-    return found
+    _print_missing(evaluation)
+    return evaluation
 
 
 def parallel_for(
@@ -169,7 +170,7 @@ def parallel_for(
     **_: Any,
 ) -> bytepair.evaluate.ParallelText:
     """Measure parallel text with these options; print what is missing to standard error."""
-    found = bytepair.evaluate.measure_parallel(
+    evaluation = bytepair.evaluate.measure_parallel(
         bytepair.load(tokenizer, pattern=pattern),
         groups.groups_of(parallel),
         **_names(tokenizer, against),
@@ -177,8 +178,8 @@ def parallel_for(
         column=column,
         errors=errors,
     )
-    _print_missing(found)
-    return found
+    _print_missing(evaluation)
+    return evaluation
 
 
 def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
@@ -190,12 +191,14 @@ def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
     return {"name": f"{name} (ours)" if name in against else name, "against": rivals}
 
 
-def _print_missing(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:
-    for reason in found.missing.values():
+def _print_missing(
+    evaluation: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText,
+) -> None:
+    for reason in evaluation.missing.values():
         tell("warning", str(reason))
 
 
-def _print(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:
+def _print(evaluation: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:
     from rich.console import Console
 
     class Output(Console):
@@ -204,5 +207,5 @@ def _print(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText)
 
     # A table truncated to 80 columns would lose figures.
     console = Output() if sys.stdout.isatty() else Output(width=200)
-    for part in bytepair.evaluate.to_terminal(found):
+    for part in bytepair.evaluate.to_terminal(evaluation):
         console.print(part, crop=False)

@@ -70,17 +70,17 @@ parity = option.together(
 def parity_of(options: dict[str, Any]) -> bytepair.Parity | None:
     """Remove the parity options from the options of a command and return them."""
     names = ("development", "ratios", "window", "alpha", "global_merges")
-    said = {name: options.pop(name) for name in names}
+    values = {name: options.pop(name) for name in names}
     if not options.pop("parity"):
         option.refuse("these options need --parity", *names)
         return None
-    if said["window"] is None:
+    if values["window"] is None:
         option.refuse("it needs --window", "alpha")
-    development, ratios = said.pop("development"), said.pop("ratios")
+    development, ratios = values.pop("development"), values.pop("ratios")
     if ratios:
         ratios = {name: float(ratio) for name, ratio in numbers_of(ratios, "--ratios").items()}
     return bytepair.Parity(
-        development=groups_of(development) if development else None, ratios=ratios, **said
+        development=groups_of(development) if development else None, ratios=ratios, **values
     )
 
 
@@ -100,33 +100,33 @@ def groups_of(sources: Sequence[str]) -> dict[str, Any]:
             paths.setdefault(re.split(r"[/\\]", file)[-1].partition(".")[0], []).append(file)
     if not paths:
         raise click.UsageError("name the sources, as NAME=PATH")
-    return {name: _source(found) for name, found in paths.items()}
+    return {name: _source(files) for name, files in paths.items()}
 
 
 def _source(paths: list[str]) -> Any:
     """The counts if the path is a file of counts, else the files."""
     if len(paths) == 1 and bytepair.Counts.found_in(paths[0]):
         return bytepair.load_counts(paths[0])
-    found = option.files(tuple(paths))
-    if len(found) == 1:
-        return found[0]
-    files = [file for name in found for file in bytepair.corpus.list_files(name)]
+    names = option.files(tuple(paths))
+    if len(names) == 1:
+        return names[0]
+    files = [file for name in names for file in bytepair.corpus.list_files(name)]
     return files if any("://" in file for file in files) else list(map(Path, files))
 
 
-def numbers_of(said: str, name: str) -> dict[str, Fraction]:
+def numbers_of(text: str, name: str) -> dict[str, Fraction]:
     """Parse the value of an option such as `english=0.6,code=0.4`.
 
     Args:
-        said: the value.
+        text: the value.
         name: the name of the option, for errors.
     """
-    found: dict[str, Fraction] = {}
-    for part in said.split(","):
+    numbers: dict[str, Fraction] = {}
+    for part in text.split(","):
         group, _, value = part.strip().rpartition("=")
-        if not group or group in found:
+        if not group or group in numbers:
             raise click.BadParameter(
                 f"{part!r} is not NAME=NUMBER, or repeats a name", param_hint=name
             )
-        found[group] = option.positive(value, name)
-    return found
+        numbers[group] = option.positive(value, name)
+    return numbers

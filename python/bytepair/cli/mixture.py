@@ -50,7 +50,7 @@ def mixture(
     "infer".
     """
     tok = bytepair.load(tokenizer, pattern=pattern)
-    found = bytepair.infer_mixture(
+    result = bytepair.infer_mixture(
         tok, groups.groups_of(source), merges=merges, rounds=rounds, **reading
     )
-    click.echo(json.dumps(asdict(found), ensure_ascii=False, indent=2) if as_json else str(found))
+    click.echo(json.dumps(asdict(result), ensure_ascii=False, indent=2) if as_json else str(result))

@@ -25,12 +25,19 @@ from bytepair.corpus.column import Errors
 from bytepair.corpus.outputs import check_output_file, check_output_folder
 from bytepair.corpus.scratch import scratch
 from bytepair.corpus.splits import Split
+from bytepair.shards.names import ShardFormat
 
 PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(get_args(get_type_hints(bytepair.TrainOptions)["ties"]))
 
-#: The formats that are written, without importing the modules that write them.
-WRITTEN: Final = "bytepair, huggingface, tiktoken, gpt2, nanochat, llama2c, qwen3, gguf, llmc"
+#: The formats that are written.
+WRITTEN: Final = ", ".join(
+    name
+    for part in get_args(
+        inspect.get_annotations(bytepair.Tokenizer.export, eval_str=True)["format"]
+    )
+    for name in get_args(part)
+)
 
 #: The options that print the help.
 HELP: Final = {"help_option_names": ["-h", "--help"]}
@@ -45,12 +52,12 @@ class Output(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path if it can be written to; else fail."""
-        found = Path(os.fsdecode(super().convert(value, param, ctx)))
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
         try:
-            self._check(found)
+            self._check(path)
         except OSError as error:
             self.fail(str(error), param, ctx)
-        return found
+        return path
 
 
 OUTPUT_FILE: Final = Output(check_output_file)
@@ -63,10 +70,10 @@ _SIZES: Final = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10*
 
 def number(text: str | float) -> int:
     """Option type: an integer from 1 to 2^63 - 1, with an optional suffix K, M, B (or G) or T."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)", str(text).strip(), re.I
     )
-    value = Fraction(found[1].replace(",", "")) * _SIZES[found[2].upper()] if found else Fraction(0)
+    value = Fraction(match[1].replace(",", "")) * _SIZES[match[2].upper()] if match else Fraction(0)
     if not 1 <= value < 1 << 63 or value.denominator != 1:
         raise click.BadParameter(
             f"{str(text)!r} is not an integer from 1 to 2^63, such as 561M, 1.5B or 100000"
@@ -84,8 +91,8 @@ size.__name__ = "number"
 
 def amount(text: str | float) -> float:
     """Option type: a number of documents, such as 1000 or 10k, or a share, such as 0.01 or 1%."""
-    found = re.fullmatch(r"(0?\.[0-9]+)|([0-9]{1,2}(?:\.[0-9]+)?)%", str(text).strip())
-    value = float(found[1] or Fraction(found[2]) / 100) if found else number(text)
+    match = re.fullmatch(r"(0?\.[0-9]+)|([0-9]{1,2}(?:\.[0-9]+)?)%", str(text).strip())
+    value = float(match[1] or Fraction(match[2]) / 100) if match else number(text)
     if not value:
         raise click.BadParameter(f"{str(text)!r} holds nothing out")
     return value
@@ -97,14 +104,14 @@ amount.__name__ = "number"
 def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
     """Decorator: make a function a subcommand; its help ends with these examples."""
 
-    def made(function: Callable[..., None]) -> click.Command:
+    def decorate(function: Callable[..., None]) -> click.Command:
         return click.command(
             short_help=(inspect.getdoc(function) or "").partition("\n")[0],
             epilog="\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples),
             context_settings={"show_default": True, "max_content_width": 100, **HELP},
         )(function)
 
-    return made
+    return decorate
 
 
 def path(
@@ -130,8 +137,8 @@ def given(*names: str) -> list[str]:
 
 def refuse(reason: str, *names: str) -> None:
     """Raise a usage error if one of these options is given, because it would be ignored."""
-    if found := given(*names):
-        raise click.UsageError(f"{', '.join(found)} would be ignored: {reason}")
+    if options := given(*names):
+        raise click.UsageError(f"{', '.join(options)} would be ignored: {reason}")
 
 
 def check_checkpoint(checkpoint: Path | None, source: Sequence[str], *others: str) -> None:
@@ -149,15 +156,15 @@ def check_checkpoint(checkpoint: Path | None, source: Sequence[str], *others: st
 
 def one_of(*names: str) -> None:
     """Raise a usage error if two of these options are given, because they contradict each other."""
-    if len(found := given(*names)) > 1:
-        raise click.UsageError(f"{' and '.join(found)} contradict each other; give one of them")
+    if len(options := given(*names)) > 1:
+        raise click.UsageError(f"{' and '.join(options)} contradict each other; give one of them")
 
 
 def both_or_none(first: str, second: str) -> None:
     """Raise a usage error if one of two options is given without the other."""
-    if len(found := given(first, second)) == 1:
-        other = second if found == given(first) else first
-        raise click.UsageError(f"{found[0]} needs --{other.replace('_', '-')}; give both")
+    if len(options := given(first, second)) == 1:
+        other = second if options == given(first) else first
+        raise click.UsageError(f"{options[0]} needs --{other.replace('_', '-')}; give both")
 
 
 def ending(path: Path | None, *known: str) -> None:
@@ -169,12 +176,12 @@ def ending(path: Path | None, *known: str) -> None:
 def together(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
     """Combine several options into one decorator, in this order."""
 
-    def made(function: Decorated) -> Decorated:
+    def decorate(function: Decorated) -> Decorated:
         for option in reversed(options):
             function = option(function)
         return function
 
-    return made
+    return decorate
 
 
 sources = click.argument("source", nargs=-1, required=True)
@@ -193,7 +200,9 @@ max_document_bytes = click.option(
     help="The largest document to accept, in bytes; a longer one is an error.",
 )
 threads = click.option(
-    "--threads", type=number, help="The number of threads.  [default: all processors]"
+    "--threads",
+    type=number,
+    help="The maximum number of threads.  [default: BYTEPAIR_NUM_THREADS, or else all processors]",
 )
 max_chars = click.option(
     "--max-chars",
@@ -349,7 +358,7 @@ roles = together(
 sharding = together(
     click.option(
         "--format",
-        type=click.Choice(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]),
+        type=click.Choice(get_args(ShardFormat)),
         default="bytepair",
         help="The format of the shards.",
     ),
@@ -436,8 +445,8 @@ def weighted(
 ) -> bytepair.Counts:
     """The sum of the counts of all sources, each multiplied by its weight."""
     known = dict.fromkeys(names, Fraction(1))
-    for said in weights:
-        name, _, value = said.rpartition("=")
+    for text in weights:
+        name, _, value = text.rpartition("=")
         if name not in known:
             raise click.BadParameter(
                 f"{name!r} is not one of the SOURCE arguments", param_hint="--weight"

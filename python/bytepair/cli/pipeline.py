@@ -44,11 +44,11 @@ def pipeline(
     SOURCE: files, folders, globs or URLs.
     """
     training, sharding = option.train_options(options), option.shard_options(options)
-    made = bytepair.run_pipeline(list(source), out, training, sharding, **options)
-    for name, seconds in made.seconds.items():
+    result = bytepair.run_pipeline(list(source), out, training, sharding, **options)
+    for name, seconds in result.seconds.items():
         click.echo(f"{name:>8}  {seconds:,.1f} s")
-    click.echo(repr(made.tokenizer))
-    click.echo(str(made.report))
-    if made.report:
+    click.echo(repr(result.tokenizer))
+    click.echo(str(result.report))
+    if result.report:
         click.echo(f"next: bytepair explore {out / 'tokenizer'}")
-    sys.exit(0 if made.report else 1)
+    sys.exit(0 if result.report else 1)

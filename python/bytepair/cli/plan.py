@@ -94,10 +94,10 @@ def plan(
     if tokenizer is None:
         option.refuse("it needs --tokenizer", "corpus", "pattern", "errors")
     else:
-        said = ("vocab_size", "chars_per_token", "chars_per_second")
-        option.refuse("it is measured with --tokenizer", *said)
+        names = ("vocab_size", "chars_per_token", "chars_per_second")
+        option.refuse("it is measured with --tokenizer", *names)
         tok = bytepair.load(tokenizer, pattern=pattern)
         files = option.files(corpus) or bytepair.sample.paths()
         measured = bytepair.plan.measure(tok, files=files, errors=errors)
-        options |= dict(zip(said, (tok.vocab_size, *measured), strict=True))
+        options |= dict(zip(names, (tok.vocab_size, *measured), strict=True))
     click.echo(str(bytepair.plan.plan_data(**options)))

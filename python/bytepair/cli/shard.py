@@ -47,22 +47,22 @@ def shard(
     SOURCE: files, folders, globs or URLs. Run it again also to check the shards and to write again
     what is missing or damaged, or with new files behind the old ones to add these.
     """
-    said = asdict(option.shard_options(options, doc_cap=doc_cap))
+    values = asdict(option.shard_options(options, doc_cap=doc_cap))
     tok = bytepair.load(tokenizer, pattern=pattern)
-    made: bytepair.shards.Manifest | None
+    manifest: bytepair.shards.Manifest | None
     if ray or rank is not None or world_size is not None:
-        made = bytepair.distributed.shard(
+        manifest = bytepair.distributed.shard(
             list(source), tok, out, rank=rank, world_size=world_size, ray=ray, threads=threads,
-            **said,
+            **values,
         )  # fmt: skip
     else:
-        made = bytepair.shards.write(list(source), tok, out, threads=threads, **said)
-    if made is None:
+        manifest = bytepair.shards.write(list(source), tok, out, threads=threads, **values)
+    if manifest is None:
         click.echo("this rank is done; the last rank to finish writes the shards")
         return
-    for left in made.skipped:
+    for left in manifest.skipped:
         tell("warning", f"skipped {left['input']}, {_rows(left)}: {left['reason']}")
-    click.echo(f"{made}: {out}")
+    click.echo(f"{manifest}: {out}")
     click.echo(f"next: bytepair verify {out}")
 
 

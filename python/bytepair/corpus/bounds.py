@@ -8,6 +8,7 @@ compression ratio causes a warning.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Final
 
 #: The default maximum size of a document; each document is held in memory completely.
@@ -37,19 +38,21 @@ def most_page_bytes(document_bytes: int) -> int:
     return max(PAGE_BYTES, document_bytes * 3 // 2)
 
 
-def block_bounds(document_bytes: int, block_bytes: int | None = None) -> tuple[int, int, int, int]:
-    """The limits in the form that the core takes.
+@dataclass(frozen=True)
+class ReadBounds:
+    """The limits of the core while it reads a file.
 
-    Args:
+    Attributes:
         document_bytes: the maximum size of a document in bytes.
-        block_bytes: the size of the block that a thread reads at a time; None means `BLOCK_BYTES`.
-
-    Example:
-        >>> from bytepair.corpus.bounds import block_bounds
-        >>> block_bounds(1000)
-        (1048576, 1000, 67108864, 1000)
+        block_bytes: the size of the block that a thread reads at a time.
+        harmless_bytes: a file that decompresses to more bytes than this,
+        harmless_times: and to more than this many times its size, is reported.
     """
-    return block_bytes or BLOCK_BYTES, document_bytes, HARMLESS_BYTES, MOST_TIMES
+
+    document_bytes: int
+    block_bytes: int = field(default_factory=lambda: BLOCK_BYTES)
+    harmless_bytes: int = field(default_factory=lambda: HARMLESS_BYTES)
+    harmless_times: int = field(default_factory=lambda: MOST_TIMES)
 
 
 class Expansion:

@@ -70,8 +70,8 @@ class Column:
             return np.zeros(0, np.int64)
         end = int(self.offsets[-1])
         begins = np.append((self.data[:end] & 0xC0) != 0x80, False)  # for an empty last document
-        found = np.add.reduceat(begins, self.offsets[:-1], dtype=np.int64)
-        return np.where(np.diff(self.offsets) == 0, 0, found)
+        counts = np.add.reduceat(begins, self.offsets[:-1], dtype=np.int64)
+        return np.where(np.diff(self.offsets) == 0, 0, counts)
 
 
 #: A batch of documents.

@@ -20,9 +20,9 @@ from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
-from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
+from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
 from bytepair.corpus.column import Column, Errors, Skip, until
-from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.kinds import CorpusFile, compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Input, Limits, Source, files_by_position
@@ -196,29 +196,31 @@ def _pieces(
     """The pieces that the core reads from a file."""
     reader = _open(file, how, wanted, opened)
     expansion, table_rows = Expansion(file.name, file.size), reader.rows
-    for unit, first, data, offsets, skipped in reader:
+    for batch in reader:
         check_stopped()
         if table_rows:
-            expansion.add(len(data))
+            expansion.add(len(batch.data))
         elif (total := reader.take_expanded()) is not None:
             expansion.reach(total)
         if position is not None:
             done, whole = reader.packed, max(file.size, 1)
             if table_rows:
-                done, whole = first + len(offsets) - 1, table_rows
+                done, whole = batch.first_row + len(batch.offsets) - 1, table_rows
             position.within(done / whole)
-        yield from _divided(Column(data, offsets, file.name, first, unit), skipped)
-        del data
+        column = Column(batch.data, batch.offsets, file.name, batch.first_row, batch.unit)
+        pieces = _divided(column, batch.skipped)
+        del batch, column  # the pieces alone keep the documents in memory
+        yield from pieces
 
 
-def _divided(column: Column, skipped: list[tuple[int, int, str]]) -> Iterator[Column | Skip]:
+def _divided(column: Column, skipped: list[_core.Skipped]) -> Iterator[Column | Skip]:
     """Split a column at its skipped documents; yield both in order."""
-    for first, rows, reason in skipped:
-        count = first - column.first
+    for skip in skipped:
+        count = skip.row - column.first
         if count:
             yield column[:count]
-        yield Skip(column.name, first, rows or None, reason)
-        column = replace(column[count:], first=first + rows)
+        yield Skip(column.name, skip.row, skip.rows or None, skip.reason)
+        column = replace(column[count:], first=skip.row + skip.rows)
     if len(column):
         yield column
 
@@ -245,10 +247,10 @@ def _open(file: Input, how: ReadOptions, wanted: Wanted, opened: ExitStack) -> _
     elif file.cloud is not None:
         name, source = file.name, opened.enter_context(_open_cloud(file, kind))
     return _core.DocumentReader(
-        (name, kind, packing), how.column, errors=how.errors, doc_cap=how.doc_cap,
-        bounds=bounds.block_bounds(how.max_document_bytes, how.batch_bytes or BATCH_BYTES),
+        CorpusFile(name, kind, packing), how.column, errors=how.errors, doc_cap=how.doc_cap,
+        bounds=ReadBounds(how.max_document_bytes, how.batch_bytes or BATCH_BYTES),
         page_bytes=bounds.most_page_bytes(how.max_document_bytes),
-        wanted=(wanted.first, wanted.start, wanted.step), source=source, size=size,
+        wanted=wanted, source=source, size=size,
     )  # fmt: skip
 
 

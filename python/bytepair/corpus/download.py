@@ -406,10 +406,10 @@ class _Transfer:
         """Append what is missing; begin again if the server may have another version."""
         total, version = self._saved_version()
         have = self.size if version or self._sha256 else 0
-        asked = {"Range": f"bytes={have}-"} if have else {}
+        request = {"Range": f"bytes={have}-"} if have else {}
         if have and version:
-            asked["If-Range"] = version
-        response, headers, status = _opened(self._file.url, "GET", asked, self._timeout)
+            request["If-Range"] = version
+        response, headers, status = _opened(self._file.url, "GET", request, self._timeout)
         self.has_answer = True
         with response:
             if status == 416:
@@ -452,13 +452,13 @@ class _Transfer:
                     raise _RetryError(f"{size - before:,} bytes came in {waited:.0f} seconds")
                 since, before = time.monotonic(), size
 
-    def _check_range(self, said: str, have: int, total: int) -> None:
+    def _check_range(self, header: str, have: int, total: int) -> None:
         """Check that the response continues at the right byte of a file of the same size."""
-        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", said)
-        if not found or int(found[1]) != have or (total and found[2] not in ("*", str(total))):
+        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", header)
+        if not match or int(match[1]) != have or (total and match[2] not in ("*", str(total))):
             self._tag.unlink(missing_ok=True)
             raise _RetryError(
-                f"{self._file.url}: requested bytes from {have} on, but the server sent {said}"
+                f"{self._file.url}: requested bytes from {have} on, but the server sent {header}"
             )
 
     def _save_version(self, headers: Any, total: int | None) -> None:
@@ -481,9 +481,9 @@ class _Transfer:
             wrong = f"it has {self.size:,} bytes, but {self._size:,} were announced"
         elif self._sha256 is not None:
             with self._partial.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != self._sha256:
-                wrong = f"its SHA-256 is {found}, but {self._sha256} was announced"
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != self._sha256:
+                wrong = f"its SHA-256 is {digest}, but {self._sha256} was announced"
         if wrong is not None:
             if self._size is None or self.size >= self._size:
                 self._partial.unlink()

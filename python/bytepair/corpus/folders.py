@@ -84,15 +84,15 @@ def matching(pattern: str) -> Listing:
     says_any = parts[-1] in _ANY
     files: dict[Path, None] = {}
     skipped = []
-    for found in _matches(start, parts):
-        if _is_folder(found):
-            inner = _or_empty(found)
+    for path in _matches(start, parts):
+        if _is_folder(path):
+            inner = _or_empty(path)
             files |= dict.fromkeys(inner.files)
-            skipped += [str(found.relative_to(start) / name) for name in inner.skipped]
-        elif says_any and not (found.is_file() and is_listed(found)):
-            skipped.append(str(found))
+            skipped += [str(path.relative_to(start) / name) for name in inner.skipped]
+        elif says_any and not (path.is_file() and is_listed(path)):
+            skipped.append(str(path))
         else:
-            files[found] = None
+            files[path] = None
     if not files:
         raise CorpusError(f"no file matches {shown(pattern)}")
     chosen = _once(files)

@@ -31,14 +31,14 @@ def recorded(files: list[Input], folder: Path) -> dict[str, Any]:
         >>> recorded([Input("/data/a.txt", 5, None, "/data/a.txt")], Path("/data/shards"))
         {'inputs': [['/data/a.txt', 5]]}
     """
-    found: dict[str, Any] = {INPUTS: [[file.name, file.size] for file in files]}
+    values: dict[str, Any] = {INPUTS: [[file.name, file.size] for file in files]}
     if any(not is_url(file.name) and not Path(file.name).is_absolute() for file in files):
         here, there = os.path.realpath(os.curdir), os.path.realpath(folder)
         try:
-            found[BASE] = os.path.relpath(here, there)
+            values[BASE] = os.path.relpath(here, there)
         except ValueError:  # another drive of Windows
-            found[BASE] = here
-    return found
+            values[BASE] = here
+    return values
 
 
 def is_same(known: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
@@ -109,12 +109,12 @@ def _real(base: str, name: str) -> str:
 
 def _pairs(job: Mapping[str, Any]) -> list[tuple[str, int]]:
     """The names and sizes of the inputs of a record, which may be a damaged one."""
-    found: list[tuple[str, int]] = []
-    listed = job.get(INPUTS)
-    for item in listed if isinstance(listed, list) else ():
+    inputs: list[tuple[str, int]] = []
+    items = job.get(INPUTS)
+    for item in items if isinstance(items, list) else ():
         match item:
             case [str(name), int(size)] if "\0" not in name:
-                found.append((name, size))
+                inputs.append((name, size))
             case _:
                 break
-    return found
+    return inputs

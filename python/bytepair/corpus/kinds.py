@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, Literal, TypeAlias
 
@@ -44,6 +46,36 @@ _REFUSED: Final = {
     ".json": _JSON, ".csv": _CSV, ".tsv": _CSV,
     **dict.fromkeys([".tar", ".tgz", ".zip", ".7z", ".rar", ".bz2", ".xz", ".lz4"], _ARCHIVE),
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A file as the core reads it.
+
+    Attributes:
+        path: the path; of a file that Python opens, its name for messages.
+        kind: how its documents are stored; with "lines", each line is one.
+        compression: how its bytes are compressed; None means not at all.
+    """
+
+    path: str | os.PathLike[str]
+    kind: Kind | Literal["lines"]
+    compression: str | None = None
+
+
+def corpus_file(path: PurePath) -> CorpusFile:
+    """How a file on this machine is read, by its suffixes.
+
+    Raises:
+        CorpusError: if files with this suffix are not supported.
+
+    Example:
+        >>> from pathlib import PurePosixPath
+        >>> from bytepair.corpus.kinds import corpus_file
+        >>> corpus_file(PurePosixPath("a.jsonl.gz"))
+        CorpusFile(path=PurePosixPath('a.jsonl.gz'), kind='jsonl', compression='gzip')
+    """
+    return CorpusFile(path, kind_of(path), compression_of(path))
 
 
 def kind_of(path: str | PurePath) -> Kind:

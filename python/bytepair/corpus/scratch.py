@@ -59,9 +59,9 @@ def _remove_unowned(root: Path, prefix: str) -> None:
 
 def _remove_if_unowned(entry: os.DirEntry[str]) -> None:
     with suppress(OSError):  # locked, of another user, or already removed
-        found = entry.stat(follow_symlinks=False)
-        is_own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-        if not is_own or time.time() - found.st_mtime < YOUNG:
+        status = entry.stat(follow_symlinks=False)
+        is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+        if not is_own or time.time() - status.st_mtime < YOUNG:
             return
         with system.locked(Path(entry.path, LOCK)):
             pass

@@ -87,8 +87,8 @@ def _split_of(file: File, files: Sequence[File], named: Any, last: Any) -> str |
     manifest = named(path.parent) if isinstance(path, Path) else None
     if isinstance(path, Path) and manifest is not None:
         return _named_split(path, *manifest)
-    if found := _HUB.fullmatch(path.name):
-        return _HUB_SPLITS[found[1]]
+    if match := _HUB.fullmatch(path.name):
+        return _HUB_SPLITS[match[1]]
     if not _SHARD.fullmatch(path.name):
         return None
     if file.cloud:
@@ -123,17 +123,17 @@ def _manifest_of(folder: Path) -> tuple[Path, dict[str, list[str]]] | None:
 
 def _read_manifest(path: Path) -> dict[str, list[str]]:
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        splits = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise CorpusError(f"{path} is not JSON: {error}; repair or remove it") from None
-    values: list[Any] = list(said.values()) if isinstance(said, dict) else [None]
+    values: list[Any] = list(splits.values()) if isinstance(splits, dict) else [None]
     lists = all(isinstance(names, list) for names in values)
     if not lists or not all(isinstance(name, str) for names in values for name in names):
         raise CorpusError(
             f'{path} must hold lists of file names, as {{"val": ["a.parquet"]}}; repair or remove '
             "it"
         )
-    return dict(said)
+    return dict(splits)
 
 
 def _named_split(path: Path, folder: Path, manifest: dict[str, list[str]]) -> str:
@@ -165,9 +165,9 @@ def files_of_split(files: list[AnyFile], split: Split | None) -> tuple[list[AnyF
         return files, "all"
     wanted = split or "train"
     accepted = ("train", None) if wanted == "train" else (wanted,)
-    chosen = [file for file, said in zip(files, splits, strict=True) if said in accepted]
+    chosen = [file for file, split in zip(files, splits, strict=True) if split in accepted]
     if not chosen:
-        others = ", ".join(dict.fromkeys(said for said in splits if said))
+        others = ", ".join(dict.fromkeys(split for split in splits if split))
         raise CorpusError(
             f"no file of the source belongs to the split {wanted!r}: {files[0].name} belongs to "
             f'{others}; pass split="all" to read it'

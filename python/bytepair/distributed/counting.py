@@ -85,7 +85,8 @@ def count(
         max_document_bytes: as in `bytepair.count`.
         split: as in `bytepair.count`.
         hold_out: as in `bytepair.count`, but a share.
-        threads: the number of threads of each process; None means one with Ray, else all.
+        threads: the maximum number of threads of each process; None means one with Ray, which gives
+            each task one core, else `BYTEPAIR_NUM_THREADS`, or else all processors.
         task_bytes: the approximate number of bytes of the files of a task.
         partitions: the number of partitions. Each process holds one of them in memory, and the
             last one the result.
@@ -176,13 +177,13 @@ def _finished(
     if not Counts.found_in(path):
         return None
     try:
-        said = json.loads(metadata_of(path)[JOB])
-        if manifest.differing(said["job"], job, path.parent):
+        mark = json.loads(metadata_of(path)[JOB])
+        if manifest.differing(mark["job"], job, path.parent):
             return None
         counts = read_counts(path)
     except (CountsError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None
-    if _checksum(counts) != said["checksum"]:
+    if _checksum(counts) != mark["checksum"]:
         return None
     tasks.clear(root, task_job)
     LOG.info("%s has the counts of these files already", path)
@@ -211,8 +212,8 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
         with pq.ParquetWriter(folder / PART, tables[0].schema) as writer:
             for table in tables:
                 writer.write_table(table, row_group_size=max(len(counts), 1))
-        said = {"text_bytes": counts.text_bytes, "pattern": counts.pattern}
-        return {**said, "skips": skips.state()}
+        mark = {"text_bytes": counts.text_bytes, "pattern": counts.pattern}
+        return {**mark, "skips": skips.state()}
 
     tasks.run(root, [task], [PART], work)
 
@@ -268,8 +269,8 @@ def _put_together(
             for mark in tasks.marks(root, work):
                 skips.add_all(*SkipLog(*mark["skips"]).state())
             counts = _reduced(root, work, partitions, ray=ray)
-            said = {"job": job, "checksum": _checksum(counts)}
-            counts.save(path, metadata={JOB: json.dumps(said)})
+            mark = {"job": job, "checksum": _checksum(counts)}
+            counts.save(path, metadata={JOB: json.dumps(mark)})
             shutil.rmtree(root)
             return counts, skips
     except InUseError:
@@ -280,7 +281,7 @@ def _reduced(root: Path, work: list[Task], partitions: int, *, ray: bool) -> Cou
     """Add up the partitions and put the rows in order."""
     from bytepair._internal.extras import pyarrow as pa
 
-    said = list(tasks.marks(root, work))
+    marks = list(tasks.marks(root, work))
     numbers = range(partitions)
     arguments = (root, [task.number for task in work])
     tables = on_ray.results(numbers, reduce_partition, arguments) if ray else [
@@ -290,9 +291,9 @@ def _reduced(root: Path, work: list[Task], partitions: int, *, ray: bool) -> Cou
     pretokens = table["pretoken"].combine_chunks()
     offsets = np.frombuffer(pretokens.buffers()[1], np.int64)[: len(pretokens) + 1]
     data = np.frombuffer(pretokens.buffers()[2] or b"", np.uint8)[: offsets[-1]]
-    core = _core.Counts.from_columns(data, offsets, table["count"].to_numpy(), said[0]["pattern"])
+    core = _core.Counts.from_columns(data, offsets, table["count"].to_numpy(), marks[0]["pattern"])
     counts = Counts(core)
-    if counts.text_bytes != sum(mark["text_bytes"] for mark in said):
+    if counts.text_bytes != sum(mark["text_bytes"] for mark in marks):
         raise CountOverflowError("the counts do not add up to the bytes of the text")
     return counts
 
@@ -306,5 +307,5 @@ def reduce_partition(partition: int, root: Path, numbers: list[int]) -> pa.Table
         pq.ParquetFile(root / f"{number:06}" / PART).read_row_group(partition) for number in numbers
     ]
     table = pa.concat_tables(pieces).group_by("pretoken")
-    found = table.aggregate([("count", "sum"), ("place", "min")])
-    return found.rename_columns({"count_sum": "count", "place_min": "place"})
+    sums = table.aggregate([("count", "sum"), ("place", "min")])
+    return sums.rename_columns({"count_sum": "count", "place_min": "place"})

@@ -69,8 +69,8 @@ def shard(
         rank: the rank of this process; None means that of the job array in the environment.
         world_size: the number of processes; None means that of the job array.
         ray: whether a Ray cluster runs the tasks, instead of ranks; needs the extra `ray`.
-        threads: the number of encoding threads of each process; None means all, or one with Ray,
-            which gives each task one core.
+        threads: the maximum number of threads of each process; None means one with Ray, which gives
+            each task one core, else `BYTEPAIR_NUM_THREADS`, or else all processors.
         task_bytes: the approximate number of bytes of the files of a task.
         progress: as in `bytepair.train`.
         options: the fields of `bytepair.shards.ShardOptions`, as keywords.
@@ -203,9 +203,9 @@ def assemble(
 
     try:
         with manifest.locked(folder), Bar(progress) as bar:
-            made = resumed(folder, job, bar, feed, threads, ignore=PARTS)
+            shards = resumed(folder, job, bar, feed, threads, ignore=PARTS)
             tasks.clear(root, {**job.values, "task_bytes": task_bytes})
-            return made
+            return shards
     except InUseError:
         return None
 
@@ -248,15 +248,15 @@ class _Part:
     @classmethod
     def load(cls, folder: Path, dtype: np.dtype[Any]) -> Self:
         """Map the files of a task that is done, whose checksums are right."""
-        said = manifest.read_json(folder / tasks.MARK, folder)
+        mark = manifest.read_json(folder / tasks.MARK, folder)
         ids, lengths, places = (folder / name for name in FILES)
         rows = np.fromfile(lengths, np.int64).reshape(-1, 2)
         ends = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(rows, axis=0)])
         runs = np.fromfile(places, np.int64).reshape(-1, 3)
-        mapped = np.memmap(ids, dtype, "r") if said["tokens"] else np.empty(0, dtype)
-        if len(rows) != said["documents"] or not ends[-1, 0] == said["tokens"] == len(mapped):
+        mapped = np.memmap(ids, dtype, "r") if mark["tokens"] else np.empty(0, dtype)
+        if len(rows) != mark["documents"] or not ends[-1, 0] == mark["tokens"] == len(mapped):
             raise ShardError(f"{folder} does not match its marker file; remove it and start again")
-        return cls(mapped, ends, runs, [(int(at), left) for at, left in said["skipped"]])
+        return cls(mapped, ends, runs, [(int(at), left) for at, left in mark["skipped"]])
 
     @property
     def documents(self) -> int:

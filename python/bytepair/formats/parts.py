@@ -109,9 +109,9 @@ def pattern_text(tokenizer: _core.Tokenizer) -> str:
 
 
 @lru_cache(maxsize=64)
-def splitter(pattern: str | tuple[str, ...]) -> _core.Tokenizer:
-    """A tokenizer without tokens, used only to split by a pattern."""
-    return _core.Tokenizer(_core.Model.from_ranks({}, pattern, {}))
+def splitter(pattern: str | tuple[str, ...]) -> _core.Splitter:
+    """The splitter of a pattern, compiled once."""
+    return _core.Splitter(pattern)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 from bytepair import _core
 from bytepair.errors import (
@@ -37,6 +37,7 @@ from bytepair.formats import (
     tiktoken,
 )
 from bytepair.formats.files import read_file
+from bytepair.formats.names import WrittenFormat
 from bytepair.formats.parts import Asked, Parts
 
 _Read: TypeAlias = Callable[[Path, Asked], Parts]
@@ -250,7 +251,7 @@ def write(
 
 def written() -> str:
     """The names of the formats that are written, for messages."""
-    return ", ".join(["bytepair", *(name for name, format in FORMATS.items() if format.write)])
+    return ", ".join(get_args(WrittenFormat))
 
 
 def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) -> list[str]:

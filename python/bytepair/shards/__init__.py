@@ -10,15 +10,41 @@ Without shards, `TextBatches` and `ConversationBatches` encode and pack while th
 ('bytepair', 'uint16', 61)
 """
 
-from bytepair.shards.blend import Blend, BlendedBatches
-from bytepair.shards.conversations import ConversationBatches
-from bytepair.shards.job import TOKENS_PER_SHARD, ShardOptions
-from bytepair.shards.layout import LAYOUTS
-from bytepair.shards.manifest import Manifest, Shard, ShardPart
-from bytepair.shards.read import Batches, Dataset
-from bytepair.shards.texts import TextBatches
-from bytepair.shards.verification import Report, verify
-from bytepair.shards.writer import write
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from bytepair._internal.lazy import lazy as _lazy
+
+if _TYPE_CHECKING:
+    from bytepair.shards.blend import Blend, BlendedBatches
+    from bytepair.shards.conversations import ConversationBatches
+    from bytepair.shards.job import TOKENS_PER_SHARD, ShardOptions
+    from bytepair.shards.layout import LAYOUTS
+    from bytepair.shards.manifest import Manifest, Shard, ShardPart
+    from bytepair.shards.read import Batches, Dataset
+    from bytepair.shards.texts import TextBatches
+    from bytepair.shards.verification import Report, verify
+    from bytepair.shards.writer import write
+
+_lazy(
+    __name__,
+    {
+        "Batches": "bytepair.shards.read",
+        "Blend": "bytepair.shards.blend",
+        "BlendedBatches": "bytepair.shards.blend",
+        "ConversationBatches": "bytepair.shards.conversations",
+        "Dataset": "bytepair.shards.read",
+        "LAYOUTS": "bytepair.shards.layout",
+        "Manifest": "bytepair.shards.manifest",
+        "Report": "bytepair.shards.verification",
+        "Shard": "bytepair.shards.manifest",
+        "ShardOptions": "bytepair.shards.job",
+        "ShardPart": "bytepair.shards.manifest",
+        "TOKENS_PER_SHARD": "bytepair.shards.job",
+        "TextBatches": "bytepair.shards.texts",
+        "verify": "bytepair.shards.verification",
+        "write": "bytepair.shards.writer",
+    },
+)
 
 __all__ = [
     "LAYOUTS",

@@ -131,10 +131,10 @@ def _encode_all(
             )  # fmt: skip
         starts = np.cumsum([0, *(len(column) for _, column in item[:-1])])
         ids = ids.astype(job.dtype, copy=False)
-        made = Encoded(ids, offsets, texts.offsets, starts, [place for place, _ in item])
+        encoded = Encoded(ids, offsets, texts.offsets, starts, [place for place, _ in item])
         del item, texts, ids  # free them before the next ones are read
-        yield made
-        del made
+        yield encoded
+        del encoded
 
 
 def _joined(columns: list[Column]) -> Column:

@@ -22,7 +22,13 @@ from bytepair.chat.segments import Conversation, SurrogateErrors
 from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError, ShardError
-from bytepair.shards.packing import Unpicklable, Waiting, check_numbers, check_tokenizer, delivered
+from bytepair.shards.packing import (
+    Unpicklable,
+    WaitingDocuments,
+    check_numbers,
+    check_tokenizer,
+    delivered,
+)
 from bytepair.tokenizer import Tokenizer
 
 #: The ids of a conversation, and its mask.
@@ -58,7 +64,8 @@ class ConversationBatches(Unpicklable):
         train_on: as in `Tokenizer.render_conversation`.
         train_fields: as in `Tokenizer.render_conversation`.
         errors: as in `Tokenizer.render_conversation`.
-        threads: the number of encoding threads; None means all.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays of int32.
 
     Raises:
@@ -126,9 +133,9 @@ class ConversationBatches(Unpicklable):
         numbers = (number % len(conversations) for number in count(rank, world_size))
         self._rendered = _rendered(conversations, numbers, render)
         self._filler = pad_id(tokenizer, pad or writer(tokenizer, template).template.padding())
-        self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch
+        self._shape, self._torch = (batch_size, length), torch
         self._count, self._used, self._step = len(conversations), rank, world_size
-        self._waiting: Waiting[Rendered] = Waiting()
+        self._waiting = WaitingDocuments[Rendered](length + 1, buffer, cut=False)
 
     @property
     def progress(self) -> float:
@@ -150,17 +157,14 @@ class ConversationBatches(Unpicklable):
 
     def _fill(self, row: NDArray[np.int32], row_mask: NDArray[np.uint8]) -> None:
         """Fill a row with conversations, until it is full or none fits."""
+        while (pieces := self._waiting.row()) is None:
+            ids, mask = next(self._rendered)
+            self._waiting.add(len(ids), (ids, mask))
         filled = 0
-        while filled < len(row):
-            for ids, mask in islice(self._rendered, max(self._buffer - len(self._waiting), 0)):
-                self._waiting.add(len(ids), (ids, mask))
-            found = self._waiting.longest(len(row) - filled)
-            if found is None:
-                return
-            ids, mask = found
-            row[filled : filled + len(ids)] = ids
-            row_mask[filled : filled + len(ids)] = mask
-            filled += len(ids)
+        for (ids, mask), length in pieces:
+            row[filled : filled + length] = ids
+            row_mask[filled : filled + length] = mask
+            filled += length
             self._used += self._step
 
 

@@ -36,10 +36,10 @@ def encode(
     job: ShardJob, placed: list[tuple[Address, Column]], threads: int | None = None
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The ids of all documents, concatenated, and where each begins and the last ends."""
-    made = [_encode_column(job, place, column, threads) for place, column in placed]
-    lengths = [np.diff(offsets) for _, offsets in made]
+    parts = [_encode_column(job, place, column, threads) for place, column in placed]
+    lengths = [np.diff(offsets) for _, offsets in parts]
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths))])
-    return np.concatenate([ids for ids, _ in made]), offsets
+    return np.concatenate([ids for ids, _ in parts]), offsets
 
 
 def _encode_column(

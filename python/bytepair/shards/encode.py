@@ -27,7 +27,8 @@ def encode_all(
         job: says what is read, and how it is encoded.
         take: is called with batches of documents, and with what is left out, in order.
         start: the address of the first document.
-        threads: how many threads encode; None means all.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
     """
     if job.drops_merges or job.held is not None:
         _in_order(job, start, len(job.files), take, threads)

@@ -20,6 +20,7 @@ from bytepair.corpus.source import Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import HoldOut, Split, hold_out
 from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
+from bytepair.shards.names import ShardFormat
 from bytepair.tokenizer import Tokenizer
 
 TOKENS_PER_SHARD: Final = 100_000_000
@@ -56,7 +57,7 @@ class ShardOptions:
         100000000
     """
 
-    format: str = "bytepair"
+    format: ShardFormat = "bytepair"
     tokens_per_shard: int = TOKENS_PER_SHARD
     bos: bool | str = False
     eos: bool | str = False
@@ -76,7 +77,6 @@ class ShardOptions:
             raise ShardError(f"tokens_per_shard is {self.tokens_per_shard}; pass at least 1")
         hold_out(self.hold_out, self.split)
         Limits(doc_cap=self.doc_cap)
-        layout(self.format)
         _check_dropout(self.dropout, self.seed)
 
 
@@ -96,7 +96,7 @@ def _check_dropout(dropout: float | None, seed: int | None) -> None:
 class ShardKeywords(TypedDict, total=False):
     """The fields of `ShardOptions`, as keywords of `write`."""
 
-    format: str
+    format: ShardFormat
     tokens_per_shard: int
     bos: bool | str
     eos: bool | str
@@ -145,8 +145,8 @@ class ShardJob:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the ids."""
-        found: np.dtype[Any] = np.dtype(self.values["dtype"])
-        return found
+        dtype: np.dtype[Any] = np.dtype(self.values["dtype"])
+        return dtype
 
 
 @dataclass(frozen=True)
@@ -224,11 +224,11 @@ def special_id(tokenizer: Tokenizer, wanted: bool | str, role: str) -> int | Non
         return None
     known = tokenizer.special_tokens
     roles = tokenizer.roles
-    found = roles.get(role, roles.get("eos")) if wanted is True else wanted
-    if found not in known:
+    name = roles.get(role, roles.get("eos")) if wanted is True else wanted
+    if name not in known:
         what = f"{role} token" if wanted is True else f"special token {wanted}"
         raise SpecialTokenError(
             f"the tokenizer has no {what}; it has {', '.join(known) or 'no special tokens'}; name "
             f"one of them, or pass {role}=False to use none"
         )
-    return known[found]
+    return known[name]

@@ -21,7 +21,7 @@ import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,18 +31,18 @@ from bytepair.errors import ShardError
 from bytepair.formats.files import write_whole
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import Shard, ShardPart, crc_of, partial
+from bytepair.shards.names import ShardFormat, ShardSplit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Split = Literal["train", "val"]
 Ids = NDArray[Any]
 
 
 class Layout:
     """The format `bytepair`, and the base class of the others."""
 
-    name = "bytepair"
+    name: ShardFormat = "bytepair"
     #: The file of the ids, and the file with the ends of documents.
     data_file = "shard_{number:06}.bin"
     index_file = "shard_{number:06}.ends"
@@ -88,7 +88,7 @@ class Layout:
 class LlmC(Layout):
     """llm.c, and modded-nanogpt, which reads the same files."""
 
-    name = "llmc"
+    name: ShardFormat = "llmc"
     # llm.c finds its files by these names.
     data_file = "tokens_{split}_{number:06}.bin"
     index_file = "tokens_{split}_{number:06}.ends"
@@ -97,15 +97,15 @@ class LlmC(Layout):
 
     def dtype(self, largest_id: int) -> np.dtype[Any]:
         """llm.c has two kinds of files, and most of its programs read only that of uint16."""
-        found = super().dtype(largest_id)
-        if found.itemsize > 2:
+        dtype = super().dtype(largest_id)
+        if dtype.itemsize > 2:
             warnings.warn(
                 f"ids up to {largest_id:,} need uint32, so the header is that of llm.c's Llama 3 "
                 "(20240801, version 7): its train_llama3.py reads it, its C programs and "
                 "modded-nanogpt refuse it; they need a vocabulary of at most 65,536 ids",
                 stacklevel=2,
             )
-        return found
+        return dtype
 
     def header(self, tokens: int, dtype: np.dtype[Any]) -> bytes:
         """256 int32: the magic number, the version and how many ids follow."""
@@ -122,7 +122,7 @@ class LlmC(Layout):
 class NanoGpt(Layout):
     """nanoGPT: two files of plain ids."""
 
-    name = "nanogpt"
+    name: ShardFormat = "nanogpt"
     # All training shards are in one file; each has its own index of documents.
     data_file = "{split}.bin"
     index_file = "{split}_{number:06}.ends"
@@ -142,7 +142,7 @@ class NanoGpt(Layout):
 class Megatron(Layout):
     """Megatron-LM and NeMo: plain ids, and an index of the documents."""
 
-    name = "megatron"
+    name: ShardFormat = "megatron"
     # Megatron takes the name without its extension.
     data_file = "tokens_{number:06}_text_document.bin"
     index_file = "tokens_{number:06}_text_document.idx"
@@ -175,7 +175,7 @@ class Arrow(Layout):
     Arrow has another format for files, with a table of its batches; there is one batch here.
     """
 
-    name = "arrow"
+    name: ShardFormat = "arrow"
     data_file = "shard_{number:06}.arrow"
 
     def finish(self, written: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
@@ -216,7 +216,9 @@ def _lists(path: Path) -> pa.LargeListArray:
         raise ShardError(f"{path}: {error}") from error
 
 
-LAYOUTS: Final = {kind.name: kind() for kind in (Layout, LlmC, NanoGpt, Megatron, Arrow)}
+LAYOUTS: Final[dict[str, Layout]] = {
+    kind.name: kind() for kind in (Layout, LlmC, NanoGpt, Megatron, Arrow)
+}
 
 
 def layout(name: str) -> Layout:
@@ -252,7 +254,7 @@ class ShardWriter:
     layout: Layout
     folder: Path
     number: int
-    split: Split
+    split: ShardSplit
     dtype: np.dtype[Any]
     offset: int = 0
 

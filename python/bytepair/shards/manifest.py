@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from bytepair.corpus.inputs import BASE, INPUTS, is_same, shared
 from bytepair.corpus.outputs import check_output_folder
 from bytepair.errors import InUseError, ShardError
 from bytepair.formats.files import write_whole
+from bytepair.shards.names import ShardSplit
 
 NAME: Final = "manifest.json"
 PROGRESS: Final = ".progress"
@@ -77,7 +78,7 @@ class Shard:
     """
 
     number: int
-    split: Literal["train", "val"]
+    split: ShardSplit
     tokens: int
     documents: int
     parts: list[ShardPart]

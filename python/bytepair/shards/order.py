@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair.errors import ShardError
 from bytepair.shards.manifest import Shard
+from bytepair.shards.names import Packing
 
-Packing: TypeAlias = Literal["best-fit", "stream"]
 State: TypeAlias = "dict[str, Any]"
 Mapped: TypeAlias = "Callable[[int], tuple[NDArray[Any], NDArray[Any]]]"
 Index: TypeAlias = "NDArray[np.uintp]"
@@ -159,7 +159,7 @@ class Order:
         order = shuffled(len(starts), self.seed, epoch, chunk + 1)
         shards, starts, lengths = shards[order], starts[order], lengths[order]
         if self.packing == "best-fit":
-            pieces, lengths, ends = _core.best_fit(lengths, self.width, self.buffer)
+            pieces, lengths, ends = _core.plan_rows(lengths, self.width, self.buffer)
             shards, starts = shards[pieces], starts[pieces]
         else:
             ends = np.arange(1, len(starts) + 1, dtype=np.uintp)

@@ -1,17 +1,17 @@
-"""Items with lengths in, the best one for the free space of a row out.
+"""What the loaders that pack rows while a corpus is read have in common.
 
-`Waiting` holds the documents from which rows are packed while a corpus is read. `Dataset` knows all
-lengths in advance; the core plans its rows (`order`).
+`WaitingDocuments` holds the ids from which rows are packed; the core chooses among them by their
+lengths. `Dataset` knows all lengths in advance, so the core plans its rows (`order`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair import _core
 from bytepair.errors import ArgumentError, ShardError
 from bytepair.tokenizer import Tokenizer
 
@@ -53,46 +53,41 @@ class Unpicklable:
         )
 
 
-class Waiting(Generic[T]):
-    """Items that wait for a row, each with a length, in the order in which they came.
+class WaitingDocuments(Generic[T]):
+    """Documents that wait for a row, each with a length and whatever it consists of.
+
+    Args:
+        width: the number of ids in a row.
+        buffer: a row is filled only while at least this many documents wait.
+        cut: whether the shortest document is cut to fill a row into which none fits; otherwise the
+            row ends there.
 
     Example:
-        >>> from bytepair.shards.packing import Waiting
-        >>> waiting = Waiting()
-        >>> for length, item in [(5, "five"), (3, "three"), (3, "other"), (9, "nine")]:
-        ...     waiting.add(length, item)
-        >>> waiting.longest(4), waiting.longest(2), waiting.shortest(), len(waiting)
-        ('three', None, 'other', 2)
+        >>> from bytepair.shards.packing import WaitingDocuments
+        >>> waiting = WaitingDocuments(7, 3, cut=True)
+        >>> for length, document in [(5, "five"), (3, "three"), (3, "other"), (2, "two")]:
+        ...     waiting.add(length, document)
+        >>> waiting.row(), waiting.row()
+        ([('five', 5), ('two', 2)], None)
     """
 
-    def __init__(self) -> None:
-        # Sorted by length; among equal lengths, the first item to arrive is last.
-        self._order: list[tuple[int, int]] = []
-        self._items: dict[int, T] = {}
-        self._next = 0
+    def __init__(self, width: int, buffer: int, *, cut: bool) -> None:
+        self._packer = _core.RowPacker(width, buffer, cut=cut)
+        self._documents: dict[int, T] = {}
+        self._number = 0
 
-    def __len__(self) -> int:
-        return len(self._order)
+    def add(self, length: int, document: T) -> None:
+        """Add a document."""
+        self._packer.add(self._number, length)
+        self._documents[self._number] = document
+        self._number += 1
 
-    def add(self, length: int, item: T) -> None:
-        """Add an item."""
-        insort(self._order, (length, self._next))
-        self._items[self._next] = item
-        self._next -= 1
-
-    def longest(self, room: int) -> T | None:
-        """Take the longest item of at most this length, the first of several; None if none fits."""
-        index = bisect_right(self._order, (room, 0)) - 1
-        return None if index < 0 else self._take(index)
-
-    def shortest(self) -> T:
-        """Take the shortest item, the first of several; there must be one."""
-        length, _ = self._order[0]
-        return self._take(bisect_right(self._order, (length, 0)) - 1)
-
-    def _take(self, index: int) -> T:
-        _, number = self._order.pop(index)
-        return self._items.pop(number)
+    def row(self) -> list[tuple[T, int]] | None:
+        """The next row: documents with the number of ids to take; None if too few wait."""
+        row = self._packer.row()
+        if row is None:
+            return None
+        return [(self._documents.pop(number), length) for number, length in row]
 
 
 def delivered(inputs: NDArray[Any], targets: NDArray[Any], torch: bool) -> tuple[Any, Any]:

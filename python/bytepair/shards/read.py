@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,8 @@ from bytepair.errors import ShardError
 from bytepair.formats.files import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
-from bytepair.shards.order import BUFFER, Order, Packing, State
+from bytepair.shards.names import Packing, ShardSplit
+from bytepair.shards.order import BUFFER, Order, State
 from bytepair.shards.packing import check_epochs, check_numbers, delivered
 from bytepair.tokenizer import Tokenizer, load
 
@@ -60,7 +61,7 @@ class Dataset:
         self,
         folder: str | os.PathLike[str],
         *,
-        split: Literal["train", "val"] | None = "train",
+        split: ShardSplit | None = "train",
         tokenizer: Tokenizer | None = None,
         dtype: Any = None,
     ) -> None:
@@ -255,8 +256,6 @@ class Dataset:
     @checked
     def order(self, length: int, seed: int | None, packing: Packing, buffer: int) -> Order:
         """The order of the rows of all epochs, as in `batches`."""
-        if packing not in ("best-fit", "stream"):
-            raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
         return Order(self.shards, self.mapped, length + 1, seed, packing, buffer)
 
 

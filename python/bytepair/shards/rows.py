@@ -44,18 +44,18 @@ def encode(
     files = job.files[start.input : min(stop, start.input + FILES)]
     expansions = [Expansion(file.name, file.size) for file in files]
 
-    def took(ids: Any, offsets: Any, text_ends: Any, parts: list[tuple[int, int, int]]) -> None:
-        ends = np.cumsum([rows for _, _, rows in parts])
+    def took(ids: Any, offsets: Any, text_ends: Any, parts: list[_core.RowRange]) -> None:
+        ends = np.cumsum([part.rows for part in parts])
         starts = np.concatenate([[0], ends[:-1]])
-        places = [Address(start.input + number, row) for number, row, _ in parts]
-        for (number, *_), size in zip(parts, np.diff(text_ends[[*starts, -1]]), strict=True):
-            expansions[number].add(int(size))
+        places = [Address(start.input + part.file, part.row) for part in parts]
+        for part, size in zip(parts, np.diff(text_ends[[*starts, -1]]), strict=True):
+            expansions[part.file].add(int(size))
         take(Encoded(ids.astype(job.dtype, copy=False), offsets, text_ends, starts, places))
 
-    number, row = _core.encode_rows(
+    end = _core.encode_rows(
         job.tokenizer, [file.path for file in files], job.values["column"], took,
         first=start.row, doc_cap=job.values["doc_cap"],
         prepend=job.values["bos"], append=job.values["eos"],
         most_bytes=job.values["max_document_bytes"], threads=threads,
     )  # fmt: skip
-    return Address(start.input + number, row)
+    return Address(start.input + end.file, end.row)

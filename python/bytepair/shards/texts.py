@@ -30,8 +30,15 @@ from bytepair.corpus.source import Source, files_by_position
 from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
-from bytepair.shards.order import BUFFER, Packing
-from bytepair.shards.packing import Unpicklable, Waiting, check_numbers, check_tokenizer, delivered
+from bytepair.shards.names import Packing
+from bytepair.shards.order import BUFFER
+from bytepair.shards.packing import (
+    Unpicklable,
+    WaitingDocuments,
+    check_numbers,
+    check_tokenizer,
+    delivered,
+)
 from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -73,7 +80,8 @@ class TextBatches(Unpicklable):
         state: a value of `TextBatches.state` to resume from, after its row group.
         buffer: with "best-fit", more documents are read whenever fewer than this many wait.
         group: the number of documents to read at once, all from one row group.
-        threads: the number of encoding threads; None means all.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays.
 
     Raises:
@@ -125,9 +133,7 @@ class TextBatches(Unpicklable):
         check_numbers(
             rank, world_size, batch_size=batch_size, length=length, buffer=buffer, group=group
         )
-        if packing not in ("best-fit", "stream"):
-            raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
-        self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch
+        self._shape, self._torch = (batch_size, length), torch
         reader = _RankReader(files, split, ReadOptions(column, errors), rank, world_size)
         self._packing, self._data = packing, lru_cache(1)(reader.data)
         self._place = None if state is None else reader.place_of(state)
@@ -136,7 +142,7 @@ class TextBatches(Unpicklable):
             _core.encode_utf8, tokenizer, prepend=special_id(tokenizer, bos, "bos"), threads=threads
         )
         self._groups = groupby(_documents(pieces, encoder, group), key=itemgetter(0))
-        self._waiting: Waiting[NDArray[Any]] = Waiting()
+        self._waiting = WaitingDocuments[NDArray[Any]](length + 1, buffer, cut=True)
         self._rest = tokenizer.encode_to_numpy("")
 
     @property
@@ -152,8 +158,8 @@ class TextBatches(Unpicklable):
 
     def __next__(self) -> tuple[Any, Any]:
         """The next batch."""
-        made = self._best_fit() if self._packing == "best-fit" else self._stream()
-        return delivered(*made, self._torch)
+        batch = self._best_fit() if self._packing == "best-fit" else self._stream()
+        return delivered(*batch, self._torch)
 
     @classmethod
     @checked
@@ -205,16 +211,11 @@ class TextBatches(Unpicklable):
 
     def _fill(self, row: NDArray[Any]) -> None:
         """Fill a row with documents; the last is cropped if none fits."""
-        filled = 0
-        while room := len(row) - filled:
-            while len(self._waiting) < self._buffer:
-                for ids in self._next_group():
-                    # The copy frees the array, and ids that do not fit a row are dropped.
-                    self._waiting.add(len(ids), ids[: len(row)].copy())
-            found = self._waiting.longest(room)
-            taken = self._waiting.shortest()[:room] if found is None else found
-            row[filled : filled + len(taken)] = taken
-            filled += len(taken)
+        while (pieces := self._waiting.row()) is None:
+            for ids in self._next_group():
+                # The copy frees the array, and ids that do not fit a row are dropped.
+                self._waiting.add(len(ids), ids[: len(row)].copy())
+        np.concatenate([ids[:length] for ids, length in pieces], out=row)
 
     def _stream(self) -> tuple[NDArray[Any], NDArray[Any]]:
         count = self._shape[0] * self._shape[1] + 1

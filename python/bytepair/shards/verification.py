@@ -79,37 +79,37 @@ def verify(
         document 0: 'First Citizen:\nBefore we proceed any further, hear me speak...'
     """
     path = Path(folder)
-    made = Manifest.load(path)
-    wrong = list(_wrong_tokenizer(path, made))
+    manifest = Manifest.load(path)
+    wrong = list(_wrong_tokenizer(path, manifest))
     tokens = None if wrong else load(path / FILE_NAME).tokens
     valid = None if tokens is None else np.array([bool(t) for t in tokens], np.bool_)
     with Bar(progress) as bar:
-        bar.update("verify", 0, len(made.shards), "shards")
-        for shard, found in wrong_shards(path, made.shards):
-            wrong += found or _wrong_ids(path, made, shard, valid)
-            bar.update("verify", shard.number + 1, len(made.shards), "shards")
-    return Report(made, wrong, [] if wrong else _samples(path, samples))
+        bar.update("verify", 0, len(manifest.shards), "shards")
+        for shard, reasons in wrong_shards(path, manifest.shards):
+            wrong += reasons or _wrong_ids(path, manifest, shard, valid)
+            bar.update("verify", shard.number + 1, len(manifest.shards), "shards")
+    return Report(manifest, wrong, [] if wrong else _samples(path, samples))
 
 
-def _wrong_tokenizer(folder: Path, made: Manifest) -> Iterator[str]:
+def _wrong_tokenizer(folder: Path, manifest: Manifest) -> Iterator[str]:
     try:
-        found = load(folder / FILE_NAME, check=True)
+        tokenizer = load(folder / FILE_NAME, check=True)
     except (FileNotFoundError, FileFormatError) as error:
         yield str(error)
         return
-    if found.fingerprint != made.fingerprint:
+    if tokenizer.fingerprint != manifest.fingerprint:
         yield (
-            f"{FILE_NAME} is the tokenizer {found.fingerprint[:12]}, and the ids were made by "
-            f"{made.fingerprint[:12]}"
+            f"{FILE_NAME} is the tokenizer {tokenizer.fingerprint[:12]}, and the ids were made by "
+            f"{manifest.fingerprint[:12]}"
         )
 
 
 def _wrong_ids(
-    folder: Path, made: Manifest, shard: Shard, valid: NDArray[np.bool_] | None
+    folder: Path, manifest: Manifest, shard: Shard, valid: NDArray[np.bool_] | None
 ) -> list[str]:
     name = shard.parts[-1].file
     try:
-        ids, ends = layout(made.format).open(folder, shard, made.dtype)
+        ids, ends = layout(manifest.format).open(folder, shard, manifest.dtype)
     except ShardError as error:
         return [str(error)]
     last = int(ends[-1]) if len(ends) else 0

@@ -32,8 +32,8 @@ def wrong_parts(folder: Path, parts: Iterable[ShardPart], *, is_finished: bool =
     Raises:
         ShardError: if a file is a link, a folder, a pipe or a device.
     """
-    found = [(_path(folder, part.file, is_finished=is_finished), part) for part in parts]
-    return [reason for path, part in found if (reason := _wrong_part(path, part))]
+    paths = [(_path(folder, part.file, is_finished=is_finished), part) for part in parts]
+    return [reason for path, part in paths if (reason := _wrong_part(path, part))]
 
 
 def _wrong_part(path: Path, part: ShardPart) -> str:
@@ -42,9 +42,9 @@ def _wrong_part(path: Path, part: ShardPart) -> str:
     size, end = path.stat().st_size, part.offset + part.bytes
     if size < end:
         return f"{part.file} is cut off: it has {size:,} bytes"
-    if (found := crc_of(path, part.offset, part.bytes)) != part.crc32:
+    if (crc := crc_of(path, part.offset, part.bytes)) != part.crc32:
         return (
-            f"{part.file} is damaged: CRC-32 of bytes {part.offset} to {end} is {found}, not "
+            f"{part.file} is damaged: CRC-32 of bytes {part.offset} to {end} is {crc}, not "
             f"{part.crc32}"
         )
     return ""

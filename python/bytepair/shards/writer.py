@@ -39,8 +39,9 @@ from bytepair.shards.job import (
     ShardOptions,
     make_job,
 )
-from bytepair.shards.layout import ShardWriter, Split
+from bytepair.shards.layout import ShardWriter
 from bytepair.shards.manifest import Manifest, Shard
+from bytepair.shards.names import ShardSplit
 from bytepair.shards.resume import FolderState
 from bytepair.shards.spool import on_disk
 from bytepair.tokenizer import Tokenizer
@@ -72,7 +73,8 @@ def write(
             `TMPDIR`; extra `data`). Strings are names of files.
         tokenizer: encodes it; special tokens in the text are text.
         out: the folder: new, empty, or with shards of the same job, finished or not.
-        threads: the number of encoding threads; None means all.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         progress: as in `bytepair.train`; the stage is "check" for shards that are there already,
             and counts shards, then "shard", and counts bytes of text.
         options: the fields of `bytepair.shards.ShardOptions`, as keywords.
@@ -122,7 +124,8 @@ def resumed(
         job: the job.
         bar: shows the progress.
         feed: passes on the documents from an address on.
-        threads: the number of threads that encode a shard that is written again.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         ignore: the name of a file that may be in a new folder.
     """
     state = resume.known(folder, job.values, ignore=ignore)
@@ -301,7 +304,7 @@ class Cut:
     def _open(self) -> ShardWriter:
         """Begin the next shard."""
         layout = self._job.layout
-        split: Split = "val" if layout.validation and not self.shards else "train"
+        split: ShardSplit = "val" if layout.validation and not self.shards else "train"
         same = [s for s in self.shards if layout.joined and s.split == split]
         offset = sum(shard.tokens for shard in same) * self._job.dtype.itemsize
         return ShardWriter(layout, self._folder, self.number, split, self._job.dtype, offset)

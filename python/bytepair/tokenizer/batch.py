@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: How special tokens in a text are encoded; see `Tokenizer.encode`.
-SpecialMode: TypeAlias = "Literal['text', 'all', 'error'] | Collection[str] | None"
+SpecialMode: TypeAlias = "Literal['text', 'all', 'none', 'error'] | Collection[str] | None"
 Ids: TypeAlias = "NDArray[np.uint16 | np.uint32]"
 
 #: A special token by name, or any id.

@@ -96,27 +96,27 @@ def load(
     if repeats is not None and repeats < 0:
         raise ArgumentError(f"repeats is {repeats}; pass a number of bytes, or 0 for no cache")
     regex = None if pattern is None else _core.pattern(pattern)
-    asked = Asked(regex, special_tokens, allow_pickle, lossy)
+    options = Asked(regex, special_tokens, allow_pickle, lossy)
     own = _own_file(source, format)
     if own is not None and revision is None:
         tok = _native(own, check=check, memory_map=memory_map)
     else:
         from bytepair.formats import registry
 
-        parts = registry.read(source, format, asked, revision)
-        tok = Tokenizer(registry.model(parts, source, asked))
-    _check_asked(tok, asked, str(source))
+        parts = registry.read(source, format, options, revision)
+        tok = Tokenizer(registry.model(parts, source, options))
+    _check_options(tok, options, str(source))
     return tok if repeats is None else Tokenizer(_core.with_repeats(tok, repeats))
 
 
-def _check_asked(tok: Tokenizer, asked: Asked, place: str) -> None:
+def _check_options(tok: Tokenizer, options: Asked, place: str) -> None:
     """Check that the file does not contradict the arguments."""
-    if asked.pattern is not None and tok.pattern != asked.pattern:
+    if options.pattern is not None and tok.pattern != options.pattern:
         raise FormatError(
             place,
-            f"the split pattern is {tok.pattern!r}, not {asked.pattern!r}; omit pattern=",
+            f"the split pattern is {tok.pattern!r}, not {options.pattern!r}; omit pattern=",
         )
-    for name, id in (asked.special_tokens or {}).items():
+    for name, id in (options.special_tokens or {}).items():
         known = tok.special_tokens.get(name)
         if known != id:
             there = "does not exist" if known is None else f"has the id {known}"

@@ -97,31 +97,31 @@ def _kept(
     counted = isinstance(keep, PretokenCounts | Mapping)
     if vocab_size is not None and not counted:
         raise ArgumentError("vocab_size needs counts, which determine what to keep")
-    tokens, made = tokenizer.mergeable_ranks(), parents(tokenizer)
-    always = _always(tokenizer, made)
+    tokens, pairs = tokenizer.mergeable_ranks(), parents(tokenizer)
+    always = _always(tokenizer, pairs)
     if isinstance(keep, int | Integral):
-        return _first(tokens, made, always, _room(tokenizer, int(keep), always))
+        return _first(tokens, pairs, always, _room(tokenizer, int(keep), always))
     if isinstance(keep, PretokenCounts | Mapping):
         used = uses(tokenizer, keep)
-        chosen = with_ancestors({t for t in tokens if used.get(t)} | always, made)
+        chosen = with_ancestors({t for t in tokens if used.get(t)} | always, pairs)
         if vocab_size is None:
             return chosen
-        made = {token: pair for token, pair in made.items() if token in chosen}
-        return cut(chosen, made, used, tokens, _room(tokenizer, vocab_size, always), always)
+        pairs = {token: pair for token, pair in pairs.items() if token in chosen}
+        return cut(chosen, pairs, used, tokens, _room(tokenizer, vocab_size, always), always)
     if keep is not None:
-        return with_ancestors(_ordinary(tokenizer, keep) | always, made)
+        return with_ancestors(_ordinary(tokenizer, keep) | always, pairs)
     assert drop is not None
-    return with_ancestors((tokens.keys() - _ordinary(tokenizer, drop)) | always, made)
+    return with_ancestors((tokens.keys() - _ordinary(tokenizer, drop)) | always, pairs)
 
 
-def _always(tokenizer: _core.Tokenizer, made: Parents) -> set[bytes]:
+def _always(tokenizer: _core.Tokenizer, pairs: Parents) -> set[bytes]:
     """The ordinary tokens that are always kept.
 
     These are bytes, tokens that are special tokens as well, and the intermediate tokens of both.
     """
     special = set(tokenizer.special_tokens.values())
     ranks = tokenizer.mergeable_ranks().items()
-    return with_ancestors({t for t, id in ranks if len(t) == 1 or id in special}, made)
+    return with_ancestors({t for t, id in ranks if len(t) == 1 or id in special}, pairs)
 
 
 def _ordinary(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> set[bytes]:
@@ -149,11 +149,11 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> in
     return room
 
 
-def _first(tokens: dict[bytes, int], made: Parents, kept: set[bytes], room: int) -> set[bytes]:
+def _first(tokens: dict[bytes, int], pairs: Parents, kept: set[bytes], room: int) -> set[bytes]:
     """The tokens with the lowest ids, as many as there is room for."""
     kept = set(kept)
     for token in sorted(tokens, key=tokens.__getitem__):
-        needed = with_ancestors({token}, made) - kept
+        needed = with_ancestors({token}, pairs) - kept
         if len(kept) + len(needed) > room:
             break
         kept |= needed
@@ -188,7 +188,7 @@ def uses(
 
 def cut(
     kept: set[bytes],
-    made: Parents,
+    pairs: Parents,
     used: dict[bytes, int],
     ids: dict[bytes, int],
     room: int,
@@ -201,13 +201,13 @@ def cut(
 
     Args:
         kept: the tokens, including the intermediate tokens needed to merge them.
-        made: the pair that merges into each token.
+        pairs: the pair that merges into each token.
         used: the number of occurrences of each token.
         ids: the id of each token.
         room: the number of tokens to keep.
         always: the tokens that are always kept, with their intermediate tokens.
     """
-    kept, used, needed = set(kept), dict(used), needed_by(made)
+    kept, used, needed = set(kept), dict(used), needed_by(pairs)
 
     def candidate(token: bytes) -> tuple[int, int, bytes]:
         return used.get(token, 0), -ids[token], token
@@ -217,7 +217,7 @@ def cut(
     while len(kept) > room:
         times, _, token = heapq.heappop(queue)
         kept.remove(token)
-        pair = made.get(token, ())
+        pair = pairs.get(token, ())
         for part in pair:
             used[part] = used.get(part, 0) + times
         for part in set(pair):

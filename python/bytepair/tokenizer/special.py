@@ -32,11 +32,11 @@ def in_order(option: str, names: Sequence[str]) -> list[str]:
         raise ArgumentError(f"{option} is a set, which has no order; pass a list of names")
     if not isinstance(names, Iterable):
         raise refuse(option, names, "a list of str")
-    listed = list(names)
-    for name in listed:
+    values = list(names)
+    for name in values:
         if not is_text(name):
-            raise refuse(option, listed, "a list of str without lone surrogates")
-    return listed
+            raise refuse(option, values, "a list of str without lone surrogates")
+    return values
 
 
 def check_not_ordinary(names: Sequence[str], initial: Sequence[str]) -> None:
@@ -61,7 +61,7 @@ def reserved(number: int, known: Sequence[str] = ()) -> list[str]:
         >>> reserved(2, ["<|bos|>", "<|reserved_0|>"])
         ['<|reserved_1|>', '<|reserved_2|>']
     """
-    taken = [int(found[1]) for name in known if (found := _RESERVED.fullmatch(name))]
+    taken = [int(match[1]) for name in known if (match := _RESERVED.fullmatch(name))]
     first = max(taken, default=-1) + 1
     return [f"<|reserved_{first + index}|>" for index in range(number)]
 

@@ -20,6 +20,7 @@ from bytepair.chat.methods import ChatMethods
 from bytepair.corpus.outputs import check_output_folder
 from bytepair.formats import metadata, roles
 from bytepair.formats.files import FILE_NAME, write_whole
+from bytepair.formats.names import WrittenFormat
 from bytepair.formats.parts import all_tokens, bytes_per_token, pattern_text
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
 from bytepair.tokenizer.display import show, summary
@@ -435,7 +436,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
     def export(
         self,
         path: str | os.PathLike[str],
-        format: str | None = None,
+        format: WrittenFormat | str | None = None,
         *,
         lossy: bool = False,
         overwrite: bool = False,

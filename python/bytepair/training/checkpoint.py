@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self
 
 from bytepair._internal import system
 from bytepair._internal.names import check_regular
@@ -20,11 +20,19 @@ from bytepair.errors import CountsError, InUseError
 #: The name of the state in the metadata of a file of counts.
 KEY: Final = "bytepair.checkpoint"
 
-#: A position in files, in the form that the core uses.
-FilePosition: TypeAlias = tuple[int, int, int, int, int]
+
+class FilePosition(NamedTuple):
+    """A position in files, as `_core.FilePlace`: what lies before the byte, and the characters."""
+
+    file: int = 0
+    byte: int = 0
+    line: int = 0
+    row: int = 0
+    chars: int = 0
+
 
 #: The position before the first byte of the first file.
-START: Final[FilePosition] = (0, 0, 0, 0, 0)
+START: Final = FilePosition()
 
 
 class CheckpointWarning(UserWarning):
@@ -95,12 +103,11 @@ class CountState:
         complete: Any,
     ) -> Self:
         """The state of values of any type; a `ValueError` or `TypeError` if one is wrong."""
-        a, b, c, d, e = map(int, reached)
         skipped, first = skips
         rows = [(str(source), int(row), str(reason)) for source, row, reason in first]
         state = cls(
-            dict(job), int(texts), int(bytes), (a, b, c, d, e), int(pretokens),
-            (int(skipped), rows), bool(complete),
+            dict(job), int(texts), int(bytes), FilePosition._make(map(int, reached)),
+            int(pretokens), (int(skipped), rows), bool(complete),
         )  # fmt: skip
         if min(state.texts, state.bytes, state.skips[0], *state.reached) < 0:
             raise ValueError("a number is negative")

@@ -23,10 +23,10 @@ from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair._internal.signature import short_help
 from bytepair._internal.system import memory
-from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
+from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds, most_page_bytes
 from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.inputs import BASE, INPUTS, is_same, recorded
-from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.kinds import corpus_file, kind_of
 from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.read import batch_size, read_batches
 from bytepair.corpus.scratch import scratch
@@ -78,7 +78,8 @@ def count(
         pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
         max_chars: stop after the document with which the total exceeds this many characters.
         doc_cap: read at most this many characters of each document.
-        threads: the number of threads; None means `RAYON_NUM_THREADS`, or else all processors.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         progress: as in `bytepair.train`.
         column: the table column or JSON field that contains the text.
         errors: how to treat an invalid document (invalid UTF-8, a lone surrogate in jsonl or in a
@@ -374,10 +375,10 @@ class _Progress:
         end = first + len(files)
         add = self._add_parquet if _is_parquet(files[0]) else self._add_files
         is_read = True
-        while self._reached[0] < end:
+        while self._reached.file < end:
             with contextlib.suppress(_SaveDueError):
                 is_read = add(files, first, bar)
-                self._reached = (end, 0, 0, 0, self._reached[-1])
+                self._reached = FilePosition(end, chars=self._reached.chars)
             self.save_if_due()
         if is_read:
             self.position.within(1.0)
@@ -386,37 +387,38 @@ class _Progress:
             self.position.leave()
         return is_read
 
-    def _place_in(self, first: int) -> FilePosition:
+    def _place_in(self, first: int) -> _core.FilePlace:
         """The position from which the core continues, in the files from the index `first` on."""
-        file, byte, line, row, chars = self._reached
-        return (file - first, byte, line, row, chars) if file > first else (0, *self._reached[1:])
+        file = max(self._reached.file - first, 0)
+        return _core.FilePlace(*self._reached._replace(file=file))
 
     def _note(self, files: list[Path], first: int, counter: _core.Counter) -> None:
         """Note the position that the core has reached, and the documents that it has skipped."""
-        file, byte, line, row, chars = counter.reached
-        self._reached = (first + file, byte, line, row, chars)
+        place = counter.reached
+        self._reached = FilePosition(
+            first + place.file, place.byte, place.line, place.row, place.chars
+        )
         documents, skips = counter.take_skips()
-        self.skips.add_all(documents, ((str(files[file]), row, why) for file, row, why in skips))
+        named = ((str(files[skip.file]), skip.row, skip.reason) for skip in skips)
+        self.skips.add_all(documents, named)
 
     def _add_files(self, files: list[Path], first: int, bar: Bar) -> bool:
         """Count text and jsonl files from the current position until a checkpoint is due."""
         job, counter, start = self._job, self._current(), self._place_in(first)
         sizes = [file.stat().st_size for file in files]
-        before, whole = sum(sizes[: start[0]]), sum(sizes)
+        before, whole = sum(sizes[: start.file]), sum(sizes)
 
-        def report(
-            _texts: int, size: int, packed: int, chars: int, expanded: list[tuple[int, int]]
-        ) -> None:
-            for number, total in expanded:
+        def report(done: _core.CountProgress) -> None:
+            for number, total in done.expanded.items():
                 Expansion(str(files[number]), sizes[number]).reach(total)
-            self._report_within((before + packed) / max(whole, 1), chars, size, bar)
+            share = (before + done.packed) / max(whole, 1)
+            self._report_within(share, done.chars, done.text_bytes, bar)
 
         try:
             counter.add_files(
-                [(file, kind_of(file), compression_of(file)) for file in files],
-                job.column, report,
+                [corpus_file(file) for file in files], job.column, report,
                 start=start, max_chars=job.limits.max_chars, doc_cap=job.limits.doc_cap,
-                errors=job.errors, bounds=block_bounds(job.max_document_bytes),
+                errors=job.errors, bounds=ReadBounds(job.max_document_bytes),
             )  # fmt: skip
         finally:
             self._note(files, first, counter)
@@ -427,21 +429,21 @@ class _Progress:
         job, counter, start = self._job, self._current(), self._place_in(first)
         is_needed = job.checkpoint is not None or not bar.is_silent
         rows = [_core.parquet_rows(f, job.column) or 0 for f in files] if is_needed else []
-        before, texts_before = sum(rows[: start[0]]) + start[3], counter.texts
+        before, texts_before = sum(rows[: start.file]) + start.row, counter.texts
         expansions = [Expansion(str(file), file.stat().st_size) for file in files]
 
-        def report(texts: int, size: int, chars: int, of_files: list[int]) -> None:
-            for expansion, total in zip(expansions, of_files, strict=True):
+        def report(done: _core.CountProgress) -> None:
+            for expansion, total in zip(expansions, done.of_files, strict=True):
                 expansion.reach(total)
-            share = (before + texts - texts_before) / max(sum(rows), 1)
-            self._report_within(share, chars, size, bar)
+            share = (before + done.texts - texts_before) / max(sum(rows), 1)
+            self._report_within(share, done.chars, done.text_bytes, bar)
 
         try:
             return counter.add_parquet(
                 files, job.column, report,
                 start=start, max_chars=job.limits.max_chars, doc_cap=job.limits.doc_cap,
                 errors=job.errors, most_page_bytes=most_page_bytes(job.max_document_bytes),
-                bounds=block_bounds(job.max_document_bytes),
+                bounds=ReadBounds(job.max_document_bytes),
             )  # fmt: skip
         except OSError as error:
             raise CorpusError(str(error)) from error

@@ -102,8 +102,8 @@ class Counts:
         said = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(self.pattern)}
         said |= dict(metadata or {})
         if self.denominator > 1:
-            said[_DENOMINATOR] = str(self.denominator)
-        self.core.save(file, list(said.items()))
+            items[_DENOMINATOR] = str(self.denominator)
+        self.core.save(file, list(items.items()))
 
     @property
     def pattern(self) -> str | Any:
@@ -369,7 +369,7 @@ def _pattern_of(
 
 def _denominator_of(metadata: dict[str, str]) -> int:
     """The denominator in the file; 1 if there is none."""
-    said = metadata.get(_DENOMINATOR, "1")
-    if not re.fullmatch("[0-9]{1,18}", said) or not int(said):
-        raise CountsError(f"its denominator is {said!r}, not an integer above 0")
-    return int(said)
+    text = metadata.get(_DENOMINATOR, "1")
+    if not re.fullmatch("[0-9]{1,18}", text) or not int(text):
+        raise CountsError(f"its denominator is {text!r}, not an integer above 0")
+    return int(text)

@@ -201,8 +201,8 @@ class _Program:
         )
         margins = self._merged[steps] - counts.reshape(len(steps), len(self.shares)) * self._scale
         known = set(zip(self._steps.tolist(), self._pairs.tolist(), strict=True))
-        found = zip(steps.tolist(), pairs.tolist(), strict=True)
-        new = np.array([pair not in known for pair in found], bool)
+        rivals = zip(steps.tolist(), pairs.tolist(), strict=True)
+        new = np.array([pair not in known for pair in rivals], bool)
         self._steps = np.concatenate([self._steps, steps[new]])
         self._pairs = np.concatenate([self._pairs, pairs[new]])
         self._margins = np.concatenate([self._margins, margins[new]])
@@ -221,25 +221,25 @@ class _Program:
         cost[:texts] = 0
         once = np.zeros((1, size))
         once[0, :texts] = 1
-        found = scipy_optimize.linprog(
+        solution = scipy_optimize.linprog(
             cost, self._matrix(texts + step_of, texts + len(steps) + pair_of, size),
             np.zeros(len(self._steps)), once, np.ones(1), bounds=(0, None), method="highs",
         )  # fmt: skip
-        if found.x is None:
-            raise ArithmeticError(f"the linear program has no solution: {found.message}")
-        shares = np.clip(found.x[:texts], 0, None)
+        if solution.x is None:
+            raise ArithmeticError(f"the linear program has no solution: {solution.message}")
+        shares = np.clip(solution.x[:texts], 0, None)
         shares /= shares.sum()
         self._changes.append(float(abs(shares - self.shares).max()))
-        self._costs.append(float(found.fun))
+        self._costs.append(float(solution.fun))
         self.shares = shares
-        self.slack[steps] = found.x[texts : texts + len(steps)]
+        self.slack[steps] = solution.x[texts : texts + len(steps)]
         self._pair_slack = dict(
-            zip(pairs.tolist(), found.x[texts + len(steps) :].tolist(), strict=True)
+            zip(pairs.tolist(), solution.x[texts + len(steps) :].tolist(), strict=True)
         )
         # Drop redundant inequalities to save time; they are added again if violated. Only while the
         # cost grows: otherwise the same programs could recur forever.
         if len(self._costs) > 1 and self._costs[-1] > self._costs[-2] * (1 + GROWTH) + TOLERANCE:
-            kept = found.slack < TIGHT
+            kept = solution.slack < TIGHT
             self._steps, self._pairs = self._steps[kept], self._pairs[kept]
             self._margins = self._margins[kept]
 

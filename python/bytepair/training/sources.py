@@ -134,8 +134,8 @@ def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords
     files, texts = rest.pop("files", None), rest.pop("texts", None)
     split, held = rest.get("split"), hold_out(rest.get("hold_out"), rest.get("split"))
     if not isinstance(source, Mapping):
-        found = resolve(source, files=files, texts=texts, split=split, held=held)
-        return (found, rest) if isinstance(found, Files) else (source, reading)
+        inputs = resolve(source, files=files, texts=texts, split=split, held=held)
+        return (inputs, rest) if isinstance(inputs, Files) else (source, reading)
     groups = {name: _resolved_part(part, split, held) for name, part in source.items()}
     new = {n: p for n, p in groups.items() if isinstance(p, Files) and p is not source[n]}
     announce(new, held)
@@ -146,8 +146,8 @@ def _resolved_part(part: Any, split: Split | None, held: HoldOut | None) -> Any:
     """The files of a group, or counts or texts as they are: texts may be read twice."""
     if isinstance(part, Counts):
         return part
-    found = resolve(part, split=split, held=held, logs=False)
-    return found if isinstance(found, Files) or isinstance(part, Iterator) else part
+    inputs = resolve(part, split=split, held=held, logs=False)
+    return inputs if isinstance(inputs, Files) or isinstance(part, Iterator) else part
 
 
 def group_counter(

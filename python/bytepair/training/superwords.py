@@ -140,8 +140,8 @@ class Superwords:
             merges: the number of merges of the first stage.
             words: the split pattern of the first stage.
         """
-        said = {"merges": merges, "pattern": words, "max_words": self.max_words}
-        return json.dumps({**said, "never": list(self.never)})
+        values = {"merges": merges, "pattern": words, "max_words": self.max_words}
+        return json.dumps({**values, "never": list(self.never)})
 
 
 @dataclass(frozen=True)
@@ -165,11 +165,11 @@ class Stages:
         Raises:
             CountsError: if its note is damaged.
         """
-        said = tokenizer.notes.get(NOTE)
-        if said is None:
+        note = tokenizer.notes.get(NOTE)
+        if note is None:
             return None
         try:
-            values: dict[str, Any] = json.loads(said)
+            values: dict[str, Any] = json.loads(note)
             merges, pattern = values["merges"], values["pattern"]
             limits = (values["max_words"], list(values["never"]))
         except (ValueError, KeyError, TypeError) as error:

@@ -113,7 +113,8 @@ def train(
         max_token_bytes: the maximum length of a token in bytes.
         superwords: learn tokens that span several words after the others, by these rules; None
             means none. The text is read twice, so a source must be iterable repeatedly.
-        threads: the number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all processors.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         progress: True for a bar, False for none, None for a bar on a terminal, or a function that
             is called with the stage ("count", "merge"), the amount done, and the total or None.
             The unit is bytes of text (with files, the total is estimated) or merges.

@@ -15,13 +15,27 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple
 use crate::errors::{self, ArgumentError};
 use crate::text::text;
 
+/// The number of characters of a value in a message.
+const SHOWN_CHARS: usize = 60;
+
+/// A value in a message: its repr, shortened.
+#[pyfunction]
+pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
+    let repr = value.repr().map(|repr| repr.to_string_lossy().into_owned());
+    // The repr of a foreign object may fail.
+    let text = repr.unwrap_or_else(|_| match value.get_type().name() {
+        Ok(kind) => format!("a {kind}"),
+        Err(_) => "an object".to_owned(),
+    });
+    match text.char_indices().nth(SHOWN_CHARS) {
+        None => text,
+        Some(_) => text.chars().take(SHOWN_CHARS - 1).chain("...".chars()).collect(),
+    }
+}
+
 /// The error for a value that an argument cannot have.
 pub(crate) fn refused(name: &str, value: &Bound<'_, PyAny>, allowed: &str) -> PyErr {
-    let refuse = || -> PyResult<Bound<'_, PyAny>> {
-        let arguments = value.py().import("bytepair._internal.arguments")?;
-        arguments.getattr("refuse")?.call1((name, value, allowed))
-    };
-    refuse().map_or_else(|error| error, PyErr::from_value)
+    ArgumentError::new_err(format!("{name} is {}; it must be {allowed}", shown(value)))
 }
 
 /// Refuse keywords that a method does not have; the error names the one that other libraries mean.
@@ -65,6 +79,21 @@ where
 /// A number, such as a probability.
 fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     value.extract().map_err(|_| refused(name, value, "a number"))
+}
+
+/// The value that an argument names, of a table of the core.
+pub(crate) fn choice<T: Copy>(argument: &str, name: &str, table: &[(&str, T)]) -> PyResult<T> {
+    let entry = table.iter().find(|(known, _)| *known == name);
+    entry.map(|&(_, value)| value).ok_or_else(|| {
+        let known: Vec<_> = table.iter().map(|(known, _)| format!("{known:?}")).collect();
+        let known = known.join(" or ");
+        ArgumentError::new_err(format!("{argument} is {name:?}; it must be {known}"))
+    })
+}
+
+/// The names of a table of the core, for Python.
+pub(crate) fn names<'py, T>(py: Python<'py>, table: &[(&str, T)]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, table.iter().map(|(name, _)| name))
 }
 
 /// The argument `threads`, checked.

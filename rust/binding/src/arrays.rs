@@ -105,8 +105,13 @@ pub(crate) fn range(start: i64, end: i64) -> Range<usize> {
     index(start)..index(end)
 }
 
+/// Convert a size or an index in memory, which is always below 2⁶³.
+pub(crate) fn integer(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 /// Lists are created for chunks of texts of about this many characters.
-const CHUNK: usize = 1 << 17;
+const CHUNK_CHARS: usize = 1 << 17;
 
 /// A list of ids for each text. Threads encode chunks of texts; this thread creates the lists.
 pub(crate) fn lists(
@@ -118,7 +123,7 @@ pub(crate) fn lists(
 ) -> PyResult<Vec<Py<PyList>>> {
     let total: usize = texts.iter().map(Text::len).sum();
     core.expect(total);
-    let chunks = parallel::shares(texts, 1 + total / CHUNK, |text| text.len() + 1);
+    let chunks = parallel::shares(texts, 1 + total / CHUNK_CHARS, |text| text.len() + 1);
     let encode = |(): &mut (), range: &Range<usize>| {
         core.encode_arrays::<u32>(&texts[range.clone()], options, 1)
     };
@@ -139,7 +144,15 @@ pub(crate) fn lists(
     } else {
         let weight = |range: &Range<usize>| texts[range.clone()].iter().map(Text::len).sum();
         let sink = |arrays: Option<_>| arrays.map_or(Ok(()), &mut sink);
-        parallel::ordered(&chunks, threads, 4 * threads * CHUNK, weight, || (), encode, sink)?;
+        parallel::ordered(
+            &chunks,
+            threads,
+            4 * threads * CHUNK_CHARS,
+            weight,
+            || (),
+            encode,
+            sink,
+        )?;
     }
     Ok(lists)
 }

@@ -21,9 +21,9 @@ type Columns<'py> =
 type Metadata = Vec<(String, String)>;
 
 /// The memory of a Python item in bytes, in addition to the bytes of its pretoken. Available memory
-/// is checked once for every `CHECKED` bytes.
-const ITEM: usize = 200;
-const CHECKED: usize = 1 << 20;
+/// is checked once for every `CHECK_BYTES` bytes.
+const ITEM_BYTES: usize = 200;
+const CHECK_BYTES: usize = 1 << 20;
 
 /// The distinct pretokens of a corpus and how often each occurs.
 #[pyclass(frozen, name = "Counts", module = "bytepair._core")]
@@ -81,8 +81,8 @@ impl PyCounts {
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut unchecked = 0;
         let items = self.inner.iter().map(|(pretoken, count)| {
-            unchecked += pretoken.len() + ITEM;
-            if unchecked > CHECKED {
+            unchecked += pretoken.len() + ITEM_BYTES;
+            if unchecked > CHECK_BYTES {
                 errors::checked(memory::check(std::mem::take(&mut unchecked)))?;
             }
             (PyBytes::new(py, pretoken), count).into_pyobject(py)

@@ -69,13 +69,13 @@ impl PyPairHistory {
                 "pass one weight for each text and one slack for each merge",
             ));
         }
-        let found = py.detach(|| self.inner.rivals(weights, slack, &pair_slack, most, tolerance));
-        let steps = found.iter().map(|rival| u32::try_from(rival.step));
+        let rivals = py.detach(|| self.inner.rivals(weights, slack, &pair_slack, most, tolerance));
+        let steps = rivals.iter().map(|rival| u32::try_from(rival.step));
         let steps: Vec<u32> = errors::collect(
             steps.map(|step| step.map_err(|_| PyValueError::new_err("too many merges"))),
         )?;
-        let pairs: Vec<u32> = found.iter().map(|rival| rival.pair).collect();
-        let counts: Vec<u64> = found.into_iter().flat_map(|rival| rival.counts).collect();
+        let pairs: Vec<u32> = rivals.iter().map(|rival| rival.pair).collect();
+        let counts: Vec<u64> = rivals.into_iter().flat_map(|rival| rival.counts).collect();
         Ok((steps.into_pyarray(py), pairs.into_pyarray(py), counts.into_pyarray(py)))
     }
 }

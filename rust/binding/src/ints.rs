@@ -52,15 +52,15 @@ impl Ints {
     /// Create the integer of an id, or return the one that another thread created first.
     #[cold]
     fn make(&self, py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
-        let made = id.into_pyobject(py)?.into_any().unbind();
-        let (null, new) = (ptr::null_mut(), made.as_ptr());
+        let int = id.into_pyobject(py)?.into_any().unbind();
+        let (null, new) = (ptr::null_mut(), int.as_ptr());
         match self.slots[id as usize].compare_exchange(
             null,
             new,
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
-            Ok(_) => Ok(made.into_ptr()),
+            Ok(_) => Ok(int.into_ptr()),
             Err(existing) => Ok(existing),
         }
     }

@@ -11,29 +11,38 @@ mod arguments;
 mod arrays;
 
 mod columns;
+mod count_progress;
 mod counter;
 mod counts;
 mod decode_stream;
 mod decoding;
-
 mod derived;
+mod document_batch;
+mod document_reader;
 mod encode_stream;
 mod errors;
+mod file_object;
+mod file_place;
 mod files;
 mod history;
 mod ids;
 mod interrupt;
 mod ints;
+mod invalid_text;
 mod model;
 mod options;
+mod packing;
 mod parity;
 mod pattern;
+mod reading;
 mod render;
 mod roles;
+mod row_range;
 mod rows;
 mod rules;
 mod session;
-mod shards;
+mod skipped;
+mod splitter;
 mod text;
 mod tokenizer;
 mod tokenizer_json;
@@ -60,7 +69,10 @@ fn instructions() -> PyResult<()> {
 
 #[pymodule(gil_used = false)]
 mod _core {
+    use bytepair::corpus;
     use pyo3::prelude::*;
+
+    use crate::arguments::names;
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -69,11 +81,13 @@ mod _core {
     const UNICODE_VERSION: &str = bytepair::pretokenize::UNICODE_VERSION;
 
     #[pymodule_export]
-    use crate::arguments::threads;
+    use crate::arguments::{shown, threads};
     #[pymodule_export]
     use crate::columns::{encode_file, encode_utf8};
     #[pymodule_export]
-    use crate::counter::{PyCounter, lone_surrogates, not_utf8};
+    use crate::count_progress::PyCountProgress;
+    #[pymodule_export]
+    use crate::counter::PyCounter;
     #[pymodule_export]
     use crate::counts::{PyCounts, counts_footer};
     #[pymodule_export]
@@ -81,21 +95,33 @@ mod _core {
     #[pymodule_export]
     use crate::derived::{with_notes, with_repeats, with_special_tokens};
     #[pymodule_export]
+    use crate::document_batch::PyDocumentBatch;
+    #[pymodule_export]
+    use crate::document_reader::PyDocumentReader;
+    #[pymodule_export]
     use crate::encode_stream::PyEncodeStream;
     #[pymodule_export]
-    use crate::files::{PyDocumentReader, parquet_rows, unpack};
+    use crate::file_place::PyFilePlace;
+    #[pymodule_export]
+    use crate::files::{parquet_rows, unpack};
     #[pymodule_export]
     use crate::history::PyPairHistory;
     #[pymodule_export]
+    use crate::invalid_text::{lone_surrogates, not_utf8};
+    #[pymodule_export]
     use crate::model::PyModel;
+    #[pymodule_export]
+    use crate::packing::{PyRowPacker, crc32, gather, pack, plan_rows};
     #[pymodule_export]
     use crate::parity::train_parity;
     #[pymodule_export]
     use crate::pattern::{match_lengths, pattern};
     #[pymodule_export]
-    use crate::render::{pack, render};
+    use crate::render::render;
     #[pymodule_export]
     use crate::roles::{roles, usual_roles};
+    #[pymodule_export]
+    use crate::row_range::PyRowRange;
     #[pymodule_export]
     use crate::rows::encode_rows;
     #[pymodule_export]
@@ -103,7 +129,9 @@ mod _core {
     #[pymodule_export]
     use crate::session::PySession;
     #[pymodule_export]
-    use crate::shards::{best_fit, crc32, gather};
+    use crate::skipped::PySkipped;
+    #[pymodule_export]
+    use crate::splitter::PySplitter;
     #[pymodule_export]
     use crate::tokenizer::PyTokenizer;
     #[pymodule_export]
@@ -123,6 +151,11 @@ mod _core {
         let named = |name| Some((name, bytepair::Pattern::named(name)?.steps().concat()));
         let all = bytepair::Pattern::names().chain(bytepair::Pattern::encodings());
         let patterns: Vec<_> = all.filter_map(named).collect();
-        module.add("PATTERNS", pyo3::types::IntoPyDict::into_py_dict(patterns, module.py())?)
+        let py = module.py();
+        module.add("PATTERNS", pyo3::types::IntoPyDict::into_py_dict(patterns, py)?)?;
+        module.add("TIES", names(py, &bytepair::Ties::NAMED)?)?;
+        module.add("ERROR_MODES", names(py, &corpus::OnError::NAMED)?)?;
+        module.add("FILE_KINDS", names(py, &corpus::FileKind::NAMED)?)?;
+        module.add("COMPRESSIONS", names(py, &corpus::Compression::NAMED)?)
     }
 }

@@ -160,8 +160,8 @@ fn tokens(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, u32)>> {
     errors::collect(dict.iter().map(|(token, id)| {
         let token: &[u8] = token.extract()?;
         // Many small allocations are checked together.
-        unchecked += token.len() + TOKEN;
-        if unchecked > CHECKED {
+        unchecked += token.len() + TOKEN_BYTES;
+        if unchecked > CHECK_BYTES {
             errors::checked(memory::check(std::mem::take(&mut unchecked)))?;
         }
         Ok((token.to_vec(), id.extract()?))
@@ -169,9 +169,9 @@ fn tokens(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, u32)>> {
 }
 
 /// The memory of a token in bytes, in addition to its own bytes. Available memory is checked once
-/// for every `CHECKED` bytes.
-const TOKEN: usize = 64;
-const CHECKED: usize = 1 << 20;
+/// for every `CHECK_BYTES` bytes.
+const TOKEN_BYTES: usize = 64;
+const CHECK_BYTES: usize = 1 << 20;
 
 /// Special tokens and ids from a mapping from `str` to `int`.
 pub(crate) fn names(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u32)>> {

@@ -58,11 +58,11 @@ impl Options {
             return Ok(Prepared::Custom(Arc::clone(options)));
         }
         let (special, prepend, append) = &values;
-        let made = tokenizer.options(special, prepend, append);
-        let made = Arc::new(errors::checked(made)?);
+        let custom = tokenizer.options(special, prepend, append);
+        let custom = Arc::new(errors::checked(custom)?);
         if let Some(last) = last.as_deref_mut() {
-            *last = Some((values, Arc::clone(&made)));
+            *last = Some((values, Arc::clone(&custom)));
         }
-        Ok(Prepared::Custom(made))
+        Ok(Prepared::Custom(custom))
     }
 }

@@ -1,8 +1,8 @@
-//! `render` and `pack`: batches of conversations, from segments to arrays.
+//! `render`: batches of conversations, from segments to arrays.
 
 use bytepair::batch::conversations::{RenderOptions, Segment};
 use bytepair::memory;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyString};
@@ -78,34 +78,10 @@ pub(crate) fn render<'py>(
     });
     let rendered = errors::checked(rendered)?;
     let ends = rendered.lengths.iter().scan(0, |end, &length| {
-        *end += integer(length);
+        *end += arrays::integer(length);
         Some(*end)
     });
     let offsets = errors::collect(std::iter::once(0).chain(ends).map(Ok))?;
     let (ids, mask) = (rendered.ids.into_pyarray(py), rendered.mask.into_pyarray(py));
     Ok((ids, mask, offsets.into_pyarray(py)))
-}
-
-type PlaceArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
-
-/// Best-fit packing: the row of each conversation, and its first column in that row.
-#[pyfunction]
-pub(crate) fn pack<'py>(
-    py: Python<'py>,
-    lengths: PyReadonlyArray1<'py, i64>,
-    width: usize,
-) -> PyResult<PlaceArrays<'py>> {
-    let lengths = lengths.as_array();
-    let lengths = lengths.iter().map(|&length| Ok(usize::try_from(length)?));
-    let lengths: Vec<usize> = errors::collect(lengths)?;
-    let places =
-        errors::checked(py.detach(|| bytepair::batch::conversations::pack(&lengths, width)))?;
-    let rows = errors::collect(places.iter().map(|&(row, _)| Ok(integer(row))))?;
-    let columns = errors::collect(places.iter().map(|&(_, column)| Ok(integer(column))))?;
-    Ok((rows.into_pyarray(py), columns.into_pyarray(py)))
-}
-
-/// Convert a size or an index in memory, which is always below 2⁶³.
-fn integer(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -9,13 +9,12 @@ use bytepair::{Error, Tokenizer};
 use numpy::{Element, IntoPyArray};
 use pyo3::prelude::*;
 
+use crate::file_place::PyFilePlace;
+use crate::row_range::PyRowRange;
 use crate::{arguments, arrays, errors};
 
 /// Larger pages, in bytes, are not decompressed here, because every thread would hold one.
-const PAGE: usize = 1 << 26;
-
-/// A part of an item: file, first row, and number of rows.
-type PartTuple = (usize, usize, usize);
+const PAGE_BYTES: usize = 1 << 26;
 
 /// Encode the documents of a column of parquet files, from the row `first` of the first file on.
 ///
@@ -39,12 +38,12 @@ pub(crate) fn encode_rows<'py>(
     append: Option<&Bound<'py, PyAny>>,
     most_bytes: usize,
     threads: Option<arguments::ThreadCount>,
-) -> PyResult<(usize, usize)> {
+) -> PyResult<PyFilePlace> {
     let options = &tokenizer.get().options(None, prepend, append, None)?;
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads);
     let (column, ranges, end) = py.detach(|| plan(&files, column));
-    let column = &column.with_bounds(PAGE, most_bytes);
+    let column = &column.with_bounds(PAGE_BYTES, most_bytes);
     let items = &bytepair::batch::parquet_rows::items(column, ranges, first);
     let job = Job { column, items, options, doc_cap };
     let take = take.clone().unbind();
@@ -52,7 +51,9 @@ pub(crate) fn encode_rows<'py>(
         encode::<Id>(py, tokenizer, &job, threads, &take)
     })?;
     let left = items.iter().flatten().nth(done);
-    Ok(left.map_or((end, if end == 0 { first } else { 0 }), |part| place(column, part)))
+    let (file, row) =
+        left.map_or((end, if end == 0 { first } else { 0 }), |part| place(column, part));
+    Ok(PyFilePlace::at_row(file, row as u64, 0))
 }
 
 /// The column in the files before the first one that cannot be read, their row ranges, and their
@@ -120,9 +121,9 @@ fn hand_over<T: Element>(
     }
     let parts = parts.iter().map(|part| {
         let (file, row) = place(column, part);
-        (file, row, part.rows.len())
+        PyRowRange { file, row, rows: part.rows.len() }
     });
-    let parts: Vec<PartTuple> = parts.collect();
+    let parts: Vec<PyRowRange> = parts.collect();
     let Rows { ids, offsets, text_ends, .. } = rows;
     let arrays = (ids.into_pyarray(py), offsets.into_pyarray(py), text_ends.into_pyarray(py));
     take.call1(py, (arrays.0, arrays.1, arrays.2, parts)).map(drop)

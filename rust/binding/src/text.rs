@@ -35,7 +35,7 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Text<'a>> {
 /// Whether a `str` of one byte per character is ASCII. For a long one, Python is asked, which
 /// stores the answer in a flag; since Python 3.14 only a method call gives access to the flag.
 fn is_ascii(string: &Bound<'_, PyString>, bytes: &[u8]) -> PyResult<bool> {
-    if bytes.len() < SHORT {
+    if bytes.len() < SHORT_BYTES {
         return Ok(bytes.is_ascii());
     }
     string.call_method0(intern!(string.py(), "isascii"))?.is_truthy()
@@ -43,11 +43,11 @@ fn is_ascii(string: &Bound<'_, PyString>, bytes: &[u8]) -> PyResult<bool> {
 
 /// Shorter texts, in bytes, are created by Python's own decoder and read to see if they are ASCII:
 /// both cost less than the alternative.
-const SHORT: usize = 256;
+const SHORT_BYTES: usize = 256;
 
 /// A new `str`.
 pub(crate) fn string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
-    if text.len() < SHORT {
+    if text.len() < SHORT_BYTES {
         return Ok(PyString::new(py, text));
     }
     match measure(text) {

@@ -16,13 +16,10 @@ use crate::model::PyModel;
 use crate::options::{Options, Prepared};
 use crate::rules::{PyAddedToken, PyTextRules, python_pattern};
 use crate::text::{string, text as text_of};
-use crate::{arguments, arrays, errors, interrupt, vocabulary};
+use crate::{arguments, arrays, errors, interrupt, splitter, vocabulary};
 
 /// Ids, and the span of each in bytes and in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
-
-/// Bytes of memory for a pretoken in Python.
-const PRETOKEN: usize = 64;
 
 /// An immutable tokenizer, which threads may share.
 #[pyclass(frozen, subclass, name = "Tokenizer", module = "bytepair._core")]
@@ -527,20 +524,10 @@ impl PyTokenizer {
         py: Python<'py>,
         text: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let text = arguments::utf8(arguments::string(text)?)?;
-        let pretokens = interrupt::detached(py, || {
-            let (mut pretokens, mut reserved) = (Vec::new(), Ok(()));
-            self.core.for_each_pretoken(&text, |pretoken| {
-                if reserved.is_ok() {
-                    let pretoken = String::from_utf8_lossy(pretoken).into_owned();
-                    reserved =
-                        memory::reserve(&mut pretokens, 1).map(|()| pretokens.push(pretoken));
-                }
-            })?;
-            reserved.and_then(|()| memory::check(text.len() + pretokens.len() * PRETOKEN))?;
-            Ok(pretokens)
-        });
-        errors::list(py, errors::checked(pretokens)?)
+        splitter::pretokens(py, text, |text, sink| {
+            let lossy = |pretoken: &[u8]| sink(String::from_utf8_lossy(pretoken).into_owned());
+            self.core.for_each_pretoken(text, lossy)
+        })
     }
 
     /// Encode bytes as one pretoken, whether or not the split pattern would keep them together.

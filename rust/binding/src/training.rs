@@ -49,7 +49,8 @@ impl LearnOptions {
     ) -> PyResult<TrainOptions> {
         let min_count = NonZeroU64::new(self.min_count)
             .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
-        let (ties, threads) = (tie_rule(&self.ties)?, arguments::threads(threads));
+        let (ties, threads) =
+            (arguments::choice("ties", &self.ties, &Ties::NAMED)?, arguments::threads(threads));
         let max_token_bytes = self.max_token_bytes;
         Ok(TrainOptions { merges, ties, min_count, max_token_bytes, threads, veto: None })
     }
@@ -184,10 +185,10 @@ pub(crate) fn verify_merges(
 ) -> PyResult<Option<Unmade>> {
     let options = LearnOptions::new(options)?.learning(merges.len(), None)?;
     let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
-    let found = interruptible(py, pairs.len(), on_progress.as_ref(), |report| {
+    let mismatch = interruptible(py, pairs.len(), on_progress.as_ref(), |report| {
         bytepair::verify(&pairs, &counts.inner, &options, report)
     })?;
-    Ok(found.map(|found| spelled(&found, &tokens)))
+    Ok(mismatch.map(|mismatch| spelled(&mismatch, &tokens)))
 }
 
 /// The same for the merges from index `start` on, which form superwords; `counts` were made with
@@ -207,22 +208,22 @@ pub(crate) fn verify_superwords(
     let options = TrainOptions { veto: Some(veto(superwords)), ..options };
     let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
     let start = start.min(pairs.len());
-    let found = interruptible(py, pairs.len(), on_progress.as_ref(), |report| {
+    let mismatch = interruptible(py, pairs.len(), on_progress.as_ref(), |report| {
         let first = Trained { merges: pairs[..start].to_vec(), ..Trained::default() };
         let base = first.to_tokenizer(&[], counts.pattern.clone())?;
         let report = &mut |done| report(start + done);
         bytepair::verify_more(&base, &pairs[start..], &counts.inner, &options, report)
     })?;
-    let found = found.map(|found| Mismatch { step: found.step + start, ..found });
-    Ok(found.map(|found| spelled(&found, &tokens)))
+    let mismatch = mismatch.map(|mismatch| Mismatch { step: mismatch.step + start, ..mismatch });
+    Ok(mismatch.map(|mismatch| spelled(&mismatch, &tokens)))
 }
 
 /// Replace the ids of a mismatch by their bytes.
-fn spelled(found: &Mismatch, tokens: &[Vec<u8>]) -> Unmade {
+fn spelled(mismatch: &Mismatch, tokens: &[Vec<u8>]) -> Unmade {
     let bytes =
         |(left, right): (u32, u32)| (tokens[left as usize].clone(), tokens[right as usize].clone());
     let counted = |(pair, count)| (bytes(pair), count);
-    (found.step, counted(found.listed), found.best.map(counted))
+    (mismatch.step, counted(mismatch.pair), mismatch.best.map(counted))
 }
 
 /// Pairs of ids, and the bytes of each id; merge `i` creates id `256 + i`.
@@ -290,19 +291,5 @@ fn progress(
     match on_progress {
         Some(callback) => callback.call1(py, (done, total)).map(drop),
         None => Ok(()),
-    }
-}
-
-fn tie_rule(name: &str) -> PyResult<Ties> {
-    match name {
-        "rustbpe" => Ok(Ties::RustBpe),
-        "hf" => Ok(Ties::Hf),
-        "first-seen" => Ok(Ties::FirstSeen),
-        "bytes-max" => Ok(Ties::BytesMax),
-        "characters-max" => Ok(Ties::CharactersMax),
-        other => Err(PyValueError::new_err(format!(
-            "ties is {other:?}; it must be \"rustbpe\", \"hf\", \"first-seen\", \"bytes-max\" or \
-             \"characters-max\""
-        ))),
     }
 }

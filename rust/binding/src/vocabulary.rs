@@ -8,11 +8,11 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use crate::{arguments, errors};
 
 /// The memory of a merge or a token in Python, in bytes.
-const MERGE: usize = 300;
+const MERGE_BYTES: usize = 300;
 
 /// The pairs of tokens that merge, in order.
 pub(crate) fn merges<'py>(py: Python<'py>, core: &Tokenizer) -> PyResult<Bound<'py, PyList>> {
-    errors::checked(memory::check(core.vocabulary().len() * MERGE))?;
+    errors::checked(memory::check(core.vocabulary().len() * MERGE_BYTES))?;
     errors::checked(py.detach(|| core.make_tables()))?;
     let bytes = |id: u32| core.token_bytes(id).map(|token| PyBytes::new(py, token));
     let pair = |&(left, right): &(u32, u32)| Ok((bytes(left)?, bytes(right)?));
@@ -22,7 +22,7 @@ pub(crate) fn merges<'py>(py: Python<'py>, core: &Tokenizer) -> PyResult<Bound<'
 
 /// The ordinary tokens with their ids.
 pub(crate) fn ranks<'py>(py: Python<'py>, core: &Tokenizer) -> PyResult<Bound<'py, PyDict>> {
-    errors::checked(memory::check(core.vocabulary().len() * MERGE))?;
+    errors::checked(memory::check(core.vocabulary().len() * MERGE_BYTES))?;
     let dict = PyDict::new(py);
     for (token, id) in core.vocabulary().ordinary_tokens() {
         dict.set_item(PyBytes::new(py, token), id)?;

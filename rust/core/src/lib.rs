@@ -19,7 +19,7 @@
 //! roles         which special token begins a text, ends one, ends a turn
 //! batch         many texts to ids
 //! train         counts to merges, exactly: repeatedly merges the most frequent adjacent pair
-//! shards        ids to the rows of a training run
+//! rows          documents of ids to the rows of a training run: the one packer
 //! formats       a tokenizer or counts to a file and back
 //! ```
 //!
@@ -79,7 +79,7 @@ pub mod batch;
 pub mod train;
 
 #[doc(hidden)]
-pub mod shards;
+pub mod rows;
 
 #[doc(hidden)]
 pub mod formats;
@@ -106,6 +106,8 @@ pub use vocabulary::{MergeRule, Vocabulary};
 pub use count::files::{FileProgress, Reached};
 #[doc(hidden)]
 pub use count::skips::Skips;
+#[doc(hidden)]
+pub use hash::checksum::crc32;
 #[doc(hidden)]
 pub use pretokenize::Splitter;
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 //! enough, the error is [`Error::OutOfMemory`] with the size, and the process is not aborted.
 //!
 //! Small allocations (errors, map keys, other libraries) are ordinary ones, which abort when memory
-//! runs out. So a large allocation succeeds only if `SPARE` bytes remain for small ones.
+//! runs out. So a large allocation succeeds only if `SPARE_BYTES` bytes remain for small ones.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -11,10 +11,10 @@ use hashbrown::HashMap;
 use crate::error::{Error, Result};
 
 /// Bytes that remain free for small allocations.
-const SPARE: usize = 2 << 20;
+const SPARE_BYTES: usize = 2 << 20;
 
 /// Allocations of fewer bytes are small.
-const LARGE: usize = 1 << 17;
+const LARGE_BYTES: usize = 1 << 17;
 
 /// Fails if further `bytes` bytes cannot be allocated. Nothing stays allocated.
 ///
@@ -23,14 +23,14 @@ const LARGE: usize = 1 << 17;
 /// assert!(bytepair::memory::check(usize::MAX / 2).is_err());
 /// ```
 pub fn check(bytes: usize) -> Result<()> {
-    if bytes < LARGE { Ok(()) } else { check_large(bytes) }
+    if bytes < LARGE_BYTES { Ok(()) } else { check_large(bytes) }
 }
 
 /// Maps and unmaps the memory. Untouched, it is only address space, so this takes two microseconds.
 #[cold]
 #[cfg(not(target_family = "wasm"))]
 fn check_large(bytes: usize) -> Result<()> {
-    let wanted = bytes.saturating_add(SPARE).min(isize::MAX.cast_unsigned());
+    let wanted = bytes.saturating_add(SPARE_BYTES).min(isize::MAX.cast_unsigned());
     memmap2::MmapMut::map_anon(wanted).map(drop).map_err(|_| Error::OutOfMemory { bytes })
 }
 
@@ -39,7 +39,7 @@ fn check_large(bytes: usize) -> Result<()> {
 #[cold]
 #[cfg(target_family = "wasm")]
 fn check_large(bytes: usize) -> Result<()> {
-    let wanted = bytes.saturating_add(SPARE);
+    let wanted = bytes.saturating_add(SPARE_BYTES);
     Vec::<u8>::new().try_reserve_exact(wanted).map_err(|_| Error::OutOfMemory { bytes })
 }
 
@@ -57,7 +57,7 @@ fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     let bytes = |count: usize| count.saturating_mul(size_of::<T>());
     let failed = Error::OutOfMemory { bytes: bytes(values.len().saturating_add(more)) };
     grown.map_err(|_| failed.clone())?;
-    if bytes(values.capacity() - before) < LARGE {
+    if bytes(values.capacity() - before) < LARGE_BYTES {
         return Ok(());
     }
     check_large(0).map_err(|_| failed)
@@ -101,7 +101,7 @@ pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(count).map_err(|_| out_of_memory::<T>(count))?;
     let bytes = size_of::<T>() * values.capacity();
-    if bytes >= LARGE {
+    if bytes >= LARGE_BYTES {
         check_large(0).map_err(|_| Error::OutOfMemory { bytes })?;
     }
     Ok(values)
@@ -159,7 +159,7 @@ pub(crate) fn reserve_entries<K: Eq + Hash, V, S: BuildHasher>(
     let before = map.allocation_size();
     map.try_reserve(more).map_err(|_| out_of_memory::<(K, V)>(map.len().saturating_add(more)))?;
     let bytes = map.allocation_size();
-    if bytes - before < LARGE {
+    if bytes - before < LARGE_BYTES {
         return Ok(());
     }
     check_large(0).map_err(|_| Error::OutOfMemory { bytes })

@@ -421,7 +421,7 @@ pub(crate) struct PairLookup<'v> {
 
 impl<'v> PairLookup<'v> {
     /// Pairs with more bytes than this are long.
-    const LONG: usize = 64;
+    const LONG_BYTES: usize = 64;
 
     pub(crate) fn new(vocabulary: &'v Vocabulary) -> Self {
         Self { vocabulary, token: Vec::new(), long: HashMap::default() }
@@ -437,7 +437,7 @@ impl<'v> PairLookup<'v> {
             self.token.extend_from_slice(self.vocabulary.bytes(id).unwrap_or_default());
         }
         let id = self.vocabulary.id(&self.token);
-        if self.token.len() > Self::LONG {
+        if self.token.len() > Self::LONG_BYTES {
             self.long.insert((left, right), id);
         }
         id

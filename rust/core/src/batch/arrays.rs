@@ -22,12 +22,12 @@ use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
 /// A long text is cut into parts of about this many units.
-const PART: usize = 1 << 18;
+const PART_UNITS: usize = 1 << 18;
 /// Threads take chunks of parts of about this many units in total.
-const CHUNK: usize = 1 << 19;
+const CHUNK_UNITS: usize = 1 << 19;
 
 /// Number of units at the start of a text that are sampled to estimate its number of ids.
-const SAMPLE: usize = 32;
+const SAMPLE_UNITS: usize = 32;
 
 /// Arrays whose size in bytes is in this range keep their unused capacity, which costs address
 /// space only. glibc raises its mmap threshold to the size of the largest mapped block that was
@@ -48,7 +48,7 @@ pub(crate) struct Size {
 impl Size {
     /// Assumes one id for three ASCII characters, and one for each other character.
     pub(crate) fn of(text: &Text<'_>) -> Self {
-        let sampled = text.len().clamp(1, SAMPLE);
+        let sampled = text.len().clamp(1, SAMPLE_UNITS);
         let others = text.beyond_ascii(sampled);
         let others = if text.is_utf8() { others / 2 } else { others };
         Self { units: text.len(), ids: text.len() / 3 + text.len() * others / sampled }
@@ -181,7 +181,7 @@ impl Tokenizer {
                 .unwrap_or_else(|| memory::with_room_for_about(sizes.sum::<Size>().ids));
             joiner.add(chunk, encode_parts(call, parts, options, buffer));
         };
-        let least = size.units / threads.max(size.units / CHUNK);
+        let least = size.units / threads.max(size.units / CHUNK_UNITS);
         let chunks = Mutex::new(chunks(parts, least).enumerate());
         let next = || lock(&chunks).next();
         let work = || {
@@ -250,7 +250,7 @@ fn cut<'a>(
     let (mut rest, mut at) = (Some(text), 0);
     std::iter::from_fn(move || {
         let text = rest.take()?;
-        let Some(end) = splitter.and_then(|splitter| splitter.cut_long(&text, PART)) else {
+        let Some(end) = splitter.and_then(|splitter| splitter.cut_long(&text, PART_UNITS)) else {
             return Some(Part { text, document, at, last: true });
         };
         let (text, after) = text.split_at(end);

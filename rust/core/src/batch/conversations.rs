@@ -4,15 +4,12 @@
 //! encoded as ordinary text, so that nothing in them becomes a special token. Each segment has a
 //! flag: whether the model is trained on it. Its ids inherit the flag. Roles and tool calls are the
 //! caller's responsibility.
-//!
-//! [`pack`] then places conversations side by side in rows of equal width.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::encode::EncodeOptions;
 use crate::encode::encoder::{Edges, EncodeCall};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory;
 use crate::parallel;
 use crate::rules::PartStart;
@@ -248,42 +245,6 @@ fn is_trained(spans: &[TrainedSpan], start: usize, end: usize) -> bool {
     covering.any(|(_, trained)| trained)
 }
 
-/// Place conversations of the given lengths into rows of `width` by best fit: the longest first,
-/// each into the row where it leaves the least free space, the earliest such row among equals.
-/// Returns the row and the first column of each, in the order given.
-///
-/// Fails if a conversation is longer than a row.
-///
-/// ```
-/// assert_eq!(bytepair::batch::conversations::pack(&[3, 6, 4], 7)?, [(1, 4), (0, 0), (1, 0)]);
-/// # Ok::<(), bytepair::Error>(())
-/// ```
-pub fn pack(lengths: &[usize], width: usize) -> Result<Vec<(usize, usize)>> {
-    let mut order: Vec<usize> = memory::collect(0..lengths.len())?;
-    // Sorting takes as much memory as the lengths, and the open rows at most four times as much.
-    memory::check(5 * size_of_val(lengths))?;
-    order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
-    if let Some(&longest) = order.first()
-        && lengths[longest] > width
-    {
-        return Err(Error::TooLong { conversation: longest, length: lengths[longest], width });
-    }
-    let mut places = memory::filled((0, 0), lengths.len())?;
-    let mut rows = 0;
-    // Open rows by their free space; a row is removed, filled further, and inserted again.
-    let mut open = BTreeSet::new();
-    for index in order {
-        let length = lengths[index];
-        let fit = open.range((length, 0)..).next().copied();
-        let (free, row) = fit.unwrap_or((width, rows));
-        rows = rows.max(row + 1);
-        open.remove(&(free, row));
-        open.insert((free - length, row));
-        places[index] = (row, width - free);
-    }
-    Ok(places)
-}
-
 #[cfg(test)]
 mod tests {
     use super::Segment::{End, Id, Text};
@@ -369,29 +330,7 @@ mod tests {
         assert_eq!(cut(0, false).ids, [0; 0]);
     }
 
-    /// The slow reference: best fit by a search of all rows.
-    fn pack_slowly(lengths: &[usize], width: usize) -> Vec<(usize, usize)> {
-        let mut order: Vec<usize> = (0..lengths.len()).collect();
-        order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
-        let mut used: Vec<usize> = Vec::new();
-        let mut places = vec![(0, 0); lengths.len()];
-        for index in order {
-            let fits = |row: &usize| used[*row] + lengths[index] <= width;
-            let best = (0..used.len()).filter(fits).min_by_key(|&row| (width - used[row], row));
-            let row = best.unwrap_or(used.len());
-            used.resize(used.len().max(row + 1), 0);
-            places[index] = (row, used[row]);
-            used[row] += lengths[index];
-        }
-        places
-    }
-
     proptest! {
-        #[test]
-        fn packing_is_best_fit(lengths in prop::collection::vec(0usize..=20, 0..60)) {
-            prop_assert_eq!(pack(&lengths, 20).expect("fits"), pack_slowly(&lengths, 20));
-        }
-
         #[test]
         fn threads_do_not_change_the_result(texts in prop::collection::vec("[ab\n<]{0,9}", 0..40)) {
             let segments: Vec<_> = texts.iter().map(|text| Text(text)).collect();
@@ -403,11 +342,5 @@ mod tests {
             };
             prop_assert_eq!(render(1), render(3));
         }
-    }
-
-    #[test]
-    fn a_conversation_longer_than_a_row_is_an_error() {
-        let error = pack(&[1, 9], 4).expect_err("too long");
-        assert_eq!(error, Error::TooLong { conversation: 1, length: 9, width: 4 });
     }
 }

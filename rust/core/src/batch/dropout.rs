@@ -22,7 +22,7 @@ use crate::tokenizer::Tokenizer;
 use crate::vocabulary::MergeRule;
 
 /// Threads take chunks of texts of about this many units.
-const CHUNK: usize = 1 << 16;
+const CHUNK_UNITS: usize = 1 << 16;
 
 /// How often a merge is dropped, and the seed of the random numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,7 +93,7 @@ impl Tokenizer {
 impl DropoutEncoder<'_> {
     fn encode_all<T: Id>(&self, texts: &[Text<'_>], threads: usize) -> Result<Arrays<T>> {
         let total: usize = texts.iter().map(Text::len).sum();
-        let chunks = parallel::shares(texts, 1 + total / CHUNK, |text| text.len() + 1);
+        let chunks = parallel::shares(texts, 1 + total / CHUNK_UNITS, |text| text.len() + 1);
         let mut joined = Arrays { ids: Vec::new(), offsets: vec![0] };
         memory::reserve(&mut joined.offsets, texts.len())?;
         let encode = |scratch: &mut DropoutScratch, chunk: &Range<usize>| {
@@ -110,7 +110,15 @@ impl DropoutEncoder<'_> {
         let weight = |chunk: &Range<usize>| texts[chunk.clone()].iter().map(Text::len).sum();
         let threads = parallel::worth(threads, total);
         let state = DropoutScratch::default;
-        parallel::ordered(&chunks, threads, 4 * threads * CHUNK, weight, state, encode, sink)?;
+        parallel::ordered(
+            &chunks,
+            threads,
+            4 * threads * CHUNK_UNITS,
+            weight,
+            state,
+            encode,
+            sink,
+        )?;
         Ok(joined)
     }
 

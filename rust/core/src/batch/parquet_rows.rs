@@ -14,12 +14,12 @@ use crate::text::{Text, first_chars};
 use crate::tokenizer::Tokenizer;
 
 /// At most this many bytes of text are being encoded or wait for the sink; more with many threads.
-const AHEAD: usize = 1 << 26;
-/// `AHEAD` is raised to this many bytes for each thread.
+const AHEAD_BYTES: usize = 1 << 26;
+/// `AHEAD_BYTES` is raised to this many bytes for each thread.
 const AHEAD_PER_THREAD: usize = 3 << 23;
 /// Number of finished items that may wait, in addition to those being encoded. With few, the
 /// allocator reuses the same memory; with more, it touches new pages.
-const WAITING: usize = 2;
+const WAITING_ITEMS: usize = 2;
 /// Capacity is reserved for one id in `BYTES_PER_ID` bytes of text, and for at most
 /// `RESERVED_BYTES` bytes of text, because the size comes from the file and may be wrong.
 const BYTES_PER_ID: usize = 3;
@@ -101,9 +101,9 @@ impl Tokenizer {
     ) -> Result<()> {
         let weight = |item: &Vec<RowRange>| sum(item.iter().map(|part| job.column.size(part)));
         let largest = job.items.iter().map(weight).max().unwrap_or(0);
-        let most = AHEAD
+        let most = AHEAD_BYTES
             .max(threads.saturating_mul(AHEAD_PER_THREAD))
-            .min(largest.saturating_mul(threads.saturating_add(WAITING)));
+            .min(largest.saturating_mul(threads.saturating_add(WAITING_ITEMS)));
         self.expect(sum(job.items.iter().map(weight)));
         let encode = |call: &mut EncodeCall<'_>, item: &Vec<RowRange>| {
             let ids = memory::with_room_for_about(weight(item).min(RESERVED_BYTES) / BYTES_PER_ID);

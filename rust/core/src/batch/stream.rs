@@ -13,7 +13,7 @@ use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
 /// Encode once this many bytes are buffered.
-const ENOUGH: usize = 1 << 16;
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// Encodes a text that arrives in pieces. The text of special tokens is encoded as ordinary text.
 ///
@@ -58,7 +58,7 @@ impl EncodeStream {
         memory::reserve_text(&mut self.rest, text.len())?;
         self.rest.push_str(text);
         // Doubling the threshold avoids quadratic time on one endless pretoken.
-        if self.rest.len() < ENOUGH.max(2 * self.tried) {
+        if self.rest.len() < BUFFER_BYTES.max(2 * self.tried) {
             return Ok(());
         }
         let Certain { at, start } = self.certain(tokenizer)?;
@@ -151,7 +151,7 @@ mod tests {
             let (mut stream, mut ids) = (EncodeStream::default(), Vec::<u16>::new());
             for _ in 0..10_000 {
                 stream.push(&tokenizer, &Text::Utf8(text), &mut ids).unwrap();
-                assert!(stream.rest.len() <= 2 * ENOUGH, "{text:?}");
+                assert!(stream.rest.len() <= 2 * BUFFER_BYTES, "{text:?}");
             }
         }
     }

@@ -62,7 +62,7 @@ impl Content {
         let mut bytes = Vec::new();
         loop {
             // `read_to_end` aborts the process if its vector cannot grow.
-            memory::reserve(&mut bytes, READ)?;
+            memory::reserve(&mut bytes, READ_BYTES)?;
             let free = u64::try_from(bytes.capacity() - bytes.len()).unwrap_or(u64::MAX);
             if (&mut file).take(free).read_to_end(&mut bytes)? == 0 {
                 return Ok(Self::Read(bytes));
@@ -87,21 +87,21 @@ impl PassedPages<'_> {
             return;
         };
         let at = bytes.as_ptr().addr() - map.as_ptr().addr();
-        if at >= self.released + 2 * BEHIND {
-            map.release(self.released..at - BEHIND);
-            self.released = at - BEHIND;
+        if at >= self.released + 2 * BEHIND_BYTES {
+            map.release(self.released..at - BEHIND_BYTES);
+            self.released = at - BEHIND_BYTES;
         }
     }
 }
 
 /// Threads are rarely further behind than this many bytes.
-const BEHIND: usize = 32 << 20;
+const BEHIND_BYTES: usize = 32 << 20;
 
 /// A file that cannot be mapped is read in blocks of at least this many bytes.
-const READ: usize = 1 << 16;
+const READ_BYTES: usize = 1 << 16;
 
 /// The number of ids is estimated from a sample of each block of this many bytes.
-const SAMPLED: usize = 1 << 20;
+const SAMPLE_BLOCK_BYTES: usize = 1 << 20;
 
 /// How a file is read.
 #[derive(Debug, Clone, Default)]
@@ -149,7 +149,7 @@ impl Tokenizer {
         let separator = finder(&file.separator)?;
         let documents = || documents(&content, separator.as_ref());
         let text = |bytes| if file.lossy { Text::Lossy(bytes) } else { Text::Bytes(bytes) };
-        let size = content.chunks(SAMPLED).map(|bytes| Size::of(&text(bytes))).sum();
+        let size = content.chunks(SAMPLE_BLOCK_BYTES).map(|bytes| Size::of(&text(bytes))).sum();
         let mut passed = PassedPages { content: &content, released: 0 };
         let on_part = |part: &Text<'_>| passed.reach(part);
         let encoded = self.encode_texts(documents().map(text), size, options, threads, on_part);
@@ -178,10 +178,10 @@ fn documents<'a>(
     content: &'a [u8],
     separator: Option<&'a AhoCorasick>,
 ) -> impl Iterator<Item = &'a [u8]> {
-    let found = separator.into_iter().flat_map(move |one| one.find_iter(content));
-    let found =
-        found.map(|found| found.range()).chain(std::iter::once(content.len()..content.len()));
-    found.scan(0, |start, separator| {
+    let separators = separator.into_iter().flat_map(move |one| one.find_iter(content));
+    let separators =
+        separators.map(|one| one.range()).chain(std::iter::once(content.len()..content.len()));
+    separators.scan(0, |start, separator| {
         let document = &content[*start..separator.start];
         *start = separator.end;
         Some(document)

@@ -312,12 +312,12 @@ mod tests {
             let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
             for (pretoken, ids) in puts {
                 cache.prepare(&shared, 1);
-                if let Some(found) = cache.get(&pretoken) {
-                    prop_assert_eq!(&found, &known[&pretoken]);
+                if let Some(hit) = cache.get(&pretoken) {
+                    prop_assert_eq!(&hit, &known[&pretoken]);
                 } else {
                     let ids = known.entry(pretoken.clone()).or_insert(ids);
                     cache.keep(&pretoken, ids);
-                    prop_assert!(cache.get(&pretoken).is_none_or(|found| &found == ids));
+                    prop_assert!(cache.get(&pretoken).is_none_or(|hit| &hit == ids));
                 }
             }
         }
@@ -342,7 +342,7 @@ mod tests {
         assert!(misses <= 2, "{misses}");
         let kept = (0..200_000).filter(|&number| {
             let (pretoken, ids) = example(number);
-            cache.get(&pretoken).map(|found| assert_eq!(found, ids)).is_some()
+            cache.get(&pretoken).map(|hit| assert_eq!(hit, ids)).is_some()
         });
         let kept = kept.count();
         // Before eviction, many groups are full.
@@ -369,22 +369,22 @@ mod tests {
         let numbers = if cfg!(miri) { 100 } else { 40_000 };
         let work = &|offset: u32| {
             let mut cache = Cache::default();
-            let mut found = 0;
+            let mut hits = 0;
             for number in 0..numbers {
                 cache.prepare(&shared, 1);
                 for number in [number, number / 2, (number + offset) % 50] {
                     let (pretoken, ids) = example(number);
                     match cache.get(&pretoken) {
-                        Some(found) => assert_eq!(found, ids),
+                        Some(hit) => assert_eq!(hit, ids),
                         None => cache.keep(&pretoken, &ids),
                     }
-                    found += usize::from(cache.get(&pretoken).is_some());
+                    hits += usize::from(cache.get(&pretoken).is_some());
                 }
             }
-            found
+            hits
         };
-        let found = crate::parallel::run((0..3).map(|offset| move || work(offset)));
-        assert!(found.into_iter().all(|found| found > numbers as usize));
+        let hits = crate::parallel::run((0..3).map(|offset| move || work(offset)));
+        assert!(hits.into_iter().all(|hits| hits > numbers as usize));
     }
 
     /// A lock may be held forever.
@@ -397,7 +397,7 @@ mod tests {
             cache.prepare(&shared, 1);
             let (pretoken, ids) = example(number);
             cache.keep(&pretoken, &ids);
-            assert!(cache.get(&pretoken).is_none_or(|found| found == ids));
+            assert!(cache.get(&pretoken).is_none_or(|hit| hit == ids));
         }
     }
 }

@@ -21,10 +21,10 @@ use crate::pretokenize::Splitter;
 use crate::text::Text;
 
 /// The search for a cut position goes back by this many bytes at a time.
-const CUT_WINDOW: usize = 4096;
+const CUT_WINDOW_BYTES: usize = 4096;
 
 /// The number of bytes that are decompressed at a time.
-const UNPACKED: usize = 1 << 20;
+const UNPACKED_BYTES: usize = 1 << 20;
 
 /// How the documents of a file are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,12 @@ pub enum FileKind {
     Jsonl,
     /// Each line is a document, unchanged; an empty line is an empty document.
     Lines,
+}
+
+impl FileKind {
+    /// All kinds with their names.
+    pub const NAMED: [(&str, Self); 3] =
+        [("text", Self::Text), ("jsonl", Self::Jsonl), ("lines", Self::Lines)];
 }
 
 /// A file with documents.
@@ -106,7 +112,7 @@ impl Unpacking<'_> {
     /// The next bytes, about a megabyte; none at the end.
     pub fn next_bytes(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let read = self.stream.fill(&mut bytes, UNPACKED);
+        let read = self.stream.fill(&mut bytes, UNPACKED_BYTES);
         read.map(|_| bytes).map_err(|error| self.file.unreadable(&error))
     }
 }
@@ -270,7 +276,7 @@ impl BlockReader {
             return Ok(None);
         }
         bytes.clear();
-        let found = self.read(splitter, stop, &mut bytes).map_err(|error| {
+        let extent = self.read(splitter, stop, &mut bytes).map_err(|error| {
             let error = self.files[self.place.file].unreadable(&error);
             if error != Error::Interrupted {
                 self.next_file();
@@ -281,10 +287,10 @@ impl BlockReader {
         let block = FileBlock {
             order: self.order,
             position: self.position,
-            start: found.start,
+            start: extent.start,
             unit: self.unit,
-            is_last: found.is_last,
-            is_too_long: found.is_too_long,
+            is_last: extent.is_last,
+            is_too_long: extent.is_too_long,
             damage: self.open.as_mut().and_then(|open| open.damage.take()),
             bytes,
         };
@@ -425,7 +431,7 @@ impl OpenFile {
                 memory::extend(&mut self.rest, &bytes[cut..])?;
                 bytes.truncate(cut);
             } else if !self.is_ended {
-                searched = bytes.len().saturating_sub(CUT_WINDOW);
+                searched = bytes.len().saturating_sub(CUT_WINDOW_BYTES);
                 continue;
             }
             let (start, is_last) = (*place, self.is_ended || is_too_long);
@@ -501,7 +507,7 @@ impl OpenFile {
 fn last_cut(splitter: &Splitter, bytes: &[u8], searched: usize) -> Option<usize> {
     let mut near = bytes.len();
     while near > searched {
-        near = near.saturating_sub(CUT_WINDOW).max(searched);
+        near = near.saturating_sub(CUT_WINDOW_BYTES).max(searched);
         let cut = splitter.cut_text(&Text::Bytes(bytes), near);
         if cut.is_some() {
             return cut;

@@ -23,6 +23,12 @@ pub enum OnError {
     Skip,
 }
 
+impl OnError {
+    /// All modes with their names, the default first.
+    pub const NAMED: [(&str, Self); 3] =
+        [("strict", Self::Strict), ("replace", Self::Replace), ("skip", Self::Skip)];
+}
+
 /// How documents are read.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentOptions {
@@ -493,10 +499,10 @@ impl FieldTally {
             return Ok(());
         }
         let path = file.path.display().to_string();
-        let found = self.keys.join(", ");
-        let found = if found.is_empty() { "no fields".to_owned() } else { found };
+        let keys = self.keys.join(", ");
+        let keys = if keys.is_empty() { "no fields".to_owned() } else { keys };
         let reason = format!(
-            "no object has a field '{field}' with a text; the first object has {found}; pass \
+            "no object has a field '{field}' with a text; the first object has {keys}; pass \
              column= to read another field"
         );
         Err(Error::Document { path, line: None, reason })

@@ -162,9 +162,9 @@ fn plain_length(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
     for (index, &word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(word);
-        let found = is(word, b'"') | is(word, b'\\') | below(word, b' ');
-        if found != 0 {
-            return 8 * index + found.trailing_zeros() as usize / 8;
+        let stops = is(word, b'"') | is(word, b'\\') | below(word, b' ');
+        if stops != 0 {
+            return 8 * index + stops.trailing_zeros() as usize / 8;
         }
     }
     let is_plain = |byte: &&u8| !matches!(**byte, b'"' | b'\\' | 0..b' ');
@@ -466,17 +466,17 @@ mod tests {
 
     #[test]
     fn the_text_of_the_field_is_read() {
-        let found = |line| text_of(line).unwrap();
+        let text = |line| text_of(line).unwrap();
         for line in ["{}", " { } \r", r#"{"a":{"text":"no"},"b":[{"text":1}]}"#, r#"{"text":null}"#]
         {
-            assert_eq!(found(line), None, "{line}");
+            assert_eq!(text(line), None, "{line}");
         }
         let every = r#"{"a": [1, -2.5e+7, true, false, null, NaN, -Infinity, [], {}, "\u00e9"],
                         "te\u0078t" : "\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00", "b": {"c": {"d": []}}}"#;
-        assert_eq!(found(every).unwrap(), "\"\\/\u{8}\u{c}\n\r\té😀".as_bytes());
+        assert_eq!(text(every).unwrap(), "\"\\/\u{8}\u{c}\n\r\té😀".as_bytes());
         let deep = format!(r#"{{"a":{}{},"text":"x"}}"#, "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(found(&deep).unwrap(), b"x");
-        assert_eq!(found(r#"{"\ud800":"\ud800","text":"x"}"#).unwrap(), b"x");
+        assert_eq!(text(&deep).unwrap(), b"x");
+        assert_eq!(text(r#"{"\ud800":"\ud800","text":"x"}"#).unwrap(), b"x");
     }
 
     #[test]
@@ -492,8 +492,8 @@ mod tests {
             assert!(read_field(line.as_bytes(), b"text", Surrogates::Replace, &mut out).unwrap());
             assert_eq!(out, replaced.as_bytes());
         }
-        let said = Flaw::LoneSurrogate(0xD83D).to_string();
-        assert_eq!(said, r"the text has the lone surrogate \ud83d, half of a character");
+        let message = Flaw::LoneSurrogate(0xD83D).to_string();
+        assert_eq!(message, r"the text has the lone surrogate \ud83d, half of a character");
     }
 
     #[test]

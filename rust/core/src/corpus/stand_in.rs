@@ -11,7 +11,7 @@ const LFS: &[u8] = b"version https://git-lfs.github.com/spec/v1";
 const HTML: [&[u8]; 2] = [b"<!doctype html", b"<html"];
 
 /// The number of bytes of a file that are looked at.
-const HEAD: u64 = 256;
+const HEAD_BYTES: u64 = 256;
 
 /// Why a file with these first bytes is a pointer of Git LFS and not a text, and the way out.
 pub(crate) fn pointer(head: &[u8]) -> Option<&'static str> {
@@ -25,7 +25,7 @@ pub(crate) fn stand_in(head: &[u8]) -> Option<&'static str> {
     let start = head.trim_ascii_start();
     let is_html = HTML
         .iter()
-        .any(|tag| start.get(..tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag)));
+        .any(|tag| start.get(..tag.len()).is_some_and(|head| head.eq_ignore_ascii_case(tag)));
     pointer(head).or(is_html.then_some(
         "it is a page of HTML, perhaps that of a failed download; download the file again",
     ))
@@ -34,7 +34,7 @@ pub(crate) fn stand_in(head: &[u8]) -> Option<&'static str> {
 /// [`stand_in`] for the file at a path, if it can be read.
 pub(crate) fn stand_in_at(path: &Path) -> Option<&'static str> {
     let mut head = Vec::new();
-    File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+    File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
     stand_in(&head)
 }
 

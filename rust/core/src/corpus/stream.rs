@@ -19,8 +19,13 @@ pub enum Compression {
     Zstd,
 }
 
+impl Compression {
+    /// The compressions with their names.
+    pub const NAMED: [(&str, Self); 2] = [("gzip", Self::Gzip), ("zstd", Self::Zstd)];
+}
+
 /// The number of compressed bytes that are read at a time.
-const PACKED: usize = 1 << 17;
+const PACKED_BYTES: usize = 1 << 17;
 
 /// The source of the compressed bytes of a file.
 pub(crate) type Source = Box<dyn Read + Send>;
@@ -54,7 +59,7 @@ impl Stream {
     /// Read from a source, and skip the first `start` bytes of its decompressed content.
     pub(super) fn new(source: Source, compression: Compression, start: u64) -> io::Result<Self> {
         let source = Tracked { source, read: 0 };
-        let packed = |source| BufReader::with_capacity(PACKED, source);
+        let packed = |source| BufReader::with_capacity(PACKED_BYTES, source);
         let unpacker = match compression {
             Compression::None => Unpacker::Plain(source),
             Compression::Gzip => Unpacker::Gzip(Box::new(MultiGzDecoder::new(packed(source)))),

@@ -13,7 +13,7 @@ use crate::hash::fingerprint::hexadecimal;
 use crate::memory;
 
 /// Bytes are hashed in blocks of this size.
-const HASHED: usize = 1 << 16;
+const HASH_BLOCK_BYTES: usize = 1 << 16;
 
 /// The distinct pretokens of a corpus and how often each occurs, in order of first occurrence.
 ///
@@ -252,7 +252,7 @@ impl Counts {
             buffer.extend((pretoken.len() as u64).to_le_bytes());
             buffer.extend(count.to_le_bytes());
             buffer.extend_from_slice(pretoken);
-            if buffer.len() > HASHED {
+            if buffer.len() > HASH_BLOCK_BYTES {
                 hash.update(&buffer);
                 buffer.clear();
             }

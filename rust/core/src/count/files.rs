@@ -217,8 +217,8 @@ impl<'a> FileWork<'a> {
         let mut documents = Documents::default();
         while let Some(mut block) = self.next(&mut documents) {
             let (order, place) = (block.order, block.start);
-            let found = self.find(&mut documents, &mut block);
-            let done = match found {
+            let reading = self.find(&mut documents, &mut block);
+            let done = match reading {
                 Ok(()) if self.is_turn(&block, &mut documents) => {
                     self.count(table, &documents, &block).map_err(|error| (error, false))
                 }
@@ -238,16 +238,16 @@ impl<'a> FileWork<'a> {
         let splitter = self.cuts.then_some(self.splitter);
         let mut blocks = lock(&self.blocks);
         let place = blocks.place();
-        let found = blocks.next(splitter, &self.stop, bytes);
+        let next = blocks.next(splitter, &self.stop, bytes);
         self.packed.store(blocks.packed(), Ordering::Relaxed);
         lock(&self.expanded).extend(blocks.take_expanded());
         let order = blocks.order();
-        if let Ok(block) = &found {
+        if let Ok(block) = &next {
             let is_in_line = block.as_ref().is_some_and(|block| block.start == blocks.place());
             self.is_in_long_line.store(is_in_line, Ordering::Relaxed);
         }
         drop(blocks);
-        found.unwrap_or_else(|error| {
+        next.unwrap_or_else(|error| {
             if error != Error::Interrupted {
                 self.fail(Failure { order, place, error, is_clean: true });
             }

@@ -50,10 +50,10 @@ use crate::pretokenize::{Pattern, Splitter};
 use crate::text::Text;
 
 /// A thread takes a share of texts of about this many bytes at a time.
-const SHARE: usize = 1 << 16;
+const SHARE_BYTES: usize = 1 << 16;
 
 /// A long text is cut into pieces of about this many bytes, where cuts are safe.
-const PIECE: usize = 1 << 18;
+const PIECE_BYTES: usize = 1 << 18;
 
 /// Counts the pretokens of a stream of texts.
 ///
@@ -154,7 +154,7 @@ impl Counter {
     fn add_texts(&mut self, texts: &[&str]) -> Result<()> {
         let pieces = self.pieces(texts)?;
         let size: usize = texts.iter().map(|text| text.len()).sum();
-        let shares = parallel::shares(&pieces, 1 + size / SHARE, |(text, _)| text.len());
+        let shares = parallel::shares(&pieces, 1 + size / SHARE_BYTES, |(text, _)| text.len());
         let threads = parallel::worth(self.tables.len(), size);
         let work = |table: &mut CountTable, share: usize| {
             pieces[shares[share].clone()]
@@ -177,7 +177,7 @@ impl Counter {
         let mut offset = self.position;
         for &text in texts {
             let mut rest = text;
-            while let Some(cut) = self.splitter.cut_long(&Text::Utf8(rest), PIECE) {
+            while let Some(cut) = self.splitter.cut_long(&Text::Utf8(rest), PIECE_BYTES) {
                 let (piece, after) = rest.split_at(cut);
                 memory::push(&mut pieces, (piece, offset))?;
                 offset += piece.len() as u64;

@@ -6,7 +6,7 @@
 use crate::corpus::Skipped;
 
 /// At most this many skipped ranges are kept.
-const FIRST: usize = 5;
+const MAX_RANGES: usize = 5;
 
 /// The number of skipped documents, and the first of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,9 +35,9 @@ impl Skips {
         for skip in skipped {
             let place = |skip: &Skipped| (skip.file, skip.row);
             let at = self.first.partition_point(|before| place(before) <= place(skip));
-            if at < FIRST {
+            if at < MAX_RANGES {
                 self.first.insert(at, skip.clone());
-                self.first.truncate(FIRST);
+                self.first.truncate(MAX_RANGES);
             }
         }
     }
@@ -87,7 +87,7 @@ mod tests {
             more.add(other);
             all.append(&more);
             prop_assert_eq!(all.documents(), sorted.len() as u64);
-            prop_assert_eq!(all.first(), &sorted[..sorted.len().min(FIRST)]);
+            prop_assert_eq!(all.first(), &sorted[..sorted.len().min(MAX_RANGES)]);
         }
     }
 }

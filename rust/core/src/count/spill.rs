@@ -26,7 +26,7 @@ use crate::memory;
 const PARTITIONS: usize = 64;
 
 /// Rows are written when this many bytes are buffered.
-const BUFFER: usize = 1 << 20;
+const BUFFER_BYTES: usize = 1 << 20;
 
 /// The rows that one thread has spilled.
 #[derive(Debug)]
@@ -63,8 +63,8 @@ impl Spill {
         let hash = FixedState::default().hash_one(pretoken);
         let partition = usize::try_from(hash % PARTITIONS as u64).expect("below 64");
         encode(&mut self.buffers[partition], pretoken, seen)?;
-        self.buffered += ROW + pretoken.len();
-        if self.buffered >= BUFFER { self.flush() } else { Ok(()) }
+        self.buffered += ROW_BYTES + pretoken.len();
+        if self.buffered >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
     /// Write the rows that are not yet written.
@@ -172,10 +172,10 @@ fn merge_sorted(
 }
 
 /// The bytes of a row without its pretoken: first position, count, length.
-const ROW: usize = 24;
+const ROW_BYTES: usize = 24;
 
 fn encode(out: &mut Vec<u8>, pretoken: &[u8], seen: Seen) -> Result<()> {
-    memory::reserve(out, ROW + pretoken.len())?;
+    memory::reserve(out, ROW_BYTES + pretoken.len())?;
     for number in [seen.first, seen.count, pretoken.len() as u64] {
         out.extend_from_slice(&number.to_le_bytes());
     }

@@ -17,7 +17,7 @@ use crate::memory;
 use crate::vocabulary::Vocabulary;
 
 /// Tokens of at most this many bytes are copied with a fixed size.
-const COPIED: usize = 16;
+const COPY_BYTES: usize = 16;
 
 /// An integer type in which ids may be given.
 pub trait Number: Copy + Display + Send + Sync {
@@ -90,9 +90,9 @@ pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) -> R
         };
         let (start, end) = (start as usize, end as usize);
         let length = end - start;
-        let from = arena[start..].first_chunk::<COPIED>().filter(|_| length <= COPIED);
+        let from = arena[start..].first_chunk::<COPY_BYTES>().filter(|_| length <= COPY_BYTES);
         let rest = out.get_mut(done..).unwrap_or_default();
-        match (from, rest.first_chunk_mut::<COPIED>()) {
+        match (from, rest.first_chunk_mut::<COPY_BYTES>()) {
             (Some(from), Some(to)) => *to = *from,
             _ => rest.get_mut(..length).ok_or(Error::Changed)?.copy_from_slice(&arena[start..end]),
         }

@@ -13,7 +13,7 @@ const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 const OTHER_ODD: u64 = 0xC2B2_AE3D_27D4_EB4F;
 
 /// The key of a longer pretoken depends on this many bytes.
-const HASHED: usize = 128;
+const HASHED_BYTES: usize = 128;
 
 /// A pretoken of at most [`LONGEST`] bytes as two words, with its length in the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,7 +54,7 @@ impl Key {
     /// The key of a longer pretoken, which others may share.
     #[cold]
     fn of_long(text: &[u8]) -> Self {
-        Self { low: hash_bytes(&text[..text.len().min(HASHED)]), high: u64::MAX >> 4 }
+        Self { low: hash_bytes(&text[..text.len().min(HASHED_BYTES)]), high: u64::MAX >> 4 }
     }
 
     /// The key with these words.

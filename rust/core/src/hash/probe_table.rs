@@ -17,10 +17,10 @@ pub(crate) const MAX_PROBE: usize = 1 << 10;
 const STARTS_PER_8: usize = 13;
 
 /// The number of positions after the last start that there are at first.
-const BEHIND: usize = 1 << 8;
+const BEHIND_POSITIONS: usize = 1 << 8;
 
 /// The number of positions that are compared at once.
-const FEW: usize = 8;
+const POSITIONS_AT_ONCE: usize = 8;
 
 /// The value at a position without an entry.
 const EMPTY: u32 = 0;
@@ -63,13 +63,13 @@ impl ProbeTable {
     #[inline(always)]
     pub(crate) fn first_like(&self, hash: u64, mask: u32, tag: u32, lanes: impl Lanes) -> u32 {
         let start = self.start(hash);
-        if let Some(few) = self.entries[start..].first_chunk::<FEW>()
-            && self.max_probe >= FEW
+        if let Some(few) = self.entries[start..].first_chunk::<POSITIONS_AT_ONCE>()
+            && self.max_probe >= POSITIONS_AT_ONCE
         {
             // An empty position ends the lookup.
             let ends = lanes.equal(few, mask, tag) | lanes.equal(few, u32::MAX, EMPTY);
             if ends != 0 {
-                let first = few[ends.trailing_zeros() as usize % FEW];
+                let first = few[ends.trailing_zeros() as usize % POSITIONS_AT_ONCE];
                 return if first & mask == tag { first } else { EMPTY };
             }
         }
@@ -94,7 +94,7 @@ impl ProbeTableBuilder {
     /// An empty table for about this many entries.
     pub(crate) fn new(entries: usize) -> Result<Self> {
         let starts = (entries * STARTS_PER_8 / 8).max(1);
-        Ok(Self { entries: memory::zeros(starts + BEHIND)?, starts, max_probe: 1 })
+        Ok(Self { entries: memory::zeros(starts + BEHIND_POSITIONS)?, starts, max_probe: 1 })
     }
 
     /// Insert an entry, unless there is one with this hash for which `is_it` holds: that is
@@ -158,8 +158,8 @@ mod tests {
             }
             let table = building.finish();
             for number in 1..1000 {
-                let found = table.at(hash(number)).any(|other| other == number);
-                prop_assert_eq!(found, numbers.contains(&number));
+                let is_in = table.at(hash(number)).any(|other| other == number);
+                prop_assert_eq!(is_in, numbers.contains(&number));
                 for mask in [1023, 7] {
                     let like = |entry: &u32| entry & mask == number & mask;
                     let first = table.at(hash(number)).find(like).unwrap_or(0);

@@ -25,10 +25,10 @@ use crate::error::Result;
 use crate::memory;
 
 /// The size of a huge page in bytes.
-const HUGE: usize = 1 << 21;
+const HUGE_BYTES: usize = 1 << 21;
 
 /// The size of a small page in bytes, on most machines.
-const SMALL: usize = 1 << 12;
+const SMALL_BYTES: usize = 1 << 12;
 
 /// A huge page must come within this time: about the time of the page faults for the same memory in
 /// pages of 4 kB.
@@ -40,7 +40,7 @@ static SLOW: Mutex<Option<Instant>> = Mutex::new(None);
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// The size of a cache line in bytes.
-const LINE: usize = 64;
+const LINE_BYTES: usize = 64;
 
 /// Words that are aligned to a cache line, or to a huge page if they fill one.
 #[derive(Debug, Default)]
@@ -54,12 +54,12 @@ impl<Word: Zeroable> AlignedBuffer<Word> {
     /// `length` zeros.
     pub(crate) fn zeros(length: usize) -> Result<Self> {
         let bytes = length * size_of::<Word>();
-        let alignment = if bytes < HUGE { LINE } else { HUGE };
+        let alignment = if bytes < HUGE_BYTES { LINE_BYTES } else { HUGE_BYTES };
         // Zeroed memory takes only address space until it is touched.
         let all: Vec<Word> = memory::zeros(length + alignment / size_of::<Word>())?;
         let start = all.as_ptr().align_offset(alignment);
         assert!(start + length <= all.len(), "memory can be aligned");
-        if bytes >= HUGE && may_request(bytes / HUGE) {
+        if bytes >= HUGE_BYTES && may_request(bytes / HUGE_BYTES) {
             advise(&all[start..start + length], Advice::Huge);
         }
         Ok(Self { all, start, length })
@@ -81,7 +81,7 @@ impl<Word> AlignedBuffer<Word> {
             advise(&self[words.start..], Advice::Small);
         }
         let started = Instant::now();
-        let pages = words.len() * size_of::<Word>() / HUGE + 1;
+        let pages = words.len() * size_of::<Word>() / HUGE_BYTES + 1;
         advise(&self[words.start..words.end], Advice::Populate);
         if started.elapsed() > QUICK * u32::try_from(pages).unwrap_or(u32::MAX) {
             note_slow();
@@ -159,8 +159,8 @@ impl HugePages {
         let length = values.len();
         let skipped = self.ready.saturating_sub(length);
         let rest = &mut values.spare_capacity_mut()[skipped..];
-        let start = rest.as_ptr().align_offset(HUGE);
-        let end = start.saturating_add(HUGE / size_of::<T>().max(1));
+        let start = rest.as_ptr().align_offset(HUGE_BYTES);
+        let end = start.saturating_add(HUGE_BYTES / size_of::<T>().max(1));
         let page = rest.get_mut(start..end);
         let Some(page) = page.filter(|_| self.ready > 0 || may_request(1)) else {
             self.ready = usize::MAX;
@@ -201,9 +201,9 @@ enum Advice {
 #[expect(unsafe_code, reason = "without it, page-table walks take a fifth of encoding time")]
 fn advise<T>(memory: &[T], advice: Advice) {
     let (page, number) = match advice {
-        Advice::Huge => (HUGE, libc::MADV_HUGEPAGE),
-        Advice::Small => (HUGE, libc::MADV_NOHUGEPAGE),
-        Advice::Populate => (SMALL, libc::MADV_POPULATE_WRITE),
+        Advice::Huge => (HUGE_BYTES, libc::MADV_HUGEPAGE),
+        Advice::Small => (HUGE_BYTES, libc::MADV_NOHUGEPAGE),
+        Advice::Populate => (SMALL_BYTES, libc::MADV_POPULATE_WRITE),
     };
     let skipped = memory.as_ptr().cast::<u8>().align_offset(page);
     let length = size_of_val(memory).saturating_sub(skipped) / page * page;
@@ -256,7 +256,7 @@ fn free_blocks(list: &str) -> usize {
     let in_zone = |line: &str| -> usize {
         let counts = line.split_whitespace().skip_while(|&word| word != "zone").skip(2);
         let blocks = counts.enumerate().filter_map(|(order, count)| {
-            let pages = SMALL.checked_shl(u32::try_from(order).ok()?)? / HUGE;
+            let pages = SMALL_BYTES.checked_shl(u32::try_from(order).ok()?)? / HUGE_BYTES;
             Some(pages * count.parse::<usize>().ok()?)
         });
         blocks.sum()
@@ -307,9 +307,9 @@ mod tests {
 
     #[test]
     fn touching_changes_no_value() {
-        let mut words = AlignedBuffer::<u64>::zeros(HUGE / 4).unwrap();
+        let mut words = AlignedBuffer::<u64>::zeros(HUGE_BYTES / 4).unwrap();
         words[5000] = 7;
-        for range in [0..0, 3..4, 0..6000, 6000..HUGE / 4] {
+        for range in [0..0, 3..4, 0..6000, 6000..HUGE_BYTES / 4] {
             words.touch(range);
         }
         assert_eq!(words.iter().sum::<u64>(), 7);
@@ -317,10 +317,10 @@ mod tests {
 
     #[test]
     fn buffers_are_zeros_and_aligned() {
-        for length in [0, 1, 1000, HUGE / 8 - 1, HUGE / 8, HUGE / 4 + 5] {
+        for length in [0, 1, 1000, HUGE_BYTES / 8 - 1, HUGE_BYTES / 8, HUGE_BYTES / 4 + 5] {
             let mut words = AlignedBuffer::<u64>::zeros(length).unwrap();
             assert_eq!(words.len(), length);
-            let alignment = if 8 * length < HUGE { LINE } else { HUGE };
+            let alignment = if 8 * length < HUGE_BYTES { LINE_BYTES } else { HUGE_BYTES };
             assert_eq!(words.as_ptr().align_offset(alignment), 0);
             assert!(words.iter().all(|&word| word == 0));
             words.fill(7);

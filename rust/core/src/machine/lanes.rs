@@ -135,15 +135,15 @@ mod avx2 {
     fn find(words: &[u64; 8], mask: u64, key: u64) -> u64 {
         let mask = _mm256_set1_epi64x(mask.cast_signed());
         let key = _mm256_set1_epi64x(key.cast_signed());
-        let mut found = _mm256_setzero_si256();
+        let mut hit = _mm256_setzero_si256();
         for four in words.as_chunks::<4>().0 {
             // SAFETY: four words are 32 bytes, and the load needs no alignment.
             let words = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
             let equal = _mm256_cmpeq_epi64(_mm256_and_si256(words, mask), key);
-            found = _mm256_or_si256(found, _mm256_and_si256(words, equal));
+            hit = _mm256_or_si256(hit, _mm256_and_si256(words, equal));
         }
-        let low = _mm256_castsi256_si128(found);
-        let two = _mm_or_si128(low, _mm256_extracti128_si256::<1>(found));
+        let low = _mm256_castsi256_si128(hit);
+        let two = _mm_or_si128(low, _mm256_extracti128_si256::<1>(hit));
         let one = _mm_or_si128(two, _mm_unpackhi_epi64(two, two));
         _mm_cvtsi128_si64(one).cast_unsigned()
     }
@@ -215,8 +215,8 @@ mod tests {
                 prop_assert_eq!(run_on(level, Equal(&few, 3, 2)), Portable.equal(&few, 3, 2));
                 prop_assert_eq!(run_on(level, Lowest(&numbers)), Portable.lowest(&numbers));
                 for key in [words[at] & mask, 1 << bits] {
-                    let found = run_on(level, Find(&words, mask, key));
-                    prop_assert_eq!(found, Portable.find(&words, mask, key));
+                    let fast = run_on(level, Find(&words, mask, key));
+                    prop_assert_eq!(fast, Portable.find(&words, mask, key));
                 }
             }
         }

@@ -109,17 +109,17 @@ impl<W: Deref<Target = [u64]>> Buckets<W> {
         let pair = pair(left, right);
         let mut at = start(pair, self.words.len());
         let bucket = self.words[at..].first_chunk::<BUCKET>().expect("buckets are whole");
-        let mut found = lanes.find(bucket, PAIR, pair);
+        let mut entry = lanes.find(bucket, PAIR, pair);
         // Whether a pair is in the table is close to random, but a full bucket is rare, so this
         // branch is predicted well.
-        if bucket[BUCKET - 1] != 0 && found == 0 {
+        if bucket[BUCKET - 1] != 0 && entry == 0 {
             for _ in 1..self.max_probe {
                 at = (at + BUCKET) & (self.words.len() - 1);
                 let bucket = self.words[at..].first_chunk().expect("buckets are whole");
-                found |= lanes.find(bucket, PAIR, pair);
+                entry |= lanes.find(bucket, PAIR, pair);
             }
         }
-        let rank_plus_one = (found >> PAIR_BITS) as u32;
+        let rank_plus_one = (entry >> PAIR_BITS) as u32;
         rank_plus_one.wrapping_sub(1)
     }
 

@@ -23,10 +23,10 @@ use crate::merge::symbols::Symbols;
 use crate::vocabulary::Vocabulary;
 
 /// Bytes of memory for each byte of a pretoken.
-const SCRATCH: usize = 64;
+const SCRATCH_BYTES: usize = 64;
 
 /// The buffers of a pretoken with more bytes than this are freed after use.
-const KEPT: usize = 1 << 16;
+const MAX_KEPT_BYTES: usize = 1 << 16;
 
 /// The increment of the state of splitmix64.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -112,7 +112,7 @@ impl DropoutScratch {
         mut drops: impl FnMut() -> bool,
         out: &mut Vec<u32>,
     ) -> Result<()> {
-        memory::check(pretoken.len().saturating_mul(SCRATCH))?;
+        memory::check(pretoken.len().saturating_mul(SCRATCH_BYTES))?;
         self.fill(candidates, symbols, pretoken)?;
         while let Some((rank, position)) = self.next(&mut drops) {
             self.apply(candidates, pretoken, rank, position);
@@ -123,7 +123,7 @@ impl DropoutScratch {
             out.push(self.ids[position]);
             position = self.ends[position];
         }
-        if pretoken.len() > KEPT {
+        if pretoken.len() > MAX_KEPT_BYTES {
             *self = Self::default();
         }
         Ok(())
@@ -183,19 +183,19 @@ impl DropoutScratch {
     /// The first candidate that is not dropped; the dropped ones remain candidates for later
     /// merges.
     fn next(&mut self, drops: &mut impl FnMut() -> bool) -> Option<(u32, usize)> {
-        let mut found = None;
+        let mut best = None;
         while let Some(Reverse((rank, position))) = self.queue.pop() {
             if self.ranks[position] != rank {
                 continue;
             }
             if !drops() {
-                found = Some((rank, position));
+                best = Some((rank, position));
                 break;
             }
             self.dropped.push(Reverse((rank, position)));
         }
         self.queue.extend(self.dropped.drain(..));
-        found
+        best
     }
 
     fn apply(
@@ -280,8 +280,8 @@ mod tests {
                     MergeCandidates::Ranks(_) => plain(by_rank, &text, drops),
                     MergeCandidates::Merges(_) => plain(by_list, &text, drops),
                 };
-                let found: Vec<_> = ids.iter().map(|&id| all[id as usize].clone()).collect();
-                prop_assert_eq!(found, expected);
+                let parts: Vec<_> = ids.iter().map(|&id| all[id as usize].clone()).collect();
+                prop_assert_eq!(parts, expected);
             }
         }
     }

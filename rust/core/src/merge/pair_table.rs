@@ -148,11 +148,11 @@ impl PairTable {
 
     /// For each id, whether a pair merges into it.
     pub(crate) fn made(&self) -> Result<Vec<bool>> {
-        let mut made = memory::filled(false, self.offsets.len())?;
+        let mut flags = memory::filled(false, self.offsets.len())?;
         for rank in self.buckets.ranks().filter(|&rank| rank < self.ranks) {
-            made[self.id(rank) as usize] = true;
+            flags[self.id(rank) as usize] = true;
         }
-        Ok(made)
+        Ok(flags)
     }
 
     /// Whether the rank of a pair is the id that it merges into.

@@ -20,15 +20,15 @@ use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::symbols::Symbols;
 
 /// The buffers of a pretoken with more bytes than this are freed after use.
-const KEPT: usize = 1 << 16;
+const MAX_KEPT_BYTES: usize = 1 << 16;
 
 /// The approximate bytes of memory for each byte of a pretoken.
-const SCRATCH: usize = 32;
+const SCRATCH_BYTES: usize = 32;
 
 /// Fails if there is not enough memory to merge this many bytes.
 #[inline]
 pub(crate) fn check(bytes: usize) -> Result<()> {
-    memory::check(bytes.saturating_mul(SCRATCH))
+    memory::check(bytes.saturating_mul(SCRATCH_BYTES))
 }
 
 /// The buffers of this algorithm, reused for the next pretoken.
@@ -89,7 +89,7 @@ pub(crate) fn merge(
         out.push(parts.ids[position]);
         at = parts.next(position);
     }
-    if pretoken.len() > KEPT {
+    if pretoken.len() > MAX_KEPT_BYTES {
         *parts = LongParts::default();
     }
 }

@@ -9,7 +9,7 @@ use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::symbols::Symbols;
 
 /// Pretokens with more runs are left to the other algorithms.
-const MOST: usize = 64;
+const MAX_RUNS: usize = 64;
 
 /// Equal adjacent parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) fn merge(
             }
         }
         normalize(&mut runs);
-        if runs.len() > MOST {
+        if runs.len() > MAX_RUNS {
             return false;
         }
     }
@@ -58,7 +58,7 @@ fn runs(symbols: &Symbols, pretoken: &[u8]) -> Option<Vec<Run>> {
     for (_, id) in symbols.parts(pretoken) {
         if let Some(run) = runs.last_mut().filter(|run| run.id == id) {
             run.count += 1;
-        } else if runs.len() == MOST {
+        } else if runs.len() == MAX_RUNS {
             return None;
         } else {
             runs.push(Run { id, count: 1 });

@@ -40,7 +40,7 @@ pub(crate) struct Sizes {
 pub(crate) const SIZES: Sizes = Sizes { window: 1 << 16, few: 4 };
 
 /// The largest number of last tokens that are merged again.
-const MOST: usize = 256;
+const MAX_TOKENS: usize = 256;
 
 /// The state of merging one pretoken.
 pub(crate) struct Streaming<'a> {
@@ -103,7 +103,7 @@ impl Streaming<'_> {
         again: &mut Vec<u32>,
     ) -> Option<usize> {
         let mut last = self.sizes.few;
-        while last <= MOST {
+        while last <= MAX_TOKENS {
             let from = self.out.len().checked_sub(last).filter(|&from| from >= first)?;
             let start = before.checked_sub(self.bytes_of(from))?;
             again.clear();

@@ -27,8 +27,8 @@ impl Symbols {
             return Ok(Self { bytes, characters: None });
         }
         let one = |(token, id)| Some((character(token).filter(|c| !c.is_ascii())?, id));
-        let listed = memory::collect(vocabulary.ordinary_tokens().filter_map(one))?;
-        Ok(Self { bytes, characters: Some(listed.into_iter().collect()) })
+        let characters = memory::collect(vocabulary.ordinary_tokens().filter_map(one))?;
+        Ok(Self { bytes, characters: Some(characters.into_iter().collect()) })
     }
 
     /// The initial parts of a vocabulary whose merging starts with bytes.

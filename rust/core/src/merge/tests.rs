@@ -25,8 +25,8 @@ fn vocabulary(tokens: &[Vec<u8>]) -> Vocabulary {
     Vocabulary::new(all.into_iter().zip(0u32..), []).unwrap()
 }
 
-fn pairs(vocabulary: &Vocabulary, listed: MergePairs<'_>) -> PairTable {
-    let pairs = listed
+fn pairs(vocabulary: &Vocabulary, merges: MergePairs<'_>) -> PairTable {
+    let pairs = merges
         .map_or_else(|| build::by_rank(vocabulary), |merges| build::by_merges(vocabulary, merges));
     pairs.unwrap()
 }
@@ -52,12 +52,12 @@ fn first_parts(vocabulary: &Vocabulary, symbols: &Symbols, text: &[u8]) -> Vec<V
 /// The plain algorithm: compare all adjacent pairs, merge the one of lowest rank, and repeat.
 fn plain(
     vocabulary: &Vocabulary,
-    listed: MergePairs<'_>,
+    merges: MergePairs<'_>,
     symbols: &Symbols,
     text: &[u8],
 ) -> Vec<u32> {
     let mut parts = first_parts(vocabulary, symbols, text);
-    let rank = |left: &[u8], right: &[u8]| match listed {
+    let rank = |left: &[u8], right: &[u8]| match merges {
         None => vocabulary.id(&[left, right].concat()),
         Some(merges) => {
             let pair = vocabulary.id(left).zip(vocabulary.id(right));
@@ -76,9 +76,9 @@ fn plain(
 }
 
 /// Check all algorithms on one text.
-fn check(vocabulary: &Vocabulary, listed: MergePairs<'_>, symbols: &Symbols, text: &[u8]) {
-    let plain = |text| plain(vocabulary, listed, symbols, text);
-    let pairs = pairs(vocabulary, listed);
+fn check(vocabulary: &Vocabulary, merges: MergePairs<'_>, symbols: &Symbols, text: &[u8]) {
+    let plain = |text| plain(vocabulary, merges, symbols, text);
+    let pairs = pairs(vocabulary, merges);
     let mut out = Vec::new();
     queue::merge(&pairs, symbols, text, &mut MergeScratch::default(), &mut out);
     assert_eq!(out, plain(text), "the queue");

@@ -10,7 +10,7 @@ use crate::memory;
 pub const MAX_THREADS: usize = 1 << 10;
 
 /// Bytes of memory for a thread: its stack and its buffers.
-const THREAD: usize = 8 << 20;
+const THREAD_BYTES: usize = 8 << 20;
 
 /// The longest time between two calls of a sink.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -25,7 +25,7 @@ pub(super) fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Option<ScopedJoinHandle<'scope, T>> {
-    memory::check(THREAD).ok()?;
+    memory::check(THREAD_BYTES).ok()?;
     thread::Builder::new().spawn_scoped(scope, work).ok()
 }
 

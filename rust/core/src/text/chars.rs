@@ -3,7 +3,7 @@
 
 /// The largest number of bytes for which a sum of one byte cannot overflow. Such a sum is
 /// vectorized.
-const BLOCK: usize = u8::MAX as usize;
+const BLOCK_BYTES: usize = u8::MAX as usize;
 
 /// Whether a byte of UTF-8 is the first one of a character.
 ///
@@ -21,7 +21,7 @@ pub fn starts_char(byte: u8) -> bool {
 /// assert_eq!(bytepair::text::count_chars("café".as_bytes()), 4);
 /// ```
 pub fn count_chars(text: &[u8]) -> usize {
-    text.chunks(BLOCK).map(count_in_block).sum()
+    text.chunks(BLOCK_BYTES).map(count_in_block).sum()
 }
 
 /// The number of bytes of the first `most` characters of a text in UTF-8, or of the whole text if
@@ -33,27 +33,27 @@ pub fn count_chars(text: &[u8]) -> usize {
 /// ```
 pub fn first_chars(text: &[u8], most: usize) -> usize {
     let mut left = most;
-    for (index, block) in text.chunks(BLOCK).enumerate() {
+    for (index, block) in text.chunks(BLOCK_BYTES).enumerate() {
         let chars = count_in_block(block);
         if chars > left {
             let mut starts = block.iter().enumerate().filter(|(_, byte)| starts_char(**byte));
             let end = starts.nth(left).map_or(block.len(), |(at, _)| at);
-            return index * BLOCK + end;
+            return index * BLOCK_BYTES + end;
         }
         left -= chars;
     }
     text.len()
 }
 
-/// [`count_chars`] of at most [`BLOCK`] bytes.
+/// [`count_chars`] of at most [`BLOCK_BYTES`] bytes.
 pub(super) fn count_in_block(block: &[u8]) -> usize {
-    debug_assert!(block.len() <= BLOCK, "the sum has one byte");
+    debug_assert!(block.len() <= BLOCK_BYTES, "the sum has one byte");
     usize::from(block.iter().map(|&byte| u8::from(starts_char(byte))).sum::<u8>())
 }
 
 /// The blocks of a text for [`count_in_block`].
 pub(super) fn blocks(text: &str) -> impl Iterator<Item = &[u8]> {
-    text.as_bytes().chunks(BLOCK)
+    text.as_bytes().chunks(BLOCK_BYTES)
 }
 
 #[cfg(test)]

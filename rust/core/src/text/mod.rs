@@ -37,7 +37,7 @@ pub enum Text<'a> {
 }
 
 /// The number of units that are converted together.
-const RUN: usize = 16;
+const RUN_UNITS: usize = 16;
 
 /// The same as [`std::str::from_utf8`], but up to six times as fast on text in many languages.
 ///
@@ -310,15 +310,15 @@ impl CharUnit for u32 {
 /// If `out` does not have exactly one unit per character.
 pub fn spread<U: CharUnit>(text: &str, out: &mut [U]) {
     let (mut rest, mut done) = (text, 0);
-    while let Some(run) = rest.as_bytes().first_chunk::<RUN>() {
+    while let Some(run) = rest.as_bytes().first_chunk::<RUN_UNITS>() {
         if run.is_ascii()
-            && let Some(destination) = out[done..].first_chunk_mut::<RUN>()
+            && let Some(destination) = out[done..].first_chunk_mut::<RUN_UNITS>()
         {
             *destination = run.map(U::from);
-            rest = &rest[RUN..];
-            done += RUN;
+            rest = &rest[RUN_UNITS..];
+            done += RUN_UNITS;
         } else {
-            let whole = (0..=RUN).rev().find(|&at| rest.is_char_boundary(at));
+            let whole = (0..=RUN_UNITS).rev().find(|&at| rest.is_char_boundary(at));
             let (part, after) = rest.split_at(whole.unwrap_or(0));
             for character in part.chars() {
                 out[done] = U::of(character);
@@ -407,10 +407,10 @@ mod tests {
     /// Two leading surrogates and a trailing one, at every position of a run.
     #[test]
     fn a_pair_after_a_lone_surrogate_is_a_character() {
-        for before in 0..2 * RUN {
+        for before in 0..2 * RUN_UNITS {
             let mut units = vec![u16::from(b'x'); before];
             units.extend([0x4E2D, 0xD877, 0xDA26, 0xDC90]);
-            units.resize(before + 4 + RUN, u16::from(b'y'));
+            units.resize(before + 4 + RUN_UNITS, u16::from(b'y'));
             assert_eq!(read(Text::Utf16(&units)), String::from_utf16_lossy(&units));
         }
     }

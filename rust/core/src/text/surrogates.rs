@@ -40,12 +40,15 @@ fn surrogates<U: Copy + Into<u32>>(units: &[U]) -> impl Iterator<Item = Surrogat
 
 /// The first lone surrogate among units: its index and its code.
 pub(super) fn first_lone<U: Copy + Into<u32>>(units: &[U]) -> Option<(usize, u32)> {
-    surrogates(units).find(|found| !found.is_pair).map(|found| (found.at, found.code))
+    surrogates(units)
+        .find(|surrogate| !surrogate.is_pair)
+        .map(|surrogate| (surrogate.at, surrogate.code))
 }
 
 /// The characters that are two units: the index of each among the characters of the text.
 pub(super) fn pairs<U: Copy + Into<u32>>(units: &[U]) -> Result<Vec<i64>> {
-    let starts = surrogates(units).filter(|found| found.is_pair).map(|found| found.at);
+    let starts =
+        surrogates(units).filter(|surrogate| surrogate.is_pair).map(|surrogate| surrogate.at);
     let indices = starts.zip(0..).map(|(at, before)| at - before);
     memory::collect(indices.map(|index| i64::try_from(index).unwrap_or(i64::MAX)))
 }

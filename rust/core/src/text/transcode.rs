@@ -10,20 +10,20 @@ use crate::machine::simd::{Portable, SimdLevel, Work};
 use crate::memory;
 
 /// How many units are converted together.
-const RUN: usize = 16;
+const RUN_UNITS: usize = 16;
 
 /// How many bytes are written for a run: four per unit, although at most three of them are used.
-const WRITTEN: usize = 4 * RUN;
+const RUN_BYTES: usize = 4 * RUN_UNITS;
 
 /// Bytes are collected in a buffer of this size before they are appended.
-const BUFFER: usize = 8 * WRITTEN;
+const BUFFER_BYTES: usize = 8 * RUN_BYTES;
 
 /// Write units as UTF-8 into an empty buffer. A lone surrogate becomes U+FFFD; a pair of surrogates
 /// becomes its character.
 #[expect(unsafe_code, reason = "validating the UTF-8 takes half as long as writing it")]
 pub(crate) fn write<U: Copy + Into<u32>>(units: &[U], buffer: &mut String) -> Result<()> {
     let mut bytes = std::mem::take(buffer).into_bytes();
-    memory::reserve(&mut bytes, units.len() + units.len() / 2 + WRITTEN)?;
+    memory::reserve(&mut bytes, units.len() + units.len() / 2 + RUN_BYTES)?;
     let written = write_units(SimdLevel::current(), units, &mut bytes);
     // SAFETY: `Write` appends whole characters in UTF-8 only.
     *buffer = unsafe { String::from_utf8_unchecked(bytes) };
@@ -45,7 +45,7 @@ fn write_units<U: Copy + Into<u32>>(
 /// Packs the UTF-8 of a run; all implementations write the same bytes.
 trait Pack: Copy {
     /// Write characters below U+10000, none of them a surrogate; returns how many bytes are used.
-    fn pack(self, run: &[u32; RUN], out: &mut [u8; WRITTEN]) -> usize;
+    fn pack(self, run: &[u32; RUN_UNITS], out: &mut [u8; RUN_BYTES]) -> usize;
 }
 
 /// Units to be appended as UTF-8.
@@ -62,22 +62,22 @@ impl<U: Copy + Into<u32>, P: Pack> Work for Write<'_, U, P> {
     #[inline(always)]
     fn run(self) -> Result<()> {
         let Self { units: mut rest, bytes, pack } = self;
-        let (mut buffer, mut filled) = ([0; BUFFER], 0);
-        while let Some((run, after)) = rest.split_first_chunk::<RUN>() {
+        let (mut buffer, mut filled) = ([0; BUFFER_BYTES], 0);
+        while let Some((run, after)) = rest.split_first_chunk::<RUN_UNITS>() {
             let run = run.map(Into::into);
             rest = after;
-            if filled > BUFFER - WRITTEN {
+            if filled > BUFFER_BYTES - RUN_BYTES {
                 memory::extend(bytes, &buffer[..filled])?;
                 filled = 0;
             }
             let free = buffer[filled..].first_chunk_mut().expect("a run fits in the buffer");
             if run.iter().fold(0, |all, unit| all | unit) < 0x80 {
-                free[..RUN].copy_from_slice(&run.map(|unit| unit.to_le_bytes()[0]));
-                filled += RUN;
+                free[..RUN_UNITS].copy_from_slice(&run.map(|unit| unit.to_le_bytes()[0]));
+                filled += RUN_UNITS;
             } else if run.iter().fold(true, |all, &unit| all & is_single_unit(unit)) {
                 filled += pack.pack(&run, free);
             } else {
-                memory::reserve(bytes, filled + 2 * WRITTEN)?;
+                memory::reserve(bytes, filled + 2 * RUN_BYTES)?;
                 bytes.extend_from_slice(&buffer[..filled]);
                 filled = 0;
                 // The run must not end between the halves of a surrogate pair.
@@ -86,7 +86,7 @@ impl<U: Copy + Into<u32>, P: Pack> Work for Write<'_, U, P> {
                 rest = &after[usize::from(low.is_some())..];
             }
         }
-        memory::reserve(bytes, filled + WRITTEN)?;
+        memory::reserve(bytes, filled + RUN_BYTES)?;
         bytes.extend_from_slice(&buffer[..filled]);
         write_any(rest.iter().map(|&unit| unit.into()), bytes);
         Ok(())
@@ -118,7 +118,7 @@ fn write_any(units: impl Iterator<Item = u32>, bytes: &mut Vec<u8>) {
 
 impl Pack for Portable {
     #[inline]
-    fn pack(self, run: &[u32; RUN], out: &mut [u8; WRITTEN]) -> usize {
+    fn pack(self, run: &[u32; RUN_UNITS], out: &mut [u8; RUN_BYTES]) -> usize {
         let mut done = 0;
         for &unit in run {
             let (middle, last) = (unit >> 6 & 0x3F | 0x80, unit & 0x3F | 0x80);
@@ -148,12 +148,12 @@ mod avx512 {
         _mm512_srli_epi32, _mm512_storeu_si512, _mm512_test_epi8_mask,
     };
 
-    use super::{Pack, RUN, WRITTEN};
+    use super::{Pack, RUN_BYTES, RUN_UNITS};
     use crate::machine::simd::Avx512;
 
     impl Pack for Avx512 {
         #[inline]
-        fn pack(self, run: &[u32; RUN], out: &mut [u8; WRITTEN]) -> usize {
+        fn pack(self, run: &[u32; RUN_UNITS], out: &mut [u8; RUN_BYTES]) -> usize {
             // SAFETY: `self` proves that the processor has these instructions.
             unsafe { pack(run, out) }
         }
@@ -161,7 +161,7 @@ mod avx512 {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
-    fn pack(run: &[u32; RUN], out: &mut [u8; WRITTEN]) -> usize {
+    fn pack(run: &[u32; RUN_UNITS], out: &mut [u8; RUN_BYTES]) -> usize {
         let all = |word: i32| _mm512_set1_epi32(word);
         // SAFETY: the run is sixteen numbers of 4 bytes, and the load needs no alignment.
         let units = unsafe { _mm512_loadu_si512(run.as_ptr().cast()) };

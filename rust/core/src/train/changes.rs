@@ -19,7 +19,7 @@ pub(super) type Neighbour = u32;
 pub(super) struct Changes {
     merge: Merge,
     /// How many times each pair is merged.
-    made: Vec<u64>,
+    replacements: Vec<u64>,
     /// The first id of the batch. A pair with such an id is created within the batch.
     first_new: u32,
     /// The changes of the current merge by neighbour, and the neighbours that have changes.
@@ -50,7 +50,7 @@ impl Changes {
     pub(super) fn new() -> Self {
         Self {
             merge: Merge::default(),
-            made: Vec::new(),
+            replacements: Vec::new(),
             first_new: 0,
             balances: Vec::new(),
             touched: Vec::new(),
@@ -67,7 +67,7 @@ impl Changes {
     pub(super) fn begin_batch(&mut self, batch: &[Merge]) -> Result<()> {
         grow(&mut self.balances, ids_with(batch))?;
         self.first_new = batch.first().map_or(0, |merge| merge.new);
-        self.made.clear();
+        self.replacements.clear();
         self.removed.clear();
         self.removed_kept.clear();
         self.removed_in_batch.clear();
@@ -80,20 +80,20 @@ impl Changes {
 
     pub(super) fn begin_merge(&mut self, merge: Merge) {
         self.merge = merge;
-        self.made.push(0);
+        self.replacements.push(0);
     }
 
     /// The current merge replaced this many occurrences.
-    pub(super) fn add_made(&mut self, count: u64) {
-        if let Some(made) = self.made.last_mut() {
-            *made += count;
+    pub(super) fn add_replacements(&mut self, count: u64) {
+        if let Some(replacements) = self.replacements.last_mut() {
+            *replacements += count;
         }
     }
 
     /// How many occurrences a merge of the batch replaced. This is the count of its pair, except
     /// for a pair of two equal tokens, whose occurrences may overlap.
-    pub(super) fn made(&self, merge: usize) -> u64 {
-        self.made[merge]
+    pub(super) fn replacements(&self, merge: usize) -> u64 {
+        self.replacements[merge]
     }
 
     /// The id of the token that the current merge creates.

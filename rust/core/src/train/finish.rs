@@ -23,7 +23,7 @@ impl Trained {
         let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special)?;
         let tokenizer = Tokenizer::from_ranks(vocabulary, rules)?;
         let tokenizer =
-            tokenizer.with_merges(memory::copy(&self.merges)?, memory::copy(&self.made)?);
+            tokenizer.with_merges(memory::copy(&self.merges)?, memory::copy(&self.replacements)?);
         Ok(tokenizer.with_note("exhausted", &self.exhausted))
     }
 }

@@ -38,10 +38,10 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
             ),
         });
     }
-    let made = tokenizer.merge_counts();
+    let replacements = tokenizer.merge_counts();
     let trained = Trained {
         merges: memory::copy(&merges[..keep])?,
-        made: made[..keep.min(made.len())].to_vec(),
+        replacements: replacements[..keep.min(replacements.len())].to_vec(),
         ..Trained::default()
     };
     let truncated = trained.to_tokenizer(&special, tokenizer.rules().clone())?;
@@ -86,7 +86,7 @@ pub fn resume(
     let renumbered = learnt.merges.iter().map(|&(l, r)| (renumber(l), renumber(r)));
     let trained = Trained {
         merges: merges.iter().copied().chain(renumbered).collect(),
-        made: [tokenizer.merge_counts(), &learnt.made].concat(),
+        replacements: [tokenizer.merge_counts(), &learnt.replacements].concat(),
         exhausted: learnt.exhausted,
         ..Trained::default()
     };
@@ -162,10 +162,10 @@ pub fn train_with(
         return train(counts, options, on_progress);
     }
     let first = train_initial(initial, pattern, options)?;
-    let made = first.merges.len();
+    let initial = first.merges.len();
     let base = first.to_tokenizer(&[], pattern.clone())?;
-    let rest = TrainOptions { merges: options.merges - made, ..options.clone() };
-    let learnt = train_more(&base, counts, &rest, &mut |done| on_progress(made + done))?;
+    let rest = TrainOptions { merges: options.merges - initial, ..options.clone() };
+    let learnt = train_more(&base, counts, &rest, &mut |done| on_progress(initial + done))?;
     Ok(Trained {
         merges: [first.merges, learnt.merges].concat(),
         exhausted: learnt.exhausted,
@@ -252,11 +252,11 @@ fn trained_merges(tokenizer: &Tokenizer) -> Result<&[(u32, u32)]> {
     tokenizer.make_tables()?;
     let (vocabulary, merges) = (tokenizer.vocabulary(), tokenizer.merges());
     let bytes = (0..=255u8).all(|byte| vocabulary.id(&[byte]) == Some(byte.into()));
-    let made = |id: u32, (left, right): (u32, u32)| {
+    let is_result = |id: u32, (left, right): (u32, u32)| {
         let joined = [vocabulary.bytes(left)?, vocabulary.bytes(right)?].concat();
         Some(vocabulary.bytes(id)? == joined)
     };
-    let in_order = (256u32..).zip(merges).all(|(id, &pair)| made(id, pair) == Some(true));
+    let in_order = (256u32..).zip(merges).all(|(id, &pair)| is_result(id, pair) == Some(true));
     let whole = vocabulary.len() == 256 + merges.len() + vocabulary.special_tokens().len();
     if bytes && in_order && whole && tokenizer.rule() == MergeRule::Ranks {
         return Ok(merges);

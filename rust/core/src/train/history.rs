@@ -94,21 +94,27 @@ impl PairHistory {
         let mut recorder = Recorder { numbers: HashMap::default(), least };
         let mut merged_texts = Vec::new();
         for (text, counts) in texts.iter().enumerate() {
-            let found = MergedText::new(counts, None, vocab_size)?;
-            recorder.record(&mut history, &found, text, (0..found.pairs().len()).collect())?;
-            merged_texts.push(found);
+            let merged_text = MergedText::new(counts, None, vocab_size)?;
+            recorder.record(
+                &mut history,
+                &merged_text,
+                text,
+                (0..merged_text.pairs().len()).collect(),
+            )?;
+            merged_texts.push(merged_text);
         }
         let mut buffers = MergeBuffers::new();
         for (step, &pair) in merges.iter().enumerate() {
             memory::push(&mut history.ends, history.changes.len())?;
             let new = u32::try_from(256 + step).expect("vocabularies are below 2^21 ids");
-            for (text, found) in merged_texts.iter_mut().enumerate() {
-                let Some(index) = found.pairs().find(pair) else { continue };
-                history.merged[step * texts.len() + text] = found.pairs().count(index);
-                let first = found.pairs().len();
-                found.merge(index, new, &mut buffers)?;
-                let changed = buffers.lowered().chain([index]).chain(first..found.pairs().len());
-                recorder.record(&mut history, found, text, changed.collect())?;
+            for (text, merged_text) in merged_texts.iter_mut().enumerate() {
+                let Some(index) = merged_text.pairs().find(pair) else { continue };
+                history.merged[step * texts.len() + text] = merged_text.pairs().count(index);
+                let first = merged_text.pairs().len();
+                merged_text.merge(index, new, &mut buffers)?;
+                let changed =
+                    buffers.lowered().chain([index]).chain(first..merged_text.pairs().len());
+                recorder.record(&mut history, merged_text, text, changed.collect())?;
             }
             memory::push(&mut history.merged_pairs, recorder.numbers.get(&pair).copied())?;
             on_progress(step + 1)?;
@@ -179,13 +185,13 @@ impl Recorder {
     fn record(
         &mut self,
         history: &mut PairHistory,
-        found: &MergedText,
+        merged_text: &MergedText,
         text: usize,
         indices: Vec<u32>,
     ) -> Result<()> {
         let text = u32::try_from(text).map_err(|_| Error::CountOverflow)?;
         for index in indices {
-            let (pair, count) = found.pairs().counted(index);
+            let (pair, count) = merged_text.pairs().counted(index);
             let next = u32::try_from(self.numbers.len()).map_err(|_| Error::CountOverflow)?;
             let number = match self.numbers.get(&pair) {
                 Some(&number) => number,
@@ -254,8 +260,8 @@ impl<'a> StepScan<'a> {
 
     /// Up to `most` pairs other than `except` whose value exceeds `limit`, the greatest first.
     fn over(&mut self, limit: f64, except: Option<u32>, most: usize) -> Vec<u32> {
-        let (mut found, mut popped) = (Vec::new(), Vec::new());
-        while found.len() < most && self.queue.peek().is_some_and(|top| top.value > limit) {
+        let (mut top_pairs, mut popped) = (Vec::new(), Vec::new());
+        while top_pairs.len() < most && self.queue.peek().is_some_and(|top| top.value > limit) {
             let Some(Weighted { value, pair }) = self.queue.pop() else { break };
             let now = self.value(pair);
             if now < value {
@@ -264,12 +270,12 @@ impl<'a> StepScan<'a> {
             }
             popped.push(Weighted { value, pair });
             // A pair whose counts rose twice is in the queue twice.
-            if except != Some(pair) && !found.contains(&pair) {
-                found.push(pair);
+            if except != Some(pair) && !top_pairs.contains(&pair) {
+                top_pairs.push(pair);
             }
         }
         self.queue.extend(popped);
-        found
+        top_pairs
     }
 }
 

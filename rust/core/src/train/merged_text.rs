@@ -62,10 +62,10 @@ impl MergedText {
         let words = Words::new(counts, 0..counts.len(), &mut Seed::new(base)?, vocab_size)?;
         let tokens = words.total_pairs()?.checked_add(counts.total()?);
         let tokens = tokens.ok_or(Error::CountOverflow)?;
-        let mut found = words.count_pairs(ids)?;
-        found.sort_unstable();
+        let mut counts = words.count_pairs(ids)?;
+        counts.sort_unstable();
         let mut pairs = PairCounts::new()?;
-        pairs.insert(&found)?;
+        pairs.insert(&counts)?;
         let postings = Postings::of_words(&words, &pairs, ids)?;
         Ok(Self { words, pairs, postings, tokens })
     }
@@ -126,7 +126,7 @@ impl MergedText {
         }
         self.pairs.insert(created)?;
         self.postings.add_new(neighbours, changes.created_in(0), numbers)?;
-        self.tokens -= changes.made(0);
-        Ok(changes.made(0))
+        self.tokens -= changes.replacements(0);
+        Ok(changes.replacements(0))
     }
 }

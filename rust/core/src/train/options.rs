@@ -40,6 +40,22 @@ pub enum Ties {
     CharactersMax,
 }
 
+impl Ties {
+    /// All rules with their names, the default first.
+    ///
+    /// ```
+    /// use bytepair::Ties;
+    /// assert_eq!(Ties::NAMED[0], ("rustbpe", Ties::default()));
+    /// ```
+    pub const NAMED: [(&str, Self); 5] = [
+        ("rustbpe", Self::RustBpe),
+        ("hf", Self::Hf),
+        ("first-seen", Self::FirstSeen),
+        ("bytes-max", Self::BytesMax),
+        ("characters-max", Self::CharactersMax),
+    ];
+}
+
 /// Options of a training.
 ///
 /// ```
@@ -102,7 +118,7 @@ pub struct Trained {
     /// The number of occurrences that each merge replaced, by which the number of tokens in the
     /// corpus decreased. This is the count, except for pairs of two equal tokens, whose occurrences
     /// may overlap.
-    pub made: Vec<u64>,
+    pub replacements: Vec<u64>,
     /// Whether no pairs were left before the requested number of merges was reached.
     pub exhausted: bool,
 }
@@ -113,7 +129,7 @@ pub struct Mismatch {
     /// The index of the merge.
     pub step: usize,
     /// The pair of ids in the list, and its count.
-    pub listed: ((u32, u32), u64),
+    pub pair: ((u32, u32), u64),
     /// The pair that training would merge, and its count; `None` if no pair is left.
     pub best: Option<((u32, u32), u64)>,
 }
@@ -145,12 +161,12 @@ impl Tuning {
         } else {
             1
         };
-        Ok(Self { floor, batch: BATCH, bytes_per_thread: BYTES_PER_THREAD })
+        Ok(Self { floor, batch: MAX_BATCH_MERGES, bytes_per_thread: BYTES_PER_THREAD })
     }
 }
 
 /// The largest number of merges in a batch; larger batches are not faster.
-const BATCH: usize = 256;
+const MAX_BATCH_MERGES: usize = 256;
 
 /// With fewer bytes, one thread finishes before a second one has started.
 const BYTES_PER_THREAD: usize = 1 << 18;

@@ -29,6 +29,39 @@ pub(super) trait TieOrder {
     }
 }
 
+/// Evaluate an expression with `$order` = the order of the rule `$ties`. `$tokens` gives the existing
+/// tokens, in the order of their ids.
+macro_rules! with_order {
+    ($ties:expr, $tokens:expr, $order:ident => $action:expr) => {{
+        use crate::train::options::Ties;
+        use crate::train::order::{BytesMax, FirstSeen, SmallestPair};
+        match $ties {
+            Ties::RustBpe => {
+                let $order = SmallestPair::by_bytes();
+                $action
+            }
+            Ties::Hf => {
+                let $order = SmallestPair::by_characters();
+                $action
+            }
+            Ties::FirstSeen => {
+                let $order = FirstSeen;
+                $action
+            }
+            Ties::BytesMax => {
+                let $order = BytesMax::by_bytes($tokens);
+                $action
+            }
+            Ties::CharactersMax => {
+                let $order = BytesMax::by_characters($tokens);
+                $action
+            }
+        }
+    }};
+}
+
+pub(super) use with_order;
+
 /// A position in the corpus: the worker, and a number that increases along its words.
 pub(super) type Position = (usize, u64);
 

@@ -8,7 +8,7 @@ use crate::memory;
 use crate::train::pair::TokenPair;
 
 /// How many pairs ahead the entry of a pair is prefetched.
-const AHEAD: usize = 8;
+const AHEAD_PAIRS: usize = 8;
 
 /// All pairs whose first count reached the floor, including merged pairs. Each has an index, in
 /// order of creation.
@@ -33,7 +33,7 @@ impl PairCounts {
             self.index = RowIndex::of(self.entries.iter().map(|&(pair, _)| hash(pair)), rows)?;
         }
         for (at, &(pair, count)) in new.iter().enumerate() {
-            if let Some(&(later, _)) = new.get(at + AHEAD) {
+            if let Some(&(later, _)) = new.get(at + AHEAD_PAIRS) {
                 self.index.prefetch(hash(later));
             }
             let slot = self.index.find(hash(pair), |_| false).expect_err("no row matches");
@@ -58,18 +58,18 @@ impl PairCounts {
     pub(super) fn find_all(
         &self,
         pairs: &[(TokenPair, u64)],
-        found: &mut Vec<(u32, u64)>,
+        counts: &mut Vec<(u32, u64)>,
     ) -> Result<()> {
-        memory::reserve(found, pairs.len())?;
+        memory::reserve(counts, pairs.len())?;
         for (at, &(pair, number)) in pairs.iter().enumerate() {
-            if let Some(&(later, _)) = pairs.get(at + 2 * AHEAD) {
+            if let Some(&(later, _)) = pairs.get(at + 2 * AHEAD_PAIRS) {
                 self.index.prefetch(hash(later));
             }
-            let later = pairs.get(at + AHEAD);
+            let later = pairs.get(at + AHEAD_PAIRS);
             if let Some(row) = later.and_then(|&(later, _)| self.index.likely(hash(later))) {
                 prefetch(&self.entries, row);
             }
-            found.extend(self.find(pair).map(|index| (index, number)));
+            counts.extend(self.find(pair).map(|index| (index, number)));
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl PairCounts {
     /// Subtract removed occurrences from the counts.
     pub(super) fn lower(&mut self, removed: &[(u32, u64)]) {
         for (at, &(index, count)) in removed.iter().enumerate() {
-            if let Some(&(later, _)) = removed.get(at + AHEAD) {
+            if let Some(&(later, _)) = removed.get(at + AHEAD_PAIRS) {
                 prefetch(&self.entries, later as usize);
             }
             self.entries[index as usize].1 -= count;

@@ -23,8 +23,8 @@ use crate::train::choice::Choice;
 pub use crate::train::choice::{ChoiceWindow, Measure};
 use crate::train::grow;
 use crate::train::merged_text::{MergeBuffers, MergedText};
-use crate::train::options::{Ties, TrainOptions, Trained};
-use crate::train::order::{BytesMax, FirstSeen, Position, SmallestPair, TieOrder};
+use crate::train::options::{TrainOptions, Trained};
+use crate::train::order::{Position, TieOrder, with_order};
 use crate::train::pair::TokenPair;
 use crate::train::queue::Queue;
 use crate::train::seed::Seed;
@@ -108,20 +108,20 @@ pub fn train_groups(
         return Err(Error::Vocabulary { reason });
     }
     let first = first_merges(initial, groups, parity, pattern, options, on_progress)?;
-    let made = first.merges.len();
-    if first.exhausted || made >= options.merges {
+    let initial = first.merges.len();
+    if first.exhausted || initial >= options.merges {
         return Ok((first, Vec::new()));
     }
-    let base = if made > 0 { Some(first.to_tokenizer(&[], pattern.clone())?) } else { None };
-    let rest = TrainOptions { merges: options.merges - made, ..options.clone() };
-    let mut report = |done| on_progress(made + done);
-    let (learnt, chosen) = with_order(texts, parity, &rest, base.as_ref(), &mut report)?;
+    let base = if initial > 0 { Some(first.to_tokenizer(&[], pattern.clone())?) } else { None };
+    let rest = TrainOptions { merges: options.merges - initial, ..options.clone() };
+    let mut report = |done| on_progress(initial + done);
+    let (learnt, chosen) = with_ties(texts, parity, &rest, base.as_ref(), &mut report)?;
     // With initial tokens, the counts of the first merges are unknown, so all are left out.
-    let known = first.counts.len() == made;
+    let known = first.counts.len() == initial;
     let all = |one: &[u64], other: &[u64]| if known { [one, other].concat() } else { Vec::new() };
     let trained = Trained {
         counts: all(&first.counts, &learnt.counts),
-        made: all(&first.made, &learnt.made),
+        replacements: all(&first.replacements, &learnt.replacements),
         merges: [first.merges, learnt.merges].concat(),
         exhausted: learnt.exhausted,
     };
@@ -174,22 +174,15 @@ impl<O: TieOrder> TieOrder for SharedOrder<O> {
 }
 
 /// Train with the rule for ties in the options.
-fn with_order(
+fn with_ties(
     texts: ParityTexts<'_>,
     parity: &Parity,
     options: &TrainOptions,
     base: Option<&Tokenizer>,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<(Trained, Vec<usize>)> {
-    let tokens = || Seed::new(base)?.tokens();
     let run = GroupTraining { texts, parity, options, base };
-    match options.ties {
-        Ties::RustBpe => run.with(SmallestPair::by_bytes(), on_progress),
-        Ties::Hf => run.with(SmallestPair::by_characters(), on_progress),
-        Ties::FirstSeen => run.with(FirstSeen, on_progress),
-        Ties::BytesMax => run.with(BytesMax::by_bytes(tokens()?), on_progress),
-        Ties::CharactersMax => run.with(BytesMax::by_characters(tokens()?), on_progress),
-    }
+    with_order!(options.ties, Seed::new(base)?.tokens()?, order => run.with(order, on_progress))
 }
 
 /// The texts and options of a parity-aware training.
@@ -250,7 +243,7 @@ struct GroupText {
     /// The index of the pair that is merged next, if the text has it.
     next: Option<u32>,
     /// The number of occurrences that the last merge replaced.
-    made: u64,
+    replacements: u64,
 }
 
 impl GroupStage {
@@ -302,15 +295,15 @@ impl Share {
     fn new(all: &[&Counts], base: Option<&Tokenizer>, vocab_size: usize) -> Result<Self> {
         let texts = all.iter().map(|counts| {
             let text = MergedText::new(counts, base, vocab_size)?;
-            Ok(GroupText { text, next: None, made: 0 })
+            Ok(GroupText { text, next: None, replacements: 0 })
         });
         let texts = texts.collect::<Result<_>>()?;
         Ok(Self { texts, buffers: MergeBuffers::new(), failed: None })
     }
 
     fn merge(&mut self, new: u32) -> Result<()> {
-        for GroupText { text, next, made } in &mut self.texts {
-            *made = match next.take() {
+        for GroupText { text, next, replacements } in &mut self.texts {
+            *replacements = match next.take() {
                 Some(index) => text.merge(index, new, &mut self.buffers)?,
                 None => 0,
             };
@@ -355,8 +348,8 @@ impl<O: TieOrder> Leader<'_, O> {
             memory::push(&mut trained.merges, pair)?;
             memory::push(&mut trained.counts, count)?;
             memory::push(&mut chosen, group)?;
-            let made = self.make(pair)?;
-            memory::push(&mut trained.made, made)?;
+            let replacements = self.make(pair)?;
+            memory::push(&mut trained.replacements, replacements)?;
             on_progress(trained.merges.len())?;
         }
         Ok((trained, chosen))
@@ -402,8 +395,8 @@ impl<O: TieOrder> Leader<'_, O> {
         }
         self.stage.check()?;
         self.enqueue(&before)?;
-        let made = self.stage.each(|_, text| text.made);
-        Ok(made[..self.queues.len()].iter().sum())
+        let replacements = self.stage.each(|_, text| text.replacements);
+        Ok(replacements[..self.queues.len()].iter().sum())
     }
 
     /// Queue the pairs of each group from an index on, except those whose token would be too long.

@@ -80,7 +80,7 @@ impl Postings {
     ) -> Option<u64> {
         let words = self.of(index);
         let mut positions = words.iter().copied().map(position);
-        let first = positions.by_ref().enumerate().find_map(|(at, found)| Some((at, found?)));
+        let first = positions.by_ref().enumerate().find_map(|(at, position)| Some((at, position?)));
         let before = first.map_or(words.len(), |(at, _)| at);
         self.drop_first(index, before);
         first.map(|(_, position)| position)

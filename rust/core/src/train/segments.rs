@@ -30,7 +30,7 @@ use crate::train::veto::{PairVeto, Veto};
 
 /// Counts in files are read in pieces of about this many bytes; the pages of each are then
 /// released.
-const PIECE: usize = 1 << 24;
+const PIECE_BYTES: usize = 1 << 24;
 
 /// Counts of pairs, divided among several maps: when a map grows, only its own entries are copied,
 /// and when the counts of another thread are added, its maps are freed one by one.
@@ -142,7 +142,7 @@ impl<'a> AdjacentPairs<'a> {
 fn count_share(base: &Tokenizer, counts: &Counts, range: Range<usize>) -> Result<PairSums> {
     let (mut seed, mut ids) = (Seed::new(Some(base))?, Vec::new());
     let mut pairs = PairSums::new();
-    for piece in counts.pieces(range, PIECE) {
+    for piece in counts.pieces(range, PIECE_BYTES) {
         for (pretoken, count) in counts.range(piece.clone()) {
             seed.ids(pretoken, &mut ids)?;
             for pair in ids.windows(2) {
@@ -164,7 +164,7 @@ fn cut_share(
     let mut seed = Seed::new(Some(base))?;
     let lengths = seed.token_lengths()?;
     let (mut ids, mut segments) = (Vec::new(), DistinctRows::default());
-    for piece in counts.pieces(range, PIECE) {
+    for piece in counts.pieces(range, PIECE_BYTES) {
         for (pretoken, count) in counts.range(piece.clone()) {
             seed.ids(pretoken, &mut ids)?;
             let mut start = 0;

@@ -13,9 +13,6 @@ use crate::train::options::Tuning;
 use crate::train::trainer::with_trainer;
 use crate::train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify};
 
-const ALL: [Ties; 5] =
-    [Ties::RustBpe, Ties::Hf, Ties::FirstSeen, Ties::BytesMax, Ties::CharactersMax];
-
 /// The reference algorithm: count, merge the best pair everywhere, repeat.
 fn reference(counts: &Counts, options: &TrainOptions) -> Trained {
     let mut words: Vec<(Vec<u32>, u64)> =
@@ -29,13 +26,13 @@ fn reference(counts: &Counts, options: &TrainOptions) -> Trained {
         };
         let new = u32::try_from(tokens.len()).unwrap();
         tokens.push([&*tokens[pair.0 as usize], &*tokens[pair.1 as usize]].concat());
-        let mut made = 0;
+        let mut replacements = 0;
         for (ids, count) in &mut words {
             let replaced = replace(ids, pair, new);
-            made += (ids.len() - replaced.len()) as u64 * *count;
+            replacements += (ids.len() - replaced.len()) as u64 * *count;
             *ids = replaced;
         }
-        trained.made.push(made);
+        trained.replacements.push(replacements);
         trained.merges.push(pair);
         trained.counts.push(count);
     }
@@ -47,11 +44,11 @@ fn best(
     tokens: &[Vec<u8>],
     options: &TrainOptions,
 ) -> Option<((u32, u32), u64)> {
-    let mut found: HashMap<(u32, u32), (u64, usize)> = HashMap::new();
+    let mut pairs: HashMap<(u32, u32), (u64, usize)> = HashMap::new();
     for (ids, count) in words {
         for pair in ids.windows(2) {
-            let order = found.len();
-            found.entry((pair[0], pair[1])).or_insert((0, order)).0 += count;
+            let order = pairs.len();
+            pairs.entry((pair[0], pair[1])).or_insert((0, order)).0 += count;
         }
     }
     let bytes = |id: u32| &tokens[id as usize];
@@ -60,7 +57,7 @@ fn best(
         options.max_token_bytes.is_none_or(|most| length <= most)
     };
     let rank = |id: u32| (id < 256 && !is_printable(id), id);
-    let candidates = found
+    let candidates = pairs
         .into_iter()
         .filter(|&(pair, (count, _))| fits(pair) && count >= options.min_count.get());
     let winner = match options.ties {
@@ -100,7 +97,7 @@ const TUNINGS: [(usize, u64, usize); 6] =
     [(1, 0, 1), (1, 40, 256), (1, u64::MAX, 3), (2, 2, 256), (3, u64::MAX, 256), (8, 0, 256)];
 
 fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option<usize>) {
-    for ties in ALL {
+    for (_, ties) in Ties::NAMED {
         let options = TrainOptions { max_token_bytes, ..options(merges, ties, min_count) };
         let expected = reference(counts, &options);
         for (threads, floor, batch) in TUNINGS {
@@ -156,7 +153,7 @@ proptest! {
     /// Continuing a shorter training equals one long training, whose merges all verify.
     #[test]
     fn a_continued_training_equals_a_single_one(counts in corpus(), cut in 0usize..30) {
-        for ties in ALL {
+        for (_, ties) in Ties::NAMED {
             let options = |merges| options(merges, ties, 1);
             let quiet = &mut |_| Ok(());
             let long = train(&counts, &options(40), quiet).unwrap();
@@ -165,10 +162,10 @@ proptest! {
             let more = train_more(&base, &counts, &options(40 - cut), quiet).unwrap();
             short.merges.extend(more.merges);
             short.counts.extend(more.counts);
-            short.made.extend(more.made);
+            short.replacements.extend(more.replacements);
             prop_assert_eq!(&short.merges, &long.merges);
             prop_assert_eq!(&short.counts, &long.counts);
-            prop_assert_eq!(&short.made, &long.made);
+            prop_assert_eq!(&short.replacements, &long.replacements);
             prop_assert_eq!(verify(&long.merges, &counts, &options(0), quiet), Ok(None));
         }
     }
@@ -186,8 +183,8 @@ proptest! {
         if step < merges.len() && merges[step] != wrong {
             let best = Some((merges[step], trained.counts[step]));
             merges[step] = wrong;
-            let found = verify(&merges, &counts, &options, &mut |_| Ok(())).unwrap();
-            let Some(Mismatch { step: at, listed, best: right }) = found else { panic!("verified") };
+            let mismatch = verify(&merges, &counts, &options, &mut |_| Ok(())).unwrap();
+            let Some(Mismatch { step: at, pair: listed, best: right }) = mismatch else { panic!("verified") };
             prop_assert_eq!((at, listed.0, right), (step, wrong, best));
             prop_assert!(listed.1 <= trained.counts[step]);
         }

@@ -9,8 +9,8 @@ use crate::memory;
 use crate::parallel::{self, lock};
 use crate::tokenizer::Tokenizer;
 use crate::train::changes::{Neighbour, Sums, new_pair};
-use crate::train::options::{Mismatch, Ties, TrainOptions, Trained, Tuning};
-use crate::train::order::{BytesMax, FirstSeen, Position, SmallestPair, TieOrder};
+use crate::train::options::{Mismatch, TrainOptions, Trained, Tuning};
+use crate::train::order::{Position, TieOrder, with_order};
 use crate::train::pair::{Merge, TokenPair};
 use crate::train::pair_counts::PairCounts;
 use crate::train::queue::Queue;
@@ -45,18 +45,9 @@ pub(super) fn with_trainer<T>(
         let veto = options.veto.as_ref();
         let veto = veto.map(|veto| Ok(PairVeto::new(veto, seed.tokens()?))).transpose()?;
         let setup = Setup { options, veto, tuning, stage: &stage, round };
-        match options.ties {
-            Ties::RustBpe => work(&mut Trainer::new(setup, SmallestPair::by_bytes(), lengths)?),
-            Ties::Hf => work(&mut Trainer::new(setup, SmallestPair::by_characters(), lengths)?),
-            Ties::FirstSeen => work(&mut Trainer::new(setup, FirstSeen, lengths)?),
-            Ties::BytesMax => {
-                work(&mut Trainer::new(setup, BytesMax::by_bytes(seed.tokens()?), lengths)?)
-            }
-            Ties::CharactersMax => {
-                let order = BytesMax::by_characters(seed.tokens()?);
-                work(&mut Trainer::new(setup, order, lengths)?)
-            }
-        }
+        with_order!(options.ties, seed.tokens()?, order => {
+            work(&mut Trainer::new(setup, order, lengths)?)
+        })
     })
 }
 
@@ -211,24 +202,23 @@ impl<O: TieOrder> Merging for Trainer<'_, O> {
         merges: &[TokenPair],
         on_progress: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<Option<Mismatch>> {
-        let mut made = Trained::default();
-        while let Some(listed @ [next, ..]) = merges.get(made.merges.len()..) {
-            let batch = self.next_batch(listed.len())?;
+        let mut prefix = Trained::default();
+        while let Some(rest @ [next, ..]) = merges.get(prefix.merges.len()..) {
+            let batch = self.next_batch(rest.len())?;
             let pairs: Vec<_> =
                 batch.iter().map(|&index| self.plan(|p| p.pairs.counted(index))).collect();
-            let agreed =
-                pairs.iter().zip(listed).take_while(|(best, pair)| best.0 == **pair).count();
+            let agreed = pairs.iter().zip(rest).take_while(|(best, pair)| best.0 == **pair).count();
             if agreed == 0 {
                 let workers = self.setup.stage.lock_workers();
                 let count = workers.iter().map(|worker| worker.words.count_pair(*next)).sum();
-                let (step, best) = (made.merges.len(), pairs.first().copied());
-                return Ok(Some(Mismatch { step, listed: (*next, count), best }));
+                let (step, best) = (prefix.merges.len(), pairs.first().copied());
+                return Ok(Some(Mismatch { step, pair: (*next, count), best }));
             }
             for (&index, &(pair, count)) in batch.iter().zip(&pairs).skip(agreed) {
                 self.queue.push(pair, count, index)?;
             }
-            self.make(&batch[..agreed], &mut made)?;
-            on_progress(made.merges.len())?;
+            self.make(&batch[..agreed], &mut prefix)?;
+            on_progress(prefix.merges.len())?;
         }
         Ok(None)
     }
@@ -327,9 +317,10 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         let visits = stage.lock_workers().iter().map(|worker| worker.visits(batch)).sum();
         self.small_round(Task::Merge, visits)?;
         let workers = stage.lock_workers();
-        let made = |merge| workers.iter().map(|worker| worker.changes.made(merge)).sum::<u64>();
-        memory::reserve(&mut trained.made, batch.len())?;
-        trained.made.extend((0..batch.len()).map(made));
+        let replacements =
+            |merge| workers.iter().map(|worker| worker.changes.replacements(merge)).sum::<u64>();
+        memory::reserve(&mut trained.replacements, batch.len())?;
+        trained.replacements.extend((0..batch.len()).map(replacements));
         drop(workers);
         self.apply_changes()?;
         self.small_round(Task::AddPostings, visits)
@@ -399,6 +390,7 @@ fn first_position(
 ) -> Position {
     let mut positions =
         workers.iter_mut().map(|worker| worker.first_position(index, pair, lengths));
-    let first = positions.by_ref().enumerate().find_map(|(worker, found)| Some((worker, found?)));
+    let first =
+        positions.by_ref().enumerate().find_map(|(worker, position)| Some((worker, position?)));
     first.unwrap_or((usize::MAX, 0))
 }

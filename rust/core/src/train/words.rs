@@ -100,7 +100,7 @@ impl Words {
     /// The count of one pair, found by visiting every word.
     pub(super) fn count_pair(&self, pair: TokenPair) -> u64 {
         let mut sum = 0;
-        self.for_each_pair(|_, found, count| sum += if found == pair { count } else { 0 });
+        self.for_each_pair(|_, other, count| sum += if other == pair { count } else { 0 });
         sum
     }
 
@@ -116,13 +116,13 @@ impl Words {
 }
 
 /// The number of cells before the ids of a word: capacity, length, and the count in two halves.
-const HEADER: usize = 4;
+const HEADER_CELLS: usize = 4;
 
 /// How many words ahead a word is prefetched.
-const AHEAD: usize = 12;
+const AHEAD_WORDS: usize = 12;
 
 /// Most words have fewer cells. They may extend over two cache lines, so both are prefetched.
-const TYPICAL: usize = 16;
+const TYPICAL_CELLS: usize = 16;
 
 /// Concatenated words. Each is its capacity and length in ids, its count, then its ids.
 pub(super) struct Cells<C> {
@@ -155,7 +155,7 @@ cell!(u16, u32);
 
 impl<C: Cell> Cells<C> {
     fn new(counts: &Counts, range: Range<usize>, seed: &mut Seed) -> Result<Self> {
-        let capacity = range.len() * HEADER + counts.bytes_of(&range);
+        let capacity = range.len() * HEADER_CELLS + counts.bytes_of(&range);
         let mut words = Self { cells: memory::with_room(capacity)? };
         let mut ids = Vec::new();
         for (pretoken, count) in counts.range(range) {
@@ -183,7 +183,7 @@ impl<C: Cell> Cells<C> {
         std::iter::repeat_with(|| ()).map_while(move |()| {
             let capacity: u32 = (*self.cells.get(word as usize)?).into();
             let item = (word, self.ids(word), self.count(word));
-            word += u32::try_from(HEADER).expect("a small number") + capacity;
+            word += u32::try_from(HEADER_CELLS).expect("a small number") + capacity;
             Some(item)
         })
     }
@@ -194,7 +194,7 @@ impl<C: Cell> Cells<C> {
     }
 
     fn ids(&self, word: Word) -> &[C] {
-        let start = word as usize + HEADER;
+        let start = word as usize + HEADER_CELLS;
         &self.cells[start..start + self.length(word)]
     }
 
@@ -230,9 +230,9 @@ impl<C: Cell> Cells<C> {
     fn merge_all(&mut self, words: &[Word], pair: TokenPair, changes: &mut Changes) -> Result<()> {
         let pair = cells(pair);
         for (index, &word) in words.iter().enumerate() {
-            if let Some(&later) = words.get(index + AHEAD) {
+            if let Some(&later) = words.get(index + AHEAD_WORDS) {
                 prefetch(&self.cells, later as usize);
-                prefetch(&self.cells, later as usize + TYPICAL - 1);
+                prefetch(&self.cells, later as usize + TYPICAL_CELLS - 1);
             }
             self.merge(word, pair, changes)?;
         }
@@ -243,7 +243,7 @@ impl<C: Cell> Cells<C> {
     fn merge(&mut self, word: Word, pair: (C, C), changes: &mut Changes) -> Result<()> {
         let Some(first) = find(self.ids(word), pair) else { return Ok(()) };
         let (count, length) = (self.count(word), self.length(word));
-        let start = word as usize + HEADER;
+        let start = word as usize + HEADER_CELLS;
         let ids = &mut self.cells[start..start + length];
         let new = C::of(u64::from(changes.new_id()));
         let (mut read, mut write) = (first, first);
@@ -260,7 +260,7 @@ impl<C: Cell> Cells<C> {
             }
             write += 1;
         }
-        changes.add_made((read - write) as u64 * count);
+        changes.add_replacements((read - write) as u64 * count);
         self.cells[word as usize + 1] = C::of(write as u64);
         Ok(())
     }

@@ -28,10 +28,10 @@ use crate::corpus::stand_in::stand_in_at;
 use crate::error::{Error, Result};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
-const RANGE: usize = 1 << 24;
+const RANGE_BYTES: usize = 1 << 24;
 
 /// Rows of about this many bytes are read at once.
-const READ: usize = 1 << 16;
+const READ_BYTES: usize = 1 << 16;
 
 /// A column of texts in some parquet files. Requires the feature `parquet`; files compressed with
 /// zstd also require the feature `zstd`.
@@ -195,7 +195,7 @@ impl TextColumn {
         let range = |rows| RowRange { file, group, rows };
         let chunk = self.chunk(file, group);
         let rows = usize::try_from(chunk.num_values())?;
-        let count = usize::try_from(chunk.uncompressed_size())?.div_ceil(RANGE);
+        let count = usize::try_from(chunk.uncompressed_size())?.div_ceil(RANGE_BYTES);
         if count <= 1 {
             return Ok(vec![range(0..rows)]);
         }
@@ -520,5 +520,5 @@ pub(crate) fn rows_at_once(chunk: &ColumnChunkMetaData) -> usize {
         return 1;
     }
     let row = chunk.uncompressed_size() / chunk.num_values().max(1);
-    (READ / usize::try_from(row).unwrap_or(1).max(1)).clamp(1, 1 << 10)
+    (READ_BYTES / usize::try_from(row).unwrap_or(1).max(1)).clamp(1, 1 << 10)
 }

@@ -14,7 +14,7 @@ use crate::memory;
 use crate::parallel::lock;
 
 /// The number of bytes that are read at once from a caller's object, which may be a remote file.
-const WINDOW: usize = 1 << 20;
+const WINDOW_BYTES: usize = 1 << 20;
 
 /// Bytes that can be read from any offset.
 pub trait ReadAt: Send + Sync {
@@ -69,12 +69,12 @@ impl<S: ReadAt> ReadAt for Windowed<S> {
             window.1.get(start..).filter(|bytes| !bytes.is_empty()).map(|_| start)
         };
         if within(&window).is_none() {
-            if buffer.len() >= WINDOW {
+            if buffer.len() >= WINDOW_BYTES {
                 return self.source.read_at(offset, buffer);
             }
             let (start, bytes) = &mut *window;
             *start = offset;
-            bytes.resize(WINDOW, 0);
+            bytes.resize(WINDOW_BYTES, 0);
             let read = self.source.read_at(offset, bytes);
             bytes.truncate(*read.as_ref().unwrap_or(&0));
             read?;

@@ -1,0 +1,151 @@
+//! `DocumentReader`: reads the documents of a file in order.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytepair::corpus::parquet::{ReadAt, TableReader, TextColumn, Windowed};
+use bytepair::corpus::{CorpusFile, DocumentOptions, DocumentReader, Documents, Wanted};
+use pyo3::exceptions::PyStopIteration;
+use pyo3::prelude::*;
+
+use crate::arrays;
+use crate::document_batch::PyDocumentBatch;
+use crate::file_object::{FileObject, Raised};
+use crate::reading::{BoundFields, FileFields, WantedFields, options};
+
+/// Reads the documents of a file in order, as batches of arrays.
+#[pyclass(frozen, name = "DocumentReader", module = "bytepair._core")]
+pub(crate) struct PyDocumentReader {
+    reader: Mutex<FileReader>,
+    /// The exception that the Python file object raised, if any.
+    raised: Raised,
+}
+
+enum FileReader {
+    Blocks(Box<DocumentReader>),
+    Table(Box<TableReader>),
+}
+
+impl FileReader {
+    fn read(&mut self) -> bytepair::Result<Option<Documents>> {
+        match self {
+            Self::Blocks(reader) => reader.read(),
+            Self::Table(reader) => reader.read(),
+        }
+    }
+}
+
+impl PyDocumentReader {
+    fn lock(&self) -> MutexGuard<'_, FileReader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PyDocumentReader {
+    /// Read a file of the kind `"text"`, `"jsonl"`, `"lines"` or `"parquet"`.
+    ///
+    /// Without `source`, the file at the path is read. With it, the path is for messages, and the
+    /// `size` bytes of the file come from `source.read(n)`; for parquet, each read follows
+    /// `source.seek(offset)`, and `source` must not decompress. Parquet pages of more than
+    /// `page_bytes` are not read.
+    #[new]
+    #[pyo3(signature = (file, field, *, errors="strict", doc_cap=None, bounds, page_bytes,
+                        wanted=None, source=None, size=0))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    fn new(
+        py: Python<'_>,
+        file: FileFields,
+        field: String,
+        errors: &str,
+        doc_cap: Option<usize>,
+        bounds: BoundFields,
+        page_bytes: usize,
+        wanted: Option<WantedFields>,
+        source: Option<Py<PyAny>>,
+        size: u64,
+    ) -> PyResult<Self> {
+        let options = options(field, errors, doc_cap, bounds)?;
+        let wanted = wanted.map_or_else(Wanted::default, Wanted::from);
+        let raised = Raised::default();
+        let object = source.map(|file| FileObject::new(file, size, &raised));
+        let reader = if file.is_table() {
+            py.detach(|| table(&file.path, object, options, page_bytes, wanted))
+                .map(|table| FileReader::Table(Box::new(table)))
+        } else {
+            let file = file.file()?;
+            py.detach(|| blocks(file, object, options))
+                .map(|reader| FileReader::Blocks(Box::new(reader.with_wanted(wanted))))
+        };
+        let reader = Mutex::new(reader.map_err(|error| raised.or(&error))?);
+        Ok(Self { reader, raised })
+    }
+
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// The next documents.
+    fn __next__(&self, py: Python<'_>) -> PyResult<PyDocumentBatch> {
+        arrays::ready(py)?;
+        py.check_signals()?;
+        let read = py.detach(|| self.lock().read());
+        let read = read.map_err(|error| self.raised.or(&error))?;
+        let documents = read.ok_or_else(|| PyStopIteration::new_err(()))?;
+        PyDocumentBatch::new(py, documents)
+    }
+
+    /// The number of bytes read from the file, before decompression; 0 for parquet.
+    #[getter]
+    fn packed(&self, py: Python<'_>) -> u64 {
+        py.detach(|| match &*self.lock() {
+            FileReader::Blocks(reader) => reader.packed(),
+            FileReader::Table(_) => 0,
+        })
+    }
+
+    /// The number of rows of a parquet file, according to its footer; 0 for other files.
+    #[getter]
+    fn rows(&self, py: Python<'_>) -> usize {
+        py.detach(|| match &*self.lock() {
+            FileReader::Blocks(_) => 0,
+            FileReader::Table(reader) => reader.rows(),
+        })
+    }
+
+    /// The decompressed bytes so far, if the file was found to exceed the expansion bounds since
+    /// the last call; `None` for parquet.
+    fn take_expanded(&self, py: Python<'_>) -> Option<u64> {
+        py.detach(|| match &mut *self.lock() {
+            FileReader::Blocks(reader) => reader.take_expanded(),
+            FileReader::Table(_) => None,
+        })
+    }
+}
+
+fn blocks(
+    file: CorpusFile,
+    object: Option<FileObject>,
+    options: DocumentOptions,
+) -> bytepair::Result<DocumentReader> {
+    match object {
+        Some(object) => DocumentReader::from_source(file, object.size(), Box::new(object), options),
+        None => Ok(DocumentReader::new(file, options)),
+    }
+}
+
+fn table(
+    path: &PathBuf,
+    object: Option<FileObject>,
+    options: DocumentOptions,
+    page_bytes: usize,
+    wanted: Wanted,
+) -> bytepair::Result<TableReader> {
+    let column = match object {
+        Some(object) => {
+            TextColumn::of_source(Arc::new(Windowed::new(object)), path, &options.field)
+        }
+        None => TextColumn::open(&[path], &options.field),
+    };
+    Ok(TableReader::new(column?.with_bounds(page_bytes, usize::MAX), options, wanted))
+}

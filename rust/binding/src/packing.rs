@@ -1,0 +1,118 @@
+//! `RowPacker`, `plan_rows` and `pack` place documents in rows; `gather` copies their ids; `crc32`
+//! is the checksum of shards.
+
+use bytepair::rows::{self, RowEnd, RowPacker, SourceRange};
+use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::{arrays, errors};
+
+/// Fills rows with documents by best fit, while documents come.
+#[pyclass(name = "RowPacker", module = "bytepair._core")]
+pub(crate) struct PyRowPacker(RowPacker);
+
+#[pymethods]
+impl PyRowPacker {
+    /// With `cut`, the shortest waiting document is cut to fill a row into which none fits; else
+    /// the row ends there.
+    #[new]
+    #[pyo3(signature = (width, buffer, *, cut))]
+    fn new(width: usize, buffer: usize, cut: bool) -> Self {
+        let end = if cut { RowEnd::Cut } else { RowEnd::Pad };
+        Self(RowPacker::new(width, buffer, end))
+    }
+
+    /// Add a document; of equally long ones, that with the lowest number is first.
+    fn add(&mut self, document: usize, length: usize) {
+        self.0.add(document, length);
+    }
+
+    /// The next complete row, as documents and the number of their ids in it; None if more
+    /// documents must be added first.
+    fn row(&mut self) -> Option<Vec<(usize, usize)>> {
+        let row = self.0.row()?;
+        Some(row.into_iter().map(|piece| (piece.document, piece.length)).collect())
+    }
+}
+
+type PlanArrays<'py> =
+    (Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>);
+
+/// Pack documents of known lengths into full rows: the document of each piece, its number of ids,
+/// the end of each row.
+#[pyfunction]
+pub(crate) fn plan_rows<'py>(
+    py: Python<'py>,
+    lengths: PyReadonlyArray1<'py, usize>,
+    width: usize,
+    buffer: usize,
+) -> PyResult<PlanArrays<'py>> {
+    let lengths = lengths.as_slice()?;
+    let plan = errors::checked(py.detach(|| rows::plan_rows(lengths, width, buffer)))?;
+    let [documents, takes, ends] =
+        [plan.documents, plan.takes, plan.ends].map(|numbers| numbers.into_pyarray(py));
+    Ok((documents, takes, ends))
+}
+
+type PlaceArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+
+/// Place whole documents in rows: the row of each, and its first column in that row.
+#[pyfunction]
+pub(crate) fn pack<'py>(
+    py: Python<'py>,
+    lengths: PyReadonlyArray1<'py, i64>,
+    width: usize,
+) -> PyResult<PlaceArrays<'py>> {
+    let lengths = lengths.as_array();
+    let lengths = lengths.iter().map(|&length| Ok(usize::try_from(length)?));
+    let lengths: Vec<usize> = errors::collect(lengths)?;
+    let places = errors::checked(py.detach(|| rows::place_whole(&lengths, width)))?;
+    let of_rows = errors::collect(places.iter().map(|&(row, _)| Ok(arrays::integer(row))))?;
+    let columns = errors::collect(places.iter().map(|&(_, column)| Ok(arrays::integer(column))))?;
+    Ok((of_rows.into_pyarray(py), columns.into_pyarray(py)))
+}
+
+/// The CRC-32 of an array, continuing from `start`, the CRC-32 of the preceding bytes.
+#[pyfunction]
+#[pyo3(signature = (bytes, start=0))]
+pub(crate) fn crc32(py: Python<'_>, bytes: PyReadonlyArray1<'_, u8>, start: u32) -> PyResult<u32> {
+    let bytes = bytes.as_slice()?;
+    Ok(py.detach(|| bytepair::crc32(bytes, start)))
+}
+
+/// Copy ranges of ids, one after the other, until `out` is full.
+#[pyfunction]
+pub(crate) fn gather<'py>(
+    py: Python<'py>,
+    sources: Vec<Bound<'py, PyAny>>,
+    which: PyReadonlyArray1<'py, usize>,
+    starts: PyReadonlyArray1<'py, usize>,
+    lengths: PyReadonlyArray1<'py, usize>,
+    out: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let (which, starts, lengths) = (which.as_slice()?, starts.as_slice()?, lengths.as_slice()?);
+    let pieces = which.iter().zip(starts).zip(lengths);
+    let pieces = errors::collect(
+        pieces.map(|((&source, &start), &length)| Ok(SourceRange { source, start, length })),
+    )?;
+    match out.extract::<PyReadwriteArray1<'py, u16>>() {
+        Ok(out) => copy(py, &sources, &pieces, out),
+        Err(_) => copy(py, &sources, &pieces, out.extract::<PyReadwriteArray1<'py, u32>>()?),
+    }
+}
+
+fn copy<'py, T: Element + Copy + Sync + Send>(
+    py: Python<'py>,
+    sources: &[Bound<'py, PyAny>],
+    pieces: &[SourceRange],
+    mut out: PyReadwriteArray1<'py, T>,
+) -> PyResult<()> {
+    let array = |ids: &Bound<'py, PyAny>| ids.extract::<PyReadonlyArray1<'py, T>>();
+    let arrays = errors::collect(sources.iter().map(array))?;
+    let slices = errors::collect(arrays.iter().map(|ids| Ok(ids.as_slice()?)))?;
+    let out = out.as_slice_mut()?;
+    py.detach(|| bytepair::rows::gather(&slices, pieces, out)).ok_or_else(|| {
+        PyValueError::new_err("the pieces exceed their source arrays, or do not fill `out` exactly")
+    })
+}

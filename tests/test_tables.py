@@ -1,0 +1,81 @@
+"""The words that an option may have stand in one table, and the types say the same."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Collection
+from pathlib import Path
+from typing import get_args
+
+import click
+import pytest
+
+import bytepair
+from bytepair import _core, reference
+from bytepair.chat.segments import SurrogateErrors
+from bytepair.cli import encode, option
+from bytepair.corpus import kinds
+from bytepair.corpus.column import Errors
+from bytepair.errors import ArgumentError
+from bytepair.formats import registry
+from bytepair.formats.names import WrittenFormat
+from bytepair.shards.layout import LAYOUTS
+from bytepair.shards.names import ShardFormat
+from bytepair.tokenizer import batch
+from bytepair.training.options import Ties
+
+
+def test_the_types_name_what_the_core_knows() -> None:
+    assert get_args(Ties) == _core.TIES
+    assert get_args(Errors) == _core.ERROR_MODES
+    assert set(get_args(kinds.Kind)) == {*_core.FILE_KINDS, "parquet"} - {"lines"}
+    assert set(kinds.COMPRESSIONS.values()) == set(_core.COMPRESSIONS)
+    assert set(get_args(SurrogateErrors)) < set(get_args(Errors))
+
+
+def test_every_mode_of_special_tokens_has_a_type_and_an_option() -> None:
+    (choice,) = (param.type for param in encode.encode.params if param.name == "special")
+    assert isinstance(choice, click.Choice)
+    alias = eval(str(batch.SpecialMode), {**vars(typing), "Collection": Collection})
+    assert get_args(get_args(alias)[0]) == tuple(choice.choices)
+    tok = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
+    with pytest.raises(ArgumentError) as refusal:
+        tok.encode("a", special="other")
+    named = ", ".join(f'"{name}"' for name in choice.choices)
+    assert f"it must be {named} or a set of names" in str(refusal.value)
+
+
+def test_the_first_rule_for_ties_is_the_default() -> None:
+    assert bytepair.TrainOptions().ties == _core.TIES[0]
+
+
+@pytest.mark.parametrize("ties", get_args(Ties))
+def test_the_reference_has_every_rule_for_ties(ties: Ties) -> None:
+    assert len(reference.train({b"ab": 1}, 1, ties)) == 1
+
+
+def test_the_types_name_the_formats() -> None:
+    assert get_args(ShardFormat) == tuple(LAYOUTS)
+    written = [name for name, format in registry.FORMATS.items() if format.write]
+    assert get_args(WrittenFormat) == ("bytepair", *written)
+    assert registry.written() == option.WRITTEN
+
+
+def test_threads_mean_the_same_everywhere() -> None:
+    """In `_core` too, whose docstrings are of the same form."""
+    usual = re.compile(
+        r"the maximum number of threads( of each process)?; None means (one with Ray, which gives "
+        r"each task one core, else )?`BYTEPAIR_NUM_THREADS`, or else all( processors)?\."
+    )
+    root = Path(__file__).resolve().parents[1]
+    files = [*(root / "python").rglob("*.py"), *(root / "rust/binding").rglob("*.rs")]
+    entry = re.compile(r"^([ /]+)threads: (\S.*(?:\n\1 {4}\S.*)*)", re.M)
+    entries = [
+        (file, re.sub(r"\s+(/// +)?", " ", text))
+        for file in files
+        for _, text in entry.findall(file.read_text(encoding="utf-8"))
+        if " " in text and not text.startswith("int")
+    ]
+    assert len(entries) > 15
+    assert [(file, text) for file, text in entries if not usual.fullmatch(text)] == []
