@@ -30,7 +30,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test test-python test-rust test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check docs docs-cli lessons bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
+	spelling format check docs docs-cli site-test lessons bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm workflows deny advisories container release-notes released publish-crate
 
 help: ## list the targets
@@ -124,6 +124,10 @@ docs-cli: setup ## write docs/cli/ from --help
 
 lessons: setup ## run the lessons with their solutions, for the copies in lessons/executed
 	$(BIN)/python lessons/make.py
+
+site-test: setup ## the links of the site, its search, and what a visit loads; needs Chromium
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
+	$(BIN)/python -m pytest tests/test_site.py
 
 docs: setup ## build the documentation as a site, in site/; a broken link is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")

@@ -212,7 +212,9 @@ def prose(page: Path) -> str:
 
 def anchors(page: Path) -> set[str]:
     """The anchors of a page, as GitHub makes them from headings; the site makes the same."""
-    heads = [re.sub(r"\]\([^)]*\)", "", head) for head in re.findall(r"^#+ (.*)$", prose(page), re.M)]
+    heads = [
+        re.sub(r"\]\([^)]*\)", "", head) for head in re.findall(r"^#+ (.*)$", prose(page), re.M)
+    ]
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
@@ -318,7 +320,9 @@ def test_the_site_has_every_page_that_it_names() -> None:
     pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
     apart = {page for page in pages if page.startswith(("maintainers/", "cli/"))}
     assert named == pages - apart | {"index.md"}
-    commands = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/cli/index.md").read_text("utf-8")))
+    commands = set(
+        re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/cli/index.md").read_text("utf-8"))
+    )
     assert {f"cli/{page}" for page in commands} | {"cli/index.md"} == {
         page for page in apart if page.startswith("cli/")
     }

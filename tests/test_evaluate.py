@@ -361,7 +361,7 @@ def test_token_bytes_are_those_of_the_vocabulary(
     monkeypatch.setitem(sys.modules, "torch", fake)
     path = evaluate.save_token_bytes(trained, tmp_path / "token_bytes.pt")
     assert path.read_bytes() == lengths.tobytes()
-    with pytest.raises(ValueError, match=r"neither in \.npy nor in \.pt"):
+    with pytest.raises(ValueError, match=r"must end in \.npy or \.pt"):
         evaluate.save_token_bytes(trained, tmp_path / "token_bytes.txt")
 
 

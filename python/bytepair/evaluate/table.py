@@ -80,7 +80,9 @@ def summary(found: Evaluation) -> str:
     for theirs in rivals:
         much = one.in_words(ours, theirs)
         what = "" if clauses else f" tokens for {one.text}"
-        clauses.append(f"{much}{what} {'as' if much == 'as many' else 'than'} {found.label(theirs)}")
+        clauses.append(
+            f"{much}{what} {'as' if much == 'as many' else 'than'} {found.label(theirs)}"
+        )
     if not clauses:
         return f"In {one.text}, a token of {found.label(ours)} has {one.ratio(ours):.2f} bytes."
     *others, last = clauses

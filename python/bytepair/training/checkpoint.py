@@ -28,7 +28,7 @@ START: Final[FilePosition] = (0, 0, 0, 0, 0)
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written; the count goes on without it."""
+    """A checkpoint could not be written; counting continues without it."""
 
 
 @dataclass(frozen=True)
