@@ -25,7 +25,7 @@ _LESSON = re.compile(r"lessons(/\d\d-[\w-]+\.ipynb)?")
 
 
 def on_config(config: Any) -> Any:
-    """List the commands in the navigation, under its empty entry `Command line` (a hook of mkdocs)."""
+    """List the commands in the navigation, under `Command line` (a hook of mkdocs)."""
     section = next(entry for entry in config.nav if "Command line" in entry)
     pages = re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/cli/index.md").read_text("utf-8"))
     section["Command line"] = ["cli/index.md", *({page[:-3]: f"cli/{page}"} for page in pages)]

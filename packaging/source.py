@@ -1,7 +1,7 @@
 """The files of the checkout in, a copy to build a release from out.
 
     python packaging/source.py FOLDER      # make that folder anew
-    python packaging/source.py --released  # once, after the first release: pages install from the index
+    python packaging/source.py --released  # after the first release: pages install from the index
 
 The copy has what git knows. Its README is the page that a package index shows, alone: links and
 pictures are absolute, and the install line names the package. In the checkout the links are

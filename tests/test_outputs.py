@@ -247,7 +247,10 @@ def test_an_input_that_has_changed_is_said(
     path.write_bytes(path.read_bytes().replace(b"the", b"eht"))
     one(source, trained, tmp_path / "out")  # the shards are whole
     (tmp_path / "out" / made.shards[0].parts[0].file).unlink()
-    message = r"shard 0 of .*out was missing or damaged, and writing it again gives different .*remove .*out and start"
+    message = (
+        r"shard 0 of .*out was missing or damaged, and writing it again gives different .*"
+        r"remove .*out and start"
+    )
     for _ in range(2):
         with (
             pytest.warns(UserWarning, match="is not as it was written"),

@@ -233,7 +233,10 @@ def _vocabulary(found: Evaluation, table: Table) -> str:
     groups = "".join(f"<li>{_chips(found, ids)}</li>" for ids in one.duplicates[:12])
     if groups:
         chips += f"<h3>Tokens that differ in case or a leading space</h3><ul>{groups}</ul>"
-    words = "What the ids stand for. A space is shown as ·, a byte that is not a whole character as its number."
+    words = (
+        "What the ids stand for. A space is shown as ·, a byte that is not a whole character as its "
+        "number."
+    )
     return _section("Vocabulary", words, picture, _table(table), chips)
 
 

@@ -177,8 +177,8 @@ def _write_again(
         made = replace(run.shards[number], skipped=shards[number].skipped)
     if made != shards[number]:
         raise ShardError(
-            f"shard {number} of {folder} was missing or damaged, and writing it again gives different "
-            "data: an input has changed, or the library that writes the format; remove "
+            f"shard {number} of {folder} was missing or damaged, and writing it again gives "
+            "different data: an input has changed, or the library that writes the format; remove "
             f"{folder} and start again"
         )
 
