@@ -76,7 +76,8 @@ def summary(found: Evaluation) -> str:
         ours (273 ids) needs 77.8% fewer tokens for mine than bytes (265 ids).
     """
     ours, *rivals = found.tokenizers
-    one, clauses = found.overall, []
+    one = found.overall
+    clauses: list[str] = []
     for theirs in rivals:
         much = one.in_words(ours, theirs)
         what = "" if clauses else f" tokens for {one.text}"

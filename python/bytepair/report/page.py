@@ -234,8 +234,8 @@ def _vocabulary(found: Evaluation, table: Table) -> str:
     if groups:
         chips += f"<h3>Tokens that differ in case or a leading space</h3><ul>{groups}</ul>"
     words = (
-        "What the ids stand for. A space is shown as ·, a byte that is not a whole character as its "
-        "number."
+        "What the ids stand for. A space is shown as ·, a byte that is not a whole character as "
+        "its number."
     )
     return _section("Vocabulary", words, picture, _table(table), chips)
 
