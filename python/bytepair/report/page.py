@@ -30,7 +30,7 @@ def save(found: Evaluation, path: str | os.PathLike[str]) -> Path:
     """Write the page, whole or not at all.
 
     Args:
-        found: what `bytepair.evaluate.measure` gave.
+        found: the result of `bytepair.evaluate.measure`.
         path: the file.
 
     Returns:
@@ -45,7 +45,7 @@ def to_html(found: Evaluation) -> str:
     """Make the page of an evaluation.
 
     Args:
-        found: what `bytepair.evaluate.measure` gave.
+        found: the result of `bytepair.evaluate.measure`.
     """
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
     named = {table.title: table for table in tables(found)}
@@ -247,7 +247,7 @@ def useless(found: Evaluation) -> list[int]:
     and anything that is not a whole text says nothing to a reader. All these are left out.
 
     Args:
-        found: what `bytepair.evaluate.measure` gave.
+        found: the result of `bytepair.evaluate.measure`.
 
     Example:
         >>> import bytepair
@@ -324,8 +324,8 @@ def sizes_plot(sweep: Sweep, corpus: str = "other text") -> Markup:
     """Draw the bytes per token of every size, on the training text and on other text.
 
     Args:
-        sweep: what `bytepair.evaluate.sweep` gave.
-        corpus: what the other text is.
+        sweep: the result of `bytepair.evaluate.sweep`.
+        corpus: the name of the held-out text.
 
     Example:
         >>> import bytepair
