@@ -153,7 +153,9 @@ def test_a_wrong_answer_says_what_was_expected_and_found() -> None:
         "this does not hold: double(2) == 4\nexpected: 4\n   found: 3"
     )
     loop = "for n in (1, 2):\n    assert double(n) == 2 * n, (n, 'a note')"
-    assert outcome(loop, double=double).endswith("expected: 4\n   found: 3\n    with: (2, 'a note')")
+    assert outcome(loop, double=double).endswith(
+        "expected: 4\n   found: 3\n    with: (2, 'a note')"
+    )
     assert "expected: < 3\n   found: 3" in outcome("assert double(2) < 3", double=double)
     assert "expected: something true\n   found: []" in outcome("assert []")
     assert "expected: 5\n   found: 2" in outcome("assert 1 + 1 == 2 == 5")

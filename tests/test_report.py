@@ -94,6 +94,8 @@ def test_the_page_opens_with_a_sentence_and_a_chart_of_sizes(
     chart = page[page.index("Size and compression") :].partition("</svg>")[0]
     places = dict(re.findall(r'cx="([\d.]+)" cy="[\d.]+" r="5" fill="(#\w+)"', chart))
     assert len(places) > 2  # two equal sizes share a place
+    ratio = f"<dd>{found.overall.ratio('mine'):.2f}</dd><dt>bytes per token, the sample texts</dt>"
+    assert ratio in page  # the number that the chart shows
     assert "saved" not in page
     assert "+" not in "".join(re.findall(r"<td class='(?:good|bad)'>(.*?)</td>", page))
 

@@ -73,10 +73,10 @@ def _head(found: Evaluation) -> str:
     unused = len(used.unused) / max(found.vocabulary.size - found.vocabulary.special, 1)
     cards = {
         "ids": f"{tok.vocab_size:,}",
-        "bytes per token": f"{used.bytes / max(used.tokens, 1):.2f}",
+        f"bytes per token, {found.overall.text}": f"{found.overall.ratio(found.name):.2f}",
         "mean parity of 60 languages": f"{sum(parities) / len(parities):.2f}",
-        "of the vocabulary never used": f"{unused:.1%}",
-        "Rényi efficiency": f"{used.renyi:.2f}",
+        f"of the vocabulary never used, {found.corpus}": f"{unused:.1%}",
+        f"Rényi efficiency, {found.corpus}": f"{used.renyi:.2f}",
     }
     items = "".join(
         f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>"
