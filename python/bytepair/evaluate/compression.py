@@ -42,6 +42,7 @@ class Compression:
         return self.tokens[ours] / self.tokens[theirs] - 1
 
     @checked
+    @checked
     def in_words(self, ours: str, theirs: str) -> str:
         """How many more or fewer tokens ours needs, as people say it.
 

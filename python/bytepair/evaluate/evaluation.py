@@ -42,6 +42,7 @@ class Subject:
         """The evaluated tokenizer."""
         return self.tokenizers[self.name]
 
+    @checked
     def label(self, who: str) -> str:
         """A tokenizer's name with its size, since only equal sizes compare fairly."""
         return f"{who} ({self.tokenizers[who].vocab_size:,} ids)"
