@@ -254,7 +254,7 @@ def test_no_file_has_two_subjects() -> None:
 
 def test_no_file_names_the_machine_it_was_written_on() -> None:
     machine = re.compile(r"(?<![\w.])/(?:home|root|Users)/\w|" + re.escape(f"{ROOT}/"))
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "lessons").glob("*.md")]
     for file in [*sources(), *pages, ROOT / "Makefile", ROOT / "pyproject.toml"]:
         found = machine.search(file.read_text(encoding="utf-8"))
         assert not found, f"{file}: {found}"
