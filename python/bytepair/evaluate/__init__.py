@@ -1,4 +1,4 @@
-"""How good is a tokenizer? Its figures, beside those of tokenizers that everyone knows.
+"""Measure how good a tokenizer is, and compare it with well-known ones.
 
     >>> import bytepair
     >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
