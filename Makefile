@@ -35,8 +35,8 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test test-python test-rust test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check docs docs-cli lessons bench fuzz clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
-	windows-wheels rust-targets cross test-cross test-wasm workflows deny advisories container release-notes publish-crate
+	spelling format check docs docs-cli site-test lessons bench fuzz clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
+	windows-wheels rust-targets cross test-cross test-wasm workflows deny advisories container release-notes released publish-crate
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -125,11 +125,15 @@ format: setup ## format all code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs-cli: setup ## write docs/cli.md from --help
-	$(BIN)/python tests/test_docs.py > docs/cli.md
+docs-cli: setup ## write docs/cli/ from --help
+	$(BIN)/python tests/test_docs.py
 
 lessons: setup ## run the lessons with their solutions, for the copies in lessons/executed
 	$(BIN)/python lessons/make.py
+
+site-test: setup ## the links of the site, its search, and what a visit loads; needs Chromium
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
+	$(BIN)/python -m pytest tests/test_site.py
 
 docs: setup ## build the documentation as a site, in site/; a broken link is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
@@ -256,6 +260,9 @@ container: ## an image with the command, from the wheels in dist/
 
 release-notes: ## what the release TAG says; an error if it may not be released
 	@$(PYTHON) packaging/release.py $(TAG)
+
+released: ## once, after the first release: the pages say how to install from the index
+	$(PYTHON) packaging/source.py --released
 
 publish-crate: ## publish the crate
 	cargo publish --locked -p bytepair

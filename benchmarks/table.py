@@ -156,7 +156,11 @@ def stacked(*pictures: str) -> str:
         picture = picture.replace(' opacity="0.75"', "")
         parts.append(picture.replace("<svg", f'<svg y="{y}" height="{height}"', 1))
         y += height + 12
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {plot.WIDTH} {y}" '
+    # The width lets the commands below the picture stay on the first screen of the README.
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {plot.WIDTH} {y}" '
+        f'width="{plot.WIDTH}" '
+    )
     return head + 'style="color:#808080">\n' + "\n".join(parts) + "\n</svg>\n"
 
 

@@ -1,7 +1,7 @@
 """Pages as they are on GitHub in, pages as the site needs them out.
 
-The start is README.md. Links that leave docs/ lead to the repository, so that whatever is left is
-a page of the site, and mkdocs checks it with its anchor.
+The start is README.md. Links that leave the site, also to docs/maintainers, lead to the repository,
+so that whatever is left is a page of the site, and mkdocs checks it with its anchor.
 """
 
 from __future__ import annotations
@@ -18,10 +18,18 @@ REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["projec
 ]
 #: What Markdown links to: `](target)` with an optional anchor; addresses and anchors alone are not.
 _LINK = re.compile(r"\]\((?![a-z]+:|#|/)([^)#\s]+)")
+#: How much more a guide counts in the search than an explanation, a lesson or the command line.
+GUIDE_BOOST = 5
 #: A page of the site, as the repository has it: a lesson, or all of them.
 _LESSON = re.compile(r"lessons(/\d\d-[\w-]+\.ipynb)?")
-#: How README.md names pictures, so that they show on PyPI.
-_RAW = re.compile(r"https://raw\.githubusercontent\.com/[\w-]+/[\w-]+/main/docs/")
+
+
+def on_config(config: Any) -> Any:
+    """List the commands in the navigation, under `Command line` (a hook of mkdocs)."""
+    section = next(entry for entry in config.nav if "Command line" in entry)
+    pages = re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/cli/index.md").read_text("utf-8"))
+    section["Command line"] = ["cli/index.md", *({page[:-3]: f"cli/{page}"} for page in pages)]
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -36,6 +44,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Rewrite the links of a page (a hook of mkdocs)."""
     uri = page.file.src_uri
+    if "/" not in uri and uri not in {"architecture.md", "index.md"}:
+        page.meta.setdefault("search", {"boost": GUIDE_BOOST})
     if uri == "index.md" or uri.startswith("lessons/"):
         return markdown  # written for the site
     return from_folder(markdown, posixpath.dirname(f"docs/{uri}"))
@@ -56,7 +66,7 @@ def from_folder(markdown: str, folder: str) -> str:
 
     def target(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(folder, link[1]))
-        if path.startswith("docs/"):
+        if path.startswith("docs/") and not path.startswith("docs/maintainers/"):
             return f"]({posixpath.relpath(path.removeprefix('docs/'), here)}"
         if _LESSON.fullmatch(path):
             name = path.removesuffix(".ipynb") + ".md" if "." in path else "lessons/index.md"
@@ -64,4 +74,4 @@ def from_folder(markdown: str, folder: str) -> str:
         kind = "tree" if (ROOT / path).is_dir() else "blob"
         return f"]({REPOSITORY}/{kind}/main/{path}"
 
-    return _LINK.sub(target, markdown if folder else _RAW.sub("docs/", markdown))
+    return _LINK.sub(target, markdown)

@@ -16,6 +16,7 @@ import copy
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -25,6 +26,9 @@ LESSONS = Path(__file__).resolve().parent
 
 #: A notebook as its file has it, with the source of each cell as one string.
 Notebook = dict[str, Any]
+
+#: What lessons import from their folder.
+IMPORTED = ("checking.py", "rustbpe_interface.py")
 
 _NOTE = "> This copy has been run with the solutions. To learn, open [the lesson](../{})."
 #: A link of Markdown to a file; other lessons have their copies beside this one.
@@ -83,17 +87,8 @@ def solved(path: Path) -> Notebook:
 
 
 def environment() -> dict[str, str]:
-    """Make the environment in which lessons run.
-
-    They share one folder of compiled crates, and may import what the tests share.
-    """
-    root = LESSONS.parent
-    found = [str(root / "tests"), os.environ.get("PYTHONPATH", "")]
-    return {
-        "CARGO_TARGET_DIR": str(root / "target" / "lessons"),
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path for path in found if path),
-    }
+    """Make the environment in which lessons run: they share one folder of compiled crates."""
+    return {"CARGO_TARGET_DIR": str(LESSONS.parent / "target" / "lessons"), **os.environ}
 
 
 def run(notebook: Notebook, folder: Path) -> Notebook:
@@ -101,7 +96,7 @@ def run(notebook: Notebook, folder: Path) -> Notebook:
 
     Args:
         notebook: what is run; it stays as it is.
-        folder: where it runs.
+        folder: where it runs, beside copies of the files that it imports, as in a copied folder.
 
     Returns:
         The notebook with its outputs. Those of one stream of a cell are one output.
@@ -112,6 +107,8 @@ def run(notebook: Notebook, folder: Path) -> Notebook:
     import nbformat
     from nbclient import NotebookClient
 
+    for module in IMPORTED:
+        shutil.copy(LESSONS / module, folder)
     ready = nbformat.from_dict(copy.deepcopy(notebook))
     client = NotebookClient(
         ready,

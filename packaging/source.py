@@ -1,10 +1,12 @@
 """The files of the checkout in, a copy to build a release from out.
 
-`python packaging/source.py FOLDER` makes that folder anew.
+    python packaging/source.py FOLDER      # make that folder anew
+    python packaging/source.py --released  # after the first release: pages install from the index
 
 The copy has what git knows, and a workspace of the crates of a wheel: maturin puts no others into a
-source archive, and its lock file must be exact. The links of its README are absolute, since a
-package index shows the page alone; the links of the checkout lead to its own files.
+source archive, and its lock file must be exact. Its README is the page that a package index shows,
+alone: links and pictures are absolute, and the install line names the package. In the checkout the
+links are relative, and the install line installs the checkout.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+
+#: A block of a page with install lines, which differ before and after the first release.
+_INSTALL = re.compile(r"<!-- install: begin -->.*?<!-- install: end -->", re.S)
 
 
 def absolute(page: str, repository: str, tag: str) -> str:
@@ -36,9 +41,36 @@ def absolute(page: str, repository: str, tag: str) -> str:
         image, text, target = found.groups()
         if re.match(r"[a-z]+:|#", target):
             return found[0]
-        return f"{image}[{text}]({repository}/{'raw' if image else 'blob'}/{tag}/{target})"
+        kind = "raw" if image else "tree" if (ROOT / target).is_dir() else "blob"
+        return f"{image}[{text}]({repository}/{kind}/{tag}/{target})"
 
     return re.sub(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", link, page)
+
+
+def from_the_index(page: str) -> str:
+    """Make the install lines of a page name the package instead of the checkout.
+
+    Args:
+        page: a page in Markdown. Only blocks between `<!-- install: begin -->` and
+            `<!-- install: end -->` are changed.
+
+    Example:
+        >>> page = "<!-- install: begin -->pip install '.[data]'<!-- install: end -->"
+        >>> from_the_index(page)[23:-21]
+        "pip install 'bytepair[data]'"
+    """
+
+    def block(found: re.Match[str]) -> str:
+        return re.sub(r"(pip install '?)\.(?=[\s'\[<])", r"\1bytepair", found[0])
+
+    return _INSTALL.sub(block, page)
+
+
+def package_page() -> str:
+    """The page that a package index shows, from README.md."""
+    facts = workspace()
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    return absolute(from_the_index(page), facts["repository"], f"v{facts['version']}")
 
 
 def workspace() -> dict[str, str]:
@@ -70,12 +102,19 @@ def copy(folder: Path) -> None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
     narrow(folder)
-    facts = workspace()
-    readme = folder / "README.md"
-    page = readme.read_text(encoding="utf-8")
-    shown = absolute(page, facts["repository"], f"v{facts['version']}")
-    readme.write_text(shown, encoding="utf-8", newline="\n")
+    (folder / "README.md").write_text(package_page(), encoding="utf-8", newline="\n")
+
+
+def released() -> None:
+    """Make all pages of the checkout install from the index."""
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        page = path.read_text(encoding="utf-8")
+        if (changed := from_the_index(page)) != page:
+            path.write_text(changed, encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
-    copy(Path(sys.argv[1]))
+    if sys.argv[1] == "--released":
+        released()
+    else:
+        copy(Path(sys.argv[1]))

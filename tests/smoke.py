@@ -1,8 +1,8 @@
 """Whether an installed wheel works: `python tests/smoke.py`, with numpy, click and rich alone.
 
 It trains, saves, loads, encodes against recorded ids, decodes, writes shards, kills a run that does
-and resumes it, uses one tokenizer in several threads, and runs the command. It ends with one line,
-and with 0 if all is well.
+and resumes it, uses one tokenizer in several threads, and runs the command. The page of the package
+must have absolute links. It ends with one line, and with 0 if all is well.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from importlib.metadata import metadata
 from pathlib import Path
 
 import bytepair
@@ -139,6 +141,16 @@ def command(folder: Path) -> None:
     subprocess.run([*words, "inspect", tok[1]], env=environment, capture_output=True, check=True)
 
 
+def page() -> None:
+    """A package index shows the description alone, so each link is absolute or an anchor."""
+    found = metadata("bytepair")
+    shown = found["Description"] or str(found.get_payload())  # type: ignore[attr-defined]
+    links = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```", "", shown, flags=re.M | re.S))
+    assert len(links) > 25, f"the description has {len(links)} links"
+    relative = [link for link in links if not link.startswith(("https://", "#"))]
+    assert not relative, f"not absolute: {relative}"
+
+
 def main() -> None:
     """Run all of it in a temporary folder."""
     assert Path(bytepair.__file__).is_relative_to(sys.prefix), f"{bytepair.__file__} is no wheel"
@@ -149,6 +161,7 @@ def main() -> None:
         shard(tok, folder)
         threads(tok)
         command(folder)
+    page()
     gil = getattr(sys, "_is_gil_enabled", lambda: True)()
     print(
         f"bytepair {bytepair.__version__} works: Python {platform.python_version()}"

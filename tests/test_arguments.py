@@ -90,7 +90,7 @@ SKIPPED = {
     "add_note": "of Python", "with_traceback": "of Python",
 }  # fmt: skip
 #: Functions that look something up, and raise an error as a dict does.
-LOOKUPS = {"token_id", "ratio", "difference", "gini"}
+LOOKUPS = {"token_id", "ratio", "difference", "in_words", "label", "gini"}
 #: Classes whose methods are called by bytepair alone, or are Python's.
 SKIPPED_CLASSES = {
     "AsyncTokenizer",  # its coroutines pass their arguments on
@@ -131,6 +131,7 @@ def owners(folder: Path) -> dict[str, Any]:
         "Shard": shards.shards[0],
         "Comparison": bytepair.compare(TOK, TOK, texts=[TEXT]),
         "Compression": bytepair.evaluate.compress({"ours": TOK}, {"x": TEXT})[0],
+        "Evaluation": bytepair.evaluate.measure(TOK, against=(), texts=texts),
         "ParallelText": bytepair.evaluate.measure_parallel(TOK, texts, against=()),
         "Sweep": bytepair.evaluate.sweep(TOK, [TEXT]),
     }

@@ -560,5 +560,5 @@ def test_a_count_whose_checkpoint_cannot_be_written_goes_on(
     file = tmp_path / "partial.parquet"
     with pytest.warns(CheckpointWarning, match="No space left"), pytest.raises(BrokenError):
         bytepair.count(broken(TEXTS, 30_000), checkpoint=file)
-    with pytest.warns(CheckpointWarning, match="goes on without it"):
+    with pytest.warns(CheckpointWarning, match="continues without it"):
         assert bytepair.count(TEXTS, checkpoint=file) == bytepair.count(TEXTS)

@@ -249,14 +249,14 @@ def test_a_rank_that_is_killed_before_its_first_task(tmp_path: Path) -> None:
     (root / ".job.json.0123456789abcdef").write_text("{")
     tasks.begin(root, {"a": 1})
     tasks.begin(root, {"a": 1})
-    with pytest.raises(ShardError, match="another a"):
+    with pytest.raises(ShardError, match="different a"):
         tasks.begin(root, {"a": 2})
 
 
 def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     options: dict[str, Any] = {"rank": 0, "world_size": 2, "errors": "skip", **SMALL}
     assert distributed.shard(source, trained, tmp_path / "out", **options) is None
-    with pytest.raises(ShardError, match="another tokens_per_shard"):
+    with pytest.raises(ShardError, match="different tokens_per_shard"):
         distributed.shard(source, trained, tmp_path / "out", tokens_per_shard=7, **options)
     work = tasks.split(source_module.files_of(source), SMALL["task_bytes"])
     with (

@@ -1,6 +1,6 @@
-"""The documentation is true: every example runs, and docs/cli.md is what --help prints.
+"""The documentation is true: every example runs, and docs/cli/ is what --help prints.
 
-Run as a script it prints docs/cli.md.
+Run as a script it writes docs/cli/.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import re
 import runpy
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,7 +33,15 @@ MODULES = [
     # `compat.tiktoken` has tiktoken's folder in its path.
     and Path(m.module_finder.path).is_relative_to(bytepair.__path__[0])  # type: ignore[union-attr]
 ]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+#: The pages that people wrote: those of docs/cli are generated, docs/reference takes docstrings.
+PAGES = [
+    ROOT / "README.md",
+    *sorted(
+        page
+        for page in (ROOT / "docs").rglob("*.md")
+        if page.relative_to(ROOT / "docs").parts[0] not in {"cli", "reference"}
+    ),
+]
 COMMANDS = [
     "",
     "train",
@@ -84,24 +91,29 @@ def test_examples_in_the_docstrings_of_rust() -> None:
     assert runner.failures == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_code_blocks_in_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All Python blocks of a page run one after another, as a reader would run them."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
     for block in blocks:
-        if ">>>" in block:
-            parser = doctest.DocTestParser().get_doctest(block, names, page.name, None, 0)
-            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-            runner.run(parser, clear_globs=False)
-            assert runner.failures == 0
-            names.update(parser.globs)
-        else:
-            exec(compile(block, str(page), "exec"), names)
+        run_block(block, names, page)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def run_block(block: str, names: dict[str, object], page: Path) -> None:
+    """Run a block of code, a doctest or plain, with the names of those before it."""
+    if ">>>" in block:
+        parser = doctest.DocTestParser().get_doctest(block, names, page.name, None, 0)
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+        runner.run(parser, clear_globs=False)
+        assert runner.failures == 0
+        names.update(parser.globs)
+    else:
+        exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_blocks_with_transformers(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +128,7 @@ def test_blocks_with_transformers(
     names: dict[str, object] = {}
     try:
         for _, block in blocks:
-            exec(compile(block, str(page), "exec"), names)
+            run_block(block, names, page)
     finally:
         huggingface.undo()
 
@@ -224,22 +236,104 @@ def test_commands_on_pages_have_their_options() -> None:
     assert checked == set(COMMANDS) - {""}
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them from headings; the site makes the same."""
+    heads = [
+        re.sub(r"\]\([^)]*\)", "", head) for head in re.findall(r"^#+ (.*)$", prose(page), re.M)
+    ]
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        target, _, anchor = link.partition("#")
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        path = page.parent / target if target else page
+        assert path.exists(), link
+        if anchor:
+            assert anchor in anchors(path), link
+
+
+#: The longest page, in words outside of blocks of code.
+LONGEST_PAGE_WORDS = 2500
+
+
+def test_no_page_is_long() -> None:
+    """Apart from the specification of a file, what is generated, and the maintainers' notebooks."""
     for page in PAGES:
-        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-        for target in re.findall(r"\]\(([^)#\s]+)", text):
-            assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+        if page.parent.name == "maintainers" or page == ROOT / "docs/formats/native.md":
+            continue
+        words = len(prose(page).split())
+        assert words <= LONGEST_PAGE_WORDS, f"{page.name} has {words} words; split it"
 
 
-def test_pictures_of_the_readme_have_addresses_and_are_in_the_tree() -> None:
-    """A package index shows the page alone; the site takes them from docs/."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    raw = project["urls"]["Homepage"].replace("github.com", "raw.githubusercontent.com") + "/main/"
-    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
-    assert len(pictures) >= 3
-    for picture in pictures:
-        assert picture.startswith(raw)
-        assert (ROOT / picture.removeprefix(raw)).is_file(), picture
+def test_every_page_says_what_it_is_about() -> None:
+    """The first paragraph is a sentence or two, before any table, list or code."""
+    for page in PAGES:
+        text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.S)
+        first = text.split("\n\n")[1].strip() if "\n\n" in text else ""
+        assert first, page.name
+        assert not first.startswith(("|", "-", "!", "```")), f"{page.name}: {first[:60]}"
+
+
+def test_the_index_of_decisions_has_them_all() -> None:
+    listed = set(re.findall(r"\]\(([\w-]+\.md#[^)]+)\)", prose(ROOT / "docs/decisions/index.md")))
+    found = set()
+    for page in (ROOT / "docs/decisions").glob("*.md"):
+        text = prose(page)
+        level = "###" if "\n### " in text else "##"
+        if page.name not in {"index.md", "dependencies.md"}:
+            heads = re.findall(rf"^{level} (.*)$", text, re.M)
+            found |= {
+                f"{page.name}#" + re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-")
+                for head in heads
+            }
+    assert found
+    assert found <= listed
+
+
+def test_the_readme_opens_with_a_number_a_picture_and_the_commands_of_a_checkout() -> None:
+    page = (ROOT / "README.md").read_text("utf-8")
+    first = page.split("\n\n")[1]
+    rates = re.findall(r"[\d.]+ (?:MB/s|s)\b", first)
+    assert len(rates) == 2
+    table = page.partition("table: begin")[2].partition("table: end")[0]
+    assert all(f"| {rate} |" in table for rate in rates), "run benchmarks/table.py"
+    screen = "\n".join(page.splitlines()[:24])
+    assert "](docs/images/benchmarks.svg)" in screen
+    assert "make run" in screen
+    assert "make test" in screen
+
+
+#: What differs between two runs of a command.
+VARIES = re.compile(r"\b\d+\.\d+ s\b|\(\d+\.\d+ MB\)")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the transcripts are of a POSIX shell")
+def test_transcripts_of_the_readme_are_real(tmp_path: Path) -> None:
+    page = (ROOT / "README.md").read_text("utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```", page, re.M | re.S)
+    assert len(blocks) >= 3
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin/bytepair"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bytepair "$@"\n')
+    program.chmod(0o755)
+    paths = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONIOENCODING": "utf-8"}
+    for block in blocks:
+        for words, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
+            done = subprocess.run(
+                words, shell=True, cwd=tmp_path, env=os.environ | paths, capture_output=True,
+                check=True,
+            )  # fmt: skip
+            out = done.stdout.decode()
+            assert VARIES.sub("…", out) == VARIES.sub("…", shown), words
 
 
 def test_the_table_of_the_readme_has_the_figures_of_the_page() -> None:
@@ -253,9 +347,16 @@ def test_the_table_of_the_readme_has_the_figures_of_the_page() -> None:
 
 
 def test_the_site_has_every_page_that_it_names() -> None:
-    named = set(re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text(), re.M))
+    named = set(re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.M))
     pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
-    assert named == pages | {"index.md"}
+    apart = {page for page in pages if page.startswith(("maintainers/", "cli/"))}
+    assert named == pages - apart | {"index.md"}
+    commands = set(
+        re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/cli/index.md").read_text("utf-8"))
+    )
+    assert {f"cli/{page}" for page in commands} | {"cli/index.md"} == {
+        page for page in apart if page.startswith("cli/")
+    }
 
 
 def test_the_reference_has_every_public_name() -> None:
@@ -272,6 +373,17 @@ def test_the_reference_has_every_public_name() -> None:
     assert {
         name for name in wanted - shown if id(pkgutil.resolve_name(name)) not in inside
     } == set()
+
+
+def test_each_method_of_tokenizer_is_in_one_group() -> None:
+    shown = [
+        name
+        for page in (ROOT / "docs/reference").glob("tokenizer-*.md")
+        for name in re.findall(r"^::: bytepair\.Tokenizer\.(\w+)$", page.read_text("utf-8"), re.M)
+    ]
+    assert sorted(shown) == [name for name in dir(bytepair.Tokenizer) if not name.startswith("_")]
+    table = (ROOT / "docs/reference/tokenizer.md").read_text("utf-8")
+    assert set(re.findall(r"\]\[bytepair\.Tokenizer\.(\w+)\]", table)) == set(shown)
 
 
 def members(module: str) -> set[int]:
@@ -294,27 +406,43 @@ def test_links_that_leave_the_site_lead_to_the_repository() -> None:
         assert links_for_the_site(kept, "docs") == kept
 
 
-def cli_page() -> str:
-    opening = "Every command, with options and examples. This page is generated from `--help` by"
-    parts = [f"# The command line\n\n{opening}\n`make docs-cli`.\n"]
-    for name in COMMANDS:
-        words = ["bytepair", *name.split()]
-        run = subprocess.run(
-            [sys.executable, "-m", *words, "--help"],
-            env={
-                "COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8",
-                "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-            },
-            capture_output=True, check=True,
-        )  # fmt: skip
-        text = "\n".join(line.rstrip() for line in run.stdout.decode().strip().splitlines())
-        parts.append(f"## `{' '.join(words)}`\n\n```text\n{text}\n```\n")
-    return "\n".join(parts)
+def help_of(name: str) -> str:
+    run = subprocess.run(
+        [sys.executable, "-m", "bytepair", *name.split(), "--help"],
+        env={
+            "COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        },
+        capture_output=True, check=True,
+    )  # fmt: skip
+    return "\n".join(line.rstrip() for line in run.stdout.decode().strip().splitlines())
 
 
-def test_the_page_of_the_command_line_is_what_help_prints() -> None:
-    assert (ROOT / "docs/cli.md").read_text(encoding="utf-8") == cli_page(), "run make docs-cli"
+def cli_pages() -> dict[str, str]:
+    """The pages of docs/cli/ by file name, from `--help`: one a command, and their list."""
+    pages, rows = {}, []
+    for name in filter(None, COMMANDS):
+        text = help_of(name)
+        first = " ".join(text.split("\n\n")[1].split())
+        words = first.replace("<", "&lt;").replace("|", "\\|")
+        pages[f"{name}.md"] = f"# `bytepair {name}`\n\n```text\n{text}\n```\n"
+        rows.append(f"| [`{name}`]({name}.md) | {words} |")
+    table = "\n".join(["| command | what it does |", "| --- | --- |", *rows])
+    opening = (
+        "Each command has a page with its options and examples; `--help` prints the same. These "
+        "pages\nare generated by `make docs-cli`."
+    )
+    top = help_of("").partition("\n\nCommands:")[0]
+    pages["index.md"] = f"# Command line\n\n{opening}\n\n{table}\n\n```text\n{top}\n```\n"
+    return pages
+
+
+def test_the_pages_of_the_command_line_are_what_help_prints() -> None:
+    files = (ROOT / "docs/cli").glob("*.md")
+    found = {file.name: file.read_text(encoding="utf-8") for file in files}
+    assert found == cli_pages(), "run make docs-cli"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(cli_page())
+    for page_name, page_text in cli_pages().items():
+        (ROOT / "docs/cli" / page_name).write_text(page_text, encoding="utf-8", newline="\n")

@@ -100,9 +100,9 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_bytes(
         out = tmp_path / str(marks)
         interrupt(corpus, trained, out, marks, options)
         for other in ({"dropout": 0.2}, {"dropout": None, "seed": None}, {"dropout": 0.0}):
-            with pytest.raises(ShardError, match="another dropout"):
+            with pytest.raises(ShardError, match="different dropout"):
                 shards.write(corpus, trained, out, **{**options, **other})
-        with pytest.raises(ShardError, match=r"another seed \(5, now 6\)"):
+        with pytest.raises(ShardError, match=r"different seed \(5, now 6\)"):
             shards.write(corpus, trained, out, **{**options, "seed": 6})
         shards.write(corpus, trained, out, **options)
         assert files(out) == files(tmp_path / "whole")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import importlib.util
 import json
@@ -14,6 +15,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
+import checking
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -122,6 +125,54 @@ def test_an_exercise_has_hints_a_stub_a_test_and_a_solution(path: Path) -> None:
         assert "print(" in test["source"]
         assert "NotImplementedError" not in make.solutions(path)[name]
         assert "todo!()" not in make.solutions(path)[name]
+
+
+@every
+def test_a_lesson_explains_its_assertions_from_its_first_code_on(path: Path) -> None:
+    first, *others = code_of(path)
+    assert re.match(r"from checking import explain\b.*\n\nexplain\(\)", first["source"])
+    assert all("explain()" not in cell["source"] for cell in others)
+
+
+def outcome(source: str, **names: Any) -> str:
+    """What a cell that asserts says, after the rewriting; empty if it holds."""
+    tree = checking.Rewriter().visit(ast.parse(source))
+    try:
+        exec(compile(tree, "cell", "exec"), {"_check": checking.check, **names})
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def test_a_wrong_answer_says_what_was_expected_and_found() -> None:
+    def double(n: int) -> int:
+        return n + 1
+
+    assert outcome("assert double(1) == 2", double=double) == ""
+    assert outcome("assert double(2) == 4", double=double) == (
+        "this does not hold: double(2) == 4\nexpected: 4\n   found: 3"
+    )
+    loop = "for n in (1, 2):\n    assert double(n) == 2 * n, (n, 'a note')"
+    assert outcome(loop, double=double).endswith(
+        "expected: 4\n   found: 3\n    with: (2, 'a note')"
+    )
+    assert "expected: < 3\n   found: 3" in outcome("assert double(2) < 3", double=double)
+    assert "expected: something true\n   found: []" in outcome("assert []")
+    assert "expected: 5\n   found: 2" in outcome("assert 1 + 1 == 2 == 5")
+    assert outcome("assert 1 < 2 < 3 and 'a' in 'abc' and None is None") == ""
+    assert len(outcome("assert 'x' * 10_000 == ''")) < 1500
+
+
+def test_the_rewriting_changes_no_result() -> None:
+    """Each part of a condition is evaluated once, and a message only if the condition fails."""
+    calls: list[int] = []
+
+    def called(n: int) -> int:
+        calls.append(n)
+        return n
+
+    assert outcome("assert called(1) < called(2) < called(3), called(4)", called=called) == ""
+    assert calls == [1, 2, 3]
 
 
 @every

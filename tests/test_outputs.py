@@ -248,7 +248,8 @@ def test_an_input_that_has_changed_is_said(
     one(source, trained, tmp_path / "out")  # the shards are whole
     (tmp_path / "out" / made.shards[0].parts[0].file).unlink()
     message = (
-        r"shard 0 of .*out was missing or damaged, and is another one .*remove .*out and start"
+        r"shard 0 of .*out was missing or damaged, and writing it again gives different .*"
+        r"remove .*out and start"
     )
     for _ in range(2):
         with (
@@ -360,7 +361,7 @@ def test_an_extension_that_is_killed_is_continued(
             if name == "old" and (out / manifest.NAME).exists():
                 continue  # it was finished, or not begun
             if name == "old" and not _is_part_of(out, files[:3]):
-                with pytest.raises(ShardError, match="another inputs"):
+                with pytest.raises(ShardError, match="different inputs"):
                     one(now, trained, out, format=format)
                 continue
             one(now, trained, out, format=format)
@@ -436,15 +437,15 @@ def test_inputs_that_do_not_come_after_the_old_ones(
     for now, message in [
         (files, r"00\.jsonl is new, and inputs .* come after it.* pass them after the old ones"),
         ([files[1], files[4], files[2]], r"40\.jsonl is new"),
-        ([files[2], files[1], files[3]], r"another inputs\[0\]"),
-        (files[1:2], r"another inputs\[1\] .*now none"),
+        ([files[2], files[1], files[3]], r"different inputs\[0\]"),
+        (files[1:2], r"different inputs\[1\] .*now none"),
     ]:
         with pytest.raises(ShardError, match=message):
             write(now, trained, tmp_path / "out")
     assert listing(tmp_path / "out") == before
     text = files[1].read_text(encoding="utf-8")
     files[1].write_text(text + "{}\n", encoding="utf-8")
-    with pytest.raises(ShardError, match=r"another inputs\[0\]"):
+    with pytest.raises(ShardError, match=r"different inputs\[0\]"):
         write(files[1:4], trained, tmp_path / "out")
     assert listing(tmp_path / "out") == before
 
@@ -480,7 +481,7 @@ def test_another_file_of_the_same_relative_name_is_another_input(
     monkeypatch.chdir(tmp_path)
     one("in", trained, tmp_path / "out")
     monkeypatch.chdir(tmp_path / "sub")
-    with pytest.raises(ShardError, match="another inputs"):
+    with pytest.raises(ShardError, match="different inputs"):
         one("in", trained, tmp_path / "out")
 
 
@@ -588,7 +589,9 @@ def test_a_finished_task_that_is_not_whole_is_run_again(
         elif (name, kind) == ("mark.json", "cut"):
             distributed.shard(source, trained, out, rank=1, **options)  # a line break is missing
         else:
-            with pytest.warns(UserWarning, match="000002 is not as it was written: .* made again"):
+            with pytest.warns(
+                UserWarning, match="000002 is not as it was written: .* written again"
+            ):
                 distributed.shard(source, trained, out, rank=1, **options)
         assert listing(out) == listing(tmp_path / "whole")
 
@@ -657,12 +660,12 @@ def test_results_behind_links(tmp_path: Path) -> None:
         (out / name).symlink_to(other / name)
     assert list(made().seconds) == ["shard", "verify"]
     (other / "counts.parquet").write_bytes(b"mine")
-    with pytest.warns(UserWarning, match=r"counts\.parquet is made again"):
+    with pytest.warns(UserWarning, match=r"counts\.parquet is written again"):
         made()
     assert (other / "counts.parquet").read_bytes() == b"mine"
     (other / "tokenizer" / "tokenizer.bytepair").write_bytes(b"mine")
     with (
-        pytest.warns(UserWarning, match="tokenizer is made again"),
+        pytest.warns(UserWarning, match="tokenizer is written again"),
         pytest.raises(ShardError, match="is a symbolic link"),
     ):
         made()

@@ -47,15 +47,56 @@ def facts() -> dict[str, Any]:
     return found
 
 
-def test_the_readme_of_a_release_has_absolute_links_to_what_is_there(facts: dict[str, Any]) -> None:
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = source.absolute(page, facts["repository"], f"v{facts['version']}")
-    targets = re.findall(r"\]\(([^)\s]+)\)", shown)
-    assert targets
+def links_of(page: str) -> list[str]:
+    """The targets of links and pictures of a page in Markdown, also of those in HTML."""
+    text = re.sub(r"^```.*?^```", "", page, flags=re.M | re.S)
+    found: list[str] = re.findall(r"\]\(([^)\s]+)\)", text)
+    return found + re.findall(r"""\b(?:href|src|srcset)=["']([^"']+)""", text)
+
+
+def anchors_of(page: str) -> set[str]:
+    """The anchors of a page in Markdown, as GitHub makes them from headings."""
+    heads = re.findall(r"^#+ (.*)$", page, re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_links_of_the_package_page_are_absolute_and_lead_to_what_is_there(
+    facts: dict[str, Any],
+) -> None:
+    page = source.package_page()
+    targets = links_of(page)
+    assert len(targets) > 25
+    inside = rf"{re.escape(facts['repository'])}/(blob|raw|tree)/v{re.escape(facts['version'])}/"
     for target in targets:
+        if target.startswith("#"):
+            assert target[1:] in anchors_of(page), target
+            continue
         assert target.startswith("https://"), target
-        file = re.sub(rf"^{re.escape(facts['repository'])}/(blob|raw)/v[^/]+/", "", target)
-        assert file.startswith("https://") or (ROOT / file.split("#")[0]).exists(), target
+        if file := re.fullmatch(rf"{inside}([^#]+)(?:#(.*))?", target):
+            assert (ROOT / file[2]).is_dir() == (file[1] == "tree"), target
+            assert (ROOT / file[2]).exists(), target
+            if file[3]:
+                assert file[3] in anchors_of((ROOT / file[2]).read_text(encoding="utf-8")), target
+
+
+def test_links_of_the_readme_are_relative_in_the_checkout(facts: dict[str, Any]) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert not [link for link in links_of(page) if facts["repository"].split("//")[1] in link]
+    assert not [link for link in links_of(page) if "raw.githubusercontent" in link]
+
+
+def test_the_release_names_the_package_in_install_lines() -> None:
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        page = path.read_text(encoding="utf-8")
+        shown = source.from_the_index(page)
+        block = re.findall(r"<!-- install: begin -->(.*?)<!-- install: end -->", shown, re.S)
+        assert not any(re.search(r"pip install '?\.", one) for one in block), path
+        outside = re.sub(r"<!-- install: begin -->.*?<!-- install: end -->", "", page, flags=re.S)
+        assert not re.search(r"pip install bytepair\b(?!\[)", outside), f"{path}: mark the block"
+    assert "pip install bytepair\n" in source.package_page()
+
+
+def test_the_crate_has_absolute_links() -> None:
     crate = (ROOT / "rust/core/README.md").read_text(encoding="utf-8")
     assert not [link for link in re.findall(r"\]\(([^)\s]+)\)", crate) if "://" not in link]
 

@@ -59,7 +59,7 @@ def test_a_pipeline_does_not_read_its_results(tmp_path: Path) -> None:
     assert again.tokenizer == first.tokenizer
     assert listing(tmp_path / "out") == before
     (tmp_path / "b.txt").write_text("text", encoding="utf-8")
-    with pytest.raises(ShardError, match=r'another inputs\[1\] \(none, now .*b\.txt", 4\]\)'):
+    with pytest.raises(ShardError, match=r'different inputs\[1\] \(none, now .*b\.txt", 4\]\)'):
         run(tmp_path, tmp_path / "out", vocab_size=270)
 
 
@@ -86,7 +86,7 @@ def test_an_interruption_in_any_step_is_resumed(
 
 def test_another_pipeline_is_refused(source: list[Path], tmp_path: Path) -> None:
     run(source, tmp_path / "out", **OPTIONS)
-    with pytest.raises(ShardError, match="another inputs"):
+    with pytest.raises(ShardError, match="different inputs"):
         run(source[1:], tmp_path / "out", **OPTIONS)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine").touch()

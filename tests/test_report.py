@@ -52,7 +52,7 @@ def test_the_page_is_well_formed(page: str) -> None:
     assert checker.open == []
     heads = re.findall(r"<h2>(.*?)</h2>", page)
     assert heads == ["Compression", "Languages", "Use", "Vocabulary", "Numbers", "Sizes"]
-    assert sum(tag == "svg" for tag, _ in checker.seen) == 5
+    assert sum(tag == "svg" for tag, _ in checker.seen) == 6
 
 
 def test_nothing_runs_and_nothing_is_loaded(page: str) -> None:
@@ -75,6 +75,53 @@ def test_the_page_holds_the_figures(trained: bytepair.Tokenizer) -> None:
     assert found.tokenizer.fingerprint in page
     for one in found.languages:
         assert f"<th scope=row>{one.name}</th><td class=''>{one.tokens:,}</td>" in page
+
+
+def test_the_page_opens_with_a_sentence_and_a_chart_of_sizes(
+    trained: bytepair.Tokenizer,
+) -> None:
+    rivals = {"small": trained.with_vocab_size(600), "same": trained}
+    found = bytepair.evaluate.measure(trained, name="mine", against=rivals)
+    page = bytepair.report.to_html(found)
+    words = bytepair.evaluate.summary(found)
+    assert re.fullmatch(
+        r"mine \(3,000 ids\) needs [\d.]+% fewer tokens for the sample texts than small \(600 ids\)"
+        r" and as many as same \(3,000 ids\)\.",
+        words,
+    )
+    assert page.index(words) < page.index("Size and compression of each tokenizer")
+    assert page.index("Size and compression") < page.index("Texts in tokens")
+    chart = page[page.index("Size and compression") :].partition("</svg>")[0]
+    places = dict(re.findall(r'cx="([\d.]+)" cy="[\d.]+" r="5" fill="(#\w+)"', chart))
+    assert len(places) > 2  # two equal sizes share a place
+    ratio = f"<dd>{found.overall.ratio('mine'):.2f}</dd><dt>bytes per token, the sample texts</dt>"
+    assert ratio in page  # the number that the chart shows
+    assert "saved" not in page
+    assert "+" not in "".join(re.findall(r"<td class='(?:good|bad)'>(.*?)</td>", page))
+
+
+def test_every_comparison_names_sizes(trained: bytepair.Tokenizer) -> None:
+    small = trained.with_vocab_size(600)
+    found = bytepair.evaluate.measure(trained, name="mine", against={"small": small})
+    for table in bytepair.evaluate.tables(found):
+        named = [head for head in table.head if "small" in head]
+        assert all("small (600 ids)" in head for head in named), table.title
+
+
+def test_the_knee_is_drawn_on_the_axes_that_define_it(trained: bytepair.Tokenizer) -> None:
+    sweep = bytepair.evaluate.sweep(trained)
+    picture = bytepair.report.sizes_plot(sweep)
+    curve, line = re.findall(r'<polyline points="([^"]+)"', picture)
+
+    def points(text: str) -> list[tuple[float, float]]:
+        return [tuple(map(float, point.split(","))) for point in text.split()]  # type: ignore[misc]
+
+    (left, low), (right, high) = points(line)
+    assert points(curve)[0] == (left, low)
+    assert points(curve)[-1] == (right, high)
+    above = {x: low + (x - left) * (high - low) / (right - left) - y for x, y in points(curve)}
+    knee = float(re.findall(r'<circle cx="([\d.]+)"', picture)[-1])
+    assert abs(max(above, key=lambda x: above[x]) - knee) < 0.02 * (right - left)
 
 
 def test_never_occurred_names_what_is_of_no_use() -> None:

@@ -40,7 +40,7 @@ def test_the_report_fits(browser: Any, report: str, width: int) -> None:
         return [box.width, f.getBoundingClientRect().width, left,
             box.right - Math.max(...words.map((w) => w.right))]; })"""
     )
-    assert len(charts) == 5
+    assert len(charts) == 6
     for drawn, width_given, left, right in charts:
         assert drawn == width_given  # a chart fills what it has
         assert width_given >= 0.25 * width
@@ -53,9 +53,9 @@ def test_the_report_fits(browser: Any, report: str, width: int) -> None:
 def test_the_report_opens_with_a_sample_and_folds_languages(browser: Any, report: str) -> None:
     sheet = browser.new_page(viewport={"width": 1280, "height": 900})
     sheet.goto(report)
-    colours = backgrounds(sheet, "section:first-of-type .t:not(.special)")
+    colours = backgrounds(sheet, ".sample .t:not(.special)")
     assert len(colours) == 5
-    assert sheet.locator("section:first-of-type dt").all_inner_texts()[:2] == ["news", "korean"]
+    assert sheet.locator(".sample dt").all_inner_texts()[:2] == ["news", "korean"]
     folded = sheet.locator("details table tbody tr")
     assert folded.count() == 60
     assert not folded.first.is_visible()

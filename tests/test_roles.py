@@ -42,7 +42,7 @@ def test_roles_are_said_and_taken_back() -> None:
 def test_what_is_no_role_is_an_error() -> None:
     with pytest.raises(SpecialTokenError, match=r"'he' cannot be the eos token.*it has <start>"):
         plain().with_roles(eos="he")
-    with pytest.raises(TypeError, match="'end' is no role; the roles are bos, eos, pad, end_of"):
+    with pytest.raises(TypeError, match="'end' is not a role; the roles are bos, eos, pad, end_of"):
         plain().with_roles(end="<end>")
     with pytest.raises(TypeError, match="template is b'x'; it must be a str or None"):
         plain().with_chat_template(b"x")  # type: ignore[arg-type]

@@ -299,11 +299,11 @@ def test_another_job_is_refused(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, wide: bytepair.Tokenizer
 ) -> None:
     shards.write(corpus, trained, tmp_path / "out")
-    with pytest.raises(ShardError, match="another tokens_per_shard"):
+    with pytest.raises(ShardError, match="different tokens_per_shard"):
         shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=5)
     with pytest.raises(ShardError, match="another"):
         shards.write(corpus, wide, tmp_path / "out")
-    with pytest.raises(ShardError, match="another inputs"):
+    with pytest.raises(ShardError, match="different inputs"):
         shards.write(corpus / "a.parquet", trained, tmp_path / "out")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
@@ -417,7 +417,7 @@ def test_a_run_that_ended_with_an_error_goes_on_leaving_out(
     shards.write(damaged, trained, tmp_path / "out", errors="skip", **options)
     shards.write(damaged, trained, tmp_path / "whole", errors="skip", **options)
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
-    with pytest.raises(ShardError, match="another errors"):
+    with pytest.raises(ShardError, match="different errors"):
         shards.write(damaged, trained, tmp_path / "out", **options)
 
 

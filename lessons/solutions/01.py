@@ -51,3 +51,14 @@ def decode(ids, merges):
     for left, right in merges:
         vocabulary.append(vocabulary[left] + vocabulary[right])
     return b"".join(vocabulary[id] for id in ids).decode(errors="replace")
+
+
+# %% save_and_load
+def save(merges, path):
+    """Write merges to a text file, one in a line."""
+    path.write_text("".join(f"{left} {right}\n" for left, right in merges))
+
+
+def load(path):
+    """Read the merges of a file: a list of pairs."""
+    return [tuple(map(int, line.split())) for line in path.read_text().splitlines()]

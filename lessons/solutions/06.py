@@ -1,5 +1,13 @@
 """Solutions of lesson 6, the toy in Rust."""
 
+# %% hello
+HELLO = r"""
+fn main() {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "world".to_string());
+    println!("hello, {name}");
+}
+"""
+
 # %% count-pairs
 COUNT_PAIRS = r"""
 /// How often each pair of neighbours occurs.

@@ -245,7 +245,7 @@ def _check(folder: Path, name: str, sums: Any) -> None:
     place = path.resolve()  # it may have been moved to another disk and linked
     if wrong := wrong_parts(place.parent, [replace(part, file=place.name)]):
         warnings.warn(
-            f"{folder} is not as it was written: {wrong[0]}; {name} is made again", stacklevel=5
+            f"{folder} is not as it was written: {wrong[0]}; {name} is written again", stacklevel=5
         )
         check_own_folder(path.parent)
         path.unlink(missing_ok=True)
@@ -265,7 +265,7 @@ def _check_shards(folder: Path) -> None:
             return
     except manifest.DamageError:
         pass
-    warnings.warn(f"{path} is missing or damaged; all shards are made again", stacklevel=4)
+    warnings.warn(f"{path} is missing or damaged; all shards are written again", stacklevel=4)
     shutil.rmtree(folder)
 
 

@@ -163,7 +163,7 @@ def lines(
 
     Args:
         series: for each name, the x values in increasing order and the y values; long series are
-            thinned to visible points.
+            thinned to visible points, and a series of one point is a dot.
         title: the title of the plot.
         x: the label of the x axis.
         y: the label of the y axis.
@@ -196,7 +196,9 @@ def lines(
         points = " ".join(f"{across(i)},{up(j)}" for i, j in zip(a, b, strict=True))
         color = COLORS[number % len(COLORS)]
         parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2" '
+            f'<circle cx="{across(a[0])}" cy="{up(b[0])}" r="5" fill="{color}"/>'
+            if len(a) == 1
+            else f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2" '
             'stroke-linejoin="round"/>'
         )
     for words, (i, j) in (marks or {}).items():

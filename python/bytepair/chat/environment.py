@@ -58,7 +58,7 @@ def compiled(source: str) -> jinja2.Template:
 
     if len(source) > SOURCE:
         raise ConversationError(
-            f"the chat template has {len(source):,} characters; the most are {SOURCE:,}"
+            f"the chat template has {len(source):,} characters; the limit is {SOURCE:,}"
         )
     try:
         template: jinja2.Template = _environment().from_string(source)

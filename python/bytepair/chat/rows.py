@@ -161,7 +161,7 @@ def read_row(
     """The conversation of a row; only if `empty`, it may have no messages.
 
     Raises:
-        ConversationError: if the row is no conversation, or has a field that is not used.
+        ConversationError: if the row is not a conversation, or has a field that is not used.
     """
     fields = {"messages": row} if _is_list(row) else _present(row, options.ignore)
     messages = _KINDS[options.kind](fields)

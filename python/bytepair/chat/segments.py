@@ -158,7 +158,7 @@ def role_of(index: int, message: Any) -> str:
     """The role of a message, by its index in the conversation.
 
     Raises:
-        ConversationError: if the message is no mapping, or its role no string.
+        ConversationError: if the message is not a mapping, or its role not a string.
 
     Example:
         >>> role_of(0, {"role": "user", "content": "hi"})

@@ -75,8 +75,8 @@ def sequence(source: Any, options: RowOptions) -> Sequence[Conversation]:
         hasattr(source, name) for name in ("__len__", "__getitem__")
     ):
         raise ConversationError(
-            f"a {type(source).__name__} is no sequence of conversations; pass a list, a table or "
-            "files"
+            f"a {type(source).__name__} is not a sequence of conversations; pass a list, a table "
+            "or files"
         )
     rows: Sequence[Conversation] = source
     return rows

@@ -44,8 +44,8 @@ def shard(
 ) -> None:
     """Encode text and write token shards; run it again to resume.
 
-    SOURCE: files, folders, globs or URLs. Run it again also to check the shards and to write again
-    what is missing or damaged, or with new files behind the old ones to add these.
+    SOURCE: files, folders, globs or URLs. A second run checks the shards, and writes missing or
+    damaged ones again. New files after the old ones are added.
     """
     values = asdict(option.shard_options(options, doc_cap=doc_cap))
     tok = bytepair.load(tokenizer, pattern=pattern)

@@ -122,7 +122,7 @@ def train(
     click.echo(tokenizer.show(SENTENCE, color=option.colored()))
     curve = tokenizer.compression_curve()
     if len(curve) > 1 and curve[0]:
-        click.echo(_curve(curve))
+        click.echo(_curve(bytepair.evaluate.sweep(tokenizer)))
     if not source:
         click.echo(_bytes_per_token(tokenizer))
     size = path.stat().st_size / 1e6
@@ -163,12 +163,11 @@ def _source(names: tuple[str, ...], weight: tuple[str, ...], **reading: Any) -> 
     return {"files": option.files(names) if names else bytepair.sample.paths()}
 
 
-def _curve(curve: Any) -> str:
+def _curve(sweep: bytepair.evaluate.Sweep) -> str:
     """A bar chart: bytes per token of the training text at each doubling of the vocabulary."""
-    sizes = [merges for merges in (2**n - 256 for n in range(9, 22)) if merges < len(curve) - 1]
-    rows = [
-        (256 + merges, int(curve[0]) / int(curve[merges])) for merges in [*sizes, len(curve) - 1]
-    ]
+    least, most = int(sweep.sizes[0]), int(sweep.sizes[-1])
+    sizes = [*(2**n for n in range(9, 22) if least < 2**n < most), most]
+    rows = [(size, sweep.at(size)) for size in sizes]
     widest = max(ratio for _, ratio in rows)
     longest = max(min(40, shutil.get_terminal_size().columns - 16), 0)
     block = "█" if can_write("█", sys.stdout) else "#"

@@ -24,9 +24,9 @@ class SkipLog:
     Example:
         >>> from bytepair.corpus.skips import SkipLog
         >>> log = SkipLog()
-        >>> log.add("a.jsonl", 3, "the line is no JSON")
+        >>> log.add("a.jsonl", 3, "the line is not JSON")
         >>> str(log)
-        'a.jsonl, row 3: the line is no JSON'
+        'a.jsonl, row 3: the line is not JSON'
     """
 
     def __init__(self, documents: int = 0, first: Iterable[Iterable[Any]] = ()) -> None:

@@ -223,7 +223,7 @@ def redo_broken(root: Path, tasks: list[Task], redo: Callable[[Task], None]) -> 
     for task in tasks:
         if wrong := _wrong(task, root):
             warnings.warn(
-                f"{task.folder(root)} is not as it was written: {wrong}; it is made again",
+                f"{task.folder(root)} is not as it was written: {wrong}; it is written again",
                 stacklevel=5,
             )
             (task.folder(root) / MARK).unlink()

@@ -1,4 +1,4 @@
-"""How good is a tokenizer? Its figures, beside those of tokenizers that everyone knows.
+"""Measure how good a tokenizer is, and compare it with well-known ones.
 
     >>> import bytepair
     >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
@@ -23,7 +23,7 @@ from bytepair.evaluate.evaluation import USUAL_RIVALS, Evaluation, measure
 from bytepair.evaluate.languages import Language, by_language
 from bytepair.evaluate.parallel import ParallelText, gini, measure_parallel
 from bytepair.evaluate.sizes import Sweep, sweep
-from bytepair.evaluate.table import Cell, Table, tables, to_json, to_markdown
+from bytepair.evaluate.table import Cell, Table, summary, tables, to_json, to_markdown
 from bytepair.evaluate.terminal import to_terminal
 from bytepair.evaluate.texts import declarations, documents, samples
 from bytepair.evaluate.vocabulary import (
@@ -62,6 +62,7 @@ __all__ = [
     "renyi_efficiency",
     "samples",
     "save_token_bytes",
+    "summary",
     "sweep",
     "tables",
     "to_json",

@@ -110,11 +110,11 @@ def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path
             import torch  # type: ignore[import-not-found, unused-ignore]
         except ImportError as error:
             raise ImportError(
-                f"to write {path.name}, install torch: pip install 'bytepair[torch]'; a file .npy "
-                "needs no more than numpy"
+                f"to write {path.name}, install torch: pip install 'bytepair[torch]'; a .npy file "
+                "needs only numpy"
             ) from error
         torch.save(torch.from_numpy(lengths), data)
     else:
-        raise ArgumentError(f"{path.name} ends neither in .npy nor in .pt, which say what to write")
+        raise ArgumentError(f"{path.name} must end in .npy or .pt")
     write_whole(path, data.getvalue())
     return path

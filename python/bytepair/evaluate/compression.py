@@ -30,10 +30,28 @@ class Compression:
 
     @checked
     def difference(self, ours: str, theirs: str) -> float:
-        """What share of their tokens we save: 0.1 is ten in a hundred, less than 0 is a loss."""
+        """How many more tokens ours needs, as a share of theirs: -0.1 is 10% fewer, 0.1 10% more.
+
+        Example:
+            >>> one = Compression("news", 100, {"ours": 27, "theirs": 30})
+            >>> round(one.difference("ours", "theirs"), 3)
+            -0.1
+        """
         if not self.tokens[theirs]:
             return 0.0
-        return 1 - self.tokens[ours] / self.tokens[theirs]
+        return self.tokens[ours] / self.tokens[theirs] - 1
+
+    @checked
+    @checked
+    def in_words(self, ours: str, theirs: str) -> str:
+        """How many more or fewer tokens ours needs, as people say it.
+
+        Example:
+            >>> Compression("news", 100, {"ours": 27, "theirs": 30}).in_words("ours", "theirs")
+            '10.0% fewer'
+        """
+        share = self.difference(ours, theirs)
+        return f"{abs(share):.1%} {'more' if share > 0 else 'fewer'}" if share else "as many"
 
 
 @checked

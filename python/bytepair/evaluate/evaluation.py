@@ -42,6 +42,11 @@ class Subject:
         """The evaluated tokenizer."""
         return self.tokenizers[self.name]
 
+    @checked
+    def label(self, who: str) -> str:
+        """A tokenizer's name with its size, since only equal sizes compare fairly."""
+        return f"{who} ({self.tokenizers[who].vocab_size:,} ids)"
+
 
 @dataclass(frozen=True)
 class Evaluation(Subject):
@@ -51,6 +56,8 @@ class Evaluation(Subject):
         tokenizers: the tokenizers by name; the first is the evaluated one.
         missing: the names of missing tokenizers, and the reason for each.
         compression: the number of tokens of each text with each tokenizer.
+        overall: the same for the text on which sizes are compared: the last of the caller's texts,
+            or all sample texts together.
         languages: the sixty languages with the first tokenizer.
         parity: tokens relative to English, by tokenizer and language.
         vocabulary: the kinds of tokens of the first tokenizer.
@@ -61,6 +68,7 @@ class Evaluation(Subject):
     """
 
     compression: list[Compression]
+    overall: Compression
     languages: list[Language]
     parity: dict[str, dict[str, float]]
     vocabulary: VocabularyReport
@@ -86,8 +94,8 @@ def measure(
         against: what to compare it with: published names and paths, as for `bytepair.load`, or
             tokenizers by name. A published one that cannot be downloaded is reported as missing.
         texts: your own documents by name, such as "train" and "validation". The last of these also
-            measures the use of the vocabulary and the sweep; without any, the sample texts and
-            sixty languages do.
+            measures the use of the vocabulary and the sweep. Without any, use is measured on the
+            sample texts and sixty languages, and the sweep on the sample texts.
         width: the number of values in the embedding of an id, for the cost of the vocabulary.
 
     Raises:
@@ -107,16 +115,19 @@ def measure(
     languages = {who: by_language(one) for who, one in tokenizers.items()}
     heldout = list(own.values())[-1] if own else []
     corpus = heldout or [*samples().values(), *declarations().values()]
+    sized = {list(own)[-1]: heldout} if heldout else {"the sample texts": [*samples().values()]}
+    [overall] = compress(tokenizers, sized)
     return Evaluation(
         tokenizers=tokenizers,
         missing=missing,
         compression=compress(tokenizers, {**samples(), **own}),
+        overall=overall,
         languages=languages[name],
         parity={who: {one.code: one.parity for one in found} for who, found in languages.items()},
         vocabulary=inspect(tokenizer),
         use=use(tokenizer, corpus),
-        corpus=list(own)[-1] if own else "the sample texts and sixty languages",
-        sweep=sweep(tokenizer, heldout, width=width)
+        corpus=list(own)[-1] if heldout else "the sample texts and sixty languages",
+        sweep=sweep(tokenizer, sized[overall.text], width=width)
         if tokenizer.compression_curve().size
         else None,
     )

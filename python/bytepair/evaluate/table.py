@@ -63,6 +63,34 @@ def tables(found: Evaluation | ParallelText) -> list[Table]:
     return [*made, _numbers(found), *([_sizes(found)] if found.sweep else [])]
 
 
+@checked
+def summary(found: Evaluation) -> str:
+    """Say in one sentence how a tokenizer compares with the others.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["low lower lowest"], 272)
+        >>> rival = bytepair.train(["hello"], vocab_size=265)
+        >>> texts = {"mine": ["lower low"]}
+        >>> print(summary(bytepair.evaluate.measure(tok, against={"bytes": rival}, texts=texts)))
+        ours (272 ids) needs 55.6% fewer tokens for mine than bytes (265 ids).
+    """
+    ours, *rivals = found.tokenizers
+    one = found.overall
+    clauses: list[str] = []
+    for theirs in rivals:
+        much = one.in_words(ours, theirs)
+        what = "" if clauses else f" tokens for {one.text}"
+        clauses.append(
+            f"{much}{what} {'as' if much == 'as many' else 'than'} {found.label(theirs)}"
+        )
+    if not clauses:
+        return f"In {one.text}, a token of {found.label(ours)} has {one.ratio(ours):.2f} bytes."
+    *others, last = clauses
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f"{found.label(ours)} needs {listed}."
+
+
 def _compression(found: Evaluation) -> list[Table]:
     ours, *rivals = found.tokenizers
     if rivals:
@@ -78,25 +106,23 @@ def _comparison(found: Evaluation, ours: str, theirs: str) -> Table:
     head = [
         "text",
         "bytes",
-        f"{theirs}: tokens",
+        f"{found.label(theirs)}: tokens",
         "bytes per token",
-        f"{ours}: tokens",
+        f"{found.label(ours)}: tokens",
         "bytes per token",
+        f"{ours} needs",
     ]
     rows = []
     for one in found.compression:
-        saved = saved_of(one, ours, theirs)
-        better = {"good": ours, "bad": theirs, "": "equal"}[saved.tone]
         row = [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, theirs), *_counted(one, ours)]
-        rows.append([*row, saved, Cell(better, saved.tone)])
-    note = f"Saved is the share of {theirs}'s tokens that {ours} does without."
-    return Table(f"Compression, against {theirs}", note, [*head, "saved", "better"], rows)
+        rows.append([*row, needed(one, ours, theirs)])
+    return Table(f"Compression, against {theirs}", "", head, rows)
 
 
-def saved_of(one: Compression, ours: str, theirs: str) -> Cell:
-    """What share of their tokens we save."""
-    saved = one.difference(ours, theirs)
-    return Cell(f"{saved:+.1%}", "good" if saved > 0 else "bad" if saved < 0 else "")
+def needed(one: Compression, ours: str, theirs: str) -> Cell:
+    """How many more or fewer tokens ours needs than theirs."""
+    more = one.difference(ours, theirs)
+    return Cell(one.in_words(ours, theirs), "good" if more < 0 else "bad" if more > 0 else "")
 
 
 def _counted(one: Compression, who: str) -> list[Cell]:
@@ -110,7 +136,7 @@ def _languages(found: Evaluation) -> Table:
         f"English for the same content; its mean is {sum(parities) / len(parities):.2f}."
     )
     head = ["language", "tokens", "bytes per token", "tokens per word"]
-    head += [f"parity, {who}" for who in found.tokenizers]
+    head += [f"parity, {found.label(who)}" for who in found.tokenizers]
     shown = (found.languages[0], *reversed(found.languages[-10:]))
     return Table("Languages", note, head, [language_row(found, one) for one in shown])
 
@@ -167,7 +193,8 @@ def _numbers(found: Evaluation) -> Table:
         [Cell(number), *(split(tok, number) for tok in found.tokenizers.values())]
         for number in found.vocabulary.numbers
     ]
-    return Table("Numbers", "How digits are split.", ["number", *found.tokenizers], rows)
+    head = ["number", *map(found.label, found.tokenizers)]
+    return Table("Numbers", "How digits are split.", head, rows)
 
 
 def _sizes(found: Evaluation) -> Table:
@@ -180,7 +207,8 @@ def _sizes(found: Evaluation) -> Table:
         texts = [f"{sweep.at(size):.3f}", "–" if heldout is None else f"{heldout:.3f}"]
         label = f"{size:,}" + (" (knee)" if size == sweep.knee else "")
         rows.append([Cell(label), *map(Cell, [*texts, f"{size * sweep.width / 1e6:,.1f} M"])])
-    head = ["ids", "bytes per token, training", f"bytes per token, {found.corpus}", "embedding"]
+    text = found.overall.text
+    head = ["ids", "bytes per token, training", f"bytes per token, {text}", "embedding"]
     if not sweep.heldout:
         head, rows = [*head[:2], head[3]], [[row[0], row[1], row[3]] for row in rows]
     note = f"From one training. The embedding is {sweep.width} numbers for each id."
@@ -204,7 +232,7 @@ def _parallel(found: ParallelText) -> Table:
     """The table of languages, sorted by the tokens of the first tokenizer."""
     head, to = ["language", "bytes"], [None, *([found.base] if found.base else [])]
     for who in found.tokens:
-        head += [f"{who}: tokens", *(f"to {other or 'the best'}" for other in to)]
+        head += [f"{found.label(who)}: tokens", *(f"to {other or 'the best'}" for other in to)]
     rows = []
     for name in sorted(found.bytes, key=lambda name: (found.tokens[found.name][name], name)):
         row = [Cell(name), Cell(f"{found.bytes[name]:,}")]
@@ -224,6 +252,8 @@ def _parallel(found: ParallelText) -> Table:
 def to_markdown(found: Evaluation | ParallelText) -> str:
     """Write an evaluation, or what a parallel text costs, as Markdown."""
     parts = [f"# {found.name}: {found.tokenizer!r}"]
+    if isinstance(found, Evaluation):
+        parts.append(summary(found))
     parts += [f"Left out: {reason}." for reason in found.missing.values()]
     for table in tables(found):
         lines = [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
@@ -268,6 +298,7 @@ def to_json(found: Evaluation | ParallelText) -> str:
         "name": found.name,
         "fingerprint": tok.fingerprint,
         "missing": found.missing,
+        "sizes": {who: tokenizer.vocab_size for who, tokenizer in found.tokenizers.items()},
         "compression": [vars(one) for one in found.compression],
         "languages": [
             vars(language)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bytepair._internal.arguments import checked
 from bytepair.evaluate.evaluation import Evaluation
 from bytepair.evaluate.parallel import ParallelText
-from bytepair.evaluate.table import Cell, Table, tables
+from bytepair.evaluate.table import Cell, Table, summary, tables
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -32,6 +32,8 @@ def to_terminal(found: Evaluation | ParallelText) -> list[Any]:
     from rich.text import Text
 
     made: list[Any] = [Text(repr(found.tokenizer), style="bold")]
+    if isinstance(found, Evaluation):
+        made.append(Text(summary(found)))
     if found.missing:
         made.append(Text(f"left out: {', '.join(found.missing)}", style="dim"))
     return [*made, *(Fitted(table) for table in tables(found))]

@@ -214,4 +214,4 @@ def _losses_of_names(tokenizer: _core.Tokenizer) -> list[str]:
     ]
     known = metadata.tokens(tokenizer)
     unknown = [note for note in known if metadata.token_id(tokenizer, known[note]) is None]
-    return lost + [f"the role {note} of {known[note]!r}, which is no token" for note in unknown]
+    return lost + [f"the role {note} of {known[note]!r}, which is not a token" for note in unknown]

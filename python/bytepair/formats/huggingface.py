@@ -1,7 +1,8 @@
 """Hugging Face: `tokenizer.json` and the files beside it.
 
 The core reads and writes `tokenizer.json`; here are the folder around it and the objects of
-`tokenizers` and `transformers`. What each part of a file becomes is listed in `docs/formats.md`.
+`tokenizers` and `transformers`. `docs/formats/tokenizer-json.md` lists what each part of a file
+becomes.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[
     made = {}
     for role, name in wanted.items():
         if role not in NOTES:
-            raise ArgumentError(f"{role!r} is no role; the roles are {', '.join(NOTES)}")
+            raise ArgumentError(f"{role!r} is not a role; the roles are {', '.join(NOTES)}")
         if name is not None and name not in tokenizer.special_tokens:
             raise SpecialTokenError(
                 f"{name!r} cannot be the {role} token, since it is not a special token of the "

@@ -79,11 +79,11 @@ def _check_training(training: dict[int, Field]) -> None:
         raise UnsupportedError(
             "trainer_spec.model_type",
             f"{_MODELS.get(kind, kind)} is not BPE, and only BPE merges; train a model with "
-            "--model_type=bpe --byte_fallback, or keep to the library sentencepiece",
+            "--model_type=bpe --byte_fallback, or use the library sentencepiece",
         )
     if 24 in training and as_int(training[24], "treat_whitespace_as_suffix"):
         raise UnsupportedError(
-            "trainer_spec.treat_whitespace_as_suffix", "spaces are put behind texts; we do not"
+            "trainer_spec.treat_whitespace_as_suffix", "spaces are put after texts"
         )
 
 
@@ -100,11 +100,11 @@ def _check_normalization(spec: dict[int, Field], asked: Asked) -> bool:
     elif is_set(4, "remove_extra_whitespaces"):
         wrong = ("remove_extra_whitespaces", "spaces of texts are dropped")
     elif not is_set(5, "escape_whitespaces"):
-        wrong = ("escape_whitespaces", "it is off, so spaces are no U+2581")
+        wrong = ("escape_whitespaces", "it is off, so spaces do not become U+2581")
     if wrong and not asked.lossy:
         raise UnsupportedError(
             f"normalizer_spec.{wrong[0]}",
-            f"{wrong[1]}, and we take texts as they are; normalize them yourself and pass "
+            f"{wrong[1]}, and bytepair does not change texts; normalize them yourself and pass "
             "lossy=True to read the rest, or train with --normalization_rule_name=identity "
             "--remove_extra_whitespaces=false",
         )

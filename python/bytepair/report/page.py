@@ -14,8 +14,8 @@ from bytepair import plot
 from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import Markup, draw_all
 from bytepair.errors import ConversationError
-from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, tables
-from bytepair.evaluate.table import language_row, saved_of
+from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, summary, tables
+from bytepair.evaluate.table import language_row, needed
 from bytepair.formats.files import write_whole
 from bytepair.formats.parts import pattern_text
 from bytepair.tokenizer import Tokenizer
@@ -39,7 +39,7 @@ def save(found: Evaluation, path: str | os.PathLike[str]) -> Path:
     """Write the page, whole or not at all.
 
     Args:
-        found: what `bytepair.evaluate.measure` gave.
+        found: the result of `bytepair.evaluate.measure`.
         path: the file.
 
     Returns:
@@ -54,7 +54,7 @@ def to_html(found: Evaluation) -> str:
     """Make the page of an evaluation.
 
     Args:
-        found: what `bytepair.evaluate.measure` gave.
+        found: the result of `bytepair.evaluate.measure`.
     """
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
     named = {table.title: table for table in tables(found)}
@@ -82,10 +82,10 @@ def _head(found: Evaluation) -> str:
     unused = len(used.unused) / max(found.vocabulary.size - found.vocabulary.special, 1)
     cards = {
         "ids": f"{tok.vocab_size:,}",
-        "bytes per token": f"{used.bytes / max(used.tokens, 1):.2f}",
+        f"bytes per token, {found.overall.text}": f"{found.overall.ratio(found.name):.2f}",
         "mean parity of 60 languages": f"{sum(parities) / len(parities):.2f}",
-        "of the vocabulary never used": f"{unused:.1%}",
-        "Rényi efficiency": f"{used.renyi:.2f}",
+        f"of the vocabulary never used, {found.corpus}": f"{unused:.1%}",
+        f"Rényi efficiency, {found.corpus}": f"{used.renyi:.2f}",
     }
     items = "".join(
         f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>"
@@ -96,9 +96,30 @@ def _head(found: Evaluation) -> str:
     )
     return (
         f"<header><p class=kicker>bytepair report</p><h1>{escape(found.name)}</h1>"
-        f"<p>Use and sizes are measured on {escape(found.corpus)}.</p>"
-        f"<dl class=cards>{items}</dl>{left_out}</header>{_sample(found)}"
+        f"<p class=summary>{escape(summary(found))}</p>{left_out}</header>"
+        f"<section class=columns>{_overview(found)}<dl class=cards>{items}</dl></section>"
+        f"{_sample(found)}"
     )
+
+
+def _overview(found: Evaluation) -> str:
+    """One picture of all tokenizers: how large each is, and how well it compresses."""
+    one, ours = found.overall, found.name
+    points: dict[str, tuple[Sequence[float], Sequence[float]]] = {
+        found.label(who): ([tok.vocab_size], [one.ratio(who)])
+        for who, tok in found.tokenizers.items()
+    }
+    if found.sweep and len(found.sweep.heldout) > 1:
+        smaller = found.sweep.heldout
+        points[f"{ours}, smaller sizes"] = (list(smaller), list(smaller.values()))
+    picture = plot.lines(
+        points,
+        title=f"Size and compression of each tokenizer, on {one.text}",
+        x="ids, on a logarithmic scale",
+        y="bytes per token",
+        log_x=True,
+    )
+    return f"<figure>{picture}</figure>"
 
 
 def _sample(found: Evaluation) -> str:
@@ -156,7 +177,8 @@ def _foot(found: Evaluation) -> str:
 
 def _compression(found: Evaluation) -> str:
     rows = {
-        one.text: {who: one.ratio(who) for who in found.tokenizers} for one in found.compression
+        one.text: {found.label(who): one.ratio(who) for who in found.tokenizers}
+        for one in found.compression
     }
     picture = plot.dots(
         rows, title="Bytes per token of each text under each tokenizer", unit="bytes per token"
@@ -168,17 +190,16 @@ def _compression(found: Evaluation) -> str:
 def _side_by_side(found: Evaluation) -> Table:
     """The tables of `tables`, one for each rival, as one."""
     ours, *rivals = found.tokenizers
-    head = ["text", "bytes", f"tokens, {ours}"]
+    head = ["text", "bytes", f"tokens, {found.label(ours)}"]
     for rival in rivals:
-        head += [f"tokens, {rival}", "saved"]
+        head += [f"tokens, {found.label(rival)}", f"{ours} needs"]
     rows = []
     for one in found.compression:
         row = [Cell(one.text), Cell(f"{one.bytes:,}"), Cell(f"{one.tokens[ours]:,}")]
         for rival in rivals:
-            row += [Cell(f"{one.tokens[rival]:,}"), saved_of(one, ours, rival)]
+            row += [Cell(f"{one.tokens[rival]:,}"), needed(one, ours, rival)]
         rows.append(row)
-    note = f"Saved: how many fewer tokens {ours} needs; a negative number means more."
-    return Table("Compression", note if rivals else "", head, rows)
+    return Table("Compression", "", head, rows)
 
 
 def _languages(found: Evaluation, table: Table) -> str:
@@ -201,7 +222,9 @@ def _languages(found: Evaluation, table: Table) -> str:
 
 def _use(found: Evaluation, table: Table) -> str:
     counts = np.sort(found.use.counts[found.use.counts > 0])[::-1]
-    words = "How often tokens occur: most frequent first; both axes are logarithmic."
+    words = (
+        f"How often tokens occur in {found.corpus}: most frequent first; both axes are logarithmic."
+    )
     picture = (
         ""
         if len(counts) < 2
@@ -237,7 +260,8 @@ def _vocabulary(found: Evaluation, table: Table) -> str:
     if groups:
         chips += f"<h3>Tokens that differ in case or a leading space</h3><ul>{groups}</ul>"
     words = (
-        "What the ids stand for. A space is shown as ·, a byte that is no character as its number."
+        "What the ids stand for. A space is shown as ·, a byte that is not a whole character as "
+        "its number."
     )
     return _section("Vocabulary", words, picture, _table(table), chips)
 
@@ -249,7 +273,7 @@ def useless(found: Evaluation) -> list[int]:
     and anything that is not a whole text says nothing to a reader. All these are left out.
 
     Args:
-        found: what `bytepair.evaluate.measure` gave.
+        found: the result of `bytepair.evaluate.measure`.
 
     Example:
         >>> import bytepair
@@ -282,7 +306,7 @@ def _numbers(found: Evaluation) -> str:
         + "</tr>"
         for number in found.vocabulary.numbers
     )
-    heads = "".join(f"<th scope=col>{escape(who)}</th>" for who in found.tokenizers)
+    heads = "".join(f"<th scope=col>{escape(found.label(who))}</th>" for who in found.tokenizers)
     head = f"<thead><tr><th scope=col>number</th>{heads}</tr></thead>"
     table = f"<div class=scroll tabindex=0><table>{head}<tbody>{rows}</tbody></table></div>"
     return _section("Numbers", "How digits are split.", "", table)
@@ -291,10 +315,11 @@ def _numbers(found: Evaluation) -> str:
 def _sizes(found: Evaluation, table: Table) -> str:
     assert found.sweep is not None
     words = (
-        "One training holds every smaller vocabulary. The knee is where the curve, on plain "
-        "scales, lies highest above the line between its ends."
+        "One training holds every smaller vocabulary. The knee is where the curve of the training "
+        "text lies highest above the straight line between its ends. It is a hint: a longer curve "
+        "has its knee elsewhere."
     )
-    return _section("Sizes", words, sizes_plot(found.sweep, found.corpus), _table(table))
+    return _section("Sizes", words, sizes_plot(found.sweep, found.overall.text), _table(table))
 
 
 @checked
@@ -325,8 +350,8 @@ def sizes_plot(sweep: Sweep, corpus: str = "other text") -> Markup:
     """Draw the bytes per token of every size, on the training text and on other text.
 
     Args:
-        sweep: what `bytepair.evaluate.sweep` gave.
-        corpus: what the other text is.
+        sweep: the result of `bytepair.evaluate.sweep`.
+        corpus: the name of the held-out text.
 
     Example:
         >>> import bytepair
@@ -339,12 +364,15 @@ def sizes_plot(sweep: Sweep, corpus: str = "other text") -> Markup:
     }
     if sweep.heldout:
         series[corpus] = (list(sweep.heldout), list(sweep.heldout.values()))
+    if len(sweep.sizes) > 2:  # the knee is defined by this line, on these axes
+        ends = [0, -1]
+        line = sweep.sizes[ends].tolist(), sweep.bytes_per_token[ends].tolist()
+        series["between the ends of the curve"] = line
     return plot.lines(
         series,
         title="Bytes per token at every size of the vocabulary",
         x="ids",
         y="bytes per token",
-        log_x=True,
         marks={f"knee: {sweep.knee:,}": (sweep.knee, sweep.at(sweep.knee))},
     )
 

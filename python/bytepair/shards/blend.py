@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked, refuse
 from bytepair.errors import ShardError
-from bytepair.shards.order import BUFFER, Order, Packing, State, TokenAddress
+from bytepair.shards.names import Packing
+from bytepair.shards.order import BUFFER, Order, State, TokenAddress
 from bytepair.shards.packing import check_epochs, check_numbers, delivered
 from bytepair.shards.read import Dataset
 from bytepair.training.counts import check_names, exact_fraction

@@ -298,8 +298,8 @@ def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any], base: Pa
     if wrong := differing(known, job, base):
         name, before, now = _difference(wrong[0], known, job, base)
         raise ShardError(
-            f"{folder} belongs to a run with another {name} ({_short(before)}, now {_short(now)}); "
-            "choose another folder, or remove it"
+            f"{folder} belongs to a run with different {name} ({_short(before)}, now "
+            f"{_short(now)}); choose another folder, or remove it"
         )
 
 

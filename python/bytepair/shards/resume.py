@@ -125,9 +125,9 @@ def _check_job(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> Non
     if wrong == [INPUTS] and is_interleaved(before, job, folder):
         new = job[INPUTS][shared(before, job, folder)][0]
         raise ShardError(
-            f"{folder} belongs to a run with another inputs: {new} is new, and inputs that are in "
-            "the shards come after it, so these would change; to add new inputs, pass them after "
-            "the old ones, or choose another folder"
+            f"{folder} belongs to a run with different inputs: {new} is new, and inputs that are "
+            "in the shards come after it, so these would change; to add new inputs, pass them "
+            "after the old ones, or choose another folder"
         )
     manifest.check_job(folder, before, job, folder)
 

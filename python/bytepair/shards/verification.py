@@ -61,7 +61,7 @@ def verify(
     r"""Check everything that a manifest promises.
 
     Args:
-        folder: what `bytepair.shards.write` wrote.
+        folder: the folder that `bytepair.shards.write` wrote.
         samples: how many documents to decode.
         progress: as in `bytepair.train`; the stage is "verify", and counts shards.
 

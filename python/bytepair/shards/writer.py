@@ -184,8 +184,8 @@ def _write_again(
         made = replace(run.shards[number], skipped=shards[number].skipped)
     if made != shards[number]:
         raise ShardError(
-            f"shard {number} of {folder} was missing or damaged, and is another one when it is "
-            "written again: an input has changed, or the library that writes the format; remove "
+            f"shard {number} of {folder} was missing or damaged, and writing it again gives "
+            "different data: an input has changed, or the library that writes the format; remove "
             f"{folder} and start again"
         )
 
@@ -405,7 +405,7 @@ def remove_marks(folder: Path) -> None:
     if progress.is_dir():
         others = [path for path in progress.iterdir() if not manifest.is_own(path.name)]
         if others:
-            raise ShardError(f"{others[0]} is none of bytepair's own files; move it elsewhere")
+            raise ShardError(f"{others[0]} is not a file that bytepair writes; move it elsewhere")
         for mark in progress.iterdir():
             mark.unlink()
         progress.rmdir()

@@ -53,11 +53,11 @@ def load(
 
     Args:
         source: a folder or a file: in the native format, `tokenizer.json`, a rank file, or another
-            format in `docs/formats.md`; a `tiktoken.Encoding`, or a tokenizer of `tokenizers` or
+            format in `docs/formats`; a `tiktoken.Encoding`, or a tokenizer of `tokenizers` or
             `transformers`; the name of a tiktoken encoding, such as `cl100k_base`; or a repository
             on the Hugging Face Hub, such as `owner/name` (extra `hub`).
         format: the format of the file, if it cannot be detected: `bytepair`, or a name in the table
-            of `docs/formats.md`.
+            of `docs/formats`.
         pattern: the split pattern, for formats that do not contain one: a name in
             `bytepair.PATTERNS` or a regular expression.
         special_tokens: the special tokens and their ids, for formats that do not contain them.

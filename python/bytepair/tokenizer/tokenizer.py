@@ -447,7 +447,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
 
         Args:
             path: the output file, or the output folder for formats with several files.
-            format: the format: a name in the table of `docs/formats.md`, such as `huggingface` or
+            format: the format: a name in the table of `docs/formats`, such as `huggingface` or
                 `tiktoken`; None means to choose it by the file name.
             lossy: whether to write a format that cannot represent all of the tokenizer.
             overwrite: whether to replace files of a different tokenizer.
@@ -488,7 +488,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
         """List what would be lost by writing the tokenizer in a format.
 
         Args:
-            format: a name in the table of `docs/formats.md`, such as `gguf`; or a path with a known
+            format: a name in the table of `docs/formats`, such as `gguf`; or a path with a known
                 file name, as in `export`.
             path: the file or folder to write, if `format` is a name: a `tokenizer.json` alone has
                 no roles and no chat template, a folder has. None means a folder.

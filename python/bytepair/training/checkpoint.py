@@ -36,7 +36,7 @@ START: Final = FilePosition()
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written; the count goes on without it."""
+    """A checkpoint could not be written; counting continues without it."""
 
 
 @dataclass(frozen=True)

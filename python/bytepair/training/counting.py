@@ -537,7 +537,7 @@ class _Progress:
             self._bytes_on_disk = size
         except OSError as error:  # the counts are in memory, so the work goes on
             warnings.warn(
-                f"the checkpoint is not saved: {error}; counting goes on without it",
+                f"the checkpoint could not be saved: {error}; counting continues without it",
                 CheckpointWarning,
                 stacklevel=2,
             )

@@ -99,8 +99,8 @@ class Counts:
         """
         file = Path(path)
         check_output_file(file)
-        said = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(self.pattern)}
-        said |= dict(metadata or {})
+        items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(self.pattern)}
+        items |= dict(metadata or {})
         if self.denominator > 1:
             items[_DENOMINATOR] = str(self.denominator)
         self.core.save(file, list(items.items()))

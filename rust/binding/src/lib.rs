@@ -53,7 +53,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// Replaces musl's allocator, which takes one lock and keeps returning memory to the system:
-/// training from files takes up to 1.4 times as long with it (docs/install.md).
+/// training from files takes up to 1.4 times as long with it (docs/maintainers/releases.md).
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -57,7 +57,7 @@ impl PyModel {
             return Self::new(py.detach(|| bytepair::Tokenizer::open(&path)));
         }
         // SAFETY: files are replaced by renaming, never written to in place; `bytepair.load` and
-        // `docs/formats.md` ask the same of everybody else, and offer reading instead.
+        // `docs/formats/native.md` ask the same of everybody else, and offer reading instead.
         let mapped = py.detach(|| unsafe { bytepair::Tokenizer::map(&file) });
         match mapped {
             // Some file systems cannot map files.

@@ -1,4 +1,4 @@
-"""The face of `tokenizers` and `transformers`: their tokenizers, with bytepair inside.
+"""The API of `tokenizers` and `transformers`, with bytepair inside.
 
     from bytepair.compat import huggingface
     from transformers import AutoTokenizer

@@ -293,11 +293,11 @@ class Tokenizer:
         return self._original.num_special_tokens_to_add(is_pair)
 
     async def async_encode(self, *args: Any, **kwargs: Any) -> Any:
-        """See `encode`; a thread encodes, so that other tasks go on."""
+        """See `encode`; a thread encodes, while other tasks continue."""
         return await asyncio.to_thread(self.encode, *args, **kwargs)
 
     async def async_encode_batch(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """See `encode_batch`; a thread encodes, so that other tasks go on."""
+        """See `encode_batch`; a thread encodes, while other tasks continue."""
         return await asyncio.to_thread(self.encode_batch, *args, **kwargs)
 
     async_encode_batch_fast = async_encode_batch
@@ -330,7 +330,7 @@ class Tokenizer:
             return self._original.decode_batch(sequences, skip_special_tokens)
 
     async def async_decode_batch(self, *args: Any, **kwargs: Any) -> list[str]:
-        """See `decode_batch`; a thread decodes, so that other tasks go on."""
+        """See `decode_batch`; a thread decodes, while other tasks continue."""
         return await asyncio.to_thread(self.decode_batch, *args, **kwargs)
 
     # ------------------------------------------------------------ the vocabulary

@@ -141,7 +141,7 @@ class Encoding:
     def encode_with_unstable(
         self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = "all"
     ) -> tuple[list[int], list[list[int]]]:
-        """Encode a text that may go on: the ids that will stay, and what may come after them.
+        """Encode an incomplete text: the ids that stay, and the possible ids after them.
 
         Returns:
             The stable ids, and sequences of ids whose bytes begin with the rest of the text.
