@@ -1,7 +1,7 @@
 """The public class `Tokenizer`.
 
 Encoding, decoding and lookups are implemented in Rust (`bytepair._core.Tokenizer`). This module
-adds files, pickling, conversion for other libraries, and display.
+adds files, pickling and display.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.formats.names import WrittenFormat
 from bytepair.formats.parts import all_tokens, bytes_per_token, pattern_text
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
+from bytepair.tokenizer.conversion import ConversionMethods
 from bytepair.tokenizer.display import show, summary
 from bytepair.tokenizer.generation import GenerationMethods
 from bytepair.tokenizer.habits import NamesOthers, missing, unknown_keyword
@@ -30,9 +31,6 @@ from bytepair.tokenizer.special import added
 
 if TYPE_CHECKING:
     import numpy as np
-    import tiktoken
-    import tokenizers
-    import transformers
     from numpy.typing import NDArray
 
     from bytepair.tokenizer.origins import TokenParts
@@ -77,7 +75,9 @@ class Pruned:
         return path
 
 
-class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthers):
+class Tokenizer(
+    BulkMethods, ChatMethods, GenerationMethods, ConversionMethods, metaclass=NamesOthers
+):
     """A byte-level BPE tokenizer: immutable and thread-safe.
 
     Created by `bytepair.train`, `bytepair.load` or `Tokenizer.from_ranks`. Two tokenizers are equal
@@ -660,82 +660,6 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthe
             [1, 2, 3, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         """
         return bytes_per_token(self)
-
-    @checked
-    def to_tiktoken(self, name: str = "bytepair") -> tiktoken.Encoding:
-        """Convert the tokenizer to a `tiktoken.Encoding`.
-
-        Its ids are the same for every text, provided that the split pattern matches all text, as
-        all named patterns do (tiktoken drops text outside of matches), and the merge rule is
-        "ranks".
-
-        Args:
-            name: the name of the encoding.
-
-        Raises:
-            ValueError: if the merge rule is not "ranks", or the pattern normalizes text: tiktoken
-                supports neither.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=270)
-            >>> tok.to_tiktoken().encode_ordinary("hello") == tok.encode("hello")
-            True
-        """
-        from bytepair._internal.extras import tiktoken
-        from bytepair.formats.tiktoken import values
-
-        return tiktoken.Encoding(name, **values(self, exact=True))
-
-    @checked
-    def to_huggingface(self, *, special: bool = True) -> tokenizers.Tokenizer:
-        """Convert to a Hugging Face `tokenizers.Tokenizer`, which `transformers` can wrap.
-
-        Its ids are the same; `bytepair.formats.huggingface` documents what is proved. Character
-        classes are those of the Unicode version that `tokenizers` was built with.
-
-        Args:
-            special: whether special tokens in texts become their ids, as is usual in `tokenizers`;
-                if not, they are text, as in `encode`.
-
-        Raises:
-            ImportError: if the package `tokenizers` is not installed.
-            LossError: if a special token equals an ordinary token.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-            >>> tok.to_huggingface().encode("hello").ids == tok.encode("hello")
-            True
-        """
-        from bytepair.formats.huggingface import to_huggingface
-
-        return to_huggingface(self, special=special)
-
-    def to_transformers(self) -> transformers.PreTrainedTokenizerFast:
-        """Convert to a fast tokenizer of `transformers`, with roles, chat template and stops.
-
-        It equals `AutoTokenizer.from_pretrained` of the folder that `export` writes. As always in
-        `transformers`, special tokens in texts become their ids.
-
-        Returns:
-            The tokenizer; its attribute `generation_config` says where generation stops, for
-            `model.generation_config`.
-
-        Raises:
-            ImportError: if the package `transformers` is not installed.
-            LossError: if a special token equals an ordinary token.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-            >>> theirs = tok.to_transformers()
-            >>> theirs("hello").input_ids == tok.encode("hello"), theirs.eos_token
-            (True, '<|assistant_end|>')
-        """
-        from bytepair.formats.huggingface import to_transformers
-
-        return to_transformers(self)
 
     @checked
     def show(

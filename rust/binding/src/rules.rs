@@ -216,36 +216,43 @@ impl PyAddedToken {
         Self(AddedToken { content, id, special, lstrip, rstrip, single_word, normalized })
     }
 
+    /// The text of the token.
     #[getter]
     fn content(&self) -> &str {
         &self.0.content
     }
 
+    /// The id of the token.
     #[getter]
     fn id(&self) -> u32 {
         self.0.id
     }
 
+    /// Whether the token is special: found in a text only on request, and left out by decoding on request.
     #[getter]
     fn special(&self) -> bool {
         self.0.special
     }
 
+    /// Whether the token takes white space before it.
     #[getter]
     fn lstrip(&self) -> bool {
         self.0.lstrip
     }
 
+    /// Whether the token takes white space after it.
     #[getter]
     fn rstrip(&self) -> bool {
         self.0.rstrip
     }
 
+    /// Whether the token is found only as a whole word.
     #[getter]
     fn single_word(&self) -> bool {
         self.0.single_word
     }
 
+    /// Whether the token is found in the normalized text.
     #[getter]
     fn normalized(&self) -> bool {
         self.0.normalized

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::batch::arrays::Arrays;
 use crate::encode::options::TextOrId;
-use crate::encode::prepare::{Prepared, PreparedPart};
+use crate::encode::prepare::{PreparedPart, PreparedText};
 use crate::encode::user_defined::PretokenPart;
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
@@ -191,7 +191,7 @@ impl DropoutEncoder<'_> {
 
     fn encode_prepared(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedText,
         random: &mut DropoutRandom,
         scratch: &mut DropoutScratch,
         out: &mut Vec<u32>,

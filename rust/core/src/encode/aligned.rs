@@ -6,7 +6,7 @@
 
 use crate::encode::encoder::EncodeCall;
 use crate::encode::options::{EncodeOptions, TextOrId};
-use crate::encode::prepare::{Prepared, PreparedPart};
+use crate::encode::prepare::{PreparedPart, PreparedText};
 use crate::error::Result;
 use crate::memory;
 use crate::rules::PartStart;
@@ -40,7 +40,7 @@ impl EncodeCall<'_> {
     /// Append the ids of prepared pretokens; the part begins at `from`.
     fn append_aligned(
         &mut self,
-        prepared: &Prepared,
+        prepared: &PreparedText,
         from: usize,
         spans: &mut Vec<IdSpan>,
     ) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW};
 use crate::encode::misses::Misses;
 use crate::encode::options::{EncodeOptions, SearchPasses, TextOrId};
 use crate::encode::passes;
-use crate::encode::prepare::{Preparation, Prepared, PreparedPart};
+use crate::encode::prepare::{Preparation, PreparedPart, PreparedText};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
@@ -621,7 +621,7 @@ impl EncodeRun<'_> {
     }
 
     /// Pass the ids of prepared pretokens to a sink.
-    fn encode_prepared(&mut self, prepared: &Prepared, sink: &mut impl IdSink) -> Result<()> {
+    fn encode_prepared(&mut self, prepared: &PreparedText, sink: &mut impl IdSink) -> Result<()> {
         for part in &prepared.parts {
             match part {
                 PreparedPart::Id(id, _) => sink.take(&[*id])?,

@@ -2,8 +2,8 @@
 //!
 //! `tokenizers` first finds the tokens without `normalized` in the original text, then the others in
 //! what is left, normalized. One search from left to right finds the same if normalization does not
-//! change what it looks for, and if no token of the second pass can begin before one of the first and
-//! overlap it.
+//! change what it looks for, and if no token of the second pass can overlap one of the first that
+//! begins later, or is special.
 
 use std::collections::HashSet;
 
@@ -26,8 +26,12 @@ pub(crate) fn one_is_enough(added: &[AddedToken], normalizer: &Normalizer) -> bo
     // The first pass may take white space, or divide words, that others need.
     let strips = added.iter().any(|token| token.lstrip || token.rstrip);
     let is_spaced = |token: &AddedToken| strips && token.content.trim() != token.content;
+    // A special token that is not asked for is text, but hides no token of the other pass.
+    let special = added.iter().filter(|token| token.special && !token.normalized);
+    let hiding: Vec<&str> = special.map(|token| &*token.content).collect();
     !added.iter().any(|token| token.single_word || is_spaced(token))
         && overlap(&then, &first).is_none()
+        && overlap(&hiding, &then).is_none()
 }
 
 /// Whether a normalizer may change where a token is found: it changes its name, or characters beside

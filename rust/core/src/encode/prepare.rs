@@ -7,7 +7,7 @@
 use crate::encode::special::AddedFinder;
 use crate::error::Result;
 use crate::pretokenize::pieces::CompiledPreTokenizer;
-use crate::rules::aligned::{AlignedText, Searchable, Span, aligned};
+use crate::rules::aligned::{AlignedText, Searchable, SourceSpan, aligned};
 use crate::rules::byte_level;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::{PartStart, PreTokenizerStep, TextRules};
@@ -23,11 +23,11 @@ pub(crate) struct Preparation {
 
 /// The pretokens of a part of a text, and the added tokens between them.
 #[derive(Debug, Default)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedText {
     /// What is merged: the bytes of all pretokens, end to end.
     pub(crate) bytes: Vec<u8>,
     /// The span of each byte in the part.
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<SourceSpan>,
     pub(crate) parts: Vec<PreparedPart>,
 }
 
@@ -37,10 +37,10 @@ pub(crate) enum PreparedPart {
     /// The start of the first pretoken, and the end of each, in the bytes.
     Pretokens(usize, Vec<usize>),
     /// An id, and its span in the part.
-    Id(u32, Span),
+    Id(u32, SourceSpan),
 }
 
-impl Prepared {
+impl PreparedText {
     /// Call `sink` with the bytes of each pretoken.
     pub(crate) fn for_each_pretoken(&self, mut sink: impl FnMut(&[u8])) {
         for part in &self.parts {
@@ -80,8 +80,8 @@ impl Preparation {
         part: &str,
         start: PartStart,
         finder: Option<&AddedFinder>,
-    ) -> Result<Prepared> {
-        let mut prepared = Prepared::default();
+    ) -> Result<PreparedText> {
+        let mut prepared = PreparedText::default();
         if part.is_empty() {
             return Ok(prepared);
         }
@@ -108,7 +108,12 @@ impl Preparation {
         Ok(prepared)
     }
 
-    fn split(&self, text: AlignedText, start: PartStart, prepared: &mut Prepared) -> Result<()> {
+    fn split(
+        &self,
+        text: AlignedText,
+        start: PartStart,
+        prepared: &mut PreparedText,
+    ) -> Result<()> {
         let pieces = self.pre_tokenizer.split(text, start)?;
         let (first, mut ends) = (prepared.bytes.len(), Vec::with_capacity(pieces.ranges.len()));
         for range in pieces.ranges {

@@ -62,14 +62,14 @@ pub enum Special {
 pub(crate) struct AddedFinder {
     automaton: AhoCorasick,
     /// Sorted by their names.
-    tokens: Vec<Wanted>,
+    tokens: Vec<SelectedToken>,
     /// The number of bytes of the longest name.
     longest: usize,
 }
 
 /// A token to look for.
 #[derive(Debug, Clone)]
-struct Wanted {
+struct SelectedToken {
     /// The text to look for; that of a `normalized` token is normalized.
     name: String,
     token: AddedToken,
@@ -136,7 +136,7 @@ fn selected(vocabulary: &Vocabulary, special: &Special) -> Result<Vec<(AddedToke
 
 /// Whether a token that stays text may share characters of a text with one that is found, and so hides
 /// it.
-fn hides_others(tokens: &[Wanted]) -> bool {
+fn hides_others(tokens: &[SelectedToken]) -> bool {
     let names = |passes: bool| -> Vec<&str> {
         let tokens = tokens.iter().filter(|wanted| (wanted.action == Action::Pass) == passes);
         tokens.map(|wanted| &*wanted.name).collect()
@@ -157,8 +157,8 @@ impl AddedFinder {
         name: impl Fn(&AddedToken) -> Result<String>,
     ) -> Result<Option<Self>> {
         let selected = selected(vocabulary, special)?.into_iter().filter(|(token, _)| wants(token));
-        let wanted =
-            selected.map(|(token, action)| Ok(Wanted { name: name(&token)?, token, action }));
+        let wanted = selected
+            .map(|(token, action)| Ok(SelectedToken { name: name(&token)?, token, action }));
         let mut tokens = wanted.collect::<Result<Vec<_>>>()?;
         // Of tokens that the normalizer makes equal, the first is found.
         tokens.sort_by(|one, other| one.name.cmp(&other.name));
@@ -195,7 +195,7 @@ impl AddedFinder {
     pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<AddedMatch>> {
         let mut done = 0;
         self.automaton.find_iter(text).filter_map(move |found| {
-            let Wanted { name, token, action } = &self.tokens[found.pattern().as_usize()];
+            let SelectedToken { name, token, action } = &self.tokens[found.pattern().as_usize()];
             let (mut start, mut end) = (found.start(), found.end());
             match action {
                 Action::Find => {}

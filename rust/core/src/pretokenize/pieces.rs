@@ -18,12 +18,12 @@ use crate::search::Expression;
 /// A pre-tokenizer, ready to use.
 #[derive(Debug)]
 pub(crate) struct CompiledPreTokenizer {
-    steps: Vec<Step>,
+    steps: Vec<SplitStep>,
 }
 
 /// One step, with what must be compiled.
 #[derive(Debug)]
-enum Step {
+enum SplitStep {
     Split {
         expression: Expression,
         behavior: Behavior,
@@ -75,7 +75,7 @@ pub(crate) struct Pieces {
 }
 
 /// A part of a text, and whether it is a match.
-type Part = (Range<usize>, bool);
+type MarkedRange = (Range<usize>, bool);
 
 impl CompiledPreTokenizer {
     /// Fails if a regular expression does not compile.
@@ -100,11 +100,11 @@ impl CompiledPreTokenizer {
     }
 }
 
-fn compile(step: &PreTokenizerStep, steps: &mut Vec<Step>) -> Result<()> {
-    let class = |class, behavior| Step::Class { class, behavior };
+fn compile(step: &PreTokenizerStep, steps: &mut Vec<SplitStep>) -> Result<()> {
+    let class = |class, behavior| SplitStep::Class { class, behavior };
     let punctuation = |behavior| class(Matcher::Class(CharacterClass::new(PUNCTUATION)), behavior);
-    let split = |regex: &str, behavior, invert| -> Result<Step> {
-        Ok(Step::Split { expression: Expression::new(regex)?, behavior, invert })
+    let split = |regex: &str, behavior, invert| -> Result<SplitStep> {
+        Ok(SplitStep::Split { expression: Expression::new(regex)?, behavior, invert })
     };
     let compiled = match step {
         PreTokenizerStep::Split { regex, behavior, invert } => split(regex, *behavior, *invert)?,
@@ -122,21 +122,21 @@ fn compile(step: &PreTokenizerStep, steps: &mut Vec<Step>) -> Result<()> {
             punctuation(Behavior::Isolated)
         }
         PreTokenizerStep::Delimiter(one) => class(Matcher::One(*one), Behavior::Removed),
-        PreTokenizerStep::UnicodeScripts => Step::Scripts(Scripts::new()),
-        PreTokenizerStep::FixedLength(length) => Step::FixedLength(*length),
+        PreTokenizerStep::UnicodeScripts => SplitStep::Scripts(Scripts::new()),
+        PreTokenizerStep::FixedLength(length) => SplitStep::FixedLength(*length),
         PreTokenizerStep::Metaspace { replacement, prefix, split } => {
-            Step::Metaspace { replacement: *replacement, prefix: *prefix, split: *split }
+            SplitStep::Metaspace { replacement: *replacement, prefix: *prefix, split: *split }
         }
         PreTokenizerStep::ByteLevel { add_prefix_space, use_regex } => {
             let split = use_regex.then(|| Expression::new(GPT2_SPLIT)).transpose()?;
-            Step::ByteLevel { add_prefix_space: *add_prefix_space, split }
+            SplitStep::ByteLevel { add_prefix_space: *add_prefix_space, split }
         }
     };
     steps.push(compiled);
     Ok(())
 }
 
-impl Step {
+impl SplitStep {
     fn apply(&self, pieces: Pieces, start: PartStart) -> Result<Pieces> {
         match self {
             Self::Split { expression, behavior, invert } => {
@@ -206,7 +206,7 @@ impl Pieces {
         let mut ranges = Vec::with_capacity(self.ranges.len());
         for piece in &self.ranges {
             let [start, end] = [piece.start, piece.end].map(|at| searchable.byte(at));
-            let mut parts: Vec<Part> = Vec::new();
+            let mut parts: Vec<MarkedRange> = Vec::new();
             expression.for_each(&searchable.text[start..end], |part, is_match| {
                 let [from, to] = [part.start, part.end].map(|at| searchable.character(start + at));
                 parts.push((from..to, is_match != invert));
@@ -218,8 +218,8 @@ impl Pieces {
 }
 
 /// The parts of a piece; each character of a class is a match.
-fn matches(text: &[AlignedChar], class: &Matcher) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+fn matches(text: &[AlignedChar], class: &Matcher) -> Vec<MarkedRange> {
+    let mut parts: Vec<MarkedRange> = Vec::new();
     for (at, c) in text.iter().enumerate() {
         match (class.has(c.character), parts.last_mut()) {
             (false, Some((range, false))) => range.end = at + 1,
@@ -230,12 +230,12 @@ fn matches(text: &[AlignedChar], class: &Matcher) -> Vec<Part> {
 }
 
 /// The pieces that parts become.
-fn cut(parts: Vec<Part>, behavior: Behavior) -> Vec<Range<usize>> {
+fn cut(parts: Vec<MarkedRange>, behavior: Behavior) -> Vec<Range<usize>> {
     let parts = match behavior {
         Behavior::Isolated => parts,
         Behavior::Removed => parts.into_iter().filter(|(_, is_match)| !is_match).collect(),
         Behavior::Contiguous => {
-            let mut joined: Vec<Part> = Vec::new();
+            let mut joined: Vec<MarkedRange> = Vec::new();
             for (range, is_match) in parts {
                 match joined.last_mut() {
                     Some((last, same)) if *same == is_match => last.end = range.end,
@@ -259,10 +259,10 @@ fn cut(parts: Vec<Part>, behavior: Behavior) -> Vec<Range<usize>> {
 
 /// Join each match to the part before it in this order, unless that is a match too.
 fn with_neighbour(
-    parts: impl Iterator<Item = Part>,
+    parts: impl Iterator<Item = MarkedRange>,
     join: impl Fn(&Range<usize>, &Range<usize>) -> Range<usize>,
-) -> Vec<Part> {
-    let (mut result, mut after_match) = (Vec::<Part>::new(), false);
+) -> Vec<MarkedRange> {
+    let (mut result, mut after_match) = (Vec::<MarkedRange>::new(), false);
     for (range, is_match) in parts {
         match result.last_mut() {
             Some((last, joined)) if is_match && !after_match => {

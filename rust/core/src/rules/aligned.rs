@@ -8,13 +8,13 @@ use crate::error::Result;
 use crate::memory;
 
 /// A range of bytes of the original text.
-pub(crate) type Span = [u32; 2];
+pub(crate) type SourceSpan = [u32; 2];
 
 /// A character, and what it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AlignedChar {
     pub(crate) character: char,
-    pub(crate) span: Span,
+    pub(crate) span: SourceSpan,
 }
 
 /// A text with spans.

@@ -18,12 +18,12 @@ use crate::search::Expression;
 /// A normalizer, ready to use.
 #[derive(Debug, Clone)]
 pub(crate) struct CompiledNormalizer {
-    steps: Vec<Step>,
+    steps: Vec<CompiledStep>,
 }
 
 /// A step, with what must be compiled.
 #[derive(Debug, Clone)]
-enum Step {
+enum CompiledStep {
     Plain(NormalizerStep),
     StripAccents(CharacterClass),
     Replace(Expression, String),
@@ -37,11 +37,13 @@ impl CompiledNormalizer {
     pub(crate) fn new(normalizer: &Normalizer) -> Result<Self> {
         let step = |step: &NormalizerStep| {
             Ok(match step {
-                NormalizerStep::StripAccents => Step::StripAccents(CharacterClass::new(MARKS)),
-                NormalizerStep::Replace { pattern, content } => {
-                    Step::Replace(Expression::new(&expression(pattern))?, content.clone())
+                NormalizerStep::StripAccents => {
+                    CompiledStep::StripAccents(CharacterClass::new(MARKS))
                 }
-                other => Step::Plain(other.clone()),
+                NormalizerStep::Replace { pattern, content } => {
+                    CompiledStep::Replace(Expression::new(&expression(pattern))?, content.clone())
+                }
+                other => CompiledStep::Plain(other.clone()),
             })
         };
         Ok(Self { steps: normalizer.steps.iter().map(step).collect::<Result<_>>()? })
@@ -56,12 +58,12 @@ impl CompiledNormalizer {
     pub(crate) fn apply(&self, mut text: AlignedText, start: PartStart) -> Result<AlignedText> {
         for step in &self.steps {
             text = match step {
-                Step::Plain(step) => plain_step(step, text, start),
-                Step::StripAccents(marks) => {
+                CompiledStep::Plain(step) => plain_step(step, text, start),
+                CompiledStep::StripAccents(marks) => {
                     text.retain(|c| !marks.has(c.character));
                     text
                 }
-                Step::Replace(expression, content) => replaced(&text, expression, content)?,
+                CompiledStep::Replace(expression, content) => replaced(&text, expression, content)?,
             };
         }
         Ok(text)
@@ -143,7 +145,7 @@ fn replaced(text: &[AlignedChar], expression: &Expression, content: &str) -> Res
 /// A character of a changed text, and how it came about: with 0 it replaces the next character of the
 /// text; with -n, the next one and n more after it; with 1 it is new, and has the span of the one
 /// before it.
-type Change = (char, i32);
+type ChangedChar = (char, i32);
 
 /// A text whose pieces are changed one by one. Pieces are divided by the characters that are younger
 /// than the tables of `tokenizers`, which do not change.
@@ -160,9 +162,9 @@ fn by_pieces(text: &[AlignedChar], change: impl Fn(&[AlignedChar]) -> AlignedTex
     result
 }
 
-fn changed(text: &[AlignedChar], changes: Vec<Change>) -> AlignedText {
+fn changed(text: &[AlignedChar], changes: Vec<ChangedChar>) -> AlignedText {
     let mut at = 0;
-    let aligned = |(character, change): Change| {
+    let aligned = |(character, change): ChangedChar| {
         if change > 0 {
             return AlignedChar { character, span: text[at - 1].span };
         }
@@ -174,8 +176,8 @@ fn changed(text: &[AlignedChar], changes: Vec<Change>) -> AlignedText {
 }
 
 /// The canonical or compatible decomposition; marks in the order of their classes.
-fn decomposed(text: &[AlignedChar], compatible: bool) -> Vec<Change> {
-    let (mut result, mut marks_from) = (Vec::<Change>::with_capacity(text.len()), 0);
+fn decomposed(text: &[AlignedChar], compatible: bool) -> Vec<ChangedChar> {
+    let (mut result, mut marks_from) = (Vec::<ChangedChar>::with_capacity(text.len()), 0);
     for c in text {
         let mut is_new = 0;
         let mut push = |part: char| {
@@ -196,13 +198,13 @@ fn decomposed(text: &[AlignedChar], compatible: bool) -> Vec<Change> {
     result
 }
 
-fn in_order(marks: &mut [Change]) {
+fn in_order(marks: &mut [ChangedChar]) {
     marks.sort_by_key(|(mark, _)| canonical_combining_class(*mark));
 }
 
 /// The composition of decomposed characters; one that is composed of several stands for all of them.
-fn composed(characters: Vec<Change>) -> Vec<Change> {
-    let mut result: Vec<Change> = Vec::with_capacity(characters.len());
+fn composed(characters: Vec<ChangedChar>) -> Vec<ChangedChar> {
+    let mut result: Vec<ChangedChar> = Vec::with_capacity(characters.len());
     let (mut starter, mut last_class): (Option<usize>, u8) = (None, 0);
     for (character, change) in characters {
         let class = canonical_combining_class(character);
@@ -247,10 +249,10 @@ mod tests {
 
     #[test]
     fn changed_characters_keep_spans() {
-        let spans = |steps: &[_], text| -> Vec<(char, Span)> {
+        let spans = |steps: &[_], text| -> Vec<(char, SourceSpan)> {
             normalize(steps, text).iter().map(|c| (c.character, c.span)).collect()
         };
-        use crate::rules::aligned::Span;
+        use crate::rules::aligned::SourceSpan;
         assert_eq!(spans(&[NormalizerStep::Nfc], "e\u{301}b"), [('é', [0, 1]), ('b', [3, 4])]);
         let strip = NormalizerStep::Strip { left: true, right: true };
         assert_eq!(spans(&[strip], " \ta b\n"), [('a', [2, 3]), (' ', [3, 4]), ('b', [4, 5])]);

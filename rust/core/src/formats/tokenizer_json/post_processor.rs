@@ -89,6 +89,7 @@ fn bert(node: &JsonNode<'_>) -> Result<PostProcessor> {
     Ok(PostProcessor { single, pair, trim_offsets: None })
 }
 
+/// The value of a template; that of none for one that adds nothing, as `transformers` writes it.
 fn template(node: &JsonNode<'_>) -> Result<PostProcessor> {
     let tokens = node.get("special_tokens")?;
     let pieces = |name| -> Result<Vec<TemplatePiece>> {
@@ -98,7 +99,11 @@ fn template(node: &JsonNode<'_>) -> Result<PostProcessor> {
     if single.is_empty() {
         return Err(node.get("single")?.unsupported("it is empty, so a text would have no ids"));
     }
-    Ok(PostProcessor { single, pair: pieces("pair")?, trim_offsets: None })
+    let pair = pieces("pair")?;
+    if single == [text(0, 0)] && pair == [text(0, 0), text(1, 1)] {
+        return Ok(PostProcessor::default());
+    }
+    Ok(PostProcessor { single, pair, trim_offsets: None })
 }
 
 fn piece(node: &JsonNode<'_>, tokens: &JsonNode<'_>) -> Result<TemplatePiece> {

@@ -23,7 +23,7 @@ use crate::formats::ranks::EMPTY_NOTE;
 use crate::formats::rule_of_ranks::{is_rule_of_ranks, pairs_of_ranks};
 use crate::memory;
 use crate::pretokenize::match_lengths;
-use crate::rules::byte_level::character;
+use crate::rules::byte_level::{character, to_bytes};
 use crate::rules::spaces::META;
 use crate::rules::symbols::name_of_byte;
 use crate::rules::{
@@ -295,8 +295,10 @@ fn entries(
 
 /// What a `tokenizer.json` cannot hold of a tokenizer, in words; usually nothing.
 pub fn losses(parts: &TokenizerParts) -> Vec<String> {
-    let mut lost: Vec<String> =
-        lost_names(parts).into_iter().chain(lost_user_defined(parts)).collect();
+    let mut lost: Vec<String> = [lost_names(parts), lost_texts(parts), lost_user_defined(parts)]
+        .into_iter()
+        .flatten()
+        .collect();
     let spaces = space_prefix(&parts.rules).is_some();
     // As written by others, its meaning there is known.
     let steps = match noted_steps(parts) {
@@ -305,7 +307,7 @@ pub fn losses(parts: &TokenizerParts) -> Vec<String> {
     };
     for step in steps {
         let PreTokenizerStep::Split { regex, .. } = step else { continue };
-        if spaces && !is_harmless(regex) {
+        if spaces && regex != spaces::BEFORE_SPACES && !is_harmless(regex) {
             lost.push("the split pattern: with byte fallback there is only Metaspace".to_owned());
         } else if !spaces && match_lengths(regex).0 == 0 {
             let reason = "that matches of no characters split nothing: tokenizers splits there";
@@ -340,6 +342,20 @@ fn lost_names(parts: &TokenizerParts) -> Option<String> {
     let added = added_tokens(parts);
     let lost = added.iter().find(|token| !written.contains(&token.id))?;
     Some(format!("special tokens equal to ordinary tokens, such as '{}'", lost.content))
+}
+
+/// Added tokens that would be decoded to other text: `tokenizers` takes their characters for bytes.
+fn lost_texts(parts: &TokenizerParts) -> Option<String> {
+    let rules = &parts.rules;
+    if rules.decoder != Decoder::Bytes || space_prefix(rules).is_some() {
+        return None;
+    }
+    let differs = |token: &&AddedToken| {
+        to_bytes(&token.content).is_some_and(|bytes| bytes != token.content.as_bytes())
+    };
+    let added = added_tokens(parts);
+    let lost = added.iter().find(differs)?;
+    Some(format!("the decoded text of special tokens such as '{}'", lost.content))
 }
 
 /// User-defined tokens behind the space before a text.
