@@ -13,7 +13,7 @@ nothing. What people type is text on the page and never HTML. A page of one text
     >>> bytepair.explore.to_html({"mine": tok}, "a text to send").startswith("<!doctype html>")
     True
 
-The files: `answers` (what the page can ask), `merging` (how tokens are built, step by step),
+The files: `answers` (what the page can ask), `steps` (the merges of a word),
 `server` (HTTP around the answers), `page/` (HTML, style and scripts, as they are served), `export`
 (one text as one file), `offline/` (what stands in that file instead of a server), `bundle` (its
 scripts as one).
@@ -21,16 +21,14 @@ scripts as one).
 
 from bytepair.explore.answers import Answers
 from bytepair.explore.export import save, to_html
-from bytepair.explore.merging import Step, Tree, merge_steps, merge_tree
 from bytepair.explore.server import Server, serve
+from bytepair.explore.steps import Step, merge_steps
 
 __all__ = [
     "Answers",
     "Server",
     "Step",
-    "Tree",
     "merge_steps",
-    "merge_tree",
     "save",
     "serve",
     "to_html",

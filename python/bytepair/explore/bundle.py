@@ -60,6 +60,7 @@ def _wrapped(name: str, text: str) -> str:
     body = _EXPORTED.sub(r"\1 \2", body)
     if strange := re.search(r"^(import|export)\b.*|\bimport\(|<!--|</?script", body, re.M | re.I):
         raise ValueError(f"{name} has {strange[0]!r}, which cannot be bundled")
-    return (
-        f"const ${name.removesuffix('.js')} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
-    )
+    waits = re.search(r"^(const .* = )?await ", body, re.M)
+    begin = "await (async () => {" if waits else "(() => {"
+    const = f"const ${name.removesuffix('.js')}"
+    return f"{const} = {begin}\n{body}\nreturn {{ {exported} }};\n}})();"

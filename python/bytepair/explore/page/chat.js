@@ -16,8 +16,7 @@ let messages = [
   { role: "assistant", content: "A piece of text that a model reads as one number." },
 ];
 
-export function start(found, onChange) {
-  about = found;
+export function start(onChange) {
   changed = onChange;
   at("chat-of").addEventListener("change", () => (templates(), draw(), render()));
   at("template").addEventListener("change", () => (draw(), render()));
@@ -28,9 +27,18 @@ export function start(found, onChange) {
     at("messages").lastElementChild.querySelector("textarea").focus();
     render();
   });
-  const able = about.tokenizers.findIndex((one) => one.templates.length);
-  at("chat-of").value = Math.max(0, able);
 }
+
+/** Take what is known of the tokenizers; at first, one that has a template is chosen. */
+export function take(found) {
+  const first = about === null;
+  about = found;
+  const able = about.tokenizers.find((one) => one.templates.length);
+  if (first && able) at("chat-of").value = able.t;
+  templates();
+}
+
+const chosen = () => about.tokenizers.find((one) => one.t === Number(at("chat-of").value));
 
 export const state = () => ({ messages, template: at("template").value });
 
@@ -38,7 +46,7 @@ export const state = () => ({ messages, template: at("template").value });
 export function open(found) {
   if (Array.isArray(found?.messages)) messages = found.messages.filter(isMessage);
   templates();
-  if (found?.template) at("template").value = found.template;
+  if ([...at("template").options].some((one) => one.value === found?.template)) at("template").value = found.template;
   draw();
   render();
 }
@@ -50,8 +58,10 @@ function isMessage(one) {
 }
 
 function templates() {
-  const names = about.tokenizers[Number(at("chat-of").value)].templates;
+  const before = at("template").value;
+  const names = chosen()?.templates ?? [];
   at("template").replaceChildren(...names.map((name) => new Option(name, name)));
+  if (names.includes(before)) at("template").value = before;
 }
 
 /** What messages may be under the template: roles, and for each the kinds of parts. */
@@ -139,7 +149,7 @@ async function render() {
   const t = Number(at("chat-of").value);
   const said = at("chat-said");
   if (!at("template").value) {
-    said.textContent = `${about.tokenizers[t].name} has no tokens for conversations. Choose another tokenizer, or load the folder of a chat model.`;
+    said.textContent = `${chosen()?.name ?? "This tokenizer"} has no tokens for conversations. Choose another tokenizer, or load the folder of a chat model.`;
     at("chat-tokens").replaceChildren();
     return;
   }
@@ -178,9 +188,9 @@ function shown({ id, hex, trained }, t) {
   span.classList.toggle("whole", span.querySelector(".bytes") !== null);
   span.setAttribute("role", "listitem");
   span.setAttribute("aria-label", `${name(t, id, bytes)}, ${trained ? "trained on" : "only read"}`);
-  span.title = `id ${number.format(id)}`;
+  span.title = `id ${id}`;
   span.tabIndex = 0;
-  const open = () => inspect(t, id, { names: about.tokenizers.map((one) => one.name), beside: span });
+  const open = () => inspect(t, id, { name: chosen()?.name, beside: span });
   span.addEventListener("click", open);
   span.addEventListener("keydown", (event) => event.key === "Enter" && open());
   return span;

@@ -13,7 +13,7 @@ use crate::hash::probe_table::{MAX_PROBE, ProbeTable};
 use crate::machine::array::{Array, FileBytes, LittleEndian};
 use crate::merge::buckets::Buckets;
 
-const MAGIC: &[u8; 8] = b"BYTEPAIR";
+pub(super) const MAGIC: &[u8; 8] = b"BYTEPAIR";
 const VERSION: u32 = 2;
 const HEADER: usize = 64;
 const ENTRY: usize = 24;
