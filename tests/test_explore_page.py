@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,7 +252,7 @@ def test_a_link_brings_the_view_back(page: Any, browser: Any) -> None:
     enter(page, "Share this — 나누다")
     page.select_option("#display", "ids")
     page.check("#special")
-    page.click("#names button:nth-child(2)")  # one tokenizer less
+    page.click("#names .switch >> nth=1")  # one tokenizer less
     share(page)
     other = browser.new_page()
     other.goto(page.url)
@@ -412,7 +413,7 @@ def test_special_tokens_are_seen_in_the_vocabulary(page: Any) -> None:
 
 def test_invisible_characters_are_marked_and_copied(page: Any) -> None:
     text = "a\u200cb\tc d"  # a token of the vocabulary, and a control character
-    page.click("#names button:nth-child(2)")
+    page.click("#names .switch >> nth=1")
     enter(page, text)
     read = (
         """() => [...document.querySelectorAll('.pane .control')].map((c) => c.dataset.picture)"""
@@ -463,14 +464,14 @@ def test_marks_do_not_make_lines_higher(page: Any, text: str) -> None:
     assert page.locator(".block").first.evaluate("(e) => e.offsetHeight") == 31
 
 
-def test_ids_have_separators_and_are_copied(page: Any, trained: bytepair.Tokenizer) -> None:
+def test_ids_are_raw_and_are_copied(page: Any, trained: bytepair.Tokenizer) -> None:
     text = "the honourable gentleman"
     enter(page, text)
     page.select_option("#display", "ids")
     ids = trained.encode(text)
     page.wait_for_function(
         "(wanted) => document.querySelector('.block').textContent.trim() === wanted",
-        arg=" ".join(f"{id:,}" for id in ids),
+        arg=" ".join(f"{id}" for id in ids),
     )
     page.evaluate(
         """() => { navigator.clipboard.writeText = (text) => { window.copied = text;
@@ -479,6 +480,123 @@ def test_ids_have_separators_and_are_copied(page: Any, trained: bytepair.Tokeniz
     page.click(".pane:first-child .copy")
     page.wait_for_function("() => document.querySelector('.copy').textContent === 'Copied'")
     assert page.evaluate("window.copied") == str(ids)
+
+
+def test_ids_that_are_typed_back_become_their_text(page: Any, trained: bytepair.Tokenizer) -> None:
+    ids = trained.encode("the honourable 나")
+    page.fill("#typed-ids", str(ids))
+    page.press("#typed-ids", "Enter")
+    page.wait_for_function("() => document.querySelector('#text').value === 'the honourable 나'")
+    assert page.is_hidden("#notice")
+    page.fill("#typed-ids", "116 104 101")
+    page.press("#typed-ids", "Enter")
+    page.wait_for_function("() => document.querySelector('#text').value === 'the'")
+    assert "other ids" in page.inner_text("#notice")
+    page.fill("#typed-ids", "9999999")
+    page.press("#typed-ids", "Enter")
+    page.wait_for_function("() => document.querySelector('#notice').textContent.includes('9999999')")
+
+
+def test_the_bytes_of_one_character_stand_in_one_box(
+    page: Any, trained: bytepair.Tokenizer
+) -> None:
+    text = "a𓀀𓀁 b"
+    enter(page, text)
+    for display in ("text", "both", "ids", "bytes"):
+        page.select_option("#display", display)
+        boxes = page.evaluate(
+            """() => [...document.querySelectorAll('.pane:first-child .character')].map(
+            (box) => [box.ariaLabel, box.querySelectorAll('.t').length])"""
+        )
+        assert [name for name, _ in boxes] == ["one character: 𓀀", "one character: 𓀁"]
+        assert sum(count for _, count in boxes) <= len(trained.encode(text)) - 2
+        assert page.locator(".pane:first-child .t").count() == len(trained.encode(text))
+
+
+def test_spaces_are_marked_if_asked_for(browser: Any) -> None:
+    ranks = {bytes([b]): b for b in range(256)} | {"\u00a0".encode(): 256}
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4")
+    with explore.Server({"bytes": tok}) as server, opened(browser, server) as page:
+        enter(page, "a b\u00a0c")
+
+        def pictures() -> list[str]:
+            found: list[str] = page.evaluate(
+                "[...document.querySelectorAll('#panes .control')].map((e) => e.dataset.picture)"
+            )
+            return found
+
+        assert pictures() == ["U+00A0"]  # it looks like a space, but is none
+        page.check("#spaces")
+        assert pictures() == ["·", "U+00A0"]
+        assert "".join(texts(page)) == "a b\u00a0c"
+        page.uncheck("#spaces")
+        assert pictures() == ["U+00A0"]
+
+
+def test_tokenizers_are_added_and_removed(
+    browser: Any, trained: bytepair.Tokenizer, tmp_path: Path
+) -> None:
+    trained.with_vocab_size(500).export(tmp_path / "tokenizer.json")
+    with (
+        explore.Server({"trained": trained}, missing=["gpt9: not found"]) as server,
+        opened(browser, server) as page,
+    ):
+        assert "gpt9: not found" in page.inner_text("#notice")
+        page.click("#add-tokenizer")
+        page.set_input_files("#tokenizer-file", tmp_path / "tokenizer.json")
+        page.wait_for_function("() => document.querySelectorAll('.pane').length === 2")
+        enter(page, "so honourable")
+        counts = [text.split()[0] for text in page.locator(".count").all_inner_texts()]
+        sizes = [trained, trained.with_vocab_size(500)]
+        assert counts == [str(len(tok.encode("so honourable"))) for tok in sizes]
+        drop(page, (tmp_path / "tokenizer.json").read_bytes(), "tokenizer.json")
+        page.wait_for_function("() => document.querySelectorAll('.pane').length === 3")
+        assert page.input_value("#text") == "so honourable"
+        drop(page, b"nothing", "tokenizer.json")
+        page.wait_for_function("() => /no tokenizer/.test(document.querySelector('#notice').textContent)")
+        page.click("#add-tokenizer")
+        page.fill("#train-size", "270")
+        page.click("#train")
+        page.wait_for_function("() => document.querySelectorAll('#learned li').length > 5")
+        assert page.is_visible("#view-merges")
+        page.click("#tab-text")
+        names = page.locator("#names .switch").all_inner_texts()
+        assert names == ["trained", "tokenizer.json", "tokenizer.json (2)", "trained 270"]
+        page.click("[aria-label='Remove trained']")
+        page.wait_for_function("() => document.querySelectorAll('#names .switch').length === 3")
+        assert page.locator(".pane h2").all_inner_texts() == names[1:]
+
+
+def test_the_mask_and_tokens_differ_by_more_than_colour(page: Any) -> None:
+    page.click("#tab-chat")
+    page.wait_for_selector("#chat-tokens .t.on")
+    for colors in ("none", "active"):
+        page.emulate_media(forced_colors=colors)
+        styles = page.evaluate(
+            """() => ['.on', '.off'].map((kind) => {
+            const s = getComputedStyle(document.querySelector('#chat-tokens bdi .t' + kind));
+            return [s.boxShadow.split('inset').length, s.textDecorationLine, s.borderLeftWidth]; })"""
+        )
+        assert styles[0] != styles[1]
+        if colors == "active":
+            assert [style[1] for style in styles] == ["underline", "none"]
+            assert {style[2] for style in styles} == {"1px"}
+
+
+def test_nothing_scrolls_sideways_on_a_small_screen(page: Any) -> None:
+    page.set_viewport_size({"width": 320, "height": 640})
+    page.click("#add-tokenizer")
+    enter(page, "supercalifragilistic" * 20 + " naïve <|bos|> 안녕하세요 مرحبا")
+    for view in ("text", "merges", "chat", "vocabulary", "cost"):
+        page.click(f"#tab-{view}")
+        page.wait_for_timeout(50)
+        wide = page.evaluate(
+            """() => [...document.querySelectorAll('body *')].filter((e) => e.checkVisibility()
+            && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.wide, .node'))
+            .map((e) => e.outerHTML.slice(0, 80))"""
+        )
+        assert (view, wide) == (view, [])
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
 # ---------------------------------------------------------------------------- dropped files
@@ -545,7 +663,7 @@ def test_underlines_are_off_at_first_and_have_a_legend(page: Any) -> None:
     page.check("#marks")
     assert page.is_visible("#legend")
     assert page.evaluate(edge) != "transparent"
-    page.click("#names button:nth-child(2)")  # one pane, so nothing to compare with
+    page.click("#names .switch >> nth=1")  # one pane, so nothing to compare with
     assert page.is_hidden("#legend")
 
 
@@ -571,14 +689,19 @@ def test_the_same_text_is_marked_in_all_panes(page: Any, trained: bytepair.Token
 def test_numbers_have_separators(page: Any) -> None:
     enter(page, "the " * 3000)
     page.select_option("#display", "ids")
-    for selector in ("#panes", "#sizes"):
+    for selector in (".count", "#sizes"):  # ids have none, so that they can be copied
         assert not re.search(r"\d{4}", page.inner_text(selector))
     page.click("#tab-vocabulary")
     page.fill("#query", "honour")
     page.wait_for_function("() => !document.querySelector('#found').textContent.startsWith('3,')")
     page.click("#results .chip >> nth=-1")
     page.wait_for_selector("#inspected .node")
-    assert not re.search(r"\d{4}", page.inner_text("#results") + page.inner_text("#inspected dl"))
+    id, rank = (
+        page.locator("#inspected dt", has_text=name).locator("+ dd").inner_text()
+        for name in ("id", "rank")
+    )
+    assert f"{int(id):,}" == rank
+    assert id != rank
 
 
 def test_a_chat_has_tool_calls(page: Any, trained: bytepair.Tokenizer) -> None:

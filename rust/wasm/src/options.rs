@@ -36,12 +36,6 @@ export interface Offsets {
 
 #[wasm_bindgen]
 extern "C" {
-    /// The options of encoding.
-    #[wasm_bindgen(typescript_type = "EncodeOptions | undefined")]
-    pub type JsEncodeOptions;
-    /// The options of training.
-    #[wasm_bindgen(typescript_type = "TrainOptions | undefined")]
-    pub type JsTrainOptions;
     /// Ids and their offsets.
     #[wasm_bindgen(typescript_type = "Offsets")]
     pub type JsOffsets;

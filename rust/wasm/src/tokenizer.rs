@@ -12,7 +12,7 @@ use js_sys::{Array, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::error;
-use crate::options::{self, JsEncodeOptions, JsOffsets, JsSpecialTokens, JsTrainOptions};
+use crate::options::{self, JsOffsets, JsSpecialTokens};
 use crate::streams::{DecodeStream, EncodeStream};
 
 /// An immutable tokenizer.
@@ -51,7 +51,7 @@ impl Tokenizer {
     pub fn train(
         texts: Vec<String>,
         #[wasm_bindgen(js_name = vocabSize)] vocab_size: usize,
-        options: JsTrainOptions,
+        #[wasm_bindgen(unchecked_optional_param_type = "TrainOptions")] options: JsValue,
     ) -> Result<Tokenizer, JsError> {
         options::check(&options, &["pattern", "specialTokens"])?;
         let pattern = options::member(&options, "pattern").and_then(|one| one.as_string());
@@ -62,7 +62,7 @@ impl Tokenizer {
     }
 
     /// Encode a text.
-    pub fn encode(&self, text: &str, options: JsEncodeOptions) -> Result<Vec<u32>, JsError> {
+    pub fn encode(&self, text: &str, #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue) -> Result<Vec<u32>, JsError> {
         let options = options::encode_options(&self.0, &options)?;
         self.0.encode_with(text, &options).map_err(error)
     }
@@ -72,7 +72,7 @@ impl Tokenizer {
     pub fn encode_with_offsets(
         &self,
         text: &str,
-        options: JsEncodeOptions,
+        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue,
     ) -> Result<JsOffsets, JsError> {
         let options = options::encode_options(&self.0, &options)?;
         let spans = self.0.encode_with_spans(&Text::Utf8(text), &options).map_err(error)?;
@@ -93,7 +93,7 @@ impl Tokenizer {
     }
 
     /// The number of ids of a text.
-    pub fn count(&self, text: &str, options: JsEncodeOptions) -> Result<usize, JsError> {
+    pub fn count(&self, text: &str, #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue) -> Result<usize, JsError> {
         let options = options::encode_options(&self.0, &options)?;
         self.0.count(text, &options).map_err(error)
     }

@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     };
     let mut bindgen = Bindgen::new();
     bindgen.input_path(module).out_name("bytepair").typescript(true);
+    bindgen.remove_name_section(true).remove_producers_section(true);
     let packed = bindgen.web(true).and_then(|bindgen| bindgen.generate(folder));
     match packed {
         Ok(()) => ExitCode::SUCCESS,
