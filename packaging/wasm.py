@@ -40,12 +40,15 @@ def main() -> int:
         sys.stderr.write(NEEDS)
         return 1
     PACKAGE.mkdir(parents=True, exist_ok=True)
-    cargo("cargo", "run", "--package", "bytepair-wasm-pack", "--", str(module()), str(PACKAGE))
+    packed = BUILT / "packed"
+    cargo("cargo", "run", "--package", "bytepair-wasm-pack", "--", str(module()), str(packed))
+    for name in ("bytepair.js", "bytepair.d.ts", "bytepair_bg.wasm"):
+        shutil.copy(packed / name, PACKAGE)
     for file in [*(CRATE / "npm").iterdir(), ROOT / "LICENSE"]:
         shutil.copy(file, PACKAGE)
     EXPLORE.mkdir(exist_ok=True)
     for name in ("bytepair.js", "bytepair_bg.wasm"):
-        shutil.copy(PACKAGE / name, EXPLORE)
+        shutil.copy(packed / "classic" / name, EXPLORE)
     size = (PACKAGE / "bytepair_bg.wasm").stat().st_size
     sys.stdout.write(f"{size / 1e6:.2f} MB, in {PACKAGE.relative_to(ROOT)}\n")
     return 0
@@ -58,7 +61,10 @@ def module() -> Path:
 
 def from_rustup() -> bool:
     """Build with the library that rustup has or adds; whether there is one."""
-    if shutil.which("rustup") is None or not run("rustup", "target", "add", TARGET):
+    if shutil.which("rustup") is None:
+        return False
+    adding = ["rustup", "target", "add", TARGET]
+    if subprocess.run(adding, cwd=CRATE, capture_output=True, check=False).returncode:
         return False
     cargo("cargo", "build", "--release", "--package", "bytepair-wasm", "--target", TARGET)
     return True
@@ -89,11 +95,6 @@ def cargo(program: str, *words: str, **settings: str) -> None:
     done = subprocess.run([program, *words], cwd=CRATE, env=environment, check=False)
     if done.returncode:
         sys.exit(done.returncode)
-
-
-def run(*words: str) -> bool:
-    """Run a program quietly; whether it succeeded."""
-    return subprocess.run(words, cwd=CRATE, capture_output=True, check=False).returncode == 0
 
 
 if __name__ == "__main__":

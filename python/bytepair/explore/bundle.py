@@ -54,7 +54,7 @@ def _visit(files: Mapping[str, str], name: str, order: list[str], above: tuple[s
 
 
 def _wrapped(name: str, text: str) -> str:
-    body = _NAMED.sub(r"const { \1 } = $\2;", text)
+    body = _NAMED.sub(lambda one: f"const {{ {one[1].replace(' as ', ': ')} }} = ${one[2]};", text)
     body = _WHOLE.sub(r"const \1 = $\2;", body)
     exported = ", ".join(found[2] for found in _EXPORTED.finditer(body))
     body = _EXPORTED.sub(r"\1 \2", body)

@@ -11,7 +11,7 @@ const waiting = new Map();
 let next = 0;
 
 const worker = source.parts().then(({ script, wasm, material, tokenizers }) => {
-  const made = new Worker(script, { type: "module" });
+  const made = new Worker(script);
   made.onmessage = ({ data }) => settle(data);
   made.onerror = (event) => waiting.forEach((_, n) => settle({ n, error: event.message ?? "the module does not run" }));
   made.postMessage({ wasm, material, tokenizers });

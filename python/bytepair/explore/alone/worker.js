@@ -1,4 +1,5 @@
-// The thread of the compiled module. What comes before this file is its JavaScript, bytepair.js.
+// The thread of the compiled module. What comes before this file is its JavaScript, which defines
+// `wasm_bindgen`.
 
 let view = null;
 let failure = "";
@@ -16,8 +17,8 @@ self.onmessage = ({ data }) => {
 
 function begin({ wasm, material, tokenizers }) {
   try {
-    initSync({ module: wasm });
-    view = new View(material);
+    wasm_bindgen.initSync({ module: wasm });
+    view = new wasm_bindgen.View(material);
     for (const { name, bytes } of tokenizers) view.ask(JSON.stringify({ what: "add", name }), bytes);
   } catch (error) {
     failure = `The module does not run here: ${error.message}`;

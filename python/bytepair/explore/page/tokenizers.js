@@ -11,6 +11,7 @@ const at = (id) => document.getElementById(id);
 
 export const names = []; // each at its number; numbers of removed tokenizers are left out
 export const shown = new Set();
+const sizes = [];
 let calls = {};
 
 /** Call `changed` when others are shown, `came` with a number and a notice when one was added,
@@ -49,7 +50,7 @@ function toggle(open) {
 /** Take the tokenizers that there are, and the names of patterns. */
 export function take(about) {
   names.length = 0;
-  for (const one of about.tokenizers) names[one.t] = one.name;
+  for (const one of about.tokenizers) [names[one.t], sizes[one.t]] = [one.name, one.size];
   for (const t of shown) if (!(t in names)) shown.delete(t);
   if (!shown.size) about.tokenizers.slice(0, MOST_PANES).forEach((one) => shown.add(one.t));
   for (const id of ["merges-of", "chat-of", "search-in"]) choices(at(id));
@@ -121,6 +122,7 @@ function train() {
     const t = await api.train(name, at("pattern").value, size, calls.text());
     await came(t, `${name} was trained on the text of the page.`);
     calls.trained(t);
+    if (sizes[t] < size) calls.say(`${name} has ${sizes[t]} ids: the text has no more pairs to merge.`);
   });
 }
 
