@@ -6,7 +6,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(SCRIPTS)
 # Tables that Rust includes count as sources too.
-SOURCES := $(shell find rust/core/src rust/binding/src -name '*.rs' -o -name '*.bin') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+SOURCES := $(shell find rust/core/src rust/view/src rust/binding/src -name '*.rs' -o -name '*.bin') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 # What is fuzzed, and for how long.
 TARGET := encode
 SECONDS := 600
@@ -31,7 +31,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test test-python test-rust test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
 	spelling format check docs docs-cli lessons bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
-	windows-wheels rust-targets cross test-cross test-wasm workflows deny advisories container release-notes publish-crate
+	windows-wheels rust-targets cross test-cross test-wasm wasm workflows deny advisories container release-notes publish-crate
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -64,7 +64,7 @@ run: .venv/built ## the main job: train on the sample text, save, show
 test: test-rust test-python ## all tests
 
 test-rust: ## the tests of the Rust core, with its doc examples
-	cargo test --locked --quiet -p bytepair
+	cargo test --locked --quiet -p bytepair -p bytepair-view
 	cargo test --locked --quiet -p bytepair --no-default-features --doc
 
 test-python: setup ## the tests of the Python package, with the examples of its documentation
@@ -125,7 +125,12 @@ docs-cli: setup ## write docs/cli.md from --help
 lessons: setup ## run the lessons with their solutions, for the copies in lessons/executed
 	$(BIN)/python lessons/make.py
 
-docs: setup ## build the documentation as a site, in site/; a broken link is an error
+wasm: ## the module for browsers and node, as an npm package in target/wasm/bytepair
+	$(PYTHON) packaging/wasm.py
+
+# Without the module, the site says that it has no playground.
+docs: setup ## build the documentation as a site, in site/, with the playground; a broken link is an error
+	-$(PYTHON) packaging/wasm.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 

@@ -28,7 +28,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the page that is not in docs/ (a hook of mkdocs)."""
     from mkdocs.structure.files import File
 
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").replace(config.site_url, "")
     files.append(File.generated(config, "index.md", content=from_folder(readme, "")))
     return files
 

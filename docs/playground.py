@@ -62,11 +62,15 @@ def pages(published: tuple[str, ...] = ()) -> dict[str, bytes]:
     """
     module = export.module()
     found = {file.name: file.read_bytes() for file in PAGE.iterdir()}
-    found |= {file.name: file.read_bytes() for file in (ALONE / "ask.js", HERE / "playground/source.js")}
+    found |= {
+        file.name: file.read_bytes() for file in (ALONE / "ask.js", HERE / "playground/source.js")
+    }
     html = found["index.html"].decode()
     policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
     html = html.replace("<meta name", policy + "<meta name", 1)
-    html = html.replace("bytepair <small>explore</small>", '<a href="../">bytepair</a> <small>playground</small>')
+    html = html.replace(
+        "bytepair <small>explore</small>", '<a href="../">bytepair</a> <small>playground</small>'
+    )
     found["index.html"] = html.encode()
     found["worker.js"] = export.worker(module)
     found["bytepair_bg.wasm"] = module["bytepair_bg.wasm"]
@@ -77,13 +81,18 @@ def pages(published: tuple[str, ...] = ()) -> dict[str, bytes]:
 def shelf(published: tuple[str, ...]) -> dict[str, bytes]:
     """The tokenizers of the page, and their list, `shelf.json`."""
     names = {f"sample, {size:,} ids": size for size in TRAINED}
-    tokenizers = {name: bytepair.train(bytepair.sample.paths(), size) for name, size in names.items()}
+    tokenizers = {
+        name: bytepair.train(bytepair.sample.paths(), size) for name, size in names.items()
+    }
     for name in published:
         try:
             tokenizers[name] = bytepair.load(name)
         except (BytepairError, OSError):
             continue
-    files = {f"tokenizer-{n}.bytepair": tok.to_bytes(tables=False) for n, tok in enumerate(tokenizers.values())}
+    files = {
+        f"tokenizer-{n}.bytepair": tok.to_bytes(tables=False)
+        for n, tok in enumerate(tokenizers.values())
+    }
     listed = [
         {"name": name, "file": file, "first": name in names}
         for name, file in zip(tokenizers, files, strict=True)

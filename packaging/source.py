@@ -2,8 +2,9 @@
 
 `python packaging/source.py FOLDER` makes that folder anew.
 
-The copy has what git knows. The links of its README are absolute, since a package index shows the
-page alone; the links of the checkout lead to its own files.
+The copy has what git knows, and the module for browsers if `make wasm` built it. The links of its
+README are absolute, since a package index shows the page alone; the links of the checkout lead to
+its own files.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+
+#: The module for browsers, which pages with all views contain.
+MODULE = Path("python/bytepair/explore/wasm")
 
 
 def absolute(page: str, repository: str, tag: str) -> str:
@@ -56,6 +60,9 @@ def copy(folder: Path) -> None:
         if name and (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
+    built = ROOT / MODULE
+    if built.exists():
+        shutil.copytree(built, folder / MODULE, dirs_exist_ok=True)
     facts = workspace()
     readme = folder / "README.md"
     page = readme.read_text(encoding="utf-8")

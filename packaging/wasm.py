@@ -72,7 +72,9 @@ def from_rustup() -> bool:
 
 def from_sources() -> bool:
     """Build the library from its sources, with a rustc that has them; whether there is one."""
-    for rustc in dict.fromkeys(filter(None, [shutil.which("rustc"), shutil.which("/usr/bin/rustc")])):
+    for rustc in dict.fromkeys(
+        filter(None, [shutil.which("rustc"), shutil.which("/usr/bin/rustc")])
+    ):
         sysroot = subprocess.run(
             [rustc, "--print", "sysroot"], capture_output=True, text=True, check=False
         ).stdout.strip()

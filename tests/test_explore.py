@@ -79,7 +79,8 @@ def test_the_vocabulary_is_all_tokens(
 ) -> None:
     found: dict[int, str] = {}
     while len(found) < trained.vocab_size:
-        part = answers.ask("search", t=0, kind="text", **{"from": len(found)})
+        members: dict[str, Any] = {"from": len(found)}  # a keyword in Python
+        part = answers.ask("search", b"", t=0, kind="text", **members)
         assert part["count"] == part["all"] == trained.vocab_size
         found |= {one["id"]: one["hex"] for one in part["tokens"]}
     assert found == {id: trained.token_bytes(id).hex() for id in range(trained.vocab_size)}

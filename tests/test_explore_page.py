@@ -494,7 +494,9 @@ def test_ids_that_are_typed_back_become_their_text(page: Any, trained: bytepair.
     assert "other ids" in page.inner_text("#notice")
     page.fill("#typed-ids", "9999999")
     page.press("#typed-ids", "Enter")
-    page.wait_for_function("() => document.querySelector('#notice').textContent.includes('9999999')")
+    page.wait_for_function(
+        "() => document.querySelector('#notice').textContent.includes('9999999')"
+    )
 
 
 def test_the_bytes_of_one_character_stand_in_one_box(
@@ -553,7 +555,9 @@ def test_tokenizers_are_added_and_removed(
         page.wait_for_function("() => document.querySelectorAll('.pane').length === 3")
         assert page.input_value("#text") == "so honourable"
         drop(page, b"nothing", "tokenizer.json")
-        page.wait_for_function("() => /no tokenizer/.test(document.querySelector('#notice').textContent)")
+        page.wait_for_function(
+            "() => /no tokenizer/.test(document.querySelector('#notice').textContent)"
+        )
         page.click("#add-tokenizer")
         page.fill("#train-size", "270")
         page.click("#train")
@@ -575,7 +579,8 @@ def test_the_mask_and_tokens_differ_by_more_than_colour(page: Any) -> None:
         styles = page.evaluate(
             """() => ['.on', '.off'].map((kind) => {
             const s = getComputedStyle(document.querySelector('#chat-tokens bdi .t' + kind));
-            return [s.boxShadow.split('inset').length, s.textDecorationLine, s.borderLeftWidth]; })"""
+            return [s.boxShadow.split('inset').length, s.textDecorationLine, s.borderLeftWidth];
+            })"""
         )
         assert styles[0] != styles[1]
         if colors == "active":

@@ -45,7 +45,13 @@ def test_node_gives_the_same_ids(trained: bytepair.Tokenizer, tmp_path: Path) ->
     trained.save(tmp_path / "native")
     trained.export(tmp_path / "tokenizer.json")
     trained.export(tmp_path / "ranks.tiktoken", lossy=True)
-    texts = ["", "Hello, hello <|bos|>", ten_scripts(), *LINES, *bytepair.evaluate.samples().values()]
+    texts = [
+        "",
+        "Hello, hello <|bos|>",
+        ten_scripts(),
+        *LINES,
+        *bytepair.evaluate.samples().values(),
+    ]
     draw = random.Random(1)
     texts += ["".join(draw.choices([*CLASSES, *SPACES], k=60)) for _ in range(300)]
     texts += [unsplittable("letters", 5000)]

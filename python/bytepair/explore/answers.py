@@ -1,8 +1,8 @@
 """The questions of the page and their answers, independent of HTTP.
 
-The compiled module answers them, here as in a browser (`rust/view`). This file hands it the material
-of the page: sample texts, a text in sixty languages, and chat templates. It answers only what needs
-Python: a conversation under a tokenizer's own template in Jinja.
+The compiled module answers them, here as in a browser (`rust/view`). This file hands it the
+material of the page: sample texts, a text in sixty languages, and chat templates. It answers only
+what needs Python: a conversation under a tokenizer's own template in Jinja.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ class Answers:
         3
     """
 
-    def __init__(
-        self, tokenizers: Mapping[str, Tokenizer], missing: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, tokenizers: Mapping[str, Tokenizer], missing: Sequence[str] = ()) -> None:
         self.names, self._missing = list(tokenizers), list(missing)
         _check_names(self.names)
         self._view = _core.View(material())
@@ -63,7 +61,7 @@ class Answers:
         for name, tok in tokenizers.items():
             number = self._view.add(name, tok)
             if source := tok.notes.get(roles.TEMPLATE):
-                self._own[str(number)] = tok, chat.JinjaTemplate(source, name=OWN)
+                self._own[str(number)] = tok, chat.JinjaTemplate(source, name=OWN, checks="off")
 
     def ask(self, what: str, body: bytes = b"", **members: object) -> Any:
         """The answer to a question: a value of JSON, or bytes.

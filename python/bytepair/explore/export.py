@@ -154,7 +154,9 @@ def _whole(
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<link rel="icon" href="data:image/svg+xml;base64,{_icon()}">\n<style>{style}</style>\n'
     )
-    body = "".join(f'<script type="text/plain" id="{id}">{v}</script>\n' for id, v in values.items())
+    body = "".join(
+        f'<script type="text/plain" id="{id}">{v}</script>\n' for id, v in values.items()
+    )
     page = _HEAD.sub(lambda _: head, _read("page/index.html"))
     page = page.replace("<title>bytepair explore", f"<title>{_title(tokenizers)}")
     return page.replace("</body>", f'{body}<script type="module">{script}</script>\n</body>')

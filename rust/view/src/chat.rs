@@ -8,16 +8,15 @@ use std::ops::Range;
 use bytepair::batch::conversations::{RenderOptions, Segment};
 use serde_json::{Map, Value, json};
 
-use crate::error::{Result, ViewError, not_json, wrong};
+use crate::error::{ViewResult, broken, not_json, wrong};
 use crate::explored::Explored;
-use crate::material::Material;
 use crate::question::Question;
 
 /// A template whose pieces are known; special tokens are resolved for each tokenizer.
 #[derive(Debug)]
 pub(crate) struct ChatTemplate {
     pub(crate) name: String,
-    begin: Vec<Piece>,
+    begin: Vec<FramePiece>,
     roles: Vec<ChatRole>,
     /// The order in which roles must alternate; empty for any order.
     alternate: Vec<String>,
@@ -31,7 +30,7 @@ pub(crate) struct ChatTemplate {
 
 /// A special token, or fixed text.
 #[derive(Debug)]
-enum Piece {
+enum FramePiece {
     Special { name: String, trained: bool, optional: bool },
     Text(String),
 }
@@ -50,8 +49,8 @@ struct ChatRole {
 /// Pieces before and after a text, and whether the model is trained on the text.
 #[derive(Debug)]
 struct Frame {
-    open: Vec<Piece>,
-    close: Vec<Piece>,
+    open: Vec<FramePiece>,
+    close: Vec<FramePiece>,
     trained: bool,
 }
 
@@ -60,15 +59,15 @@ type Segments<'c> = Vec<(Segment<'c>, bool)>;
 
 impl ChatTemplate {
     /// Read a template of the material: the fields of `bytepair.chat.Template`.
-    pub(crate) fn new(json: &Value) -> Result<Self> {
+    pub(crate) fn new(json: &Value) -> ViewResult<Self> {
         let alternate = json["alternate"].as_array().into_iter().flatten();
         let role = |(name, role): (&String, &Value)| ChatRole::new(name, role);
         let roles = json["roles"].as_object().ok_or_else(|| wrong("a template has no roles"))?;
         Ok(Self {
             name: string(&json["name"])?,
             begin: pieces(&json["begin"])?,
-            roles: roles.iter().map(role).collect::<Result<_>>()?,
-            alternate: alternate.map(string).collect::<Result<_>>()?,
+            roles: roles.iter().map(role).collect::<ViewResult<_>>()?,
+            alternate: alternate.map(string).collect::<ViewResult<_>>()?,
             merge_system: json["merge_system"].as_str().map(str::to_owned),
             join: json["join"] == true,
             strip: json["strip"] == true,
@@ -83,7 +82,7 @@ impl ChatTemplate {
         });
         let pieces = frames.flat_map(|frame| frame.open.iter().chain(&frame.close));
         pieces.chain(&self.begin).find_map(|piece| match piece {
-            Piece::Special { name, optional: false, .. }
+            FramePiece::Special { name, optional: false, .. }
                 if one.core.vocabulary().special(name).is_none() =>
             {
                 Some(name.as_str())
@@ -92,7 +91,7 @@ impl ChatTemplate {
         })
     }
 
-    fn role(&self, name: &str, index: usize) -> Result<&ChatRole> {
+    fn role(&self, name: &str, index: usize) -> ViewResult<&ChatRole> {
         self.roles.iter().find(|role| role.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.roles.iter().map(|role| role.name.as_str()).collect();
             broken(format!(
@@ -105,31 +104,31 @@ impl ChatTemplate {
 }
 
 impl ChatRole {
-    fn new(name: &str, json: &Value) -> Result<Self> {
+    fn new(name: &str, json: &Value) -> ViewResult<Self> {
         let parts = json["parts"].as_object().into_iter().flatten();
         let part = |(kind, part): (&String, &Value)| Ok((kind.clone(), Frame::new(part)?));
         let each = Some(&json["each"]).filter(|each| each.is_object());
         Ok(Self {
             name: name.to_owned(),
             frame: Frame::new(json)?,
-            parts: parts.map(part).collect::<Result<_>>()?,
+            parts: parts.map(part).collect::<ViewResult<_>>()?,
             each: each.map(Frame::new).transpose()?,
         })
     }
 }
 
 impl Frame {
-    fn new(json: &Value) -> Result<Self> {
+    fn new(json: &Value) -> ViewResult<Self> {
         let (open, close) = (pieces(&json["open"])?, pieces(&json["close"])?);
         Ok(Self { open, close, trained: json["trained"] == true })
     }
 }
 
-fn pieces(json: &Value) -> Result<Vec<Piece>> {
+fn pieces(json: &Value) -> ViewResult<Vec<FramePiece>> {
     let piece = |one: &Value| {
         Ok(match one {
-            Value::String(text) => Piece::Text(text.clone()),
-            _ => Piece::Special {
+            Value::String(text) => FramePiece::Text(text.clone()),
+            _ => FramePiece::Special {
                 name: string(&one["name"])?,
                 trained: one["trained"] == true,
                 optional: one["optional"] == true,
@@ -139,16 +138,17 @@ fn pieces(json: &Value) -> Result<Vec<Piece>> {
     json.as_array().into_iter().flatten().map(piece).collect()
 }
 
-fn string(json: &Value) -> Result<String> {
+fn string(json: &Value) -> ViewResult<String> {
     json.as_str().map(str::to_owned).ok_or_else(|| wrong(format!("{json} is no string")))
 }
 
 /// The tokens of the conversation in the body, each with whether the model is trained on it. Fails
 /// if the conversation breaks a rule of the template.
-pub(crate) fn chat(one: &Explored, material: &Material, question: &Question<'_>) -> Result<Value> {
-    let name = question.word_or_none("template").unwrap_or_default();
-    let template = material.template(name);
-    let template = template.ok_or_else(|| broken(format!("there is no template '{name}'")))?;
+pub(crate) fn chat(
+    one: &Explored,
+    template: &ChatTemplate,
+    question: &Question<'_>,
+) -> ViewResult<Value> {
     let conversation: Value = serde_json::from_str(question.text()?)
         .map_err(|error| not_json("the conversation", &error))?;
     let messages = conversation.get("messages").unwrap_or(&conversation).as_array();
@@ -157,13 +157,13 @@ pub(crate) fn chat(one: &Explored, material: &Material, question: &Question<'_>)
         broken("a conversation is a list of messages that is not empty, or has one: \"messages\"")
     })?;
     let messages = merged(template, messages)?;
-    let mut writer = Writer { one, template, out: Vec::new() };
+    let mut writer = ChatWriter { one, template, out: Vec::new() };
     writer.conversation(&messages)?;
     tokens(one, template, &writer.out)
 }
 
 /// Render segments; answer with the tokens.
-fn tokens(one: &Explored, template: &ChatTemplate, segments: &Segments<'_>) -> Result<Value> {
+fn tokens(one: &Explored, template: &ChatTemplate, segments: &Segments<'_>) -> ViewResult<Value> {
     let (segments, trained): (Vec<_>, Vec<_>) = segments.iter().copied().unzip();
     let options = RenderOptions { join: template.join, ..RenderOptions::default() };
     let all: [Range<usize>; 1] = std::array::from_fn(|_| 0..segments.len());
@@ -179,13 +179,13 @@ fn tokens(one: &Explored, template: &ChatTemplate, segments: &Segments<'_>) -> R
 }
 
 /// A message: its index in the conversation, its role and its content.
-type Message = (usize, String, Value);
+type ChatMessage = (usize, String, Value);
 
 /// The messages, with a first system message merged into the next one if the template says so.
-fn merged(template: &ChatTemplate, messages: &[Value]) -> Result<Vec<Message>> {
+fn merged(template: &ChatTemplate, messages: &[Value]) -> ViewResult<Vec<ChatMessage>> {
     let read = |(index, message): (usize, &Value)| message_of(index, message);
-    let mut messages: Vec<Message> =
-        messages.iter().enumerate().map(read).collect::<Result<_>>()?;
+    let mut messages: Vec<ChatMessage> =
+        messages.iter().enumerate().map(read).collect::<ViewResult<_>>()?;
     let Some(between) = &template.merge_system else { return Ok(messages) };
     if messages[0].1 != "system" {
         return Ok(messages);
@@ -209,7 +209,7 @@ fn merged(template: &ChatTemplate, messages: &[Value]) -> Result<Vec<Message>> {
     Ok(messages)
 }
 
-fn message_of(index: usize, message: &Value) -> Result<Message> {
+fn message_of(index: usize, message: &Value) -> ViewResult<ChatMessage> {
     let role = message.get("role").and_then(Value::as_str).ok_or_else(|| {
         broken(format!("message {index} must be a mapping with a string under \"role\""))
     })?;
@@ -224,14 +224,14 @@ fn message_of(index: usize, message: &Value) -> Result<Message> {
 }
 
 /// Writes the messages of a conversation as segments.
-struct Writer<'c> {
+struct ChatWriter<'c> {
     one: &'c Explored,
     template: &'c ChatTemplate,
     out: Segments<'c>,
 }
 
-impl<'c> Writer<'c> {
-    fn conversation(&mut self, messages: &'c [Message]) -> Result<()> {
+impl<'c> ChatWriter<'c> {
+    fn conversation(&mut self, messages: &'c [ChatMessage]) -> ViewResult<()> {
         self.pieces(&self.template.begin)?;
         let mut before: Option<&str> = None;
         for (place, (index, name, content)) in messages.iter().enumerate() {
@@ -243,7 +243,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    fn check_turn(&self, index: usize, place: usize, name: &str) -> Result<()> {
+    fn check_turn(&self, index: usize, place: usize, name: &str) -> ViewResult<()> {
         let turns = &self.template.alternate;
         if let Some(wanted) = turns.get(place % turns.len().max(1))
             && wanted != name
@@ -266,7 +266,7 @@ impl<'c> Writer<'c> {
         index: usize,
         content: &'c Value,
         goes_on: bool,
-    ) -> Result<()> {
+    ) -> ViewResult<()> {
         if role.each.is_some() && goes_on {
             self.out.truncate(self.out.len() - role.frame.close.len() - 1);
         } else {
@@ -284,7 +284,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    fn content(&mut self, role: &'c ChatRole, index: usize, content: &'c Value) -> Result<()> {
+    fn content(&mut self, role: &'c ChatRole, index: usize, content: &'c Value) -> ViewResult<()> {
         let expected =
             if role.parts.is_empty() { "a string" } else { "a string or a list of parts" };
         match content {
@@ -301,7 +301,13 @@ impl<'c> Writer<'c> {
         }
     }
 
-    fn part(&mut self, role: &'c ChatRole, index: usize, n: usize, part: &'c Value) -> Result<()> {
+    fn part(
+        &mut self,
+        role: &'c ChatRole,
+        index: usize,
+        n: usize,
+        part: &'c Value,
+    ) -> ViewResult<()> {
         let (Some(kind), Some(text)) = (part["type"].as_str(), part["text"].as_str()) else {
             return Err(broken(format!(
                 "part {n} of message {index} must be a mapping with \"type\" and a string \"text\""
@@ -319,11 +325,11 @@ impl<'c> Writer<'c> {
         self.pieces(&frame.close)
     }
 
-    fn pieces(&mut self, pieces: &'c [Piece]) -> Result<()> {
+    fn pieces(&mut self, pieces: &'c [FramePiece]) -> ViewResult<()> {
         for piece in pieces {
             let item = match piece {
-                Piece::Text(text) => (Segment::Text(text), false),
-                Piece::Special { name, trained, optional } => {
+                FramePiece::Text(text) => (Segment::Text(text), false),
+                FramePiece::Special { name, trained, optional } => {
                     match self.one.core.vocabulary().special(name) {
                         Some(id) => (Segment::Id(id), *trained),
                         None if *optional => (Segment::Text(name), *trained),
@@ -341,8 +347,4 @@ impl<'c> Writer<'c> {
         }
         Ok(())
     }
-}
-
-fn broken(reason: impl Into<String>) -> ViewError {
-    ViewError::Conversation(reason.into())
 }

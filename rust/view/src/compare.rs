@@ -8,17 +8,20 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::error::{Result, wrong};
+use crate::error::{ViewResult, wrong};
 use crate::explored::{Explored, hex};
 use crate::question::Question;
 
 /// The answer about a text and the tokenizers `shown`.
-pub(crate) fn compare(shown: &[Arc<Explored>], question: &Question<'_>) -> Result<Vec<u8>> {
+pub(crate) fn compare(shown: &[Arc<Explored>], question: &Question<'_>) -> ViewResult<Vec<u8>> {
     Ok(packed(shown, &splits(shown, question)?))
 }
 
 /// The ids of a text under each tokenizer.
-pub(crate) fn splits(shown: &[Arc<Explored>], question: &Question<'_>) -> Result<Vec<Vec<u32>>> {
+pub(crate) fn splits(
+    shown: &[Arc<Explored>],
+    question: &Question<'_>,
+) -> ViewResult<Vec<Vec<u32>>> {
     let (text, special) = (question.text()?, question.special()?);
     let ids = |one: &Arc<Explored>| Ok(one.core.encode_with(text, one.options(special))?);
     shown.iter().map(ids).collect()
@@ -71,11 +74,11 @@ fn different(all: &[Vec<[usize; 2]>], n: usize) -> Vec<bool> {
 /// The text of the ids in the body, and whether encoding it gives the same ids. Digits are ids, white
 /// space, commas and brackets stand between them; fails if there is anything else, or if an id is
 /// unknown.
-pub(crate) fn decode(one: &Explored, question: &Question<'_>) -> Result<Value> {
+pub(crate) fn decode(one: &Explored, question: &Question<'_>) -> ViewResult<Value> {
     let is_between = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']');
     let words = question.text()?.split(is_between).filter(|word| !word.is_empty());
     let id = |word: &str| word.parse().map_err(|_| wrong(format!("{word:?} is no id")));
-    let ids = words.map(id).collect::<Result<Vec<u32>>>()?;
+    let ids = words.map(id).collect::<ViewResult<Vec<u32>>>()?;
     let text = one.core.decode(&ids)?;
     let exact = [true, false].into_iter().any(|special| {
         one.core.encode_with(&text, one.options(special)).is_ok_and(|again| again == ids)
@@ -84,7 +87,7 @@ pub(crate) fn decode(one: &Explored, question: &Question<'_>) -> Result<Value> {
 }
 
 /// The pretoken that contains the byte `at` of a text: its start and its bytes.
-pub(crate) fn pretoken(one: &Explored, question: &Question<'_>) -> Result<Value> {
+pub(crate) fn pretoken(one: &Explored, question: &Question<'_>) -> ViewResult<Value> {
     let (text, at) = (question.text()?, question.number("at")? as usize);
     let (start, part) = if question.special()? { part(one, text, at)? } else { (0, text.into()) };
     let text = one.core.pattern().normalized(&part)?;
@@ -101,7 +104,7 @@ pub(crate) fn pretoken(one: &Explored, question: &Question<'_>) -> Result<Value>
 }
 
 /// The ordinary text around a byte, and its start; empty inside a special token.
-fn part(one: &Explored, text: &str, at: usize) -> Result<(usize, String)> {
+fn part(one: &Explored, text: &str, at: usize) -> ViewResult<(usize, String)> {
     let ids = one.core.encode_with(text, one.options(true))?;
     let mut start = 0;
     for run in ids.chunk_by(|left, right| one.is_special(*left) == one.is_special(*right)) {

@@ -14,7 +14,7 @@ pub enum ViewError {
 }
 
 /// A result with a [`ViewError`].
-pub type Result<T> = std::result::Result<T, ViewError>;
+pub type ViewResult<T> = Result<T, ViewError>;
 
 impl fmt::Display for ViewError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,6 +36,11 @@ impl From<bytepair::Error> for ViewError {
 /// A question that asks for something that does not exist.
 pub(crate) fn wrong(reason: impl Into<String>) -> ViewError {
     ViewError::Question(reason.into())
+}
+
+/// A conversation that breaks a rule.
+pub(crate) fn broken(reason: impl Into<String>) -> ViewError {
+    ViewError::Conversation(reason.into())
 }
 
 /// JSON that is none. serde stops at 128 levels, so that no JSON can use up the stack.

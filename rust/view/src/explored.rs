@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytepair::{EncodeOptions, MergeRule, Special, Tokenizer};
 use serde_json::{Value, json};
 
-use crate::error::Result;
+use crate::error::ViewResult;
 
 /// A tokenizer with a name, and tables that are built when they are first asked for.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct Children {
 
 impl Explored {
     /// Fails if there is not enough memory for the merges.
-    pub(crate) fn new(name: String, core: Arc<Tokenizer>) -> Result<Self> {
+    pub(crate) fn new(name: String, core: Arc<Tokenizer>) -> ViewResult<Self> {
         core.make_tables()?;
         let special = core.options(&Special::All, None, None)?;
         let (children, order) = (OnceLock::new(), OnceLock::new());

@@ -46,7 +46,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytepair::Tokenizer;
 use serde_json::{Value, json};
 
-pub use error::{Result, ViewError};
+pub use error::{ViewError, ViewResult};
 pub use steps::LONGEST_PRETOKEN_BYTES;
 
 use error::wrong;
@@ -80,12 +80,12 @@ impl View {
     /// a list of chat templates. Each may be missing.
     ///
     /// Fails if it is not.
-    pub fn new(material: &str) -> Result<Self> {
+    pub fn new(material: &str) -> ViewResult<Self> {
         Ok(Self { material: Material::new(material)?, tokenizers: RwLock::default() })
     }
 
     /// Add a tokenizer; returns its number. Fails if there are too many.
-    pub fn add(&self, name: String, tokenizer: Arc<Tokenizer>) -> Result<usize> {
+    pub fn add(&self, name: String, tokenizer: Arc<Tokenizer>) -> ViewResult<usize> {
         let explored = Explored::new(name, tokenizer)?;
         let mut all = self.tokenizers.write().unwrap_or_else(PoisonError::into_inner);
         if all.iter().flatten().count() >= MOST_TOKENIZERS {
@@ -98,7 +98,7 @@ impl View {
     }
 
     /// Answer a question. Fails if it is none, or if it has no answer; the error says why.
-    pub fn ask(&self, question: &str, body: &[u8]) -> Result<Answer> {
+    pub fn ask(&self, question: &str, body: &[u8]) -> ViewResult<Answer> {
         let question = Question::new(question, body)?;
         if let Some(answer) = self.ask_about_all(&question)? {
             return Ok(answer);
@@ -112,7 +112,7 @@ impl View {
             "pretoken" => compare::pretoken(&one, &question)?,
             "steps" => steps::steps(&one, question.body)?,
             "learned" => steps::learned(&one, &question)?,
-            "chat" => chat::chat(&one, &self.material, &question)?,
+            "chat" => chat::chat(&one, self.material.template(&question)?, &question)?,
             "file" => return open::file(&one.core, &question).map(Answer::Bytes),
             other => return Err(wrong(format!("there is no question {other:?}"))),
         };
@@ -120,7 +120,7 @@ impl View {
     }
 
     /// Answer a question that is not about one tokenizer.
-    fn ask_about_all(&self, question: &Question<'_>) -> Result<Option<Answer>> {
+    fn ask_about_all(&self, question: &Question<'_>) -> ViewResult<Option<Answer>> {
         let what = question.word("what")?;
         Ok(Some(match what {
             "about" => Answer::Json(self.about()?),
@@ -146,23 +146,23 @@ impl View {
     }
 
     /// The tokenizer of a question.
-    fn one(&self, question: &Question<'_>) -> Result<Arc<Explored>> {
+    fn one(&self, question: &Question<'_>) -> ViewResult<Arc<Explored>> {
         self.at(question.number("t")?)
     }
 
-    fn at(&self, number: u32) -> Result<Arc<Explored>> {
+    fn at(&self, number: u32) -> ViewResult<Arc<Explored>> {
         let all = self.tokenizers.read().unwrap_or_else(PoisonError::into_inner);
         let found = all.get(number as usize).cloned().flatten();
         found.ok_or_else(|| wrong(format!("there is no tokenizer {number}")))
     }
 
     /// The tokenizers that stand side by side, in the order of the question.
-    fn shown(&self, question: &Question<'_>) -> Result<Vec<Arc<Explored>>> {
+    fn shown(&self, question: &Question<'_>) -> ViewResult<Vec<Arc<Explored>>> {
         question.numbers("shown")?.into_iter().map(|number| self.at(number)).collect()
     }
 
     /// The tokenizers, and what the page needs to draw tokens.
-    fn about(&self) -> Result<String> {
+    fn about(&self) -> ViewResult<String> {
         let all = self.tokenizers.read().unwrap_or_else(PoisonError::into_inner).clone();
         let tokenizers = all.iter().enumerate().filter_map(|(number, one)| {
             let one = one.as_ref()?;
@@ -174,7 +174,7 @@ impl View {
     }
 
     /// All that a page about one text needs.
-    fn page(&self, question: &Question<'_>) -> Result<Value> {
+    fn page(&self, question: &Question<'_>) -> ViewResult<Value> {
         let shown = self.shown(question)?;
         let splits = compare::splits(&shown, question)?;
         let built = shown.iter().zip(&splits).map(|(one, ids)| token::built(one, ids));
@@ -182,8 +182,8 @@ impl View {
         Ok(json!({
             "text": question.text()?,
             "compared": explored::hex(&compare::packed(&shown, &splits)),
-            "tokens": built.collect::<Result<Vec<_>>>()?,
-            "languages": languages.collect::<Result<Vec<_>>>()?,
+            "tokens": built.collect::<ViewResult<Vec<_>>>()?,
+            "languages": languages.collect::<ViewResult<Vec<_>>>()?,
         }))
     }
 }

@@ -1,12 +1,14 @@
 //! What the page shows for any tokenizer: sample texts, a text in many languages, chat templates.
 
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
 use crate::chat::ChatTemplate;
-use crate::error::{Result, not_json, wrong};
+use crate::error::{ViewResult, broken, not_json, wrong};
 use crate::explored::Explored;
+use crate::question::Question;
 
 /// The material of a page.
 #[derive(Debug)]
@@ -27,10 +29,10 @@ struct LanguageText {
 
 impl Material {
     /// Read the JSON of [`View::new`](crate::View::new).
-    pub(crate) fn new(json: &str) -> Result<Self> {
+    pub(crate) fn new(json: &str) -> ViewResult<Self> {
         let parts: BTreeMap<String, Box<RawValue>> =
             serde_json::from_str(json).map_err(|error| not_json("the material", &error))?;
-        let list = |name: &str| -> Result<Vec<Value>> {
+        let list = |name: &str| -> ViewResult<Vec<Value>> {
             let Some(part) = parts.get(name) else { return Ok(Vec::new()) };
             serde_json::from_str(part.get()).map_err(|error| not_json(name, &error))
         };
@@ -42,14 +44,15 @@ impl Material {
             let ((code, name), text) = texts;
             Ok(LanguageText { code, name, text })
         };
-        let languages = list("languages")?.into_iter().map(language).collect::<Result<_>>()?;
-        let templates = list("templates")?.iter().map(ChatTemplate::new).collect::<Result<_>>()?;
+        let languages = list("languages")?.into_iter().map(language).collect::<ViewResult<_>>()?;
+        let templates =
+            list("templates")?.iter().map(ChatTemplate::new).collect::<ViewResult<_>>()?;
         let about = parts.get("about").filter(|about| about.get().starts_with('{')).cloned();
         Ok(Self { about, languages, templates })
     }
 
     /// An object, and the members for the answer to `about`, as JSON.
-    pub(crate) fn with_about(&self, object: &Value) -> Result<String> {
+    pub(crate) fn with_about(&self, object: &Value) -> ViewResult<String> {
         let text = object.to_string();
         let more = self.about.as_ref().map_or("{}", |about| about.get()).trim_start_matches('{');
         let between = if more.trim() == "}" { "" } else { "," };
@@ -58,18 +61,20 @@ impl Material {
     }
 
     /// The number of tokens of the same text in each language.
-    pub(crate) fn languages(&self, one: &Explored) -> Result<Value> {
+    pub(crate) fn languages(&self, one: &Explored) -> ViewResult<Value> {
         let row = |language: &LanguageText| {
             let LanguageText { code, name, text } = language;
             let tokens = one.core.count(text, one.core.plain())?;
             Ok(json!({ "code": code, "name": name, "bytes": text.len(), "tokens": tokens }))
         };
-        Ok(Value::Array(self.languages.iter().map(row).collect::<Result<_>>()?))
+        Ok(Value::Array(self.languages.iter().map(row).collect::<ViewResult<_>>()?))
     }
 
-    /// The template of a name.
-    pub(crate) fn template(&self, name: &str) -> Option<&ChatTemplate> {
-        self.templates.iter().find(|template| template.name == name)
+    /// The template that a question names. Fails if there is none.
+    pub(crate) fn template(&self, question: &Question<'_>) -> ViewResult<&ChatTemplate> {
+        let name = question.word_or_none("template").unwrap_or_default();
+        let found = self.templates.iter().find(|template| template.name == name);
+        found.ok_or_else(|| broken(format!("there is no template '{name}'")))
     }
 
     /// The names of the templates whose special tokens a tokenizer has.

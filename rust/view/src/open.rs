@@ -6,7 +6,7 @@ use bytepair::formats::{recognize, tokenizer_json};
 use bytepair::train::grow::merges_for;
 use bytepair::{Counter, Pattern, Tokenizer, TrainOptions, train as learn};
 
-use crate::error::{Result, wrong};
+use crate::error::{ViewResult, wrong};
 use crate::question::Question;
 
 /// The largest vocabulary that a page trains.
@@ -14,7 +14,7 @@ const MOST_TRAINED: u32 = 100_000;
 
 /// The tokenizer in the body: a native file, a `tokenizer.json`, or a rank file, whose `pattern` the
 /// question names. Fails if it is none of them.
-pub(crate) fn open(question: &Question<'_>) -> Result<Tokenizer> {
+pub(crate) fn open(question: &Question<'_>) -> ViewResult<Tokenizer> {
     let file = question.body;
     if let Some(reason) = recognize::mistaken(file) {
         return Err(wrong(reason));
@@ -34,14 +34,15 @@ pub(crate) fn open(question: &Question<'_>) -> Result<Tokenizer> {
     Err(wrong("this is no tokenizer: a native file, a tokenizer.json or a rank file is expected"))
 }
 
-/// A tokenizer that is trained on the text in the body, with the `pattern` and the `size` of the
-/// question.
-pub(crate) fn train(question: &Question<'_>) -> Result<Tokenizer> {
+/// A tokenizer that is trained on the text in the body, with the `pattern` of the question or the
+/// default one, and its `size`.
+pub(crate) fn train(question: &Question<'_>) -> ViewResult<Tokenizer> {
     let (text, size) = (question.text()?, question.number("size")?);
     if size > MOST_TRAINED {
         return Err(wrong(format!("a page trains at most {MOST_TRAINED} ids, not {size}")));
     }
-    let pattern = Pattern::new(question.word_or_none("pattern").unwrap_or("gpt4"))?;
+    let default = Pattern::names().next().unwrap_or_default();
+    let pattern = Pattern::new(question.word_or_none("pattern").unwrap_or(default))?;
     let mut counter = Counter::new(&pattern, 1)?;
     counter.add(&[text])?;
     let merges = merges_for(size as usize, 0)?;
@@ -51,7 +52,7 @@ pub(crate) fn train(question: &Question<'_>) -> Result<Tokenizer> {
 }
 
 /// The bytes of a file of the tokenizer: `native`, or `json` for a `tokenizer.json`.
-pub(crate) fn file(tokenizer: &Tokenizer, question: &Question<'_>) -> Result<Vec<u8>> {
+pub(crate) fn file(tokenizer: &Tokenizer, question: &Question<'_>) -> ViewResult<Vec<u8>> {
     match question.word("format")? {
         "native" => Ok(tokenizer.to_bytes(Tables::Without)?),
         "json" => Ok(tokenizer_json::write(&tokenizer.parts()?)?.into_bytes()),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::error::{Result, not_json, wrong};
+use crate::error::{ViewResult, not_json, wrong};
 
 /// A question; its numbers may be written as strings, as in an address.
 pub(crate) struct Question<'q> {
@@ -12,7 +12,7 @@ pub(crate) struct Question<'q> {
 
 impl<'q> Question<'q> {
     /// Read a question. Fails if it is no object.
-    pub(crate) fn new(question: &str, body: &'q [u8]) -> Result<Self> {
+    pub(crate) fn new(question: &str, body: &'q [u8]) -> ViewResult<Self> {
         let value: Value =
             serde_json::from_str(question).map_err(|error| not_json("the question", &error))?;
         match value {
@@ -22,7 +22,7 @@ impl<'q> Question<'q> {
     }
 
     /// A member that is a string. Fails if there is none.
-    pub(crate) fn word(&self, name: &str) -> Result<&str> {
+    pub(crate) fn word(&self, name: &str) -> ViewResult<&str> {
         let found = self.members.get(name).and_then(Value::as_str);
         found.ok_or_else(|| wrong(format!("the question has no string {name:?}")))
     }
@@ -33,7 +33,7 @@ impl<'q> Question<'q> {
     }
 
     /// A member that is a number of 32 bits. Fails if there is none.
-    pub(crate) fn number(&self, name: &str) -> Result<u32> {
+    pub(crate) fn number(&self, name: &str) -> ViewResult<u32> {
         let found = match self.members.get(name) {
             Some(Value::Number(number)) => number.as_u64().and_then(|n| u32::try_from(n).ok()),
             Some(Value::String(digits)) => digits.parse().ok(),
@@ -43,23 +43,23 @@ impl<'q> Question<'q> {
     }
 
     /// A member that is a number, or what to take instead.
-    pub(crate) fn number_or(&self, name: &str, instead: u32) -> Result<u32> {
+    pub(crate) fn number_or(&self, name: &str, instead: u32) -> ViewResult<u32> {
         if self.members.contains_key(name) { self.number(name) } else { Ok(instead) }
     }
 
     /// A member that is a list of numbers, written with commas between them.
-    pub(crate) fn numbers(&self, name: &str) -> Result<Vec<u32>> {
+    pub(crate) fn numbers(&self, name: &str) -> ViewResult<Vec<u32>> {
         let reason = || wrong(format!("the question has no numbers {name:?}, as \"0,1\""));
         self.word(name)?.split(',').map(|one| one.parse().map_err(|_| reason())).collect()
     }
 
     /// Whether special tokens in a text become their ids.
-    pub(crate) fn special(&self) -> Result<bool> {
+    pub(crate) fn special(&self) -> ViewResult<bool> {
         Ok(self.number_or("special", 0)? != 0)
     }
 
     /// The body as a text. Fails if it is not UTF-8.
-    pub(crate) fn text(&self) -> Result<&'q str> {
+    pub(crate) fn text(&self) -> ViewResult<&'q str> {
         std::str::from_utf8(self.body).map_err(|error| {
             wrong(format!("the text is not UTF-8 at byte {}", error.valid_up_to()))
         })

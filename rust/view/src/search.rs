@@ -3,7 +3,7 @@
 use fancy_regex::RegexBuilder;
 use serde_json::{Value, json};
 
-use crate::error::{Result, wrong};
+use crate::error::{ViewResult, wrong};
 use crate::explored::Explored;
 use crate::question::Question;
 
@@ -13,11 +13,11 @@ const MOST_TOKENS: usize = 300;
 /// How often an expression may step back within one token; a search tries all tokens.
 const MOST_STEPS_BACK: usize = 2000;
 
-type Fits = Box<dyn Fn(u32, &[u8]) -> Result<bool>>;
+type Fits = Box<dyn Fn(u32, &[u8]) -> ViewResult<bool>>;
 
 /// The tokens that fit the body under the `kind` of search, from the one numbered `from`, with the
 /// number of all that fit and of the vocabulary. Fails if the body is no query of this kind.
-pub(crate) fn search(one: &Explored, question: &Question<'_>) -> Result<Value> {
+pub(crate) fn search(one: &Explored, question: &Question<'_>) -> ViewResult<Value> {
     let query = question.text()?;
     let fits = match question.word("kind")? {
         "text" => by_text(query),
@@ -60,7 +60,7 @@ fn by_text(query: &str) -> Fits {
     })
 }
 
-fn by_expression(query: &str) -> Result<Fits> {
+fn by_expression(query: &str) -> ViewResult<Fits> {
     let mut builder = RegexBuilder::new(query);
     let expression = builder.backtrack_limit(MOST_STEPS_BACK).build();
     let expression =
@@ -71,7 +71,7 @@ fn by_expression(query: &str) -> Result<Fits> {
     }))
 }
 
-fn by_bytes(query: &str) -> Result<Fits> {
+fn by_bytes(query: &str) -> ViewResult<Fits> {
     let reason = || wrong("bytes are pairs of the digits 0 to f, as in e4 bd");
     let query = query.to_ascii_lowercase().replace("0x", "");
     let is_between = |c: char| c == ',' || c.is_whitespace();
@@ -81,13 +81,13 @@ fn by_bytes(query: &str) -> Result<Fits> {
         let is_pair = pair.len() == 2 && pair.iter().all(char::is_ascii_hexdigit);
         is_pair.then(|| u8::from_str_radix(&digits, 16).ok()).flatten().ok_or_else(reason)
     };
-    let wanted = digits.chunks(2).map(byte).collect::<Result<Vec<u8>>>()?;
+    let wanted = digits.chunks(2).map(byte).collect::<ViewResult<Vec<u8>>>()?;
     Ok(Box::new(move |_, token| {
         Ok(wanted.is_empty() || token.windows(wanted.len()).any(|part| part == wanted))
     }))
 }
 
-fn by_id(query: &str) -> Result<Fits> {
+fn by_id(query: &str) -> ViewResult<Fits> {
     let digits = query.trim().to_owned();
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(wrong("an id is a whole number"));

@@ -7,7 +7,7 @@
 use bytepair::MergeRule;
 use serde_json::{Value, json};
 
-use crate::error::{Result, wrong};
+use crate::error::{ViewResult, wrong};
 use crate::explored::{Explored, hex};
 use crate::question::Question;
 
@@ -19,7 +19,7 @@ const MOST_MERGES: usize = 500;
 
 /// The merges of a pretoken, one by one: its parts, the index of the part that the last merge
 /// produced, and the rank of that merge. Fails if the pretoken is too long.
-pub(crate) fn steps(one: &Explored, pretoken: &[u8]) -> Result<Value> {
+pub(crate) fn steps(one: &Explored, pretoken: &[u8]) -> ViewResult<Value> {
     if pretoken.len() > LONGEST_PRETOKEN_BYTES {
         return Err(wrong(format!(
             "the pretoken has {} bytes; steps are shown for at most {LONGEST_PRETOKEN_BYTES}",
@@ -75,7 +75,7 @@ fn lowest(one: &Explored, parts: &[Vec<u8>]) -> Option<(u32, usize)> {
 
 /// Some merges in rank order, from the one numbered `from`: the parts, the token, and how often
 /// training made the merge, if that is known.
-pub(crate) fn learned(one: &Explored, question: &Question<'_>) -> Result<Value> {
+pub(crate) fn learned(one: &Explored, question: &Question<'_>) -> ViewResult<Value> {
     let (merges, counts) = (one.core.merges(), one.core.merge_counts());
     let from = question.number_or("from", 0)? as usize;
     let merge = |(rank, &(left, right)): (usize, &(u32, u32))| {

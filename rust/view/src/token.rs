@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::error::Result;
+use crate::error::ViewResult;
 use crate::explored::{Explored, hex};
 use crate::steps::LONGEST_PRETOKEN_BYTES;
 
@@ -15,7 +15,7 @@ const MOST_CHILDREN: usize = 40;
 const NEIGHBOURS: u32 = 4;
 
 /// All about a token. Fails if the id is unknown.
-pub(crate) fn token(one: &Explored, id: u32) -> Result<Value> {
+pub(crate) fn token(one: &Explored, id: u32) -> ViewResult<Value> {
     let bytes = one.core.token_bytes(id)?;
     let special = one.is_special(id);
     let near = id.saturating_sub(NEIGHBOURS)..one.ids().min(id.saturating_add(NEIGHBOURS + 1));
@@ -68,7 +68,7 @@ fn capitalized(word: &str) -> String {
 /// Some tokens and all that they are merged from, once each; `parts` are the bytes of two others.
 ///
 /// A token beyond the maximum length has no parts.
-pub(crate) fn built(one: &Explored, ids: &[u32]) -> Result<Vec<Value>> {
+pub(crate) fn built(one: &Explored, ids: &[u32]) -> ViewResult<Vec<Value>> {
     let ids: BTreeSet<u32> = ids.iter().copied().collect();
     let (special, mut waiting): (Vec<u32>, Vec<u32>) =
         ids.into_iter().partition(|&id| one.is_special(id));

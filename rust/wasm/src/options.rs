@@ -106,7 +106,7 @@ fn id(tokenizer: &Tokenizer, value: &JsValue, name: &str) -> Result<u32, JsError
         return tokenizer.special_id(&token).map_err(error);
     }
     let number = value.as_f64().filter(|n| n.fract() == 0.0 && (0.0..4_294_967_296.0).contains(n));
-    number
-        .map(|number| number as u32)
-        .ok_or_else(|| JsError::new(&format!("{name} must be the name of a special token or an id")))
+    number.map(|number| number as u32).ok_or_else(|| {
+        JsError::new(&format!("{name} must be the name of a special token or an id"))
+    })
 }

@@ -62,7 +62,11 @@ impl Tokenizer {
     }
 
     /// Encode a text.
-    pub fn encode(&self, text: &str, #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue) -> Result<Vec<u32>, JsError> {
+    pub fn encode(
+        &self,
+        text: &str,
+        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue,
+    ) -> Result<Vec<u32>, JsError> {
         let options = options::encode_options(&self.0, &options)?;
         self.0.encode_with(text, &options).map_err(error)
     }
@@ -88,12 +92,18 @@ impl Tokenizer {
         let set = |name: &str, values: &[u32]| {
             Reflect::set(&found, &name.into(), &Uint32Array::from(values)).map(drop)
         };
-        set("ids", &spans.ids).and_then(|()| set("offsets", &offsets)).map_err(|_| error("no object"))?;
+        set("ids", &spans.ids)
+            .and_then(|()| set("offsets", &offsets))
+            .map_err(|_| error("no object"))?;
         Ok(JsValue::from(found).unchecked_into())
     }
 
     /// The number of ids of a text.
-    pub fn count(&self, text: &str, #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue) -> Result<usize, JsError> {
+    pub fn count(
+        &self,
+        text: &str,
+        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue,
+    ) -> Result<usize, JsError> {
         let options = options::encode_options(&self.0, &options)?;
         self.0.count(text, &options).map_err(error)
     }

@@ -54,8 +54,7 @@ export function take(about) {
   for (const t of shown) if (!(t in names)) shown.delete(t);
   if (!shown.size) about.tokenizers.slice(0, MOST_PANES).forEach((one) => shown.add(one.t));
   for (const id of ["merges-of", "chat-of", "search-in"]) choices(at(id));
-  if (!at("pattern").options.length) at("pattern").append(...about.patterns.map((name) => new Option(name, name)));
-  if (about.patterns.includes("gpt4")) at("pattern").value ||= "gpt4";
+  if (at("pattern").options.length < 2) at("pattern").append(...about.patterns.map((name) => new Option(name, name)));
   draw();
 }
 
@@ -148,5 +147,7 @@ async function busy(what, work) {
     await work();
   } catch (error) {
     calls.say(`${what.replace(/ …$/, "")} failed: ${error.message}`);
+    at("adding").hidden = false;
+    at("add-tokenizer").setAttribute("aria-expanded", true);
   }
 }
