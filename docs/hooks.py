@@ -28,8 +28,9 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the page that is not in docs/ (a hook of mkdocs)."""
     from mkdocs.structure.files import File
 
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").replace(config.site_url, "")
-    files.append(File.generated(config, "index.md", content=from_folder(readme, "")))
+    readme = from_folder((ROOT / "README.md").read_text(encoding="utf-8"), "")
+    start = readme.replace(f"]({config.site_url}playground/", "](playground/")
+    files.append(File.generated(config, "index.md", content=start))
     return files
 
 

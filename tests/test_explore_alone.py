@@ -125,6 +125,30 @@ def test_one_file_is_readable(sheet: Any, scheme: str) -> None:
 
 
 @needs_module
+def test_six_tokenizers_in_one_file(
+    browser: Any, trained: bytepair.Tokenizer, tmp_path: Path
+) -> None:
+    tokenizers = {f"size {size}": trained.with_vocab_size(size) for size in range(500, 3001, 500)}
+    path = explore.save(tokenizers, "مرحبا <|bos|>", tmp_path / "page.html", all_views=True)
+    with watched(browser, path.as_uri(), offline=True) as page:
+        assert page.locator(".pane h2").all_inner_texts() == list(tokenizers)
+        page.focus(".tokens")
+        page.keyboard.press("End")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#inspected .chip")
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.className") == "tokens"
+        tree = page.locator("body").aria_snapshot()
+        for name in tokenizers:
+            assert f'button "{name}" [pressed]' in tree
+            assert f'button "Remove {name}"' in tree
+            assert f'listbox "Tokens of {name}"' in tree
+        for name in ("Add a tokenizer", "Copy link", "Decode"):
+            assert re.search(rf'button ".*{name}', tree)
+        assert 'textbox "Text from ids"' in tree
+
+
+@needs_module
 def test_the_command_states_the_size(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     trained.save(tmp_path / "mine")
     page = tmp_path / "page.html"
