@@ -74,8 +74,8 @@ fn a_removed_tokenizer_answers_no_more_and_the_others_keep_their_numbers() {
 fn learned_merges_are_those_of_the_tokenizer() {
     let view = view();
     let found = json(&view, r#"{"what": "learned", "t": 0, "from": 1}"#, "");
-    assert_eq!(found["all"], 14);
-    assert_eq!(found["merges"].as_array().unwrap().len(), 13);
+    let all = found["all"].as_u64().unwrap();
+    assert_eq!(found["merges"].as_array().unwrap().len() as u64, all - 1);
     assert_eq!(found["merges"][0]["id"], 257);
     assert!(found["merges"][0]["count"].as_u64().unwrap() > 1);
 }
