@@ -792,3 +792,25 @@ def test_contrast_on_the_page(page: Any, scheme: str) -> None:
     page.fill("#query", "<|")
     page.wait_for_selector("#results .special")
     assert page.evaluate(CONTRASTS) == []
+
+
+def test_the_template_of_a_tokenizer_is_chosen_first(
+    browser: Any, trained: bytepair.Tokenizer
+) -> None:
+    pytest.importorskip("jinja2")
+    own = trained.with_chat_template(
+        "{% for m in messages %}{{ m.content }}<|user_end|>{% endfor %}"
+    )
+    with (
+        explore.Server({"plain": trained, "own": own}) as server,
+        opened(browser, server) as page,
+    ):
+        page.click("#tab-chat")
+        assert page.input_value("#template") == "nanochat"
+        page.select_option("#chat-of", label="own")
+        assert page.input_value("#template") == "its own"
+        page.wait_for_function(
+            "() => document.querySelector('#chat-tokens .t').textContent !== '<|bos|>'"
+        )
+        options = page.locator("#template option").all_inner_texts()
+        assert options == ["its own", "nanochat"]

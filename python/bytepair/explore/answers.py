@@ -93,6 +93,7 @@ class Answers:
         for one in about["tokenizers"]:
             if str(one["t"]) in self._own:
                 one["templates"].insert(0, OWN)
+                one["own"] = OWN
         return json.dumps(about)
 
     def _chat(self, number: str, conversation: Any) -> dict[str, Any]:

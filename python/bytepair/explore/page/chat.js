@@ -18,7 +18,7 @@ let messages = [
 
 export function start(onChange) {
   changed = onChange;
-  at("chat-of").addEventListener("change", () => (templates(), draw(), render()));
+  at("chat-of").addEventListener("change", () => (templates(chosen()?.own), draw(), render()));
   at("template").addEventListener("change", () => (draw(), render()));
   at("add").addEventListener("click", () => {
     const last = messages.at(-1)?.role;
@@ -57,8 +57,9 @@ function isMessage(one) {
   return typeof role === "string" && (typeof content === "string" || (Array.isArray(content) && content.every(isPart)));
 }
 
-function templates() {
-  const before = at("template").value;
+/** Offer the templates of the tokenizer; `wanted` is chosen, else the one that was, else the first. */
+function templates(wanted) {
+  const before = wanted ?? at("template").value;
   const names = chosen()?.templates ?? [];
   at("template").replaceChildren(...names.map((name) => new Option(name, name)));
   if (names.includes(before)) at("template").value = before;
