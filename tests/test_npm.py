@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import random
 import re
@@ -112,3 +113,18 @@ def test_the_module_has_the_crates_of_the_workspace() -> None:
     workspace, module = versions(ROOT / "Cargo.lock"), versions(SOURCES / "Cargo.lock")
     for name in ("regex-syntax", "fancy-regex", "unicode-normalization", "serde_json", "base64"):
         assert workspace[name] & module[name], name
+
+
+def test_building_it_says_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = importlib.util.spec_from_file_location("wasm_build", ROOT / "packaging" / "wasm.py")
+    assert spec
+    assert spec.loader
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    monkeypatch.setattr(build.shutil, "which", lambda *_: None)
+    assert build.main() == 1
+    needs = capsys.readouterr().err
+    assert "rustup target add wasm32-unknown-unknown" in needs
+    assert "apt-get install rustc-web cargo-web rust-web-src lld-19" in needs
