@@ -92,10 +92,12 @@ lint: format-check clippy rustdoc ruff mypy stubtest spelling ## all linters
 
 format-check: ## is the Rust code formatted?
 	cargo fmt --all --check
+	cargo fmt --all --check --manifest-path rust/wasm/Cargo.toml
 
 clippy: ## clippy with the lint table of Cargo.toml; warnings are errors
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
 	cargo clippy --locked --quiet -p bytepair --all-targets --no-default-features -- -D warnings
+	CARGO_TARGET_DIR=target/wasm cargo clippy --locked --quiet --manifest-path rust/wasm/Cargo.toml -- -D warnings
 
 rustdoc: ## does the documentation of the Rust crate build without warnings?
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps -p bytepair

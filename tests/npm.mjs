@@ -61,6 +61,17 @@ for (const [work, reason] of [
   [() => new View("["), /not JSON/],
 ]) throws(work, reason);
 
+const table = JSON.parse(bytes(cases.table));
+const encoded = (value) => new TextEncoder().encode(JSON.stringify(value));
+for (const { document, ids, error } of table) {
+  if (error) {
+    throws(() => Tokenizer.fromTokenizerJson(encoded(document)), (thrown) => error.every((part) => thrown.message.includes(part)));
+    continue;
+  }
+  const read = Tokenizer.fromTokenizerJson(encoded(document));
+  for (const [text, expected] of ids) equal(Array.from(read.encode(text, { special: "all" })), expected);
+}
+
 const view = new View("{}");
 view.add("one", tokenizer);
 const { tokenizers } = JSON.parse(view.ask('{"what": "about"}', new Uint8Array()));

@@ -63,6 +63,7 @@ def test_node_gives_the_same_ids(trained: bytepair.Tokenizer, tmp_path: Path) ->
         "native": str(next((tmp_path / "native").glob("*.bytepair"))),
         "json": str(tmp_path / "tokenizer.json"),
         "ranks": str(tmp_path / "ranks.tiktoken"),
+        "table": str(ROOT / "tests/data/tokenizer_json.json"),
         "pattern": trained.pattern,
         "special": trained.special_tokens,
         "fingerprint": trained.fingerprint,
