@@ -52,7 +52,7 @@ for (const [work, reason] of [
   [() => Tokenizer.fromTokenizerJson(new Uint8Array(9)), /JSON|json|UTF-8|line/],
   [() => Tokenizer.fromRanks(bytes(cases.ranks), "gpt5"), /gpt5/],
   [() => Tokenizer.train(["a"], 10), /256/],
-  [() => tokenizer.encode("a", { specail: "all" }), /no option specail/],
+  [() => tokenizer.encode("a", { specials: "all" }), /no option specials/],
   [() => tokenizer.encode("a", { special: "some" }), /special must be/],
   [() => tokenizer.encode("a", { prepend: "<none>" }), /<none>/],
   [() => tokenizer.encode("a", { append: 1.5 }), /append must be/],

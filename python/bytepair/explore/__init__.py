@@ -13,10 +13,11 @@ nothing. What people type is text on the page and never HTML. A page of one text
     >>> bytepair.explore.to_html({"mine": tok}, "a text to send").startswith("<!doctype html>")
     True
 
-The files: `answers` (what the page can ask), `steps` (the merges of a word),
-`server` (HTTP around the answers), `page/` (HTML, style and scripts, as they are served), `export`
-(one text as one file), `offline/` (what stands in that file instead of a server), `bundle` (its
-scripts as one).
+The files: `answers` (what the page can ask; the compiled module answers), `steps` (the merges of a
+word), `server` (HTTP around the answers), `page/` (HTML, style and scripts, as they are served),
+`export` (the page as one file), `offline/` and `alone/` (what stands in a file of one text, and in
+one with all views, instead of a server), `bundle` (its scripts as one), `wasm/` (the module for
+browsers, if `make wasm` built it).
 """
 
 from bytepair.explore.answers import Answers
