@@ -6,7 +6,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(SCRIPTS)
 # Tables that Rust includes count as sources too.
-SOURCES := $(shell find rust/core/src rust/binding/src -name '*.rs' -o -name '*.bin') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+SOURCES := $(shell find rust/core/src rust/view/src rust/binding/src -name '*.rs' -o -name '*.bin') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 # What is fuzzed, and for how long.
 TARGET := encode
 SECONDS := 600
@@ -36,7 +36,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test test-python test-rust test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
 	spelling format check docs docs-cli site-test lessons bench fuzz clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
-	windows-wheels rust-targets cross test-cross test-wasm workflows deny advisories container release-notes released publish-crate
+	windows-wheels rust-targets cross test-cross test-wasm wasm workflows deny advisories container release-notes released publish-crate
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -68,8 +68,8 @@ run: .venv/built ## the main job: train on the sample text, save, show
 
 test: test-rust test-python ## all tests
 
-test-rust: ## the tests of the Rust core, with its doc examples, and whether bytepair.h is up to date
-	cargo test --locked --quiet -p bytepair
+test-rust: ## the tests of the Rust crates, with their doc examples, and whether bytepair.h is up to date
+	cargo test --locked --quiet -p bytepair -p bytepair-view
 	cargo test --locked --quiet -p bytepair --no-default-features --doc
 	cargo test --locked --quiet -p bytepair-capi
 
@@ -98,10 +98,12 @@ lint: format-check clippy rustdoc ruff mypy stubtest spelling ## all linters
 
 format-check: ## is the Rust code formatted?
 	cargo fmt --all --check
+	cargo fmt --all --check --manifest-path rust/wasm/Cargo.toml
 
 clippy: ## clippy with the lint table of Cargo.toml; warnings are errors
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
 	cargo clippy --locked --quiet -p bytepair --all-targets --no-default-features -- -D warnings
+	CARGO_TARGET_DIR=target/wasm cargo clippy --locked --quiet --manifest-path rust/wasm/Cargo.toml -- -D warnings
 
 rustdoc: ## does the documentation of the Rust crate build without warnings?
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps -p bytepair
@@ -135,7 +137,12 @@ site-test: setup ## the links of the site, its search, and what a visit loads; n
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
 	$(BIN)/python -m pytest tests/test_site.py
 
-docs: setup ## build the documentation as a site, in site/; a broken link is an error
+wasm: ## the module for browsers and node, as an npm package in target/wasm/bytepair
+	$(PYTHON) packaging/wasm.py
+
+# Without the module, the site says that it has no playground.
+docs: setup ## build the documentation as a site, in site/, with the playground; a broken link is an error
+	-$(PYTHON) packaging/wasm.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"][
-    "Homepage"
-]
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]
+REPOSITORY = URLS["Homepage"]
+#: The playground, which exists on the site alone.
+PLAYGROUND = f"]({URLS['Documentation']}playground/"
 #: What Markdown links to: `](target)` with an optional anchor; addresses and anchors alone are not.
 _LINK = re.compile(r"\]\((?![a-z]+:|#|/)([^)#\s]+)")
 #: How much more a guide counts in the search than an explanation, a lesson or the command line.
@@ -59,8 +60,8 @@ def from_folder(markdown: str, folder: str) -> str:
         folder: where its file is, relative to the repository: `""` for README.md.
 
     Returns:
-        The same text. Links to files in docs/ and to lessons are relative to the page; those to
-        other files are addresses in the repository.
+        The same text. Links to files in docs/, to lessons and to the playground are relative to the
+        page; those to other files are addresses in the repository.
     """
     here = posixpath.relpath(folder or ".", "docs") if folder.startswith("docs") else folder or "."
 
@@ -74,4 +75,5 @@ def from_folder(markdown: str, folder: str) -> str:
         kind = "tree" if (ROOT / path).is_dir() else "blob"
         return f"]({REPOSITORY}/{kind}/main/{path}"
 
-    return _LINK.sub(target, markdown)
+    found = _LINK.sub(target, markdown)
+    return found.replace(PLAYGROUND, f"]({posixpath.relpath('playground', here)}/")

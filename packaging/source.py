@@ -3,10 +3,11 @@
     python packaging/source.py FOLDER      # make that folder anew
     python packaging/source.py --released  # after the first release: pages install from the index
 
-The copy has what git knows, and a workspace of the crates of a wheel: maturin puts no others into a
-source archive, and its lock file must be exact. Its README is the page that a package index shows,
-alone: links and pictures are absolute, and the install line names the package. In the checkout the
-links are relative, and the install line installs the checkout.
+The copy has what git knows, a workspace of the crates of a wheel, and the module for browsers if
+`make wasm` built it. maturin puts no other crates into a source archive, whose lock file must be
+exact. Its README is the page that a package index shows, alone: links and pictures are absolute,
+and the install line names the package. In the checkout the links are relative, and the install line
+installs the checkout.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 #: A block of a page with install lines, which differ before and after the first release.
 _INSTALL = re.compile(r"<!-- install: begin -->.*?<!-- install: end -->", re.S)
+#: The module for browsers, which pages with all views contain.
+MODULE = Path("python/bytepair/explore/wasm")
 
 
 def absolute(page: str, repository: str, tag: str) -> str:
@@ -85,7 +88,7 @@ def narrow(folder: Path) -> None:
     """Leave the crates of a wheel in the workspace of a folder, and their packages in its lock."""
     manifest = folder / "Cargo.toml"
     text = manifest.read_text(encoding="utf-8")
-    members = 'members = ["rust/core", "rust/binding"]'
+    members = 'members = ["rust/core", "rust/view", "rust/binding"]'
     narrowed = re.sub(r"^members = .*$", members, text, flags=re.M)
     manifest.write_text(narrowed, encoding="utf-8", newline="\n")
     # cargo takes out of the lock file what no member needs, and changes no version.
@@ -101,6 +104,9 @@ def copy(folder: Path) -> None:
         if name and (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
+    built = ROOT / MODULE
+    if built.exists():
+        shutil.copytree(built, folder / MODULE, dirs_exist_ok=True)
     narrow(folder)
     (folder / "README.md").write_text(package_page(), encoding="utf-8", newline="\n")
 

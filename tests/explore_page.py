@@ -8,6 +8,10 @@ from typing import Any
 
 from bytepair import explore
 
+#: The content of the first pane as text, with every block filled.
+READ = """(pane) => [...document.querySelectorAll('.pane')[pane].querySelectorAll('.t')].map(
+    (t) => [...t.childNodes].map((n) => n.textContent).join(''))"""
+
 
 @contextmanager
 def opened(browser: Any, server: explore.Server) -> Iterator[Any]:
@@ -53,3 +57,8 @@ def drop(
         document.querySelector(where).dispatchEvent(new DragEvent('drop', how)); }""",
         [list(data), name, where, times],
     )
+
+
+def texts(page: Any, pane: int = 0) -> list[str]:
+    found: list[str] = page.evaluate(READ, pane)
+    return found

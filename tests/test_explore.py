@@ -16,11 +16,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import bytepair
 from bytepair import explore, reference
-from bytepair.explore.answers import TEMPLATES, ten_scripts
-from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES
+from bytepair.explore.answers import OWN, TEMPLATES, ten_scripts
+
+LONGEST_PRETOKEN_BYTES = 400
 
 TEXTS = ["", "Hello, hello world!", "여러 <|bos|> scripts: مرحبا 🙂", "a\r\n\tb", ten_scripts()]
 
@@ -34,11 +37,15 @@ def answers(trained: bytepair.Tokenizer) -> explore.Answers:
 # ---------------------------------------------------------------------------- answers
 
 
-def unpacked(data: bytes) -> tuple[list[int], list[int]]:
-    numbers = np.frombuffer(data, "<u4").tolist()
-    count = numbers[0]
-    assert len(numbers) == 1 + 2 * count
-    return numbers[1 : 1 + count], numbers[1 + count :]
+def unpacked(data: bytes) -> list[tuple[list[int], list[int], list[int]]]:
+    """The ids of each tokenizer, their lengths, and whether others do not have them."""
+    numbers, found = np.frombuffer(data, "<u4").tolist(), []
+    while numbers:
+        count = numbers[0]
+        parts = [numbers[1 + n * count : 1 + (n + 1) * count] for n in range(3)]
+        found.append((parts[0], parts[1], parts[2]))
+        numbers = numbers[1 + 3 * count :]
+    return found
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -46,24 +53,37 @@ def unpacked(data: bytes) -> tuple[list[int], list[int]]:
 def test_a_split_is_ids_and_lengths(
     answers: explore.Answers, trained: bytepair.Tokenizer, text: str, special: bool
 ) -> None:
-    ids, lengths = unpacked(answers.split(0, text, special=special))
+    data = answers.ask("compare", text.encode(), shown="0", special=int(special))
+    [(ids, lengths, different)] = unpacked(data)
+    assert not any(different)
     assert ids == trained.encode(text, special="all" if special else "text")
     assert lengths == [len(trained.token_bytes(i)) for i in ids]
     assert sum(lengths) == len(text.encode())
 
 
+@given(st.text())
+def test_splits_differ_where_their_spans_do(answers: explore.Answers, text: str) -> None:
+    data = text.encode("utf-8", "replace")
+    (_, first, here), (_, second, there) = unpacked(answers.ask("compare", data, shown="0,1"))
+
+    def spans(lengths: list[int]) -> list[tuple[int, int]]:
+        ends = list(itertools.accumulate(lengths))
+        return [(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+
+    assert here == [span not in spans(second) for span in spans(first)]
+    assert there == [span not in spans(first) for span in spans(second)]
+
+
 def test_the_vocabulary_is_all_tokens(
     answers: explore.Answers, trained: bytepair.Tokenizer
 ) -> None:
-    data = answers.vocabulary(0)
-    count = int.from_bytes(data[:4], "little")
-    lengths = np.frombuffer(data[4 : 4 + 4 * count], "<u4").tolist()
-    place, tokens = 4 + 4 * count, []
-    for length in lengths:
-        tokens.append(data[place : place + length])
-        place += length
-    assert place == len(data)
-    assert tokens == [trained.token_bytes(i) for i in range(trained.vocab_size)]
+    found: dict[int, str] = {}
+    while len(found) < trained.vocab_size:
+        members: dict[str, Any] = {"from": len(found)}  # a keyword in Python
+        part = answers.ask("search", b"", t=0, kind="text", **members)
+        assert part["count"] == part["all"] == trained.vocab_size
+        found |= {one["id"]: one["hex"] for one in part["tokens"]}
+    assert found == {id: trained.token_bytes(id).hex() for id in range(trained.vocab_size)}
 
 
 def leaves(node: dict[str, Any]) -> str:
@@ -75,28 +95,28 @@ def test_a_token_tells_how_it_was_built(
 ) -> None:
     for left, right in trained.merges()[::50]:
         token = left + right
-        found = answers.token(0, trained.token_id(token))
+        found = answers.ask("token", t=0, id=trained.token_id(token))
         assert found["hex"] == token.hex() == leaves(found["tree"])
         assert [part["hex"] for part in found["tree"]["parts"]] == [left.hex(), right.hex()]
         children = [a + b for a, b in trained.merges() if token in (a, b)]
         assert found["children_count"] == len(children)
         assert [c["hex"] for c in found["children"]] == [c.hex() for c in children[:40]]
         assert found["rank"] == found["id"]
-    special = answers.token(0, trained.special_tokens["<|bos|>"])
+    special = answers.ask("token", t=0, id=trained.special_tokens["<|bos|>"])
     assert special["special"]
     assert special["tree"] is special["rank"] is None
-    alike = answers.token(0, trained.token_id(b"the"))["alike"]
+    alike = answers.ask("token", t=0, id=trained.token_id(b"the"))["alike"]
     assert b" the".hex() in [one["hex"] for one in alike]
     with pytest.raises(bytepair.errors.UnknownIdError):
-        answers.token(0, trained.vocab_size)
+        answers.ask("token", t=0, id=trained.vocab_size)
 
 
 def test_a_token_that_is_too_long_has_no_tree() -> None:
     ranks = {bytes([b]): b for b in range(256)}
     ranks |= {b"a" * n: 254 + n for n in range(2, 3000)}  # a chain as deep as it is long
     answers = explore.Answers({"long": bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4")})
-    assert answers.token(0, 254 + 2999)["tree"] is None
-    assert leaves(answers.token(0, 254 + 400)["tree"]) == "61" * 400
+    assert answers.ask("token", t=0, id=254 + 2999)["tree"] is None
+    assert leaves(answers.ask("token", t=0, id=254 + 400)["tree"]) == "61" * 400
 
 
 @pytest.mark.parametrize("word", [b"", b"h", b" hello", "안녕".encode(), b"\xff\xfe", b"aaaaaaaaa"])
@@ -113,7 +133,7 @@ def test_steps_end_where_the_reference_ends(
     # The reference has a shortcut; it changes nothing for tokens that training made.
     ids = reference.encode(word, trained.mergeable_ranks()) if word else []
     assert [trained.token_id(part) for part in steps[-1].parts] == ids
-    assert answers.steps(0, word)["ids"] == ids
+    assert answers.ask("steps", word, t=0)["ids"] == ids
 
 
 def test_steps_under_the_rule_of_merges() -> None:
@@ -123,13 +143,13 @@ def test_steps_under_the_rule_of_merges() -> None:
     steps = explore.merge_steps(tok, b"abc")
     assert [tokens[p] for p in steps[-1].parts] == reference.encode_merges(b"abc", tokens, merges)
     answers = explore.Answers({"merges": tok})
-    assert answers.token(0, 257)["rank"] == 1
-    assert answers.token(0, 97)["rank"] is None
+    assert answers.ask("token", t=0, id=257)["rank"] == 1
+    assert answers.ask("token", t=0, id=97)["rank"] is None
 
 
 def test_steps_of_a_long_pretoken_are_refused(answers: explore.Answers) -> None:
     with pytest.raises(ValueError, match="at most 400"):
-        answers.steps(0, b"a" * (LONGEST_PRETOKEN_BYTES + 1))
+        answers.ask("steps", b"a" * (LONGEST_PRETOKEN_BYTES + 1), t=0)
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -139,7 +159,7 @@ def test_the_pretoken_at_each_byte(
     data = text.encode()
     covered = {}
     for at in range(len(data)):
-        found = answers.pretoken_at(0, text, at, special=False)
+        found = answers.ask("pretoken", data, t=0, at=at)
         pretoken = bytes.fromhex(found["hex"])
         assert data[found["start"] :].startswith(pretoken)
         assert found["start"] <= at < found["start"] + len(pretoken)
@@ -149,19 +169,75 @@ def test_the_pretoken_at_each_byte(
 
 def test_pretokens_end_at_special_tokens(answers: explore.Answers) -> None:
     text = "one<|bos|>two"
-    found = [answers.pretoken_at(0, text, at, special=True) for at in (1, 5, 11)]
+    data = text.encode()
+    found = [answers.ask("pretoken", data, t=0, at=at, special=1) for at in (1, 5, 11)]
     assert [bytes.fromhex(one["hex"]) for one in found] == [b"one", b"", b"two"]
 
 
 def test_a_chat_has_ids_and_a_mask(answers: explore.Answers, trained: bytepair.Tokenizer) -> None:
     talk = [{"role": "user", "content": "<b>hi"}, {"role": "assistant", "content": "hello"}]
     ids, mask = trained.render_conversation(talk)
-    tokens = answers.chat(0, talk, "nanochat")["tokens"]
+    tokens = answers.ask("chat", json.dumps(talk).encode(), t=0, template="nanochat")["tokens"]
     assert [one["id"] for one in tokens] == ids
     assert [one["trained"] for one in tokens] == mask
     assert tokens[0]["special"]
     with pytest.raises(bytepair.errors.ConversationError, match="no template"):
-        answers.chat(0, talk, "none")
+        answers.ask("chat", json.dumps(talk).encode(), t=0, template="none")
+
+
+TALKS: list[Any] = [
+    [{"role": "user", "content": "a"}],
+    [{"role": "system", "content": " s "}, {"role": "user", "content": "a\n"}],
+    [{"role": "user", "content": "<|im_start|> <|bos|>"}, {"role": "assistant", "content": ""}],
+    [{"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}],
+    [{"role": "user", "content": "x"}, {"role": "assistant", "content": [
+        {"type": "text", "text": "so "}, {"type": "python", "text": "1+1"},
+        {"type": "python_output", "text": "2"}]}],
+    [{"role": "user", "content": "x"}, {"role": "assistant", "content": [
+        {"type": "image", "text": "so "}]}],
+    [{"role": "assistant", "content": "a"}], [{"role": "system", "content": "a"}],
+    [{"role": "user", "content": None}], [{"role": "user", "content": ["a"]}],
+    [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}],
+    [{"role": 1}], ["a"], [], 5, {"messages": 5}, [{"content": "a"}],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("talk", TALKS)
+@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
+def test_a_chat_is_rendered_as_python_renders_it(
+    trained: bytepair.Tokenizer, template: bytepair.chat.Template, talk: Any
+) -> None:
+    names = {"<|im_start|>", "<|im_end|>", "<|begin_of_text|>", "<|eot_id|>"}
+    names |= {"<|start_header_id|>", "<|end_header_id|>", *trained.special_tokens}
+    special = {name: 3000 + n for n, name in enumerate(sorted(names))}
+    ranks = trained.mergeable_ranks()
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4", special_tokens=special)
+    answers, body = explore.Answers({"a": tok}), json.dumps(talk).encode()
+    try:
+        ids, mask = tok.render_conversation(talk, template=template, on_untrained="keep")
+    except bytepair.errors.BytepairError:
+        with pytest.raises(bytepair.errors.BytepairError):
+            answers.ask("chat", body, t=0, template=template.name)
+        return
+    tokens = answers.ask("chat", body, t=0, template=template.name)["tokens"]
+    assert [one["id"] for one in tokens] == ids
+    assert [one["trained"] for one in tokens] == mask
+
+
+def test_the_template_of_a_tokenizer_comes_first(trained: bytepair.Tokenizer) -> None:
+    pytest.importorskip("jinja2")
+    source = "{% for m in messages %}<|user_start|>{{ m.content }}<|user_end|>{% endfor %}"
+    tok = trained.with_chat_template(source)
+    answers = explore.Answers({"plain": trained, "own": tok})
+    about = answers.ask("about")
+    assert [one["templates"] for one in about["tokenizers"]] == [["nanochat"], [OWN, "nanochat"]]
+    assert "user" in about["templates"][OWN]
+    talk = json.dumps([{"role": "user", "content": "hi"}]).encode()
+    tokens = answers.ask("chat", talk, t=1, template=OWN)["tokens"]
+    text = "".join(bytes.fromhex(one["hex"]).decode() for one in tokens)
+    assert text == "<|user_start|>hi<|user_end|>"
+    with pytest.raises(bytepair.errors.ArgumentError, match="no template of its own"):
+        answers.ask("chat", talk, t=0, template=OWN)
 
 
 def test_the_templates_of_a_tokenizer_come_first() -> None:
@@ -197,7 +273,7 @@ def test_the_templates_of_a_tokenizer_come_first() -> None:
 def test_the_same_text_in_sixty_languages(
     answers: explore.Answers, trained: bytepair.Tokenizer
 ) -> None:
-    found, bare = answers.languages(0), answers.languages(1)
+    found, bare = (answers.ask("languages", t=t) for t in (0, 1))
     assert [one["code"] for one in found] == sorted(bytepair.evaluate.declarations())
     assert [one["code"] for one in bare] == [one["code"] for one in found]
     english = next(one for one in found if one["code"] == "en")
@@ -206,7 +282,7 @@ def test_the_same_text_in_sixty_languages(
 
 
 def test_about_lists_templates_and_samples(answers: explore.Answers) -> None:
-    about = answers.about()
+    about = answers.ask("about")
     assert [one["templates"] for one in about["tokenizers"]] == [["nanochat"], []]
     assert len(about["samples"]["ten scripts"].splitlines()) == 10
     assert about["templates"]["nanochat"] == {
@@ -288,7 +364,7 @@ def test_only_its_own_name_gets_answers(server: explore.Server, host: str, statu
 
 def test_other_pages_get_no_answers(server: explore.Server) -> None:
     own = f"http://127.0.0.1:{server.server_address[1]}"
-    split = "/api/split?t=0"
+    split = "/api/compare?shown=0"
     assert ask(server, "POST", split, b"a", Origin=own, Sec_Fetch_Site="same-origin")[0] == 200
     assert ask(server, "POST", split, b"a", Origin="http://evil.example")[0] == 403
     assert ask(server, "POST", split, b"a", Origin="null")[0] == 403
@@ -300,7 +376,8 @@ def test_other_pages_get_no_answers(server: explore.Server) -> None:
 
 def test_answers_over_http(server: explore.Server, trained: bytepair.Tokenizer) -> None:
     text = "To be <|bos|>"
-    ids, _ = unpacked(ask(server, "POST", "/api/split?t=0&special=1", text.encode())[2])
+    data = ask(server, "POST", "/api/compare?shown=0&special=1", text.encode())[2]
+    [(ids, _, _)] = unpacked(data)
     assert ids == trained.encode(text, special="all")
     assert json.loads(ask(server, "GET", "/api/token?id=300")[2])["id"] == 300
     assert len(json.loads(ask(server, "POST", "/api/steps", b" be")[2])["steps"]) >= 2
@@ -309,9 +386,29 @@ def test_answers_over_http(server: explore.Server, trained: bytepair.Tokenizer) 
     talk = json.dumps({"messages": [{"role": "user", "content": "hi"}]}).encode()
     assert ask(server, "POST", "/api/chat?template=nanochat", talk)[0] == 200
     languages = json.loads(ask(server, "GET", "/api/languages?t=0")[2])
-    assert languages == server.answers.languages(0)
+    assert languages == server.answers.ask("languages", t=0)
     assert ask(server, "GET", "/api/languages?t=1")[0] == 400
-    assert ask(server, "GET", "/api/vocabulary?t=0")[2] == server.answers.vocabulary(0)
+    native = server.answers.ask("file", t=0, format="native")
+    assert ask(server, "GET", "/api/file?t=0&format=native")[2] == native
+    assert bytepair.Tokenizer.from_bytes(native) == trained
+
+
+def test_tokenizers_come_and_go(server: explore.Server, trained: bytepair.Tokenizer) -> None:
+    file = trained.to_bytes()
+    status, _, number = ask(server, "POST", "/api/add?name=second", file)
+    assert (status, number) == (200, b"1")
+    about = json.loads(ask(server, "GET", "/api/about")[2])
+    assert [one["name"] for one in about["tokenizers"]] == ["trained", "second"]
+    data = ask(server, "POST", "/api/compare?shown=0,1", b"To be")[2]
+    assert unpacked(data)[0] == unpacked(data)[1]
+    assert ask(server, "GET", "/api/remove?t=1")[0] == 404  # a link changes nothing
+    assert ask(server, "POST", "/api/remove?t=1", b"")[0] == 200
+    assert ask(server, "POST", "/api/compare?shown=1", b"To be")[0] == 400
+    train = "/api/train?name=mine&size=262&pattern=gpt4"
+    number = ask(server, "POST", train, b"low lower lowest")[2]
+    learned = json.loads(ask(server, "GET", f"/api/learned?t={number.decode()}")[2])
+    assert [one["id"] for one in learned["merges"]] == list(range(256, 256 + learned["all"]))
+    assert ask(server, "POST", f"/api/remove?t={number.decode()}", b"")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -319,7 +416,7 @@ def test_answers_over_http(server: explore.Server, trained: bytepair.Tokenizer) 
     [
         ("GET", "/api/token?t=0&id=99999999", None, 400), ("GET", "/api/token?t=7&id=1", None, 400),
         ("GET", "/api/token?t=0&id=x", None, 400), ("GET", "/api/token", None, 400),
-        ("GET", "/api/token?t=-1&id=1", None, 400), ("POST", "/api/split", b"\xff", 400),
+        ("GET", "/api/token?t=-1&id=1", None, 400), ("POST", "/api/compare?shown=0", b"\xff", 400),
         ("POST", "/api/chat?template=nanochat", b"[", 400), ("POST", "/api/nothing", b"", 404),
         ("POST", "/api/chat?template=nanochat", b'{"messages": 5}', 400),
         ("POST", "/api/steps", b"a" * 1000, 400), ("GET", "/api/token?id=" + "9" * 30, None, 400),
@@ -373,7 +470,7 @@ def test_a_name_that_is_no_text_is_refused(trained: bytepair.Tokenizer) -> None:
 def test_too_much_is_refused_before_it_is_read(server: explore.Server) -> None:
     for length, status in ((str(1 << 40), b" 413 "), ("many", b" 411 "), ("-5", b" 411 ")):
         with socket.create_connection(("127.0.0.1", server.server_address[1]), 20) as link:
-            request = f"POST /api/split HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}"
+            request = f"POST /api/compare HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}"
             link.sendall(request.encode() + b"\r\n\r\n")
             assert status in link.recv(100)
 

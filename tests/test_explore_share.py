@@ -70,11 +70,11 @@ def test_six_tokenizers_stand_side_by_side(browser: Any, trained: bytepair.Token
         sheet.goto(server.url)
         sheet.wait_for_selector("[data-ready]", state="attached")
         assert sheet.locator(".pane").count() == 6
-        sheet.click("#names button:nth-child(8)")
+        sheet.click("#names .switch >> nth=7")
         assert "At most 6 tokenizers" in sheet.inner_text("#notice")
         assert sheet.locator(".pane").count() == 6
-        sheet.click("#names button:nth-child(1)")
-        sheet.click("#names button:nth-child(8)")
+        sheet.click("#names .switch >> nth=0")
+        sheet.click("#names .switch >> nth=7")
         assert sheet.is_hidden("#notice")
         names = sheet.locator(".pane h2").all_inner_texts()
         assert names == [f"<b>{n}" for n in (1, 2, 3, 4, 5, 7)]

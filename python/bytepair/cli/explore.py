@@ -13,6 +13,9 @@ import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import tell
 
+#: The text of a page with all views for which none is given.
+PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 👋🏽"
+
 
 @option.command(
     "bytepair explore my-tokenizer --open",
@@ -20,6 +23,7 @@ from bytepair.cli.messages import tell
     "bytepair explore my-tokenizer ranks.tiktoken --pattern gpt4",
     "bytepair explore my-tokenizer gpt2 --export page.html --text 'A text to send'",
     "bytepair explore my-tokenizer --export page.html < book.txt",
+    "bytepair explore my-tokenizer gpt2 --export page.html --all-views",
 )
 @click.argument("tokenizers", nargs=-1)
 @click.option(
@@ -43,6 +47,11 @@ from bytepair.cli.messages import tell
     type=option.OUTPUT_FILE,
     help="Write a page for one text that works offline; do not start a server.",
 )
+@click.option(
+    "--all-views",
+    is_flag=True,
+    help="With --export: write a page with all views, for any text; it contains the tokenizers.",
+)
 @click.option("--text", help="With --export: the text, instead of standard input.")
 @click.option(
     "--special",
@@ -57,6 +66,7 @@ def explore(
     port: int,
     open_page: bool,
     export: Path | None,
+    all_views: bool,
     text: str | None,
     special: str,
 ) -> None:
@@ -69,12 +79,17 @@ def explore(
     TOKENIZERS, the folder "tokenizer" is used.
     """
     if export is None:
-        option.refuse("these options need --export", "text", "special")
+        option.refuse("these options need --export", "text", "special", "all_views")
     else:
         option.refuse("--export starts no server", "host", "port")
-    found = _opened(tokenizers or ("tokenizer",), patterns)
+    found, missing = _opened(tokenizers or ("tokenizer",), patterns)
     if export is not None:
-        _write(found, export, text, special, open_page)
+        if text is None:
+            text = PROMPT if all_views and sys.stdin.isatty() else _input()
+        bytepair.explore.save(found, text, export, special=special == "all", all_views=all_views)
+        click.echo(f"{export.stat().st_size / 1e3:,.0f} kB: {export}")
+        if open_page:
+            webbrowser.open(export.resolve().as_uri())
         return
 
     def ready(url: str) -> None:
@@ -82,23 +97,7 @@ def explore(
         if open_page:
             webbrowser.open(url)
 
-    bytepair.explore.serve(found, host=host, port=port, ready=ready)
-
-
-def _write(
-    found: dict[str, bytepair.Tokenizer],
-    path: Path,
-    text: str | None,
-    special: str,
-    open_page: bool,
-) -> None:
-    """Write the page of one text; without a text, read standard input."""
-    if text is None:
-        text = _input()
-    bytepair.explore.save(found, text, path, special=special == "all")
-    click.echo(f"{path.stat().st_size / 1e3:,.0f} kB: {path}")
-    if open_page:
-        webbrowser.open(path.resolve().as_uri())
+    bytepair.explore.serve(found, host=host, port=port, missing=missing, ready=ready)
 
 
 def _input() -> str:
@@ -110,12 +109,17 @@ def _input() -> str:
         raise click.ClickException(f"{place}; convert it, for example with iconv") from None
 
 
-def _opened(names: Sequence[str], patterns: Sequence[str]) -> dict[str, bytepair.Tokenizer]:
+def _opened(
+    names: Sequence[str], patterns: Sequence[str]
+) -> tuple[dict[str, bytepair.Tokenizer], list[str]]:
     """Load the tokenizers by name; skip those that cannot be downloaded, unless all fail.
 
     Args:
         names: The tokenizers to load.
         patterns: The split patterns of those whose files do not contain one, in this order.
+
+    Returns:
+        The tokenizers, and why others are missing.
     """
     found: dict[str, bytepair.Tokenizer] = {}
     missing, left = [], list(patterns)
@@ -130,9 +134,10 @@ def _opened(names: Sequence[str], patterns: Sequence[str]) -> dict[str, bytepair
         raise click.UsageError(f"{ignored}: each other tokenizer contains its split pattern")
     if missing and not found:
         raise missing[0]
-    for reason in missing:
-        tell("warning", str(reason))
-    return found
+    reasons = [str(error) for error in missing]
+    for reason in reasons:
+        tell("warning", reason)
+    return found, reasons
 
 
 def _loaded(name: str, patterns: list[str]) -> bytepair.Tokenizer:

@@ -54,12 +54,13 @@ def _visit(files: Mapping[str, str], name: str, order: list[str], above: tuple[s
 
 
 def _wrapped(name: str, text: str) -> str:
-    body = _NAMED.sub(r"const { \1 } = $\2;", text)
+    body = _NAMED.sub(lambda one: f"const {{ {one[1].replace(' as ', ': ')} }} = ${one[2]};", text)
     body = _WHOLE.sub(r"const \1 = $\2;", body)
     exported = ", ".join(found[2] for found in _EXPORTED.finditer(body))
     body = _EXPORTED.sub(r"\1 \2", body)
     if strange := re.search(r"^(import|export)\b.*|\bimport\(|<!--|</?script", body, re.M | re.I):
         raise ValueError(f"{name} has {strange[0]!r}, which cannot be bundled")
-    return (
-        f"const ${name.removesuffix('.js')} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
-    )
+    waits = re.search(r"^(const .* = )?await ", body, re.M)
+    begin = "await (async () => {" if waits else "(() => {"
+    const = f"const ${name.removesuffix('.js')}"
+    return f"{const} = {begin}\n{body}\nreturn {{ {exported} }};\n}})();"

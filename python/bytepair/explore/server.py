@@ -22,7 +22,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -46,6 +46,14 @@ MOST_CONNECTIONS: Final = 64
 
 #: One day, in seconds.
 DAY: Final = 86_400
+
+#: The questions that change nothing, and those that add or remove a tokenizer. A link to one of the
+#: latter does nothing: they are only taken from the page, with POST.
+READS: Final = frozenset(
+    {"about", "chat", "compare", "decode", "file", "languages", "learned", "pretoken", "search"}
+    | {"steps", "token"}
+)
+CHANGES: Final = frozenset({"add", "remove", "train"})
 
 _PAGE: Final = Path(__file__).parent / "page"
 _KINDS: Final = {
@@ -133,15 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise RefusedError(HTTPStatus.FORBIDDEN, "requests from other pages are refused")
 
     def _get(self, path: str, query: dict[str, str]) -> tuple[str, bytes]:
-        answers: Answers = self.server.answers  # type: ignore[attr-defined]
-        if path == "/api/about":
-            return _json(answers.about())
-        if path == "/api/token":
-            return _json(answers.token(_number(answers, query), int(query["id"])))
-        if path == "/api/vocabulary":
-            return "application/octet-stream", answers.vocabulary(_number(answers, query))
-        if path == "/api/languages":
-            return _json(answers.languages(_number(answers, query)))
+        if path.startswith("/api/"):
+            return self._asked(path, query, b"", READS)
         name = "index.html" if path == "/" else path.removeprefix("/")
         files = {file.name: file for file in _PAGE.iterdir() if file.suffix in _KINDS}
         if name not in files:
@@ -149,20 +150,20 @@ class _Handler(BaseHTTPRequestHandler):
         return _KINDS[files[name].suffix], files[name].read_bytes()
 
     def _post(self, path: str, query: dict[str, str]) -> tuple[str, bytes]:
+        return self._asked(path, query, self._body(), READS | CHANGES)
+
+    def _asked(
+        self, path: str, query: dict[str, str], body: bytes, known: frozenset[str]
+    ) -> tuple[str, bytes]:
+        """The answer to a question: its name is the path, its members are the query."""
+        what = path.removeprefix("/api/")
+        if what not in known:
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is no {path}")
         answers: Answers = self.server.answers  # type: ignore[attr-defined]
-        body = self._body()
-        index, special = _number(answers, query), query.get("special") == "1"
-        if path == "/api/split":
-            split = answers.split(index, body.decode(), special=special)
-            return "application/octet-stream", split
-        if path == "/api/pretoken":
-            at = int(query["at"])
-            return _json(answers.pretoken_at(index, body.decode(), at, special=special))
-        if path == "/api/steps":
-            return _json(answers.steps(index, body))
-        if path == "/api/chat":
-            return _json(answers.chat(index, json.loads(body), query.get("template", "")))
-        raise RefusedError(HTTPStatus.NOT_FOUND, f"there is no {path}")
+        found = answers.answer({"t": "0", **query, "what": what}, body)
+        if isinstance(found, bytes):
+            return "application/octet-stream", found
+        return "application/json", found.encode()
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
@@ -194,17 +195,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
 
-def _json(value: object) -> tuple[str, bytes]:
-    return "application/json", json.dumps(value).encode()
-
-
-def _number(answers: Answers, query: Mapping[str, str]) -> int:
-    index = int(query.get("t", "0"))
-    if not 0 <= index < len(answers.names):
-        raise ArgumentError(f"there is no tokenizer {index}")
-    return index
-
-
 def _is_ours(host: str, told: str) -> bool:
     """Whether a `Host` is a name of this server."""
     with suppress(ValueError):  # raised if the host is not an address
@@ -231,6 +221,7 @@ class Server(ThreadingHTTPServer):
         tokenizers: the tokenizers, by name.
         host: the address or name to listen on; only loopback cannot be reached by other machines.
         port: the port; 0 means any free port.
+        missing: why other tokenizers are not among them; the page says so.
 
     Raises:
         ValueError: if there is no tokenizer.
@@ -242,11 +233,15 @@ class Server(ThreadingHTTPServer):
     allow_reuse_address = sys.platform != "win32"
 
     def __init__(
-        self, tokenizers: Mapping[str, Tokenizer], host: str = "127.0.0.1", port: int = 0
+        self,
+        tokenizers: Mapping[str, Tokenizer],
+        host: str = "127.0.0.1",
+        port: int = 0,
+        missing: Sequence[str] = (),
     ) -> None:
         if not tokenizers:
             raise ArgumentError("there is no tokenizer to explore; name one")
-        self.answers, self.told = Answers(tokenizers), host
+        self.answers, self.told = Answers(tokenizers, missing), host
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         if ":" in host:
             self.address_family = socket.AF_INET6
@@ -300,6 +295,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8765,
+    missing: Sequence[str] = (),
     ready: Callable[[str], object] = lambda url: None,
 ) -> None:
     """Serve the page until Ctrl-C.
@@ -308,12 +304,13 @@ def serve(
         tokenizers: the tokenizers, by name.
         host: the address or name to listen on.
         port: the port; 0 means any free port.
+        missing: why other tokenizers are not among them; the page says so.
         ready: called with the address of the page when the server answers.
 
     Raises:
         OSError: if the port is in use.
     """
-    with Server(tokenizers, host, port) as server:
+    with Server(tokenizers, host, port, missing) as server:
         ready(server.url)
         while True:
             time.sleep(DAY)  # Ctrl-C interrupts it on every system

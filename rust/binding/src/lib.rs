@@ -47,6 +47,7 @@ mod text;
 mod tokenizer;
 mod tokenizer_json;
 mod training;
+mod view;
 mod vocabulary;
 
 use pyo3::exceptions::PyValueError;
@@ -144,6 +145,8 @@ mod _core {
     use crate::training::{
         extend, resume, train, verify_merges, verify_superwords, with_vocab_size,
     };
+    #[pymodule_export]
+    use crate::view::PyView;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

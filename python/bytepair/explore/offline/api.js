@@ -1,7 +1,7 @@
 // What the page asks, answered from the data that stand in the page itself: no server is asked.
 
 import { fromHex } from "./bytes.js";
-import { splitFrom } from "./splits.js";
+import { splitsFrom } from "./splits.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const byHex = data.tokens.map((all) => new Map(all.filter((one) => !one.special).map((one) => [one.hex, one])));
@@ -9,7 +9,7 @@ const byId = data.tokens.map((all) => new Map(all.filter((one) => one.id !== nul
 
 export const about = data.about;
 export const text = data.text;
-export const splits = data.splits.map((hex) => splitFrom(fromHex(hex).buffer));
+export const splits = splitsFrom(fromHex(data.compared).buffer);
 
 export const languages = async (t) => data.languages[t];
 

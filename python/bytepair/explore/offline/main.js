@@ -29,12 +29,13 @@ function leave() {
 
 function choose({ pane, i, id }) {
   const beside = at(`p${pane.index}-${i}`);
-  token.inspect(pane.index, id, { names, beside, around: pane.partOf(i) });
+  token.inspect(pane.index, id, { name: names[pane.index], beside, around: pane.partOf(i) });
 }
 
 function style() {
   document.documentElement.dataset.mono = at("mono").checked;
   document.documentElement.dataset.marks = at("marks").checked;
+  document.documentElement.dataset.spaces = at("spaces").checked;
   at("legend").hidden = !at("marks").checked;
 }
 
@@ -44,9 +45,11 @@ at("panes").append(...visible.map((pane) => pane.element));
 at("marks-label").hidden = names.length < 2;
 at("display").addEventListener("change", () => compare(current, at("display").value));
 for (const id of ["mono", "marks"]) at(id).addEventListener("change", style);
+at("spaces").addEventListener("change", () => (style(), compare(current, at("display").value)));
 style();
 compare(current, "text");
-cost.start(names, () => tellAll(current));
+cost.start(() => tellAll(current));
+cost.take(names);
 cost.open([...names.keys()], splits.map(({ ids }) => ids.length));
 at("said").textContent = inWords(current);
 document.documentElement.dataset.ready = "true";

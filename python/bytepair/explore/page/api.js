@@ -1,56 +1,43 @@
-// What the page asks of the server it came from.
+// What the page asks: one function for each question that `rust/view` answers.
 
-import { sections, splitFrom } from "./splits.js";
+import { ask } from "./ask.js";
+import { splitsFrom } from "./splits.js";
 
+const MOST_REMEMBERED = 500;
 const cache = new Map();
 
-async function asked(path, options) {
-  const response = await fetch(path, options);
-  if (response.ok) return response;
-  const { error } = await response.json().catch(() => ({ error: response.statusText }));
-  throw new Error(error);
-}
-
-async function remembered(path, read) {
-  if (!cache.has(path)) {
-    if (cache.size > 500) cache.clear();
-    cache.set(path, asked(path).then(read).catch((error) => (cache.delete(path), Promise.reject(error))));
+async function remembered(question) {
+  const key = JSON.stringify(question);
+  if (!cache.has(key)) {
+    if (cache.size >= MOST_REMEMBERED) cache.clear();
+    cache.set(key, ask(question).catch((error) => (cache.delete(key), Promise.reject(error))));
   }
-  return cache.get(path);
+  return cache.get(key);
 }
 
-const json = (response) => response.json();
 const flag = (special) => (special ? 1 : 0);
 
-export const about = () => asked("api/about").then(json);
-export const token = (t, id) => remembered(`api/token?t=${t}&id=${id}`, json);
+export const about = () => ask({ what: "about" });
+export const token = (t, id) => remembered({ what: "token", t, id });
 
-/** Ids, and where each token starts; one place more than there are tokens. */
-export async function split(t, bytes, special, signal) {
-  const path = `api/split?t=${t}&special=${flag(special)}`;
-  const response = await asked(path, { method: "POST", body: bytes, signal });
-  return splitFrom(await response.arrayBuffer());
-}
+/** For each of some tokenizers: ids, where each token starts, and whether others do not have it. */
+export const compare = async (shown, bytes, special, signal) =>
+  splitsFrom(await ask({ what: "compare", shown: shown.join(","), special: flag(special) }, bytes, signal));
 
-/** All tokens: where each starts in their bytes. */
-export const vocabulary = (t) =>
-  remembered(`api/vocabulary?t=${t}`, async (response) => {
-    const buffer = await response.arrayBuffer();
-    const [count, lengths] = sections(buffer, 1);
-    return { lengths, bytes: new Uint8Array(buffer, 4 + 4 * count) };
-  });
+/** The tokens that fit a query, from the one numbered `from`, and how many fit. */
+export const search = (t, kind, query, from) => ask({ what: "search", t, kind, from }, query);
 
 /** What the same text costs in sixty languages: a list of code, name, bytes and tokens. */
-export const languages = (t) => remembered(`api/languages?t=${t}`, json);
+export const languages = (t) => remembered({ what: "languages", t });
 
-export const pretoken = (t, bytes, at, special) =>
-  asked(`api/pretoken?t=${t}&at=${at}&special=${flag(special)}`, { method: "POST", body: bytes }).then(json);
+export const pretoken = (t, bytes, at, special) => ask({ what: "pretoken", t, at, special: flag(special) }, bytes);
+export const steps = (t, bytes) => ask({ what: "steps", t }, bytes);
+export const decode = (t, ids) => ask({ what: "decode", t }, ids);
+export const chat = (t, template, messages, signal) => ask({ what: "chat", t, template }, JSON.stringify({ messages }), signal);
 
-export const steps = (t, bytes) => asked(`api/steps?t=${t}`, { method: "POST", body: bytes }).then(json);
-
-export const chat = (t, template, messages, signal) =>
-  asked(`api/chat?t=${t}&template=${encodeURIComponent(template)}`, {
-    method: "POST",
-    body: JSON.stringify({ messages }),
-    signal,
-  }).then(json);
+/** Add the tokenizer in a file, or train one on a text; the answer is its number. */
+export const add = (name, pattern, file) => ask({ what: "add", name, pattern }, file);
+export const train = (name, pattern, size, text) => ask({ what: "train", name, pattern, size }, text);
+export const remove = (t) => ask({ what: "remove", t }, "");
+export const learned = (t, from) => ask({ what: "learned", t, from });
+export const file = (t, format) => ask({ what: "file", t, format });

@@ -4,15 +4,17 @@
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const NAMES = { 9: "tab", 10: "newline", 13: "return", 32: "space", 160: "no-break space" };
-const number = new Intl.NumberFormat("en");
 let special = [];
-let split = null;
+let split = null; // at characters that are marked, and at a space at either end
+let splitAll = null; // at every space, too
 
 /** Take from the server which characters are marked, and which ids of each tokenizer are special. */
 export function learn({ marked, tokenizers }) {
   const ranges = marked.map((ends) => ends.map((code) => `\\u{${code.toString(16)}}`).join("-"));
   split = new RegExp(`([\\x00-\\x1f\\x7f${ranges.join("")}]|^ | $)`, "u");
-  special = tokenizers.map((one) => new Set(Object.values(one.special)));
+  splitAll = new RegExp(`([\\x00-\\x20\\x7f${ranges.join("")}])`, "u");
+  special = [];
+  for (const one of tokenizers) special[one.t] = new Set(Object.values(one.special));
 }
 
 export const isSpecial = (t, id) => special[t].has(id);
@@ -71,14 +73,15 @@ export function draw(element, { t, id, bytes }, options = {}) {
 
 /** A token in words. */
 export function name(t, id, bytes) {
-  return `${isSpecial(t, id) ? "special token " : ""}${describe(bytes)}, id ${number.format(id)}`;
+  return `${isSpecial(t, id) ? "special token " : ""}${describe(bytes)}, id ${id}`;
 }
 
 /**
  * Put bytes into an element, as text nodes and small marks, never as HTML. With `spaces` a space at
- * either end is a mark, too; with `hex` every byte is shown as its number.
+ * either end is a mark, too, and stands for itself; with `dots` every space is, over itself; with
+ * `hex` every byte is shown as its number.
  */
-export function fill(element, bytes, { spaces = false, hex = false } = {}) {
+export function fill(element, bytes, { spaces = false, dots = false, hex = false } = {}) {
   let run = null;
   for (const piece of hex ? bytes : pieces(bytes)) {
     if (typeof piece === "number") {
@@ -87,8 +90,8 @@ export function fill(element, bytes, { spaces = false, hex = false } = {}) {
       continue;
     }
     run = null;
-    piece.split(split).forEach((part, n) => {
-      if (part) element.append(n % 2 && (spaces || part !== " ") ? mark(part, spaces) : part);
+    piece.split(dots ? splitAll : split).forEach((part, n) => {
+      if (part) element.append(n % 2 && (spaces || dots || part !== " ") ? mark(part, spaces) : part);
     });
   }
   return element;

@@ -16,10 +16,9 @@ let messages = [
   { role: "assistant", content: "A piece of text that a model reads as one number." },
 ];
 
-export function start(found, onChange) {
-  about = found;
+export function start(onChange) {
   changed = onChange;
-  at("chat-of").addEventListener("change", () => (templates(), draw(), render()));
+  at("chat-of").addEventListener("change", () => (templates(chosen()?.own), draw(), render()));
   at("template").addEventListener("change", () => (draw(), render()));
   at("add").addEventListener("click", () => {
     const last = messages.at(-1)?.role;
@@ -28,9 +27,18 @@ export function start(found, onChange) {
     at("messages").lastElementChild.querySelector("textarea").focus();
     render();
   });
-  const able = about.tokenizers.findIndex((one) => one.templates.length);
-  at("chat-of").value = Math.max(0, able);
 }
+
+/** Take what is known of the tokenizers; at first, one that has a template is chosen. */
+export function take(found) {
+  const first = about === null;
+  about = found;
+  const able = about.tokenizers.find((one) => one.templates.length);
+  if (first && able) at("chat-of").value = able.t;
+  templates();
+}
+
+const chosen = () => about.tokenizers.find((one) => one.t === Number(at("chat-of").value));
 
 export const state = () => ({ messages, template: at("template").value });
 
@@ -38,7 +46,7 @@ export const state = () => ({ messages, template: at("template").value });
 export function open(found) {
   if (Array.isArray(found?.messages)) messages = found.messages.filter(isMessage);
   templates();
-  if (found?.template) at("template").value = found.template;
+  if ([...at("template").options].some((one) => one.value === found?.template)) at("template").value = found.template;
   draw();
   render();
 }
@@ -49,14 +57,16 @@ function isMessage(one) {
   return typeof role === "string" && (typeof content === "string" || (Array.isArray(content) && content.every(isPart)));
 }
 
-function templates() {
-  const { templates: names, own } = about.tokenizers[Number(at("chat-of").value)];
-  const label = (name) => (own.includes(name) ? `${name} (its own)` : name);
-  at("template").replaceChildren(...names.map((name) => new Option(label(name), name)));
+/** Offer the templates of the tokenizer; `wanted` is chosen, else the one that was, else the first. */
+function templates(wanted) {
+  const before = wanted ?? at("template").value;
+  const names = chosen()?.templates ?? [];
+  at("template").replaceChildren(...names.map((name) => new Option(name, name)));
+  if (names.includes(before)) at("template").value = before;
 }
 
 /** What messages may be under the template: roles, and for each the kinds of parts. */
-const roles = () => about.templates[at("template").value] ?? { system: [], user: [], assistant: [], tool: [] };
+const roles = () => about.templates[at("template").value] ?? { user: [], assistant: [] };
 
 function draw() {
   at("messages").replaceChildren(...messages.map(card));
@@ -140,17 +150,16 @@ async function render() {
   const t = Number(at("chat-of").value);
   const said = at("chat-said");
   if (!at("template").value) {
-    said.textContent = `${about.tokenizers[t].name} has no tokens for conversations. Choose another tokenizer, or load the folder of a chat model.`;
+    said.textContent = `${chosen()?.name ?? "This tokenizer"} has no tokens for conversations. Choose another tokenizer, or load the folder of a chat model.`;
     at("chat-tokens").replaceChildren();
     return;
   }
   asking?.abort();
   asking = new AbortController();
   try {
-    const { tokens, no_mask: why } = await api.chat(t, at("template").value, messages, asking.signal);
+    const { tokens } = await api.chat(t, at("template").value, messages, asking.signal);
     const trained = tokens.filter((one) => one.trained).length;
-    const count = `${number.format(tokens.length)} tokens`;
-    said.textContent = why ? `${count}, no mask: ${why}` : `${count}, ${number.format(trained)} of them trained on`;
+    said.textContent = `${number.format(tokens.length)} tokens, ${number.format(trained)} of them trained on`;
     at("chat-tokens").replaceChildren(...runs(tokens, t));
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -180,9 +189,9 @@ function shown({ id, hex, trained }, t) {
   span.classList.toggle("whole", span.querySelector(".bytes") !== null);
   span.setAttribute("role", "listitem");
   span.setAttribute("aria-label", `${name(t, id, bytes)}, ${trained ? "trained on" : "only read"}`);
-  span.title = `id ${number.format(id)}`;
+  span.title = `id ${id}`;
   span.tabIndex = 0;
-  const open = () => inspect(t, id, { names: about.tokenizers.map((one) => one.name), beside: span });
+  const open = () => inspect(t, id, { name: chosen()?.name, beside: span });
   span.addEventListener("click", open);
   span.addEventListener("keydown", (event) => event.key === "Enter" && open());
   return span;

@@ -1,15 +1,14 @@
 // Splits of one text in, panes side by side out: how many tokens, what they cost, and what differs.
 
 import { priced } from "./cost.js";
-import { differences, make } from "./panes.js";
+import { make } from "./panes.js";
 
 const number = new Intl.NumberFormat("en");
 
 /** Show each split of `bytes` in its pane. */
 export function compare({ bytes, splits, visible }, display) {
-  const flags = splits.length > 1 ? differences(splits) : [];
   visible.forEach((pane, n) => {
-    pane.show(splits[n], bytes, flags[n], display);
+    pane.show(splits[n], bytes, display);
     tell({ bytes, splits, visible }, n);
   });
 }

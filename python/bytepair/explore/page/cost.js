@@ -15,21 +15,28 @@ let current = { visible: [], counts: [], tables: [] };
 let asked = 0;
 let changed = () => {};
 
-export function start(found, onChange) {
-  names = found;
+export function start(onChange) {
   changed = onChange;
-  at("prices").append(...names.map(priceField));
   for (const id of ["times", "order"]) at(id).addEventListener("input", () => (draw(), changed()));
+}
+
+/** Take the names of the tokenizers, each at its number; prices stay. */
+export function take(found) {
+  names = found;
+  for (const index of prices.keys()) if (!(index in names)) prices.delete(index);
+  at("prices").replaceChildren();
+  names.forEach((name, index) => at("prices").append(priceField(name, index)));
 }
 
 /** A field for what a million tokens of a tokenizer cost. */
 function priceField(name, index) {
   const label = make("label", "", name);
+  label.dataset.t = index;
   const input = make("input", "price");
-  Object.assign(input, { type: "number", min: "0", max: String(HIGHEST), step: "any", inputMode: "decimal", placeholder: "no price" });
+  Object.assign(input, { type: "number", min: "0", max: String(HIGHEST), step: "any", inputMode: "decimal", placeholder: "no price", value: prices.get(index) ?? "" });
   input.setAttribute("aria-label", `Dollars for a million tokens of ${name}`);
   input.addEventListener("input", () => {
-    take(index, input.value === "" ? NaN : Number(input.value));
+    set(index, input.value === "" ? NaN : Number(input.value));
     draw();
     changed();
   });
@@ -37,7 +44,7 @@ function priceField(name, index) {
   return label;
 }
 
-function take(index, price) {
+function set(index, price) {
   if (price >= 0 && price <= HIGHEST) prices.set(index, price);
   else prices.delete(index);
 }
@@ -54,9 +61,10 @@ export const state = () => ({ prices: Object.fromEntries([...prices].map(([index
 /** Take what a link brought. */
 export function restore(found) {
   prices.clear();
-  for (const [index, input] of [...at("prices").querySelectorAll("input")].entries()) {
+  for (const label of at("prices").children) {
+    const [index, input] = [Number(label.dataset.t), label.querySelector("input")];
     const price = Object.hasOwn(found?.prices ?? {}, names[index]) ? found.prices[names[index]] : NaN;
-    if (typeof price === "number") take(index, price);
+    if (typeof price === "number") set(index, price);
     input.value = prices.get(index) ?? "";
   }
   if (Number(found?.times) >= 1) at("times").value = found.times;
@@ -66,7 +74,7 @@ export function restore(found) {
 /** Show the costs under the tokenizers `visible`, of which each has its count for the text on the page. */
 export async function open(visible, counts) {
   const now = ++asked;
-  for (const [index, label] of [...at("prices").children].entries()) label.hidden = !visible.includes(index);
+  for (const label of at("prices").children) label.hidden = !visible.includes(Number(label.dataset.t));
   try {
     const tables = await Promise.all(visible.map((index) => api.languages(index)));
     if (now !== asked) return;

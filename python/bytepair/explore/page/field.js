@@ -12,13 +12,16 @@ const told = document.getElementById("refused");
 let kept = null;
 let changed = () => {};
 let taken = () => {};
+let tokenizers = null;
 
 export const text = () => kept ?? field.value;
 
-/** Call `onChange` when there is another text, and `onFile` when it came as a file. */
-export function start(onChange, onFile) {
+/** Call `onChange` when there is another text, and `onFile` when it came as a file; files that hold
+ * tokenizers are for `others`. */
+export function start(onChange, onFile, others) {
   changed = onChange;
   taken = onFile;
+  tokenizers = others;
   field.addEventListener("input", () => {
     told.hidden = true;
     if (isLarge(field.value)) put(field.value);
@@ -51,7 +54,9 @@ function dropped() {
     mark(false);
     if (!hasFiles(event)) return;
     event.preventDefault();
-    await takeOne(event.dataTransfer.files);
+    const files = [...event.dataTransfer.files];
+    for (const file of files.filter(tokenizers.isTokenizer)) await tokenizers.addFile(file);
+    await takeOne(files.filter((file) => !tokenizers.isTokenizer(file)));
   });
 }
 

@@ -6,29 +6,55 @@ import * as chat from "./chat.js";
 import { compare, inWords, tellAll } from "./compare.js";
 import * as cost from "./cost.js";
 import * as field from "./field.js";
+import * as ids from "./ids.js";
+import * as learned from "./learned.js";
 import { LONGEST, packed, unpacked } from "./link.js";
 import * as merges from "./merges.js";
-import { Pane, make } from "./panes.js";
+import { Pane } from "./panes.js";
 import * as token from "./token.js";
+import * as tokenizers from "./tokenizers.js";
 import * as vocabulary from "./vocabulary.js";
 
 const at = (id) => document.getElementById(id);
 const VIEWS = ["text", "merges", "chat", "vocabulary", "cost"];
-const MOST_PANES = 6;
 const PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 👋🏽\n1234567 tokens — naïve café";
+const { MOST_PANES, names, shown } = tokenizers;
 const encoder = new TextEncoder();
 const number = new Intl.NumberFormat("en");
+const panes = []; // each at the number of its tokenizer
 
-const about = await api.about();
-learn(about);
-const names = about.tokenizers.map((one) => one.name);
-const panes = names.map((name, index) => new Pane(index, name, { hover, leave, choose }));
-const shown = new Set([...names.keys()].slice(0, MOST_PANES));
+let about = null;
 let view = "text";
 let asking = null;
 let waiting = null;
 let saving = null;
 let current = { bytes: new Uint8Array(), splits: [], visible: [] };
+
+// ---------------------------------------------------------------- the tokenizers
+
+/** Ask which tokenizers there are, and show it everywhere. */
+async function meet() {
+  about = await api.about();
+  learn(about);
+  tokenizers.take(about);
+  names.forEach((name, t) => (panes[t] ??= new Pane(t, name, { hover, leave, choose })));
+  panes.forEach((_, t) => t in names || delete panes[t]);
+  chat.take(about);
+  cost.take(names);
+  at("marks-label").hidden = Object.keys(names).length < 2;
+  at("nothing").hidden = Object.keys(names).length > 0;
+  document.title = [...Object.values(names), "bytepair explore"].join(", ").replace(/, (bytepair explore)$/, " · $1");
+}
+
+/** Others are shown, or there are others: draw all that depends on them. */
+async function met(said) {
+  await meet();
+  arrange();
+  merges.load();
+  chat.open();
+  open(view);
+  notice(said);
+}
 
 // ---------------------------------------------------------------- the text
 
@@ -46,8 +72,8 @@ async function split() {
   const visible = panes.filter((pane) => shown.has(pane.index));
   save();
   try {
-    const ask = (pane) => api.split(pane.index, bytes, at("special").checked, signal);
-    const splits = await Promise.all(visible.map(ask));
+    const some = visible.map((pane) => pane.index);
+    const splits = some.length ? await api.compare(some, bytes, at("special").checked, signal) : [];
     if (signal.aborted) return;
     current = { bytes, splits, visible };
     draw();
@@ -75,7 +101,7 @@ function hover(one, element) {
 }
 
 function leave() {
-  for (const pane of panes) pane.same();
+  panes.forEach((pane) => pane.same());
   token.leave();
 }
 
@@ -84,7 +110,7 @@ function choose({ pane, i, id, start }) {
   const special = at("special").checked;
   const bytes = current.bytes;
   token.inspect(pane.index, id, {
-    names,
+    name: names[pane.index],
     beside: document.getElementById(`p${pane.index}-${i}`),
     around: pane.partOf(i),
     merges: async () => {
@@ -100,6 +126,7 @@ function choose({ pane, i, id, start }) {
 function arrange() {
   at("panes").replaceChildren(...panes.filter((pane) => shown.has(pane.index)).map((pane) => pane.element));
   document.documentElement.dataset.mono = at("mono").checked;
+  document.documentElement.dataset.spaces = at("spaces").checked;
   document.documentElement.dataset.marks = at("marks").checked;
   at("legend").hidden = !at("marks").checked || shown.size < 2;
 }
@@ -116,9 +143,10 @@ function open(name) {
   }
   leave();
   const compares = view === "text" || view === "cost";
-  at("names").hidden = !compares || names.length < 2;
+  at("names").hidden = !compares;
   if (compares) split();
-  if (view === "vocabulary") vocabulary.search();
+  if (view === "vocabulary" && at("search-in").value) vocabulary.search();
+  if (view === "merges" && at("merges-of").value) learned.show(Number(at("merges-of").value));
   save();
 }
 
@@ -136,30 +164,7 @@ function tabs() {
   }
 }
 
-/** The names of the tokenizers: switches, if there are several. */
-function switches() {
-  if (names.length < 2) return;
-  for (const [index, name] of names.entries()) {
-    const button = make("button", "switch", name);
-    button.setAttribute("aria-pressed", shown.has(index));
-    button.addEventListener("click", () => {
-      if (!shown.has(index) && shown.size >= MOST_PANES) return notice(`At most ${MOST_PANES} tokenizers stand side by side: switch one off first.`);
-      if (shown.has(index) && shown.size > 1) shown.delete(index);
-      else shown.add(index);
-      notice("");
-      button.setAttribute("aria-pressed", shown.has(index));
-      arrange();
-      split();
-    });
-    at("names").append(button);
-  }
-}
-
 function choices() {
-  for (const id of ["merges-of", "chat-of", "search-in"]) {
-    at(id).append(...names.map((name, index) => new Option(name, index)));
-    at(id).closest("label").hidden = names.length < 2;
-  }
   at("sample").append(...Object.keys(about.samples).map((name) => new Option(name, name)));
   at("sample").addEventListener("change", (event) => {
     const text = about.samples[event.target.value];
@@ -167,11 +172,12 @@ function choices() {
     event.target.value = "";
     field.put(text);
   });
-  field.start(changed, () => view === "text" || view === "cost" || open("text"));
+  field.start(changed, () => view === "text" || view === "cost" || open("text"), tokenizers);
+  ids.start(field.put, () => [...shown][0] ?? 0, notice);
   at("display").addEventListener("change", () => (draw(), save()));
   at("special").addEventListener("change", split);
   for (const id of ["mono", "marks"]) at(id).addEventListener("change", () => (arrange(), save()));
-  at("marks-label").hidden = names.length < 2;
+  at("spaces").addEventListener("change", () => (arrange(), draw(), save()));
   at("share").addEventListener("click", share);
 }
 
@@ -186,6 +192,7 @@ function state() {
     special: at("special").checked,
     mono: at("mono").checked,
     marks: at("marks").checked,
+    spaces: at("spaces").checked,
     word: at("word").value,
     of: ["merges-of", "chat-of", "search-in"].map((id) => names[at(id).value]),
     chat: chat.state(),
@@ -210,7 +217,7 @@ async function share() {
     return tell("Too long");
   }
   notice("");
-  const link = `${location.origin}${location.pathname}#${hash}`;
+  const link = `${location.href.replace(/#.*/s, "")}#${hash}`;
   history.replaceState(null, "", `#${hash}`);
   try {
     await navigator.clipboard.writeText(link);
@@ -234,13 +241,14 @@ function notice(text) {
 
 /** Show what the address of the page holds, and say what of it cannot be shown. */
 async function follow() {
-  const found = await unpacked(location.hash);
+  const saved = at("state"); // a page that was exported for a text begins with it
+  const found = saved && !location.hash ? JSON.parse(saved.textContent) : await unpacked(location.hash);
   restore(found ?? {});
   const known = (name) => typeof name !== "string" || names.includes(name);
   const missing = Array.isArray(found?.shown) ? found.shown.slice(0, MOST_PANES).filter((name) => !known(name)) : [];
   if (found === null) notice("The link is damaged or too long. This is the page without it.");
-  else if (missing.length) notice(`The link also shows ${missing.join(", ").slice(0, 300)}, which this page was not started with. Add it to the command: bytepair explore TOKENIZERS`);
-  else notice("");
+  else if (missing.length) notice(`The link also shows ${missing.join(", ").slice(0, 300)}, which this page does not have. Add it here, or to the command: bytepair explore TOKENIZERS`);
+  else notice((about.missing ?? []).map((reason) => `Not shown: ${reason}`).join(" "));
 }
 
 function restore(found) {
@@ -261,6 +269,7 @@ function restore(found) {
   at("special").checked = found.special === true;
   at("mono").checked = found.mono === true;
   at("marks").checked = found.marks === true;
+  at("spaces").checked = found.spaces === true;
   at("query").value = typeof found.query === "string" ? found.query : "";
   for (const [n, id] of ["merges-of", "chat-of", "search-in"].entries()) {
     const index = names.indexOf(found.of?.[n]);
@@ -269,19 +278,33 @@ function restore(found) {
   cost.restore(found.cost);
   chat.open(found.chat);
   merges.load({ text: typeof found.word === "string" ? found.word : " tokenization" });
-  for (const [index, button] of [...at("names").children].entries()) button.setAttribute("aria-pressed", shown.has(index));
+  tokenizers.draw();
   arrange();
   open(found.view ?? "text");
 }
 
 tabs();
-switches();
+tokenizers.start({
+  text: () => field.text(),
+  say: notice,
+  changed: () => (arrange(), split()),
+  came: met,
+  gone: met,
+  trained(t) {
+    at("merges-of").value = t;
+    open("merges");
+    merges.load();
+    learned.show(t, { watch: true });
+  },
+});
+await meet();
 choices();
 merges.start(save);
-chat.start(about, save);
-vocabulary.start(about, save);
-cost.start(names, () => (tellAll(current), save()));
-document.title = `${names.join(", ")} · bytepair explore`;
+learned.start();
+at("merges-of").addEventListener("change", () => learned.show(Number(at("merges-of").value)));
+chat.start(save);
+vocabulary.start(names, save);
+cost.start(() => (tellAll(current), save()));
 await follow();
 addEventListener("hashchange", follow);
 document.documentElement.dataset.ready = "true";

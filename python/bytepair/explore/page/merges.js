@@ -40,6 +40,7 @@ export async function load({ text, t } = {}) {
   const now = ++asked;
   changed();
   const bytes = encoder.encode(taken);
+  if (!at("merges-of").value) return;
   try {
     const found = await api.steps(at("merges-of").value, bytes);
     if (now !== asked) return;
@@ -99,7 +100,7 @@ function row(step, following, current) {
     const part = fill(make("span", "part"), fromHex(hex), { spaces: true });
     if (n === step.merged) part.classList.add("merged");
     if (following && (n === following.merged || n === following.merged + 1)) part.classList.add("next");
-    part.title = id === null ? "no token" : `id ${number.format(id)}`;
+    part.title = id === null ? "no token" : `id ${id}`;
     line.append(part);
   });
   item.append(line);

@@ -37,7 +37,7 @@ export class Pane {
   }
 
   /** Show a split of `bytes`; `different` says of each token whether others do not have it. */
-  show({ ids, starts }, bytes, different, display) {
+  show({ ids, starts, different }, bytes, display) {
     Object.assign(this, { ids, starts, bytes, different, display });
     this.active = Math.min(this.active, ids.length - 1);
     this.body.dataset.display = display;
@@ -121,9 +121,30 @@ export class Pane {
     if (block.firstChild) return;
     const b = Number(block.dataset.block);
     const parts = document.createDocumentFragment();
-    for (let i = this.blocks[b]; i < this.blocks[b + 1]; i++) parts.append(this.#token(i));
+    let group = null; // the tokens of one character
+    for (let i = this.blocks[b]; i < this.blocks[b + 1]; i++) {
+      group = this.#character(i) ?? (this.#cut(i) ? group : null);
+      if (group && !group.isConnected && !group.parentNode) parts.append(group);
+      (group ?? parts).append(this.#token(i));
+    }
     block.append(parts);
     block.style.minHeight = "";
+  }
+
+  /** Whether token i begins inside a character. */
+  #cut(i) {
+    const around = this.starts[i] > 0 && this.starts[i] < this.bytes.length && characterAround(this.bytes, this.starts[i]);
+    return around && around.start < this.starts[i];
+  }
+
+  /** A box for the tokens of one character, if its second token is the one after token i. */
+  #character(i) {
+    if (this.#cut(i) || i + 1 >= this.ids.length || !this.#cut(i + 1)) return null;
+    const { text } = characterAround(this.bytes, this.starts[i + 1]);
+    const box = make("span", "character");
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", `one character: ${text}`);
+    return box;
   }
 
   #token(i) {
@@ -135,12 +156,12 @@ export class Pane {
     span.dataset.i = i;
     span.setAttribute("role", "option");
     span.setAttribute("aria-selected", i === this.active);
-    draw(span, { t: this.index, id, bytes }, { spaces: this.display !== "text" });
+    draw(span, { t: this.index, id, bytes }, { spaces: this.display !== "text", dots: document.documentElement.dataset.spaces === "true" });
     if (this.display === "text") {
       span.classList.toggle("whole", bytes.length <= UNBROKEN && span.querySelector(".bytes") !== null);
       return span;
     }
-    if (this.display === "ids") span.textContent = number.format(id);
+    if (this.display === "ids") span.textContent = id;
     else if (this.display === "bytes") span.textContent = toHex(bytes);
     else this.#over(span, id);
     const pair = document.createDocumentFragment();
@@ -152,7 +173,7 @@ export class Pane {
   #over(span, id) {
     const over = make("span", "over");
     over.append(...span.childNodes);
-    span.append(over, make("small", "", number.format(id)));
+    span.append(over, make("small", "", id));
   }
 
   /** Make a token the active one, bring it into view and tell. */
@@ -222,24 +243,6 @@ function blocks(starts, bytes) {
   }
   if (last > 0) firsts.push(last);
   return firsts;
-}
-
-/**
- * Of each token of each split: is it missing elsewhere? For the first split that means in all others,
- * for the others in the first.
- */
-export function differences(splits) {
-  return splits.map(({ starts }, n) => {
-    const flags = new Uint8Array(starts.length - 1).fill(1);
-    for (const other of n ? splits.slice(0, 1) : splits.slice(1)) {
-      let j = 0;
-      for (let i = 0; i < flags.length; i++) {
-        while (j + 1 < other.starts.length && other.starts[j] < starts[i]) j++;
-        if (other.starts[j] === starts[i] && other.starts[j + 1] === starts[i + 1]) flags[i] = 0;
-      }
-    }
-    return flags;
-  });
 }
 
 export function make(tag, className = "", text) {

@@ -1,17 +1,17 @@
-// A split as the server sends it: how many tokens there are, their ids, how many bytes each stands for.
+// Splits as they are sent: for each how many tokens there are, their ids, how many bytes each stands
+// for, and whether others do not have it.
 
-/** Ids, and where each token starts; one place more than there are tokens. */
-export function splitFrom(buffer) {
-  const [count, ids, lengths] = sections(buffer, 2);
-  const starts = new Uint32Array(count + 1);
-  for (let i = 0; i < count; i++) starts[i + 1] = starts[i] + lengths[i];
-  return { ids, starts };
-}
-
-/** A count, and so many numbers, this many times. */
-export function sections(buffer, times) {
-  const [count] = new Uint32Array(buffer, 0, 1);
-  const parts = [];
-  for (let i = 0; i < times; i++) parts.push(new Uint32Array(buffer, 4 + 4 * count * i, count));
-  return [count, ...parts];
+/** Splits; `starts` has one place more than there are tokens. */
+export function splitsFrom(buffer) {
+  const numbers = new Uint32Array(buffer);
+  const splits = [];
+  for (let at = 0; at < numbers.length; ) {
+    const count = numbers[at];
+    const [ids, lengths, different] = [0, 1, 2].map((n) => numbers.subarray(at + 1 + n * count, at + 1 + (n + 1) * count));
+    const starts = new Uint32Array(count + 1);
+    for (let i = 0; i < count; i++) starts[i + 1] = starts[i] + lengths[i];
+    splits.push({ ids, starts, different });
+    at += 1 + 3 * count;
+  }
+  return splits;
 }

@@ -16,7 +16,7 @@ let opener = null;
 function facts(id, bytes, around) {
   const list = make("dl", "facts-list");
   const add = (name, value, className) => list.append(make("dt", "", name), make("dd", className, value));
-  add("id", number.format(id));
+  add("id", id);
   add("bytes", toHex(bytes.subarray(0, 64)) + (bytes.length > 64 ? " …" : ""), "code");
   const many = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
   const long = many(bytes.length, "byte");
@@ -65,7 +65,7 @@ function place(element) {
 export function tree(node, choose) {
   const box = make("div", "node");
   const label = fill(make(choose && node.id !== null ? "button" : "span", "leaf"), fromHex(node.hex), { spaces: true });
-  if (node.id !== null) label.title = `id ${number.format(node.id)}`;
+  if (node.id !== null) label.title = `id ${node.id}`;
   if (choose && node.id !== null) label.addEventListener("click", () => choose(node.id));
   box.append(label);
   if (node.parts) {
@@ -84,14 +84,14 @@ export function chip(t, { id, hex }, choose) {
   const word = draw(make("span"), { t, id, bytes }, { spaces: true, hex: single });
   if (single && bytes[0] > 0x20 && bytes[0] < 0x7f) word.append(` ${String.fromCharCode(bytes[0])}`);
   word.removeAttribute("aria-label");
-  button.append(word, make("small", "", number.format(id)));
+  button.append(word, make("small", "", id));
   button.setAttribute("aria-label", name(t, id, bytes));
   button.addEventListener("click", () => choose(id));
   return button;
 }
 
 /** Show everything about a token at the side. */
-export async function inspect(t, id, { names, around, merges, beside, focus = true } = {}) {
+export async function inspect(t, id, { name: of, around, merges, beside, focus = true } = {}) {
   const now = ++shown;
   leave();
   if (inspector.hidden) opener = document.activeElement;
@@ -102,11 +102,11 @@ export async function inspect(t, id, { names, around, merges, beside, focus = tr
     open(beside);
     return;
   }
-  const again = (other) => inspect(t, other, { names, beside });
+  const again = (other) => inspect(t, other, { name: of, beside });
   const bytes = fromHex(found.hex);
   const { list, add } = facts(id, bytes, around);
   add("rank", found.special ? "none: it is special" : found.rank === null ? "none: no merge makes it" : number.format(found.rank));
-  if (names) add("in", names[t]);
+  if (of) add("in", of);
   const word = make("p", "word large");
   word.append(draw(make("span"), { t, id, bytes }, { spaces: true }));
   const parts = [word, list];

@@ -17,11 +17,12 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytemuck::Zeroable;
 
 use crate::error::Result;
+use crate::machine::clock::Instant;
 use crate::memory;
 
 /// The size of a huge page in bytes.

@@ -1,6 +1,8 @@
-//! The processor and its memory: vector instructions, prefetching, huge pages, mapped arrays.
+//! The machine: vector instructions, prefetching, huge pages, mapped arrays, the clock.
 
 pub(crate) mod array;
+
+pub(crate) mod clock;
 
 pub(crate) mod huge_pages;
 

@@ -9,9 +9,10 @@
 //! A thread that somebody waits for can be asked now and then whether to stop ([`with_poll`]).
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::machine::clock::Instant;
 
 /// The time for any text, and for each byte of a text.
 const FIXED: Duration = Duration::from_secs(5);

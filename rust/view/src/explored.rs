@@ -1,0 +1,130 @@
+//! A tokenizer as the page asks for it: by its name, and with what is merged from each token.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use bytepair::{EncodeOptions, MergeRule, Special, Tokenizer};
+use serde_json::{Value, json};
+
+use crate::error::ViewResult;
+
+/// A tokenizer with a name, and tables that are built when they are first asked for.
+#[derive(Debug)]
+pub(crate) struct Explored {
+    pub(crate) name: String,
+    pub(crate) core: Arc<Tokenizer>,
+    special: EncodeOptions,
+    children: OnceLock<Children>,
+    order: OnceLock<HashMap<(u32, u32), u32>>,
+}
+
+/// The tokens that are merged from each token, in rank order: `ids[starts[id]..starts[id + 1]]`.
+#[derive(Debug)]
+struct Children {
+    starts: Vec<usize>,
+    ids: Vec<u32>,
+}
+
+impl Explored {
+    /// Fails if there is not enough memory for the merges.
+    pub(crate) fn new(name: String, core: Arc<Tokenizer>) -> ViewResult<Self> {
+        core.make_tables()?;
+        let special = core.options(&Special::All, &[], &[])?;
+        let (children, order) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { name, core, special, children, order })
+    }
+
+    /// The options of encoding a text, with special tokens as their ids or as text.
+    pub(crate) fn options(&self, special: bool) -> &EncodeOptions {
+        if special { &self.special } else { self.core.plain() }
+    }
+
+    /// What the page shows beside the name; `templates` are those that the tokenizer has tokens for.
+    pub(crate) fn about(&self, number: usize, templates: &[&str]) -> Value {
+        let special = self.core.vocabulary().special_tokens().iter();
+        json!({
+            "t": number,
+            "name": self.name,
+            "size": self.core.vocabulary().len(),
+            "special": special.map(|(name, id)| (name.clone(), *id)).collect::<HashMap<_, _>>(),
+            "rule": match self.core.rule() {
+                MergeRule::Ranks => "ranks",
+                MergeRule::Merges { .. } => "merges",
+                MergeRule::Characters => "characters",
+            },
+            "pattern": self.core.pattern().map(|pattern| pattern.to_string()),
+            "templates": templates,
+        })
+    }
+
+    /// Whether an id is that of a special token.
+    pub(crate) fn is_special(&self, id: u32) -> bool {
+        let special = self.core.vocabulary().special_tokens();
+        special.binary_search_by_key(&id, |(_, id)| *id).is_ok()
+    }
+
+    /// The pair of ids that merges into a token; `None` if no merge creates it.
+    pub(crate) fn parts(&self, id: u32) -> Option<(u32, u32)> {
+        let rank = self.core.token(id)?.rank?;
+        self.core.merges().get(rank as usize).copied()
+    }
+
+    /// The rank of a token: its id under the rule of ranks, else the place of its merge.
+    pub(crate) fn rank(&self, id: u32) -> Option<u32> {
+        match self.core.rule() {
+            MergeRule::Ranks => self.core.vocabulary().bytes(id).map(|_| id),
+            _ => self.core.token(id)?.rank,
+        }
+    }
+
+    /// The place of a pair in the list of merges.
+    pub(crate) fn place(&self, pair: (u32, u32)) -> Option<u32> {
+        let order = self.order.get_or_init(|| {
+            let places = (0..).zip(self.core.merges()).map(|(place, &pair)| (pair, place));
+            places.collect::<Vec<_>>().into_iter().rev().collect() // the first place counts
+        });
+        order.get(&pair).copied()
+    }
+
+    /// The tokens that are merged from a token, in rank order.
+    pub(crate) fn children(&self, id: u32) -> &[u32] {
+        let children = self.children.get_or_init(|| self.make_children());
+        let at = |id: usize| children.starts.get(id).copied().unwrap_or_default();
+        &children.ids[at(id as usize)..at(id as usize + 1)]
+    }
+
+    fn make_children(&self) -> Children {
+        let mut made: Vec<(u32, u32)> =
+            (0..self.ids()).filter_map(|id| Some((self.core.token(id)?.rank?, id))).collect();
+        made.sort_unstable();
+        let of = |&(_, child): &(u32, u32)| {
+            let (left, right) = self.parts(child).unwrap_or_default();
+            [(left, child), (right, child)].into_iter().take(if left == right { 1 } else { 2 })
+        };
+        let mut arrows: Vec<(u32, u32)> = made.iter().flat_map(of).collect();
+        arrows.sort_by_key(|&(part, _)| part); // stable: by rank within a part
+        let starts = (0..=self.ids()).map(|id| arrows.partition_point(|&(part, _)| part < id));
+        Children { starts: starts.collect(), ids: arrows.iter().map(|&(_, child)| child).collect() }
+    }
+
+    /// The number of ids; all are below it.
+    pub(crate) fn ids(&self) -> u32 {
+        u32::try_from(self.core.vocabulary().len()).unwrap_or(u32::MAX)
+    }
+
+    /// The bytes of a token; empty for an id without one.
+    pub(crate) fn bytes(&self, id: u32) -> &[u8] {
+        self.core.vocabulary().bytes(id).unwrap_or_default()
+    }
+
+    /// An id and the bytes of its token.
+    pub(crate) fn named(&self, id: u32) -> Value {
+        json!({ "id": id, "hex": hex(self.bytes(id)) })
+    }
+}
+
+/// Bytes as hexadecimal digits; they may not be text.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}

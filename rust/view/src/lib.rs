@@ -1,0 +1,192 @@
+//! What the page of `bytepair explore` shows: questions about some tokenizers in, answers out.
+//!
+//! A [`View`] holds up to [`MOST_TOKENIZERS`] tokenizers. [`View::ask`] takes a question as JSON,
+//! with a body of bytes (a text, a word, a file), and answers with JSON or, where a text may have a
+//! million tokens, with numbers. The server of the Python package and the module for browsers pass
+//! questions through, so both show the same.
+//!
+//! ```
+//! use bytepair_view::{Answer, View};
+//! let view = View::new("{}")?;
+//! let question = r#"{"what": "add", "name": "mine", "pattern": "gpt4"}"#;
+//! let file = b"YQ== 0\nYg== 1\nYWI= 2\n"; // a, b, ab
+//! assert_eq!(view.ask(question, file)?, Answer::Json("0".to_owned()));
+//! let Answer::Json(answer) = view.ask(r#"{"what": "token", "t": 0, "id": 2}"#, b"")? else {
+//!     panic!("the answer is JSON");
+//! };
+//! assert!(answer.contains(r#""hex":"6162""#));
+//! # Ok::<(), bytepair_view::ViewError>(())
+//! ```
+//!
+//! ```text
+//! error      why a question has no answer
+//! question   the JSON of a question
+//! material   texts and templates that the page shows for any tokenizer
+//! open       a file, or a text to train on, to a tokenizer
+//! explored   a tokenizer with its names and with the tokens that are merged from each token
+//! compare    splits of one text side by side, and where they differ
+//! token      one token; a vocabulary that is searched
+//! steps      the merges of one word, and those of a training
+//! chat       a conversation to ids and a mask
+//! ```
+
+mod chat;
+mod compare;
+mod error;
+mod explored;
+mod material;
+mod open;
+mod question;
+mod search;
+mod steps;
+mod token;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytepair::Tokenizer;
+use serde_json::{Value, json};
+
+pub use error::{ViewError, ViewResult};
+pub use steps::LONGEST_PRETOKEN_BYTES;
+
+use error::wrong;
+use explored::Explored;
+use material::Material;
+use question::Question;
+
+/// The largest number of tokenizers of a view.
+pub const MOST_TOKENIZERS: usize = 32;
+
+/// The answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// JSON.
+    Json(String),
+    /// Numbers of 32 bits, little-endian, or the bytes of a file.
+    Bytes(Vec<u8>),
+}
+
+/// Some tokenizers, and what can be asked about them. Threads may share it.
+#[derive(Debug)]
+pub struct View {
+    material: Material,
+    /// A tokenizer keeps its number; that of a removed one is not used again.
+    tokenizers: RwLock<Vec<Option<Arc<Explored>>>>,
+}
+
+impl View {
+    /// A view without tokenizers. `material` is JSON, an object: `about`, whose members the answer
+    /// to `about` has too; `languages`, a list of a code, a name and a text for each; `templates`,
+    /// a list of chat templates. Each may be missing.
+    ///
+    /// Fails if it is not.
+    pub fn new(material: &str) -> ViewResult<Self> {
+        Ok(Self { material: Material::new(material)?, tokenizers: RwLock::default() })
+    }
+
+    /// Add a tokenizer; returns its number. Fails if there are too many.
+    pub fn add(&self, name: String, tokenizer: Arc<Tokenizer>) -> ViewResult<usize> {
+        let explored = Explored::new(name, tokenizer)?;
+        let mut all = self.tokenizers.write().unwrap_or_else(PoisonError::into_inner);
+        if all.iter().flatten().count() >= MOST_TOKENIZERS {
+            return Err(wrong(format!(
+                "a page holds at most {MOST_TOKENIZERS} tokenizers; remove one first"
+            )));
+        }
+        all.push(Some(Arc::new(explored)));
+        Ok(all.len() - 1)
+    }
+
+    /// Answer a question. Fails if it is none, or if it has no answer; the error says why.
+    pub fn ask(&self, question: &str, body: &[u8]) -> ViewResult<Answer> {
+        let question = Question::new(question, body)?;
+        if let Some(answer) = self.ask_about_all(&question)? {
+            return Ok(answer);
+        }
+        let one = self.one(&question)?;
+        let answer = match question.word("what")? {
+            "token" => token::token(&one, question.number("id")?)?,
+            "search" => search::search(&one, &question)?,
+            "languages" => self.material.languages(&one)?,
+            "decode" => compare::decode(&one, &question)?,
+            "pretoken" => compare::pretoken(&one, &question)?,
+            "steps" => steps::steps(&one, question.body)?,
+            "learned" => steps::learned(&one, &question)?,
+            "chat" => chat::chat(&one, self.material.template(&question)?, &question)?,
+            "file" => return open::file(&one.core, &question).map(Answer::Bytes),
+            other => return Err(wrong(format!("there is no question {other:?}"))),
+        };
+        Ok(Answer::Json(answer.to_string()))
+    }
+
+    /// Answer a question that is not about one tokenizer.
+    fn ask_about_all(&self, question: &Question<'_>) -> ViewResult<Option<Answer>> {
+        let what = question.word("what")?;
+        Ok(Some(match what {
+            "about" => Answer::Json(self.about()?),
+            "compare" => Answer::Bytes(compare::compare(&self.shown(question)?, question)?),
+            "page" => Answer::Json(self.page(question)?.to_string()),
+            "add" | "train" => {
+                let tokenizer =
+                    if what == "add" { open::open(question)? } else { open::train(question)? };
+                let number = self.add(question.word("name")?.to_owned(), Arc::new(tokenizer))?;
+                Answer::Json(number.to_string())
+            }
+            "remove" => {
+                self.one(question)?;
+                let number = question.number("t")? as usize;
+                let mut all = self.tokenizers.write().unwrap_or_else(PoisonError::into_inner);
+                if let Some(slot) = all.get_mut(number) {
+                    *slot = None;
+                }
+                Answer::Json("null".to_owned())
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The tokenizer of a question.
+    fn one(&self, question: &Question<'_>) -> ViewResult<Arc<Explored>> {
+        self.at(question.number("t")?)
+    }
+
+    fn at(&self, number: u32) -> ViewResult<Arc<Explored>> {
+        let all = self.tokenizers.read().unwrap_or_else(PoisonError::into_inner);
+        let found = all.get(number as usize).cloned().flatten();
+        found.ok_or_else(|| wrong(format!("there is no tokenizer {number}")))
+    }
+
+    /// The tokenizers that stand side by side, in the order of the question.
+    fn shown(&self, question: &Question<'_>) -> ViewResult<Vec<Arc<Explored>>> {
+        question.numbers("shown")?.into_iter().map(|number| self.at(number)).collect()
+    }
+
+    /// The tokenizers, and what the page needs to draw tokens.
+    fn about(&self) -> ViewResult<String> {
+        let all = self.tokenizers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let tokenizers = all.iter().enumerate().filter_map(|(number, one)| {
+            let one = one.as_ref()?;
+            Some(one.about(number, &self.material.templates_of(one)))
+        });
+        let tokenizers = Value::Array(tokenizers.collect());
+        let patterns: Vec<&str> = bytepair::Pattern::names().collect();
+        self.material.with_about(&json!({ "tokenizers": tokenizers, "patterns": patterns }))
+    }
+
+    /// All that a page about one text needs.
+    fn page(&self, question: &Question<'_>) -> ViewResult<Value> {
+        let shown = self.shown(question)?;
+        let splits = compare::splits(&shown, question)?;
+        let built = shown.iter().zip(&splits).map(|(one, ids)| token::built(one, ids));
+        let languages = shown.iter().map(|one| self.material.languages(one));
+        Ok(json!({
+            "text": question.text()?,
+            "compared": explored::hex(&compare::packed(&shown, &splits)),
+            "tokens": built.collect::<ViewResult<Vec<_>>>()?,
+            "languages": languages.collect::<ViewResult<Vec<_>>>()?,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

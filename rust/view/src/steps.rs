@@ -1,0 +1,93 @@
+//! The merges of one pretoken, step by step, and the merges that a training has learned.
+//!
+//! The steps are found as `bytepair.reference` finds them, in quadratic time, so only short
+//! pretokens are accepted. The shortcut for pretokens that are tokens is not used: it gives the same
+//! token without steps, or a token that no steps produce.
+
+use bytepair::MergeRule;
+use serde_json::{Value, json};
+
+use crate::error::{ViewResult, wrong};
+use crate::explored::{Explored, hex};
+use crate::question::Question;
+
+/// The length of the longest pretoken whose merges are shown: nobody looks at more steps.
+pub const LONGEST_PRETOKEN_BYTES: usize = 400;
+
+/// The largest number of learned merges in an answer.
+const MOST_MERGES: usize = 500;
+
+/// The merges of a pretoken, one by one: its parts, the index of the part that the last merge
+/// produced, and the rank of that merge. Fails if the pretoken is too long.
+pub(crate) fn steps(one: &Explored, pretoken: &[u8]) -> ViewResult<Value> {
+    if pretoken.len() > LONGEST_PRETOKEN_BYTES {
+        return Err(wrong(format!(
+            "the pretoken has {} bytes; steps are shown for at most {LONGEST_PRETOKEN_BYTES}",
+            pretoken.len()
+        )));
+    }
+    let mut parts = first_parts(one, pretoken);
+    let mut steps = vec![step(one, &parts, None)];
+    while let Some((rank, at)) = lowest(one, &parts) {
+        let right = parts.remove(at + 1);
+        parts[at].extend(right);
+        steps.push(step(one, &parts, Some((at, rank))));
+    }
+    let ids = if pretoken.is_empty() { Vec::new() } else { one.core.encode_pretoken(pretoken)? };
+    Ok(json!({ "steps": steps, "ids": ids }))
+}
+
+fn step(one: &Explored, parts: &[Vec<u8>], merge: Option<(usize, u32)>) -> Value {
+    let part = |part: &Vec<u8>| json!({ "hex": hex(part), "id": one.core.vocabulary().id(part) });
+    json!({
+        "parts": parts.iter().map(part).collect::<Vec<_>>(),
+        "merged": merge.map(|(at, _)| at),
+        "rank": merge.map(|(_, rank)| rank),
+    })
+}
+
+/// The parts that merging starts from: bytes, or characters that are tokens.
+fn first_parts(one: &Explored, pretoken: &[u8]) -> Vec<Vec<u8>> {
+    let bytes = |part: &[u8]| part.iter().map(|&byte| vec![byte]).collect::<Vec<_>>();
+    if one.core.rule() != MergeRule::Characters {
+        return bytes(pretoken);
+    }
+    let is_token = |part: &[u8]| one.core.vocabulary().id(part).is_some();
+    let mut parts = Vec::new();
+    for chunk in pretoken.utf8_chunks() {
+        for character in chunk.valid().chars().map(|c| c.to_string().into_bytes()) {
+            parts.extend(if is_token(&character) { vec![character] } else { bytes(&character) });
+        }
+        parts.extend(bytes(chunk.invalid()));
+    }
+    parts
+}
+
+/// The lowest rank of two neighbours, and the index of the left one; of equal ranks the leftmost.
+fn lowest(one: &Explored, parts: &[Vec<u8>]) -> Option<(u32, usize)> {
+    let id = |part: &[u8]| one.core.vocabulary().id(part);
+    let rank = |pair: &[Vec<u8>]| match one.core.rule() {
+        MergeRule::Ranks => id(&pair.concat()),
+        _ => one.place((id(&pair[0])?, id(&pair[1])?)),
+    };
+    (0..).zip(parts.windows(2)).filter_map(|(at, pair)| Some((rank(pair)?, at))).min()
+}
+
+/// Some merges in rank order, from the one numbered `from`: the parts, the token, and how often
+/// training made the merge, if that is known.
+pub(crate) fn learned(one: &Explored, question: &Question<'_>) -> ViewResult<Value> {
+    let (merges, counts) = (one.core.merges(), one.core.merge_counts());
+    let from = question.number_or("from", 0)? as usize;
+    let merge = |(rank, &(left, right)): (usize, &(u32, u32))| {
+        let token = [one.bytes(left), one.bytes(right)].concat();
+        json!({
+            "rank": rank,
+            "id": one.core.vocabulary().id(&token),
+            "hex": hex(&token),
+            "parts": [hex(one.bytes(left)), hex(one.bytes(right))],
+            "count": counts.get(rank),
+        })
+    };
+    let some = merges.iter().enumerate().skip(from).take(MOST_MERGES);
+    Ok(json!({ "all": merges.len(), "merges": some.map(merge).collect::<Vec<_>>() }))
+}

@@ -1,0 +1,23 @@
+//! The engine for JavaScript: the tokenizer, its streams, and what the page of `explore` shows.
+//!
+//! Each method converts its arguments, calls one function of the core or of the view, and converts
+//! the result or the error. Strings are UTF-16 in JavaScript: half of a surrogate pair arrives as
+//! U+FFFD, as in tiktoken.
+
+#![expect(clippy::needless_pass_by_value, reason = "wasm-bindgen hands arguments over by value")]
+
+mod options;
+mod streams;
+mod tokenizer;
+mod view;
+
+pub use streams::{DecodeStream, EncodeStream};
+pub use tokenizer::Tokenizer;
+pub use view::View;
+
+use wasm_bindgen::JsError;
+
+/// The exception for an error, with the same message.
+fn error(error: impl std::fmt::Display) -> JsError {
+    JsError::new(&error.to_string())
+}

@@ -1,0 +1,112 @@
+//! The options of calls: objects of JavaScript, read by the names of their members.
+
+use bytepair::{EncodeOptions, Special, Tokenizer};
+use js_sys::{Array, Object, Reflect};
+use wasm_bindgen::prelude::*;
+
+use crate::error;
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = r#"
+/** How the text of special tokens is encoded: as ordinary text ("text", the default), as their ids
+ * ("all"), not at all ("error"), or the ids of those that are named. */
+export type Special = "text" | "all" | "none" | "error" | string[];
+
+export interface EncodeOptions {
+    special?: Special;
+    /** A special token by name, or any id, to begin with. */
+    prepend?: string | number;
+    /** A special token by name, or any id, to end with. */
+    append?: string | number;
+}
+
+export interface TrainOptions {
+    /** The name of a split pattern, such as "gpt4" (the default), or a regular expression. */
+    pattern?: string;
+    /** Special tokens, which get the last ids. */
+    specialTokens?: string[];
+}
+
+export interface Offsets {
+    ids: Uint32Array;
+    /** Where each id starts and ends in the string: two numbers for each id. */
+    offsets: Uint32Array;
+}
+"#;
+
+#[wasm_bindgen]
+extern "C" {
+    /// Ids and their offsets.
+    #[wasm_bindgen(typescript_type = "Offsets")]
+    pub type JsOffsets;
+    /// Names and ids.
+    #[wasm_bindgen(typescript_type = "Record<string, number>")]
+    pub type JsSpecialTokens;
+}
+
+/// A member of an object; `None` if it is missing, or there is no object.
+pub(crate) fn member(object: &JsValue, name: &str) -> Option<JsValue> {
+    if !object.is_object() {
+        return None;
+    }
+    let found = Reflect::get(object, &name.into()).ok()?;
+    (!found.is_undefined() && !found.is_null()).then_some(found)
+}
+
+/// A list of strings.
+pub(crate) fn strings(value: &JsValue, name: &str) -> Result<Vec<String>, JsError> {
+    let reason = || JsError::new(&format!("{name} must be an array of strings"));
+    let array: &Array = value.dyn_ref().ok_or_else(reason)?;
+    array.iter().map(|one| one.as_string().ok_or_else(reason)).collect()
+}
+
+/// Fails if an object has a member that is not used.
+pub(crate) fn check(object: &JsValue, known: &[&str]) -> Result<(), JsError> {
+    let Some(object) = object.dyn_ref::<Object>() else { return Ok(()) };
+    let names = Object::keys(object).iter().filter_map(|name| name.as_string()).collect::<Vec<_>>();
+    match names.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => {
+            let known = known.join(", ");
+            Err(JsError::new(&format!("there is no option {name}; there are {known}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Prepare the options of encoding.
+pub(crate) fn encode_options(
+    tokenizer: &Tokenizer,
+    options: &JsValue,
+) -> Result<EncodeOptions, JsError> {
+    check(options, &["special", "prepend", "append"])?;
+    let special = member(options, "special").map_or(Ok(Special::Text), |one| special(&one))?;
+    let id = |name| member(options, name).map(|one| id(tokenizer, &one, name)).transpose();
+    tokenizer.options(&special, id("prepend")?, id("append")?).map_err(error)
+}
+
+fn special(value: &JsValue) -> Result<Special, JsError> {
+    Ok(match value.as_string().as_deref() {
+        Some("text") => Special::Text,
+        Some("all") => Special::All,
+        Some("none") => Special::None,
+        Some("error") => Special::Error,
+        Some(other) => {
+            return Err(JsError::new(&format!(
+                "special must be \"text\", \"all\", \"none\", \"error\" or an array of names, not \
+                 {other:?}"
+            )));
+        }
+        None => Special::Only(strings(value, "special")?),
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in range")]
+fn id(tokenizer: &Tokenizer, value: &JsValue, name: &str) -> Result<u32, JsError> {
+    if let Some(token) = value.as_string() {
+        return tokenizer.special_id(&token).map_err(error);
+    }
+    let number = value.as_f64().filter(|n| n.fract() == 0.0 && (0.0..4_294_967_296.0).contains(n));
+    number.map(|number| number as u32).ok_or_else(|| {
+        JsError::new(&format!("{name} must be the name of a special token or an id"))
+    })
+}

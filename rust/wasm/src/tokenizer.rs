@@ -1,0 +1,240 @@
+//! The tokenizer: loading, training, encoding, decoding, lookup.
+
+use std::sync::Arc;
+
+use bytepair::batch::stream;
+use bytepair::decode::TextStream;
+use bytepair::formats::native::Tables;
+use bytepair::formats::tokenizer_json;
+use bytepair::train::grow::merges_for;
+use bytepair::{Counter, MergeRule, Pattern, Text, train};
+use js_sys::{Array, Object, Reflect, Uint32Array};
+use wasm_bindgen::prelude::*;
+
+use crate::error;
+use crate::options::{self, JsOffsets, JsSpecialTokens};
+use crate::streams::{DecodeStream, EncodeStream};
+
+/// An immutable tokenizer.
+#[wasm_bindgen]
+#[derive(Debug, Clone)]
+pub struct Tokenizer(pub(crate) Arc<bytepair::Tokenizer>);
+
+#[wasm_bindgen]
+impl Tokenizer {
+    /// Load the bytes of a native file, `tokenizer.bytepair`.
+    #[wasm_bindgen(js_name = fromBytes)]
+    pub fn from_bytes(file: &[u8]) -> Result<Tokenizer, JsError> {
+        bytepair::Tokenizer::from_bytes(file).map(Self::new).map_err(error)
+    }
+
+    /// Load the bytes of a `tokenizer.json`.
+    #[wasm_bindgen(js_name = fromTokenizerJson)]
+    pub fn from_tokenizer_json(file: &[u8]) -> Result<Tokenizer, JsError> {
+        bytepair::Tokenizer::from_tokenizer_json(file).map(Self::new).map_err(error)
+    }
+
+    /// Load the bytes of a rank file, as tiktoken publishes them. It contains neither the split
+    /// pattern, a name such as "gpt4" or a regular expression, nor the special tokens.
+    #[wasm_bindgen(js_name = fromRanks)]
+    pub fn from_ranks(
+        file: &[u8],
+        pattern: &str,
+        #[wasm_bindgen(js_name = specialTokens)] special: Option<JsSpecialTokens>,
+    ) -> Result<Tokenizer, JsError> {
+        let special = special.map_or(Ok(Vec::new()), |special| pairs(&special))?;
+        let pattern = Pattern::new(pattern).map_err(error)?;
+        bytepair::Tokenizer::from_rank_file(file, special, pattern).map(Self::new).map_err(error)
+    }
+
+    /// Train on an array of texts. The same texts give the same tokenizer as in Python.
+    pub fn train(
+        texts: Vec<String>,
+        #[wasm_bindgen(js_name = vocabSize)] vocab_size: usize,
+        #[wasm_bindgen(unchecked_optional_param_type = "TrainOptions")] options: JsValue,
+    ) -> Result<Tokenizer, JsError> {
+        options::check(&options, &["pattern", "specialTokens"])?;
+        let pattern = options::member(&options, "pattern").and_then(|one| one.as_string());
+        let pattern = Pattern::new(pattern.as_deref().unwrap_or("gpt4")).map_err(error)?;
+        let special = options::member(&options, "specialTokens");
+        let special = special.map_or(Ok(Vec::new()), |s| options::strings(&s, "specialTokens"))?;
+        learn(&texts, vocab_size, &special, pattern).map(Self::new).map_err(error)
+    }
+
+    /// Encode a text.
+    pub fn encode(
+        &self,
+        text: &str,
+        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue,
+    ) -> Result<Vec<u32>, JsError> {
+        let options = options::encode_options(&self.0, &options)?;
+        self.0.encode_with(text, &options).map_err(error)
+    }
+
+    /// Encode a text, with where each id starts and ends in the string.
+    #[wasm_bindgen(js_name = encodeWithOffsets)]
+    pub fn encode_with_offsets(
+        &self,
+        text: &str,
+        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue,
+    ) -> Result<JsOffsets, JsError> {
+        let options = options::encode_options(&self.0, &options)?;
+        let spans = self.0.encode_with_spans(&Text::Utf8(text), &options).map_err(error)?;
+        let units = units(text);
+        let unit = |byte: usize| units.get(byte).copied().unwrap_or_default();
+        let whole = |end: usize| (end..text.len()).find(|&at| text.is_char_boundary(at));
+        let offset = |[start, end]: &[i64; 2]| {
+            let [start, end] = [*start, *end].map(|byte| usize::try_from(byte).unwrap_or_default());
+            [unit(start), unit(whole(end).unwrap_or(text.len()))]
+        };
+        let offsets: Vec<u32> = spans.bytes.iter().flat_map(offset).collect();
+        let found = Object::new();
+        let set = |name: &str, values: &[u32]| {
+            Reflect::set(&found, &name.into(), &Uint32Array::from(values)).map(drop)
+        };
+        set("ids", &spans.ids)
+            .and_then(|()| set("offsets", &offsets))
+            .map_err(|_| error("no object"))?;
+        Ok(JsValue::from(found).unchecked_into())
+    }
+
+    /// The number of ids of a text.
+    pub fn count(
+        &self,
+        text: &str,
+        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue,
+    ) -> Result<usize, JsError> {
+        let options = options::encode_options(&self.0, &options)?;
+        self.0.count(text, &options).map_err(error)
+    }
+
+    /// The text of ids; bytes that are not UTF-8 become U+FFFD.
+    pub fn decode(&self, ids: &[u32]) -> Result<String, JsError> {
+        self.0.decode(ids).map_err(error)
+    }
+
+    /// The bytes of ids.
+    #[wasm_bindgen(js_name = decodeBytes)]
+    pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>, JsError> {
+        self.0.decode_bytes(ids).map_err(error)
+    }
+
+    /// A stream that converts ids to text as they arrive.
+    #[wasm_bindgen(js_name = decodeStream)]
+    pub fn decode_stream(&self) -> DecodeStream {
+        DecodeStream { tokenizer: Arc::clone(&self.0), stream: TextStream::default() }
+    }
+
+    /// A stream that encodes a text as it arrives.
+    #[wasm_bindgen(js_name = encodeStream)]
+    pub fn encode_stream(&self) -> EncodeStream {
+        EncodeStream { tokenizer: Arc::clone(&self.0), stream: stream::EncodeStream::default() }
+    }
+
+    /// The bytes of a token.
+    #[wasm_bindgen(js_name = tokenBytes)]
+    pub fn token_bytes(&self, id: u32) -> Result<Vec<u8>, JsError> {
+        self.0.token_bytes(id).map(<[u8]>::to_vec).map_err(error)
+    }
+
+    /// The id of an ordinary token; undefined if there is none with these bytes.
+    #[wasm_bindgen(js_name = tokenId)]
+    pub fn token_id(&self, bytes: &[u8]) -> Option<u32> {
+        self.0.vocabulary().id(bytes)
+    }
+
+    /// The number of ids, special tokens included.
+    #[wasm_bindgen(getter, js_name = vocabSize)]
+    pub fn vocab_size(&self) -> usize {
+        self.0.vocabulary().len()
+    }
+
+    /// The special tokens and their ids.
+    #[wasm_bindgen(getter, js_name = specialTokens)]
+    pub fn special_tokens(&self) -> JsSpecialTokens {
+        let pair = |(name, id): &(String, u32)| Array::of2(&name.into(), &(*id).into());
+        let pairs: Array = self.0.vocabulary().special_tokens().iter().map(pair).collect();
+        let object = Object::from_entries(&pairs).map(JsValue::from);
+        object.unwrap_or(JsValue::UNDEFINED).unchecked_into()
+    }
+
+    /// The split pattern, a regular expression.
+    #[wasm_bindgen(getter)]
+    pub fn pattern(&self) -> String {
+        self.0.pattern().regex().to_owned()
+    }
+
+    /// How tokens merge: "ranks", "merges" or "characters".
+    #[wasm_bindgen(getter, js_name = mergeRule)]
+    pub fn merge_rule(&self) -> String {
+        match self.0.rule() {
+            MergeRule::Ranks => "ranks",
+            MergeRule::Merges { .. } => "merges",
+            MergeRule::Characters => "characters",
+        }
+        .to_owned()
+    }
+
+    /// A hash of all that decides about ids; tokenizers with the same one are equal.
+    #[wasm_bindgen(getter)]
+    pub fn fingerprint(&self) -> String {
+        self.0.fingerprint().to_owned()
+    }
+
+    /// The bytes of a native file.
+    #[wasm_bindgen(js_name = toBytes)]
+    pub fn to_bytes(&self) -> Result<Vec<u8>, JsError> {
+        self.0.to_bytes(Tables::Without).map_err(error)
+    }
+
+    /// The text of a `tokenizer.json`.
+    #[wasm_bindgen(js_name = toTokenizerJson)]
+    pub fn to_tokenizer_json(&self) -> Result<String, JsError> {
+        self.0.parts().and_then(|parts| tokenizer_json::write(&parts)).map_err(error)
+    }
+}
+
+impl Tokenizer {
+    fn new(core: bytepair::Tokenizer) -> Self {
+        Self(Arc::new(core))
+    }
+}
+
+fn learn(
+    texts: &[String],
+    vocab_size: usize,
+    special: &[String],
+    pattern: Pattern,
+) -> bytepair::Result<bytepair::Tokenizer> {
+    let mut counter = Counter::new(&pattern, 1)?;
+    counter.add(&texts.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let merges = merges_for(vocab_size, special.len())?;
+    let options = bytepair::TrainOptions { merges, ..bytepair::TrainOptions::default() };
+    train(&counter.finish()?, &options, &mut |_| Ok(()))?.to_tokenizer(special, pattern)
+}
+
+/// Names and ids of special tokens.
+fn pairs(special: &JsValue) -> Result<Vec<(String, u32)>, JsError> {
+    let reason = || JsError::new("specialTokens must be an object of names and ids");
+    let object: &Object = special.dyn_ref().ok_or_else(reason)?;
+    let pair = |pair: JsValue| {
+        let pair: Array = pair.unchecked_into();
+        let id = pair.get(1).as_f64().filter(|n| n.fract() == 0.0 && (0.0..4e9).contains(n));
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
+        Ok((pair.get(0).as_string().ok_or_else(reason)?, id.ok_or_else(reason)? as u32))
+    };
+    Object::entries(object).iter().map(pair).collect()
+}
+
+/// For each byte of a text and its end, the number of UTF-16 units before the character that the
+/// byte is in.
+fn units(text: &str) -> Vec<u32> {
+    let mut before = 0;
+    let mut units = Vec::with_capacity(text.len() + 1);
+    for character in text.chars() {
+        units.extend(std::iter::repeat_n(before, character.len_utf8()));
+        before += if character.len_utf16() == 2 { 2 } else { 1 };
+    }
+    units.push(before);
+    units
+}

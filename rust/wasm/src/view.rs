@@ -1,0 +1,35 @@
+//! What the page of `explore` shows.
+
+use js_sys::Uint8Array;
+use wasm_bindgen::prelude::*;
+
+use crate::error;
+use crate::tokenizer::Tokenizer;
+
+/// Some tokenizers, and the answers to questions about them, as `bytepair explore` shows them.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct View(bytepair_view::View);
+
+#[wasm_bindgen]
+impl View {
+    /// A view without tokenizers. The material is JSON: texts and chat templates; "{}" is none.
+    #[wasm_bindgen(constructor)]
+    pub fn new(material: &str) -> Result<View, JsError> {
+        bytepair_view::View::new(material).map(Self).map_err(error)
+    }
+
+    /// Add a tokenizer; returns its number.
+    pub fn add(&self, name: String, tokenizer: &Tokenizer) -> Result<usize, JsError> {
+        self.0.add(name, tokenizer.0.clone()).map_err(error)
+    }
+
+    /// Answer a question in JSON, with a body of bytes: JSON as a string, or bytes.
+    #[wasm_bindgen(unchecked_return_type = "string | Uint8Array")]
+    pub fn ask(&self, question: &str, body: &[u8]) -> Result<JsValue, JsError> {
+        Ok(match self.0.ask(question, body).map_err(error)? {
+            bytepair_view::Answer::Json(text) => text.into(),
+            bytepair_view::Answer::Bytes(bytes) => Uint8Array::from(&bytes[..]).into(),
+        })
+    }
+}

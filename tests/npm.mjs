@@ -1,0 +1,80 @@
+// The npm package in node: `node npm.mjs PACKAGE CASES` compares with what Python wrote to CASES.
+
+import { readFileSync } from "node:fs";
+import { deepStrictEqual as equal, ok, throws } from "node:assert";
+import { pathToFileURL } from "node:url";
+
+const [, , folder, file] = process.argv;
+const { Tokenizer, View } = await import(pathToFileURL(`${folder}/node.js`));
+const cases = JSON.parse(readFileSync(file));
+const bytes = (name) => readFileSync(name);
+
+const loaded = [
+  Tokenizer.fromBytes(bytes(cases.native)),
+  Tokenizer.fromTokenizerJson(bytes(cases.json)),
+  Tokenizer.fromRanks(bytes(cases.ranks), cases.pattern, cases.special),
+];
+for (const tokenizer of loaded) {
+  equal(tokenizer.fingerprint, cases.fingerprint);
+  equal(tokenizer.specialTokens, cases.special);
+  equal(tokenizer.vocabSize, cases.size);
+  for (const { text, ids, special, offsets } of cases.texts) {
+    equal(Array.from(tokenizer.encode(text)), ids);
+    equal(Array.from(tokenizer.encode(text, { special: "all", prepend: 5 })), [5, ...special]);
+    equal(tokenizer.count(text), ids.length);
+    equal(tokenizer.decode(ids), text);
+    const found = tokenizer.encodeWithOffsets(text);
+    equal([Array.from(found.ids), Array.from(found.offsets)], [ids, offsets]);
+    const decoding = tokenizer.decodeStream();
+    equal(ids.map((id) => decoding.push(id)).join("") + decoding.flush(), text);
+    const encoding = tokenizer.encodeStream();
+    const pieces = Array.from(text, (piece) => Array.from(encoding.push(piece)));
+    equal([...pieces.flat(), ...encoding.flush()], ids);
+  }
+}
+
+const [tokenizer] = loaded;
+equal(tokenizer.encode("a\ud800b"), tokenizer.encode("a\ufffdb"));
+equal(Tokenizer.fromBytes(tokenizer.toBytes()).fingerprint, cases.fingerprint);
+equal(Tokenizer.fromTokenizerJson(new TextEncoder().encode(tokenizer.toTokenizerJson())).fingerprint, cases.fingerprint);
+equal(tokenizer.tokenId(tokenizer.tokenBytes(300)), 300);
+equal(tokenizer.tokenId(new Uint8Array([1, 2, 3, 4, 5])), undefined);
+
+const { texts, size, fingerprint, specialTokens, pattern } = cases.trained;
+equal(Tokenizer.train(texts, size, { specialTokens, pattern }).fingerprint, fingerprint);
+
+// A pattern that only the regex engine can split reads the clock, which a browser has elsewhere.
+const slow = Tokenizer.train(["aaa bbb"], 258, { pattern: "(?<=a)b|.+?(?=c)|\\s+|." });
+ok(slow.count("aaabbbccc".repeat(2000)) > 0);
+
+for (const [work, reason] of [
+  [() => Tokenizer.fromBytes(new Uint8Array(9)), /BYTEPAIR/],
+  [() => Tokenizer.fromTokenizerJson(new Uint8Array(9)), /JSON|json|UTF-8|line/],
+  [() => Tokenizer.fromRanks(bytes(cases.ranks), "gpt5"), /gpt5/],
+  [() => Tokenizer.train(["a"], 10), /256/],
+  [() => tokenizer.encode("a", { specials: "all" }), /no option specials/],
+  [() => tokenizer.encode("a", { special: "some" }), /special must be/],
+  [() => tokenizer.encode("a", { prepend: "<none>" }), /<none>/],
+  [() => tokenizer.encode("a", { append: 1.5 }), /append must be/],
+  [() => tokenizer.decode([1 << 30]), /is not in the vocabulary/],
+  [() => tokenizer.tokenBytes(1 << 30), /is not in the vocabulary/],
+  [() => new View("["), /not JSON/],
+]) throws(work, reason);
+
+const table = JSON.parse(bytes(cases.table));
+const encoded = (value) => new TextEncoder().encode(JSON.stringify(value));
+for (const { document, ids, error } of table) {
+  if (error) {
+    throws(() => Tokenizer.fromTokenizerJson(encoded(document)), (thrown) => error.every((part) => thrown.message.includes(part)));
+    continue;
+  }
+  const read = Tokenizer.fromTokenizerJson(encoded(document));
+  for (const [text, expected] of ids) equal(Array.from(read.encode(text, { special: "all" })), expected);
+}
+
+const view = new View("{}");
+view.add("one", tokenizer);
+const { tokenizers } = JSON.parse(view.ask('{"what": "about"}', new Uint8Array()));
+equal(tokenizers.map((one) => one.name), ["one"]);
+ok(view.ask('{"what": "compare", "shown": "0"}', new TextEncoder().encode("a")) instanceof Uint8Array);
+console.log("equal");
