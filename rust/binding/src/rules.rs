@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytepair::rules::{
-    Normalizer, NormalizerStep, PreTokenizer, SpacePrefix, TextRules as CoreRules,
+    Normalizer, NormalizerStep, PreTokenizer, PreTokenizerStep, SpacePrefix, TextRules as CoreRules,
 };
 use bytepair::{AddedToken, Error, Pattern};
 use pyo3::prelude::*;
@@ -128,7 +128,7 @@ impl PyTextRules {
     /// The names of the steps of the pre-tokenizer.
     #[getter]
     fn pre_tokenizer(&self) -> Vec<&'static str> {
-        self.0.pre_tokenizer.steps.iter().map(|step| step.kind()).collect()
+        self.0.pre_tokenizer.steps.iter().map(PreTokenizerStep::kind).collect()
     }
 
     /// The ids that the post-processor puts before and after one text.

@@ -367,6 +367,7 @@ impl PyTokenizer {
     ///     [2, 0]
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
                         threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn count_tokens_batch<'py>(
         &self,
         py: Python<'py>,

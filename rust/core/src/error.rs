@@ -263,14 +263,9 @@ impl Error {
                 "the text contains the special token {name:?} at byte {at}; pass special=\"text\" to \
                  encode it as ordinary text, or special=\"all\" to encode it as the special token"
             ),
-            Self::UncoveredByte { byte } => write!(
-                f,
-                "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
-            ),
-            Self::UncoveredText { text } => {
-                write!(f, "{text:?} occurs in the text but no token of the vocabulary covers it")
-            }
-            Self::TextNotUtf8 { .. }
+            Self::UncoveredByte { .. }
+            | Self::UncoveredText { .. }
+            | Self::TextNotUtf8 { .. }
             | Self::Row { .. }
             | Self::FileNotUtf8 { .. }
             | Self::Document { .. }
@@ -373,6 +368,13 @@ impl Error {
     /// Write the message of an invalid text or an unreadable file.
     fn write_about_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::UncoveredByte { byte } => write!(
+                f,
+                "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
+            ),
+            Self::UncoveredText { text } => {
+                write!(f, "{text:?} occurs in the text but no token of the vocabulary covers it")
+            }
             Self::TextNotUtf8 { document, at } => write!(
                 f,
                 "document {document} is not UTF-8 at byte {at}; repair it, or replace invalid bytes"

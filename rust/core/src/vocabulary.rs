@@ -338,7 +338,8 @@ impl Vocabulary {
         let mut added = Vec::with_capacity(flags.len());
         for (mut token, bits) in std::mem::take(&mut self.added).into_iter().zip(flags) {
             if bits & SPACED != 0 {
-                token.content = std::str::from_utf8(self.bytes(token.id)?).ok()?.to_owned();
+                let name = std::str::from_utf8(self.bytes(token.id)?).ok()?;
+                name.clone_into(&mut token.content);
             }
             added.push(token.with_flags(bits & !SPACED)?);
         }

@@ -81,7 +81,8 @@ pub(crate) fn encode_options(
     check(options, &["special", "prepend", "append"])?;
     let special = member(options, "special").map_or(Ok(Special::Text), |one| special(&one))?;
     let id = |name| member(options, name).map(|one| id(tokenizer, &one, name)).transpose();
-    tokenizer.options(&special, id("prepend")?, id("append")?).map_err(error)
+    let (prepend, append) = (id("prepend")?, id("append")?);
+    tokenizer.options(&special, prepend.as_slice(), append.as_slice()).map_err(error)
 }
 
 fn special(value: &JsValue) -> Result<Special, JsError> {

@@ -158,10 +158,11 @@ impl Tokenizer {
         object.unwrap_or(JsValue::UNDEFINED).unchecked_into()
     }
 
-    /// The split pattern, a regular expression.
+    /// The split pattern, a regular expression; undefined if one expression does not say how texts
+    /// are split.
     #[wasm_bindgen(getter)]
-    pub fn pattern(&self) -> String {
-        self.0.pattern().regex().to_owned()
+    pub fn pattern(&self) -> Option<String> {
+        self.0.pattern()?.regex().map(str::to_owned)
     }
 
     /// How tokens merge: "ranks", "merges" or "characters".

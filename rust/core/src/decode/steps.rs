@@ -32,19 +32,19 @@ pub(crate) fn decode(mut names: Vec<String>, steps: &[DecoderStep]) -> Result<St
         return Ok(names.join(" "));
     }
     for step in steps {
-        names = apply(step, names)?;
+        names = apply(step, &names)?;
     }
     Ok(names.concat())
 }
 
-fn apply(step: &DecoderStep, names: Vec<String>) -> Result<Vec<String>> {
+fn apply(step: &DecoderStep, names: &[String]) -> Result<Vec<String>> {
     let last = names.len().wrapping_sub(1);
     let each = |change: &dyn Fn(usize, String) -> String| -> Vec<String> {
         names.iter().cloned().enumerate().map(|(at, name)| change(at, name)).collect()
     };
     Ok(match step {
-        DecoderStep::ByteLevel => vec![of_bytes(&names)],
-        DecoderStep::ByteFallback => fallen_back(&names),
+        DecoderStep::ByteLevel => vec![of_bytes(names)],
+        DecoderStep::ByteFallback => fallen_back(names),
         DecoderStep::Fuse => vec![names.concat()],
         DecoderStep::Replace { pattern: ReplacePattern::Literal(text), content } => {
             each(&|_, name| name.replace(text, content))

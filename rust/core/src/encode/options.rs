@@ -49,10 +49,8 @@ impl EncodeOptions {
         append: &[u32],
     ) -> Result<Self> {
         let SearchPasses { one_is_enough, normalizer } = passes;
-        let names = match one_is_enough {
-            true => None,
-            false => Some(CompiledNormalizer::new(normalizer)?),
-        };
+        let compiled = || CompiledNormalizer::new(normalizer);
+        let names = (!one_is_enough).then(compiled).transpose()?;
         let finder = AddedFinder::new(
             vocabulary,
             special,

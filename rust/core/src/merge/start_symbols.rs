@@ -230,10 +230,10 @@ mod tests {
             fuse_unknown: true,
             byte_fallback: true,
         };
-        let merges =
+        let pairs =
             [("##b", "##a"), ("a", "##b"), ("##a", "##b</w>"), ("ab", "##a"), ("ab", "##ab</w>")];
-        let merges: Vec<_> = merges.iter().map(|(l, r)| (id(l), id(r))).collect();
-        let merger = SymbolMerger::new(&vocabulary, &symbols, &merges).unwrap();
+        let pairs: Vec<_> = pairs.iter().map(|(l, r)| (id(l), id(r))).collect();
+        let merger = SymbolMerger::new(&vocabulary, &symbols, &pairs).unwrap();
         (vocabulary, merger)
     }
 

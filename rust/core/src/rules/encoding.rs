@@ -109,7 +109,9 @@ impl Bytes {
 
     fn list<T>(&mut self, items: &[T], write: impl Fn(&mut Self, &T)) {
         self.size(items.len());
-        items.iter().for_each(|item| write(self, item));
+        for item in items {
+            write(self, item);
+        }
     }
 
     fn pattern(&mut self, pattern: &ReplacePattern) {
@@ -145,7 +147,7 @@ impl Bytes {
             }
             NormalizerStep::Spaces(prefix) => {
                 self.kind(9);
-                self.kind(number_of(&PREFIXES, *prefix));
+                self.kind(number_of(&PREFIXES, prefix));
             }
         }
     }
@@ -155,7 +157,7 @@ impl Bytes {
             PreTokenizerStep::Split { regex, behavior, invert } => {
                 self.kind(0);
                 self.text(regex);
-                self.kind(number_of(&BEHAVIORS, *behavior));
+                self.kind(number_of(&BEHAVIORS, behavior));
                 self.flag(*invert);
             }
             PreTokenizerStep::Digits { individual } => {
@@ -164,7 +166,7 @@ impl Bytes {
             }
             PreTokenizerStep::Punctuation(behavior) => {
                 self.kind(2);
-                self.kind(number_of(&BEHAVIORS, *behavior));
+                self.kind(number_of(&BEHAVIORS, behavior));
             }
             PreTokenizerStep::Whitespace => self.kind(3),
             PreTokenizerStep::WhitespaceSplit => self.kind(4),
@@ -181,7 +183,7 @@ impl Bytes {
             PreTokenizerStep::Metaspace { replacement, prefix, split } => {
                 self.kind(9);
                 self.character(*replacement);
-                self.kind(number_of(&PREFIXES, *prefix));
+                self.kind(number_of(&PREFIXES, prefix));
                 self.flag(*split);
             }
             PreTokenizerStep::ByteLevel { add_prefix_space, use_regex } => {
@@ -261,8 +263,8 @@ const BEHAVIORS: [Behavior; 5] = [
     Behavior::MergedWithNext,
 ];
 
-fn number_of<T: PartialEq>(all: &[T], one: T) -> u8 {
-    let at = all.iter().position(|other| *other == one);
+fn number_of<T: PartialEq>(all: &[T], one: &T) -> u8 {
+    let at = all.iter().position(|other| other == one);
     at.and_then(|at| u8::try_from(at).ok()).expect("the list has all values")
 }
 

@@ -249,17 +249,16 @@ mod tests {
 
     #[test]
     fn changed_characters_keep_spans() {
-        let spans = |steps: &[_], text| -> Vec<(char, SourceSpan)> {
+        let spans = |steps: &[_], text| -> Vec<(char, crate::rules::aligned::SourceSpan)> {
             normalize(steps, text).iter().map(|c| (c.character, c.span)).collect()
         };
-        use crate::rules::aligned::SourceSpan;
         assert_eq!(spans(&[NormalizerStep::Nfc], "e\u{301}b"), [('é', [0, 1]), ('b', [3, 4])]);
         let strip = NormalizerStep::Strip { left: true, right: true };
         assert_eq!(spans(&[strip], " \ta b\n"), [('a', [2, 3]), (' ', [3, 4]), ('b', [4, 5])]);
         let pattern = ReplacePattern::Regex(r"\s+".to_owned());
         let replace = NormalizerStep::Replace { pattern, content: "--".to_owned() };
         let expected = [('-', [2, 3]), ('-', [2, 3]), ('x', [3, 4])];
-        assert_eq!(spans(&[replace.clone()], " \n\tx")[..2], expected[..2]);
+        assert_eq!(spans(std::slice::from_ref(&replace), " \n\tx")[..2], expected[..2]);
         let lower = NormalizerStep::Lowercase;
         assert_eq!(spans(&[lower], "İ"), [('i', [0, 2]), ('\u{307}', [0, 2])]);
         let prepend = NormalizerStep::Prepend("__".to_owned());

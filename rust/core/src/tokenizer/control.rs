@@ -23,9 +23,12 @@ impl Tokenizer {
         let special: HashSet<&str> =
             added.iter().filter(|token| token.special).map(|token| &*token.content).collect();
         // `tokenizers` skips tokens by their names, which normalization may have changed.
-        let is_skipped = |token: &&AddedToken| match token.normalized {
-            true => special.contains(&*self.token_name(token.id)),
-            false => token.special,
+        let is_skipped = |token: &&AddedToken| {
+            if token.normalized {
+                special.contains(&*self.token_name(token.id))
+            } else {
+                token.special
+            }
         };
         added.iter().filter(is_skipped).map(|token| token.id).collect()
     }

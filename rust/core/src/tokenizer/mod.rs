@@ -172,9 +172,9 @@ impl Tokenizer {
     ) -> Result<Self> {
         check_rules(rule, &vocabulary, &rules)?;
         let symbols = rules.symbols.clone().unwrap_or_default();
-        let merger = SymbolMerger::new(&vocabulary, &symbols, merges.pairs(Vec::new))?;
+        let by_symbols = SymbolMerger::new(&vocabulary, &symbols, merges.pairs(Vec::new))?;
         let ignores = rule == MergeRule::Merges { ignore_merges: true };
-        let pretokens = PretokenEncoder::by_symbols(vocabulary, ignores, merger);
+        let pretokens = PretokenEncoder::by_symbols(vocabulary, ignores, by_symbols);
         Ok(Self::assemble(Encoder::new(pretokens, rules)?, rule, merges))
     }
 

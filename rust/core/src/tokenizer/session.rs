@@ -292,7 +292,7 @@ mod tests {
         let more =
             ["ab", "  ", " a", "中文", "é", "'s", "12", "abab", "\n\n", " \n", "<a", "e\u{301}"];
         tokens.extend(more.map(|token| token.as_bytes().to_vec()));
-        let (normalizer, [lstrip, rstrip, normalized, single, ordinary]) = WAYS[way];
+        let (steps, [lstrip, rstrip, normalized, single, ordinary]) = WAYS[way];
         let added = SPECIAL.iter().zip(300..).map(|(name, id)| AddedToken {
             lstrip: lstrip.contains(&id),
             rstrip: rstrip.contains(&id),
@@ -303,7 +303,7 @@ mod tests {
         });
         let tokens = tokens.into_iter().zip(0..);
         let vocabulary = Vocabulary::with_added(tokens, [], added.collect()).unwrap();
-        let rules = rules(pattern, normalizer);
+        let rules = rules(pattern, steps);
         if merges {
             let listed = vec![(97, 98), (256, 256), (32, 32), (32, 97), (39, 115)];
             return Arc::new(Tokenizer::from_merges(vocabulary, listed, false, rules).unwrap());

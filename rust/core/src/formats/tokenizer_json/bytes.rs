@@ -24,7 +24,7 @@ impl File<'_> {
     /// Whether the file has the form *bytes*: its tokens are the bytes of text, and nothing that it
     /// asks for depends on their names.
     pub(super) fn is_of_bytes(&self) -> bool {
-        let Some(at) = self.rules.literal.iter().position(pre_tokenizer::maps_bytes) else {
+        let Some(at) = self.rules.as_written.iter().position(pre_tokenizer::maps_bytes) else {
             return false;
         };
         let marks = |step: &PreTokenizerStep| {
@@ -32,7 +32,7 @@ impl File<'_> {
         };
         let replaces = self.model.unknown.is_some() || self.model.byte_fallback;
         !self.model.has_affixes()
-            && !self.rules.literal[at + 1..].iter().any(marks)
+            && !self.rules.as_written[at + 1..].iter().any(marks)
             && (!replaces || self.has_all_bytes())
             && !self.has_lookalikes()
     }
@@ -93,7 +93,7 @@ impl File<'_> {
         };
         let composed = without(std::mem::take(&mut self.rules.steps));
         let is_fast = pre_tokenizer::regexes(&composed).is_some() && !digits_matter;
-        if is_fast { composed } else { without(std::mem::take(&mut self.rules.literal)) }
+        if is_fast { composed } else { without(std::mem::take(&mut self.rules.as_written)) }
     }
 
     /// The parts of a tokenizer whose tokens are bytes. A token with a character that stands for no

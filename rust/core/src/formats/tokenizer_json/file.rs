@@ -56,7 +56,7 @@ pub(super) struct File<'a> {
 pub(super) struct Literal {
     pub(super) normalizer: Normalizer,
     /// The steps of the pre-tokenizer, and the same in fewer steps.
-    pub(super) literal: Vec<PreTokenizerStep>,
+    pub(super) as_written: Vec<PreTokenizerStep>,
     pub(super) steps: Vec<PreTokenizerStep>,
     /// Whether `Digits` splits bytes, and if so, whether each is a piece of its own.
     pub(super) splits_bytes: Option<bool>,
@@ -235,7 +235,7 @@ impl Literal {
         };
         Ok(Self {
             normalizer,
-            literal: Vec::new(),
+            as_written: Vec::new(),
             steps: steps.transpose()?.unwrap_or_default(),
             splits_bytes: None,
             post_processor: processor.transpose()?.unwrap_or_default(),
@@ -251,8 +251,8 @@ impl Literal {
         let settings = document.model();
         let own =
             settings.value.get(OWN).and_then(|own| own.get("steps")).and_then(Value::as_array);
-        self.literal = self.steps.clone();
-        self.splits_bytes = self.literal.iter().find_map(|step| match step {
+        self.as_written = self.steps.clone();
+        self.splits_bytes = self.as_written.iter().find_map(|step| match step {
             PreTokenizerStep::Digits { individual } => Some(*individual),
             _ => None,
         });
@@ -264,7 +264,7 @@ impl Literal {
         }
         let composed = pre_tokenizer::composed(self.steps.clone());
         if let Some(node) = document.field("pre_tokenizer")
-            && composed != self.literal
+            && composed != self.as_written
         {
             notes.insert(STEPS_NOTE.to_owned(), node.value.to_string());
         }

@@ -37,7 +37,7 @@ pub(super) fn form(file: &File<'_>) -> Option<SpacesForm> {
     if !model.byte_fallback || model.has_affixes() || model.ignore_merges {
         return None;
     }
-    let form = form_of_rules(&file.rules.normalizer.steps, &file.rules.literal)?;
+    let form = form_of_rules(&file.rules.normalizer.steps, &file.rules.as_written)?;
     let decoder = &file.rules.decoder;
     let is_form = (decoder.is_empty() || *decoder == self::decoder(form.prefix))
         && has_bytes(file)

@@ -26,7 +26,7 @@ pub(super) fn parts(mut file: File<'_>) -> Result<TokenizerParts> {
     let rule = MergeRule::Merges { ignore_merges: model.ignore_merges };
     let rules = TextRules {
         normalizer: std::mem::take(&mut file.rules.normalizer),
-        pre_tokenizer: PreTokenizer { steps: std::mem::take(&mut file.rules.literal) },
+        pre_tokenizer: PreTokenizer { steps: std::mem::take(&mut file.rules.as_written) },
         symbols: Some(symbols),
         decoder: Decoder::Steps(std::mem::take(&mut file.rules.decoder)),
         ..TextRules::default()
