@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import explore, reference
-from bytepair.explore.answers import OWN, TEMPLATES, ten_scripts
+from bytepair.explore.answers import TEMPLATES, ten_scripts
 
 LONGEST_PRETOKEN_BYTES = 400
 
@@ -224,22 +224,6 @@ def test_a_chat_is_rendered_as_python_renders_it(
     assert [one["trained"] for one in tokens] == mask
 
 
-def test_the_template_of_a_tokenizer_comes_first(trained: bytepair.Tokenizer) -> None:
-    pytest.importorskip("jinja2")
-    source = "{% for m in messages %}<|user_start|>{{ m.content }}<|user_end|>{% endfor %}"
-    tok = trained.with_chat_template(source)
-    answers = explore.Answers({"plain": trained, "own": tok})
-    about = answers.ask("about")
-    assert [one["templates"] for one in about["tokenizers"]] == [["nanochat"], [OWN, "nanochat"]]
-    assert "user" in about["templates"][OWN]
-    talk = json.dumps([{"role": "user", "content": "hi"}]).encode()
-    tokens = answers.ask("chat", talk, t=1, template=OWN)["tokens"]
-    text = "".join(bytes.fromhex(one["hex"]).decode() for one in tokens)
-    assert text == "<|user_start|>hi<|user_end|>"
-    with pytest.raises(bytepair.errors.ArgumentError, match="no template of its own"):
-        answers.ask("chat", talk, t=0, template=OWN)
-
-
 def test_the_templates_of_a_tokenizer_come_first() -> None:
     pytest.importorskip("jinja2")
     source = (
@@ -249,11 +233,16 @@ def test_the_templates_of_a_tokenizer_come_first() -> None:
     tok = bytepair.train(["hi hi"], 260, special_tokens=["<|im_start|>", "<|im_end|>"])
     tok = tok.with_chat_template(source).with_chat_template(f"tools! {source}", name="tool_use")
     answers = explore.Answers({"mine": tok})
-    (about,) = answers.about()["tokenizers"]
+    about = answers.ask("about")
+    assert "user" in about["templates"]["tool_use"]
+    (about,) = about["tokenizers"]
     assert about["templates"] == ["default", "tool_use", "chatml"]
     assert about["own"] == ["default", "tool_use"]
     talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
-    shown = {name: answers.chat(0, talk, name) for name in about["templates"]}
+    shown = {
+        name: answers.ask("chat", json.dumps(talk).encode(), t=0, template=name)
+        for name in about["templates"]
+    }
     for name in ("default", "tool_use"):
         ids, mask = tok.render_conversation(talk, template=name)
         assert [one["id"] for one in shown[name]["tokens"]] == ids
@@ -262,12 +251,12 @@ def test_the_templates_of_a_tokenizer_come_first() -> None:
     assert len(shown["tool_use"]["tokens"]) > len(shown["default"]["tokens"])
     forgets = source.replace("{{ m.content }}", "{{ m.content if loop.last else '-' }}")
     answers = explore.Answers({"mine": tok.with_chat_template(forgets)})
-    longer = [*talk, *talk]
-    found = answers.chat(0, longer, "default")
+    longer = json.dumps([*talk, *talk]).encode()
+    found = answers.ask("chat", longer, t=0, template="default")
     assert "does not continue the prompt" in found["no_mask"]
     assert not any(one["trained"] for one in found["tokens"])
     with pytest.raises(bytepair.errors.ConversationError, match="role"):
-        answers.chat(0, [{"content": "x"}], "default")
+        answers.ask("chat", b'[{"content": "x"}]', t=0, template="default")
 
 
 def test_the_same_text_in_sixty_languages(

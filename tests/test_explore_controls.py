@@ -165,9 +165,9 @@ def test_the_template_of_a_tokenizer_is_chosen_first(
         page.click("#tab-chat")
         assert page.input_value("#template") == "nanochat"
         page.select_option("#chat-of", label="own")
-        assert page.input_value("#template") == "its own"
+        assert page.input_value("#template") == "default"
         page.wait_for_function(
             "() => document.querySelector('#chat-tokens .t').textContent !== '<|bos|>'"
         )
         options = page.locator("#template option").all_inner_texts()
-        assert options == ["its own", "nanochat"]
+        assert options == ["default (its own)", "nanochat"]

@@ -31,7 +31,7 @@ def from_huggingface(flags: dict[str, bool]) -> bytepair.Tokenizer:
     document, first = json_of(plain), plain.vocab_size
     vocabulary = document["model"]["vocab"]
     vocabulary["<tool>"] = first
-    added = {"<tool>": first, "<mask>": first + 1, "naïve": first + 2, "\n\n": first + 3}
+    added = {"<tool>": first, "<mask>": first + 1, "日本": first + 2, "\n\n": first + 3}
     added["ab"] = first + 4
     for name, id in added.items():
         document["added_tokens"].append({"id": id, "content": name, "single_word": False, **flags})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import bytepair
-from bytepair.errors import FormatError, UnsupportedError
+from bytepair.errors import FormatError
 from bytepair.formats import huggingface
 from formats import json_of, small
 
@@ -150,24 +150,31 @@ def test_steps_behind_bytes(individual: bool, tmp_path: Path) -> None:
     assert read(json_of(tok), tmp_path) == tok
     document["added_tokens"] = []
     vocabulary = document["model"]["vocab"]
-    vocabulary["\u00c3\u00b2"] = len(vocabulary)
-    with pytest.raises(UnsupportedError, match="Digits behind ByteLevel splits between bytes"):
-        read(document, tmp_path)
+    vocabulary["\u00c3\u00b2"] = len(vocabulary)  # Digits would divide it
+    check_ids(document, numbers, tmp_path)
     del vocabulary["\u00c3\u00b2"]
     document["model"]["ignore_merges"] = True
     assert read(document, tmp_path).encode(numbers) == tok.encode(numbers)
     vocabulary["zqzq"] = len(vocabulary)  # no merge makes it
-    with pytest.raises(UnsupportedError, match="with ignore_merges is not supported"):
-        read(document, tmp_path)
+    check_ids(document, numbers + " zqzq", tmp_path)
+
+
+def check_ids(document: dict[str, Any], text: str, folder: Path) -> None:
+    """The ids are those of `tokenizers`."""
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
+    found = read(document, folder).encode(text, special="all")
+    assert found == theirs.encode(text, add_special_tokens=False).ids
 
 
 @pytest.mark.parametrize("regex", [r"\s", "[0-9 ]", "\u00e9"])
-def test_other_steps_behind_bytes_are_refused(regex: str, tmp_path: Path) -> None:
+def test_steps_behind_bytes_split_the_characters_that_stand_for_them(
+    regex: str, tmp_path: Path
+) -> None:
     node = {
         "type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False,
     }  # fmt: skip
-    with pytest.raises(UnsupportedError, match="after ByteLevel"):
-        read(json_of(small()) | {"pre_tokenizer": steps(BYTES, node)}, tmp_path)
+    document = json_of(small()) | {"pre_tokenizer": steps(BYTES, node)}
+    check_ids(document, "a 1\u00e9\u20a9 12 \u00e9\u00e9", tmp_path)
 
 
 # ---------------------------------------------------------------------------- published files

@@ -20,9 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
+from against_tokenizers import differences
 from bytepair import _core, reference
 from bytepair.chat import JinjaTemplate
-from bytepair.errors import FormatError, UnsupportedError
+from bytepair.errors import FormatError
 from commands import run
 from pieces import BYTES, META, around, field, gemma, gemma_document, learnt, model, piece
 from texts import hard_text
@@ -143,11 +144,11 @@ def test_spans_cover_the_text(number: int) -> None:
         assert ids == tok.encode(text)
         data, end = text.encode(), 0
         for id, (start, stop) in zip(ids, places.tolist(), strict=True):
-            assert start == end
+            assert start <= end <= stop  # the bytes of a character have its span
             end = stop
             covered = data[start:stop].replace(META.encode(), b" ")
             token = tok.token_bytes(id)
-            assert covered in {token, token.removeprefix(b" ")}
+            assert covered in {token, token.removeprefix(b" ")} or token in b" " + covered
         assert end == len(data)
         for keep in ("start", "end"):
             cut = tok.truncate_text(text, 3, keep=keep)
@@ -269,13 +270,13 @@ def test_added_tokens_that_merges_make_too(special: bool) -> None:
         assert tok.decode(tok.encode(text)) == text
 
 
-def test_a_special_token_with_the_character_of_spaces_is_refused() -> None:
+def test_a_special_token_with_the_character_of_spaces(tmp_path: Path) -> None:
     data = gemma_document()
     id = data["model"]["vocab"][META * 2]
     token = next(token for token in data["added_tokens"] if token["id"] == id)
     token["special"] = True
-    with pytest.raises(UnsupportedError, match='decoded as a space, and "special": true'):
-        bytepair.load(tokenizers.Tokenizer.from_str(json.dumps(data)))
+    texts = ["the  other", f"a{META * 2}b   {META}", "  ", ""]
+    assert not list(differences(data, texts, tmp_path))
 
 
 def test_a_tab_in_place_of_its_byte() -> None:

@@ -14,17 +14,16 @@ from typing import Any, Final
 
 from bytepair import _core, chat
 from bytepair._internal.drawing import MARKED
-from bytepair.errors import ArgumentError
+from bytepair.chat import own
+from bytepair.errors import ArgumentError, ConversationError
 from bytepair.evaluate import declarations, samples
 from bytepair.evaluate.languages import LANGUAGES
-from bytepair.formats import roles
 from bytepair.tokenizer import Tokenizer
 
 TEMPLATES: Final = {one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.LLAMA3)}
 
-#: The name of a tokenizer's own template on the page, and the roles that it may have.
-OWN: Final = "its own"
-_OWN_ROLES: Final[dict[str, list[str]]] = {"system": [], "user": [], "assistant": [], "tool": []}
+#: The roles of messages under a template in Jinja, which does not say them.
+_JINJA_ROLES: Final[dict[str, list[str]]] = {"system": [], "user": [], "assistant": [], "tool": []}
 
 #: Languages in ten scripts, some right-to-left, some without spaces, some with stacked marks.
 _SCRIPTS: Final = ("en", "el", "ru", "ar", "he", "hi", "th", "ka", "ko", "zh-Hans")
@@ -57,11 +56,10 @@ class Answers:
         self.names, self._missing = list(tokenizers), list(missing)
         _check_names(self.names)
         self._view = _core.View(material())
-        self._own: dict[str, tuple[Tokenizer, chat.JinjaTemplate]] = {}
+        self._own: dict[str, tuple[Tokenizer, dict[str, chat.JinjaTemplate | None]]] = {}
         for name, tok in tokenizers.items():
             number = self._view.add(name, tok)
-            if source := tok.notes.get(roles.TEMPLATE):
-                self._own[str(number)] = tok, chat.JinjaTemplate(source, name=OWN, checks="off")
+            self._own[str(number)] = tok, _own(tok)
 
     def ask(self, what: str, body: bytes = b"", **members: object) -> Any:
         """The answer to a question: a value of JSON, or bytes.
@@ -80,34 +78,61 @@ class Answers:
 
     def answer(self, question: Mapping[str, object], body: bytes = b"") -> str | bytes:
         """The answer to a question as the page gets it: JSON, or bytes."""
-        if question.get("what") == "chat" and question.get("template") == OWN:
-            return json.dumps(self._chat(str(question.get("t")), json.loads(body)))
+        if question.get("what") == "chat":
+            tok, own = self._own.get(str(question.get("t")), (None, {}))
+            if tok is not None and (template := own.get(str(question.get("template")))):
+                return json.dumps(_chat(tok, template, json.loads(body)))
         found = self._view.ask(json.dumps(question), body)
         return self._about(json.loads(found)) if question.get("what") == "about" else found
 
     def _about(self, about: dict[str, Any]) -> str:
         """The answer to `about` with what is missing, and tokenizers' own templates first."""
         about["missing"] = self._missing
-        if self._own:
-            about["templates"][OWN] = _OWN_ROLES
         for one in about["tokenizers"]:
-            if str(one["t"]) in self._own:
-                one["templates"].insert(0, OWN)
-                one["own"] = OWN
+            _, own = self._own.get(str(one["t"]), (None, {}))
+            for name in own:
+                about["templates"].setdefault(name, _JINJA_ROLES)
+            one["templates"] = [*own, *(name for name in one["templates"] if name not in own)]
+            one["own"] = list(own)
         return json.dumps(about)
 
-    def _chat(self, number: str, conversation: Any) -> dict[str, Any]:
-        """The tokens of a conversation under the tokenizer's own template."""
-        if number not in self._own:
-            raise ArgumentError(f"the tokenizer {number} has no template of its own")
-        tok, template = self._own[number]
-        ids, mask = tok.render_conversation(conversation, template=template, on_untrained="keep")
-        special = set(tok.special_tokens.values())
-        tokens = [
-            {"id": id, "hex": tok.token_bytes(id).hex(), "trained": on, "special": id in special}
-            for id, on in zip(ids, mask, strict=True)
-        ]
-        return {"tokens": tokens}
+
+def _own(tok: Tokenizer) -> dict[str, chat.JinjaTemplate | None]:
+    """The tokenizer's own templates by name; None for one that the view knows.
+
+    Nothing that training needs is checked, since they are only displayed.
+    """
+    found: dict[str, chat.JinjaTemplate | None] = {}
+    for name, template in own.templates(tok).items():
+        if isinstance(template, chat.Template):
+            found[template.name] = None
+        else:
+            found[name] = dataclasses.replace(template, checks="off")
+    return found
+
+
+def _chat(tok: Tokenizer, template: chat.JinjaTemplate, conversation: Any) -> dict[str, Any]:
+    """The tokens of a conversation under a template in Jinja.
+
+    If the template gives no mask, `no_mask` says why, and no token is trained on.
+    """
+    try:
+        rendered, reason = _rendered(tok, template, conversation), None
+    except ConversationError as error:
+        unmasked = dataclasses.replace(template, mask="none")
+        rendered, reason = _rendered(tok, unmasked, conversation), str(error)
+    special = set(tok.special_tokens.values())
+    tokens = [
+        {"id": id, "hex": tok.token_bytes(id).hex(), "trained": on, "special": id in special}
+        for id, on in zip(*rendered, strict=True)
+    ]
+    return {"tokens": tokens, "no_mask": reason}
+
+
+def _rendered(
+    tok: Tokenizer, template: chat.JinjaTemplate, conversation: Any
+) -> tuple[list[int], list[int]]:
+    return tok.render_conversation(conversation, template=template, on_untrained="keep")
 
 
 def material() -> str:

@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair.errors import FormatError, LossError
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
 from bytepair.formats.llama2c import entries_of, ids_of
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import Asked, Parts, unspeakable
 from bytepair.formats.roles import roles
 
 MAGIC: Final = 20240328
@@ -82,6 +82,8 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
         lost.append("the list of merges")
     if len(tokenizer.special_tokens) != 1:
         lost.append("the special tokens, except the one that ends a text")
+    if asks := unspeakable(tokenizer):
+        lost.append(f"that the tokenizer asks {asks}")
     return lost
 
 

@@ -18,7 +18,7 @@ let messages = [
 
 export function start(onChange) {
   changed = onChange;
-  at("chat-of").addEventListener("change", () => (templates(chosen()?.own), draw(), render()));
+  at("chat-of").addEventListener("change", () => (templates(chosen()?.own?.[0]), draw(), render()));
   at("template").addEventListener("change", () => (draw(), render()));
   at("add").addEventListener("click", () => {
     const last = messages.at(-1)?.role;
@@ -60,13 +60,14 @@ function isMessage(one) {
 /** Offer the templates of the tokenizer; `wanted` is chosen, else the one that was, else the first. */
 function templates(wanted) {
   const before = wanted ?? at("template").value;
-  const names = chosen()?.templates ?? [];
-  at("template").replaceChildren(...names.map((name) => new Option(name, name)));
+  const { templates: names = [], own = [] } = chosen() ?? {};
+  const label = (name) => (own.includes(name) ? `${name} (its own)` : name);
+  at("template").replaceChildren(...names.map((name) => new Option(label(name), name)));
   if (names.includes(before)) at("template").value = before;
 }
 
 /** What messages may be under the template: roles, and for each the kinds of parts. */
-const roles = () => about.templates[at("template").value] ?? { user: [], assistant: [] };
+const roles = () => about.templates[at("template").value] ?? { system: [], user: [], assistant: [], tool: [] };
 
 function draw() {
   at("messages").replaceChildren(...messages.map(card));
@@ -157,9 +158,10 @@ async function render() {
   asking?.abort();
   asking = new AbortController();
   try {
-    const { tokens } = await api.chat(t, at("template").value, messages, asking.signal);
+    const { tokens, no_mask: why } = await api.chat(t, at("template").value, messages, asking.signal);
     const trained = tokens.filter((one) => one.trained).length;
-    said.textContent = `${number.format(tokens.length)} tokens, ${number.format(trained)} of them trained on`;
+    const count = `${number.format(tokens.length)} tokens`;
+    said.textContent = why ? `${count}, no mask: ${why}` : `${count}, ${number.format(trained)} of them trained on`;
     at("chat-tokens").replaceChildren(...runs(tokens, t));
   } catch (error) {
     if (error.name === "AbortError") return;

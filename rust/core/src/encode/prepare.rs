@@ -102,7 +102,11 @@ impl Preparation {
                 let span = [text[from].span[0], text[to - 1].span[1]];
                 prepared.parts.push(PreparedPart::Id(found.id, span));
             }
-            (done, start) = (to, PartStart::Special);
+            done = to;
+            // What follows may come from the start of the text too, which its spans say.
+            if start == PartStart::Inside {
+                start = PartStart::Special;
+            }
         }
         self.split(text[done..].to_vec(), start, &mut prepared)?;
         Ok(prepared)
