@@ -45,7 +45,7 @@ QUERIES = {
     "cl100k_base": "published",
     "offline": "published",
     "byte fallback": "formats/byte-fallback",
-    "chat template": "chat",
+    "chat template": "chat-templates",
     "loss mask": "chat",
     "render_conversation": "reference/tokenizer-conversations",
     "AutoTokenizer": "migrate-huggingface",
