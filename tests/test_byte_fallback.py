@@ -460,29 +460,6 @@ NORMAL = field(1, b"identity") + field(3, 1)
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        changed(model={"ignore_merges": True}), changed(normalizer=NFKC),
-        changed(pre_tokenizer={
-            "type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True
-        }),
-        changed(normalizer=None, pre_tokenizer=STEP), changed(decoder={"type": "Fuse"}),
-        changed(decoder=around("replace")["decoder"]), without("<0x41>"), flagged("<0x0A>"),
-        flagged("<x>", normalized=True), flagged(META + " x", normalized=False),
-        changed(model={"vocab": {n: i for i, n in enumerate([*BYTES, "a b"])}, "merges": []},
-                added_tokens=[]),
-    ],
-)  # fmt: skip
-def test_unusual_documents_do_what_they_do_in_tokenizers(
-    data: dict[str, Any], tmp_path: Path
-) -> None:
-    found = differences(
-        data, ["the other A\n", " <x>t ▁ x", "", "a b\u00e9\ufb01<0x0A>_"], tmp_path
-    )
-    assert not list(found)
-
-
-@pytest.mark.parametrize(
     ("data", "message"),
     [
         (model(PLAIN, training=field(3, 1)), "model_type: unigram is not BPE"),

@@ -36,6 +36,10 @@ HARD = [
 ]
 
 
+#: Why random documents are refused.
+REFUSED = ("stands for two tokens", "of other text than its name")
+
+
 @pytest.mark.parametrize("first", range(0, 240, 30))
 def test_random_documents_give_the_results_of_tokenizers(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 30):
@@ -45,7 +49,7 @@ def test_random_documents_give_the_results_of_tokenizers(first: int, tmp_path: P
         try:
             assert not list(differences(document, texts, tmp_path)), seed
         except FormatError as error:
-            if "stands for two tokens" not in str(error):
+            if not any(reason in str(error) for reason in REFUSED):
                 raise
 
 

@@ -258,6 +258,8 @@ def _losses_of_bytes(tokenizer: _core.Tokenizer) -> list[str]:
         lost.append("special tokens that strip white space (lstrip, rstrip)")
     if any(token.single_word for token in tokenizer.added_tokens):
         lost.append("that added tokens are found only as words (single_word)")
+    if any(token.normalized for token in tokenizer.added_tokens):
+        lost.append("that added tokens are found in normalized texts (normalized)")
     return lost
 
 

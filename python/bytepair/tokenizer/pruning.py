@@ -63,6 +63,11 @@ def pruned(
     tokenizer: _core.Tokenizer, keep: Keep, vocab_size: int | None, drop: Iterable[int] | None
 ) -> tuple[_core.Model, NDArray[np.int32]]:
     """The smaller tokenizer and the new id of each old one; see `Tokenizer.prune`."""
+    if tokenizer.rules.has_symbols:
+        raise VocabularyError(
+            "the tokens of this tokenizer are the names of characters, and only tokens that are "
+            "bytes can be pruned"
+        )
     kept = _kept(tokenizer, keep, vocab_size, drop)
     ranks, special = tokenizer.mergeable_ranks(), tokenizer.special_tokens
     twins = tokenizer.twin_ids

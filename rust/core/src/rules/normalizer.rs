@@ -20,7 +20,7 @@ pub enum NormalizerStep {
     Nfkd,
     /// Lower case, character by character.
     Lowercase,
-    /// Removes combining marks (general category Mn).
+    /// Removes combining marks (general category M).
     StripAccents,
     /// Removes white space at the start and at the end of each part of a text.
     Strip {

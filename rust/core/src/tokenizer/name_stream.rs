@@ -1,17 +1,24 @@
 //! Decodes ids that arrive one by one, where the decoder works on the names of tokens.
 //!
 //! A step may change what the last token gives once another follows, and bytes may not be a character
-//! yet. So the text is decoded again for each id, and what two successive results have in common is
-//! given out. This takes quadratic time, which matters little for the vocabularies that need it.
+//! yet. So the last ids are decoded again for each id, and what two successive results have in common
+//! is given out. Steps look no further back than a run of bytes, except a replacement in joined
+//! names: there all ids are decoded again, which takes quadratic time.
 
 use super::Tokenizer;
 use crate::error::Result;
+use crate::rules::{Decoder, DecoderStep};
 
-/// The ids so far, and the text that was given out.
+/// Ids are dropped when there are so many.
+const MOST_IDS: usize = 64;
+/// At least so many ids are kept then.
+const KEPT_IDS: usize = 16;
+
+/// The last ids, and the text that was given out.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NameStream {
     ids: Vec<u32>,
-    /// The text of the ids.
+    /// The text of these ids.
     text: String,
     /// The number of bytes of the text that were given out.
     given: usize,
@@ -33,7 +40,28 @@ impl NameStream {
         let complete = text[..common].trim_end_matches(char::REPLACEMENT_CHARACTER).len();
         let from = self.given;
         (self.given, self.text) = (complete.max(from), text);
-        Ok(self.text.get(from..self.given).unwrap_or_default().to_owned())
+        let piece = self.text.get(from..self.given).unwrap_or_default().to_owned();
+        if self.ids.len() >= MOST_IDS && looks_back_little(tokenizer) {
+            self.drop_ids(tokenizer)?;
+        }
+        Ok(piece)
+    }
+
+    /// Drop ids up to one that is not the token of a byte, if the rest of the text stays the same.
+    fn drop_ids(&mut self, tokenizer: &Tokenizer) -> Result<()> {
+        let is_byte = |id: &u32| tokenizer.token_name(*id).starts_with("<0x");
+        let movable = &self.ids[..self.ids.len() - KEPT_IDS];
+        let Some(from) = movable.iter().rposition(|id| !is_byte(id)).filter(|&at| at > 0) else {
+            return Ok(());
+        };
+        let text = tokenizer.decode(&self.ids[from..])?;
+        let rest = self.text.get(self.given..).unwrap_or_default();
+        if text.ends_with(rest) {
+            self.given = text.len() - rest.len();
+            self.text = text;
+            self.ids.drain(..from);
+        }
+        Ok(())
     }
 
     /// End the text, and return the rest of it. The stream can be used again.
@@ -41,6 +69,14 @@ impl NameStream {
         let Self { text, given, .. } = std::mem::take(self);
         text.get(given..).unwrap_or_default().to_owned()
     }
+}
+
+/// Whether no step replaces text in joined names.
+fn looks_back_little(tokenizer: &Tokenizer) -> bool {
+    let Decoder::Steps(steps) = &tokenizer.rules().decoder else { return false };
+    let joins = |step: &DecoderStep| matches!(step, DecoderStep::Fuse | DecoderStep::ByteLevel);
+    let joined = steps.iter().skip_while(|step| !joins(step));
+    !joined.into_iter().any(|step| matches!(step, DecoderStep::Replace { .. }))
 }
 
 #[cfg(test)]
@@ -61,10 +97,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_stream_equals_decoding_the_whole(ids in prop::collection::vec(0u32..5, 0..12)) {
+        fn a_stream_equals_decoding_the_whole(ids in prop::collection::vec(0u32..5, 0..200)) {
             let meta = DecoderStep::Metaspace { replacement: '\u{2581}', drops_first: true };
             let suffix = DecoderStep::WordSuffix("</w>".to_owned());
-            for steps in [vec![DecoderStep::ByteFallback, meta], vec![suffix], Vec::new()] {
+            let strip = DecoderStep::Strip { content: ' ', start: 1, stop: 0 };
+            for steps in [
+                vec![DecoderStep::ByteFallback, meta.clone()],
+                vec![DecoderStep::ByteFallback, meta, DecoderStep::Fuse, strip],
+                vec![DecoderStep::ByteLevel],
+                vec![suffix],
+                Vec::new(),
+            ] {
                 let tokenizer = tokenizer(steps);
                 let mut stream = NameStream::default();
                 let pieces = ids.iter().map(|&id| stream.push(&tokenizer, id).unwrap());

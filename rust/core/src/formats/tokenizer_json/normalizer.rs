@@ -43,8 +43,8 @@ fn step(node: &JsonNode<'_>) -> Result<Option<NormalizerStep>> {
         other => {
             return Err(node.unsupported(format!(
                 "{other} is not supported; supported are NFC, NFD, NFKC, NFKD, Lowercase, \
-                 StripAccents, Strip, Prepend, Replace and Sequence; normalize texts yourself and \
-                 pass lossy=True to ignore it"
+                 StripAccents, Strip, Prepend, Replace and Sequence; take it out of the file, and \
+                 normalize texts yourself"
             )));
         }
     };

@@ -96,8 +96,11 @@ fn template(node: &JsonNode<'_>) -> Result<PostProcessor> {
         node.get(name)?.list()?.iter().map(|piece| self::piece(piece, &tokens)).collect()
     };
     let single = pieces("single")?;
-    if single.is_empty() {
-        return Err(node.get("single")?.unsupported("it is empty, so a text would have no ids"));
+    let texts = single.iter().filter(|piece| matches!(piece, TemplatePiece::Text { .. }));
+    let count = texts.count();
+    if count != 1 {
+        let reason = format!("it has the text {count} times; supported is once");
+        return Err(node.get("single")?.unsupported(reason));
     }
     let pair = pieces("pair")?;
     if single == [text(0, 0)] && pair == [text(0, 0), text(1, 1)] {

@@ -5,14 +5,18 @@
 //! BPE, and slower than the two usual forms.
 
 use super::file::File;
+use super::pre_tokenizer::maps_bytes;
 use super::tables::MergeIds;
-use crate::error::Result;
-use crate::rules::{Decoder, PreTokenizer, StartSymbols, TextRules};
+use crate::error::{Error, Result};
+use crate::rules::byte_level::to_bytes;
+use crate::rules::spaces::META;
+use crate::rules::{AddedToken, Decoder, PreTokenizer, StartSymbols, TextRules};
 use crate::tokenizer::parts::TokenizerParts;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The parts of a tokenizer of this form.
 pub(super) fn parts(mut file: File<'_>) -> Result<TokenizerParts> {
+    check_special(&file)?;
     let tokens = file.ordinary().map(|(name, id)| (name.as_bytes().to_vec(), id));
     let vocabulary = Vocabulary::with_added(tokens.collect::<Vec<_>>(), [], file.added.clone())?;
     let model = &file.model;
@@ -34,4 +38,28 @@ pub(super) fn parts(mut file: File<'_>) -> Result<TokenizerParts> {
     let pair = |&[left, right, _]: &MergeIds| (left, right);
     let merges = file.merges.iter().map(pair).collect();
     Ok(file.finish(vocabulary, rule, merges, rules))
+}
+
+/// Fails if merges make a special token of other text than its name, since special tokens come from
+/// their names alone: `Ġthe` is made of " the", and `▁▁` of two spaces.
+fn check_special(file: &File<'_>) -> Result<()> {
+    let maps = file.rules.as_written.iter().any(maps_bytes);
+    let is_other = |name: &str| {
+        let bytes = to_bytes(name).filter(|_| maps);
+        bytes.is_some_and(|bytes| bytes != name.as_bytes()) || (!maps && name.contains(META))
+    };
+    let made = |token: &&AddedToken| {
+        token.special && file.in_merges.contains(&token.id) && !file.is_ordinary(token)
+    };
+    match file.added.iter().filter(made).find(|token| is_other(&token.content)) {
+        None => Ok(()),
+        Some(token) => Err(Error::Unsupported {
+            place: "added_tokens".to_owned(),
+            reason: format!(
+                "merges make the special token {:?} of other text than its name; write \"special\": \
+                 false there, or remove the merges that make it",
+                token.content
+            ),
+        }),
+    }
 }
