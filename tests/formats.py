@@ -8,6 +8,7 @@ from typing import Any
 
 import bytepair
 from bytepair.formats import huggingface
+from bytepair.formats.parts import Asked
 
 #: Where each format is written, below a folder of the test.
 TARGETS = {
@@ -54,3 +55,9 @@ def small(**changes: Any) -> bytepair.Tokenizer:
         **changes,
     }
     return bytepair.Tokenizer.from_ranks(tokens, **values)
+
+
+def load(document: dict[str, Any], **asked: Any) -> bytepair.Tokenizer:
+    """The tokenizer of a `tokenizer.json`."""
+    data = json.dumps(document).encode()
+    return bytepair.Tokenizer(huggingface.parse(data, Asked(**asked)).model())
