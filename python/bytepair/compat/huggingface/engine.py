@@ -64,6 +64,8 @@ def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) ->
         return str(error)
     if tokenizer.merge_rule == "characters":
         return "model.byte_fallback: bytes that are not text are decoded in another way"
+    if tokenizer.rules.has_symbols:
+        return "model: its tokens are names of characters, which only tokenizers places in a text"
     if frames[0][0] is None or frames[0][1] is None:
         return "post_processor: it does more than to add tokens around a text"
     added = original.get_added_tokens_decoder()
