@@ -30,8 +30,11 @@ ids_of_tok = st.lists(
 #: 400 is special; 401 is an added token that is ordinary text.
 ADDED = TOK.__class__.from_ranks(
     {bytes([b]): b for b in range(256)} | {"é".encode(): 256},
-    pattern="(?#added 401)" + bytepair.PATTERNS["gpt4"],
-    special_tokens={"<s>": 400, "   ": 401},
+    pattern="gpt4",
+    special_tokens=[
+        bytepair.AddedToken("<s>", 400),
+        bytepair.AddedToken("   ", 401, special=False),
+    ],
 )
 
 
