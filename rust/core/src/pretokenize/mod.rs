@@ -8,7 +8,7 @@
 //! pattern is a pretoken of its own.
 //!
 //! A pattern may have several steps: each splits the pieces of the previous step, and treats each
-//! piece as a separate text. [`pieces`] does what a pattern cannot say: steps that drop, join or add
+//! piece as a separate text. `pieces` does what a pattern cannot say: steps that drop, join or add
 //! text.
 
 mod ends;

@@ -3,7 +3,7 @@
 //! If no text is normalized, and no token takes white space, the concatenated bytes of the ids of a text
 //! are the text. So the byte span of an id follows from the lengths of the ids before it; its character
 //! span covers every character of which it has a byte. Otherwise the text is encoded with an alignment
-//! ([`encode_aligned`](crate::encode::encoder::EncodeCall)), as in Hugging Face `tokenizers`.
+//! (`EncodeCall::encode_aligned`), as in Hugging Face `tokenizers`.
 
 use crate::encode::EncodeOptions;
 use crate::encode::aligned::IdSpan;
