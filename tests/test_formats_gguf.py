@@ -83,7 +83,7 @@ def test_patterns_without_a_name(tmp_path: Path) -> None:
     path = small(pattern="gpt4o").export(tmp_path / "x.gguf", lossy=True)
     data = path.read_bytes()
     assert bytepair.load(path).pattern == bytepair.PATTERNS["gpt4o"]
-    foreign = data.replace(b"bytepair.pattern", b"somebody.pattern")
+    foreign = data.replace(b"bytepair.rules", b"somebody.rules")
     path.write_bytes(foreign)
     assert bytepair.load(path).pattern == llamacpp._pattern("gpt4o")
     path.write_bytes(foreign.replace(b"gpt-4o", b"nobody"))

@@ -433,7 +433,8 @@ class ChatMethods(_core.Tokenizer):
             ignore_fields: as in `render_conversation`.
             train_fields: as in `render_conversation`.
             errors: as in `render_conversation`.
-            threads: the number of threads; None means all processors.
+            threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+                processors.
 
         Returns:
             A `bytepair.chat.PreferenceBatch`, a sequence of pairs; `padded()` gives arrays.
