@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use bytepair::{EncodeOptions, Pattern, Splitter, Text, Tokenizer, Vocabulary};
+use bytepair::{Pattern, Splitter, Text, Tokenizer, Vocabulary};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 

@@ -28,7 +28,7 @@ const MOST_IN_DFA: usize = 1 << 10;
 /// let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
 /// let vocabulary = Vocabulary::new(bytes, [("<s>".to_owned(), 256)])?;
 /// let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
-/// let encode = |special| tokenizer.encode_with("<s>", &tokenizer.options(&special, None, None)?);
+/// let encode = |special| tokenizer.encode_with("<s>", &tokenizer.options(&special, &[], &[])?);
 /// assert_eq!(encode(Special::Text)?, [60, 115, 62]);
 /// assert_eq!(encode(Special::All)?, [256]);
 /// assert_eq!(encode(Special::Only(vec!["<s>".to_owned()]))?, [256]);
