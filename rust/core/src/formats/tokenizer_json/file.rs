@@ -46,6 +46,8 @@ pub(super) struct File<'a> {
     hidden: HashSet<u32>,
     /// The ids of the added tokens that merges of the file use or make.
     pub(super) in_merges: HashSet<u32>,
+    /// Those that merges of the file make.
+    pub(super) made: HashSet<u32>,
     pub(super) rules: Literal,
     notes: BTreeMap<String, String>,
     /// Whether merges that are the rule of ranks are read as that rule.
@@ -157,6 +159,7 @@ impl<'a> File<'a> {
         let hidden = HashSet::new();
         let listed: HashSet<u32> = added.iter().map(|token| token.id).collect();
         let in_merges = merges.iter().flatten().copied().filter(|id| listed.contains(id)).collect();
+        let made = merges.iter().map(|merge| merge[2]).filter(|id| listed.contains(id)).collect();
         let mut file = Self {
             entries,
             ids,
@@ -165,6 +168,7 @@ impl<'a> File<'a> {
             added,
             hidden,
             in_merges,
+            made,
             rules,
             notes,
             may_be_ranks,
