@@ -24,14 +24,19 @@ pub(crate) fn one_is_enough(added: &[AddedToken], normalizer: &Normalizer) -> bo
         return true;
     }
     // The first pass may take white space, or divide words, that others need.
-    let strips = added.iter().any(|token| token.lstrip || token.rstrip);
+    let strips_in = |normalized: bool| {
+        let mut tokens = added.iter().filter(|token| token.normalized == normalized);
+        tokens.any(|token| token.lstrip || token.rstrip)
+    };
+    let [strips_first, strips_then] = [false, true].map(strips_in);
+    let strips = strips_first || strips_then;
     let is_spaced = |token: &AddedToken| strips && token.content.trim() != token.content;
     // A special token that is not asked for is text, but hides no token of the other pass.
     let special = added.iter().filter(|token| token.special && !token.normalized);
     let hiding: Vec<&str> = special.map(|token| &*token.content).collect();
-    !added.iter().any(|token| token.single_word || is_spaced(token))
-        && overlap(&then, &first).is_none()
-        && overlap(&hiding, &then).is_none()
+    let interferes = (strips_first && strips_then)
+        || added.iter().any(|token| token.single_word || is_spaced(token));
+    !interferes && overlap(&then, &first).is_none() && overlap(&hiding, &then).is_none()
 }
 
 /// Whether a normalizer may change where a token is found: it changes its name, or characters beside
