@@ -14,22 +14,32 @@ READ = """(pane) => [...document.querySelectorAll('.pane')[pane].querySelectorAl
 
 
 @contextmanager
-def opened(browser: Any, server: explore.Server) -> Iterator[Any]:
-    """The page; it must load nothing from other hosts, and raise and log no error."""
-    found = browser.new_page(viewport={"width": 1200, "height": 900})
+def watched(
+    browser: Any, address: str, *, offline: bool = False
+) -> Iterator[tuple[Any, list[str], list[str]]]:
+    """A page that is ready, what it logs and raises, and the addresses that it asks for."""
+    context = browser.new_context(offline=offline, viewport={"width": 1200, "height": 900})
+    page = context.new_page()
     said: list[str] = []
     asked: list[str] = []
-    found.on("console", lambda message: said.append(message.text))
-    found.on("pageerror", lambda error: said.append(str(error)))
-    found.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
-    found.on("request", lambda request: asked.append(request.url))
-    found.goto(server.url)
-    found.wait_for_selector("[data-ready]", state="attached")
-    yield found
-    refused = "Failed to load resource"  # the answer to conversations that break a rule
-    assert [line for line in said if not line.startswith(refused)] == []
-    assert all(url.startswith(server.url) for url in asked)
-    found.close()
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    page.wait_for_selector("[data-ready]", state="attached")
+    yield page, said, asked
+    context.close()
+
+
+@contextmanager
+def opened(browser: Any, server: explore.Server) -> Iterator[Any]:
+    """The page; it must load nothing from other hosts, and raise and log no error."""
+    with watched(browser, server.url) as (page, said, asked):
+        yield page
+        refused = "Failed to load resource"  # the answer to conversations that break a rule
+        assert [line for line in said if not line.startswith(refused)] == []
+        assert all(url.startswith(server.url) for url in asked)
 
 
 def enter(page: Any, text: str) -> None:

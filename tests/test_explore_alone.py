@@ -24,7 +24,7 @@ import bytepair
 from bytepair import explore
 from bytepair.cli.explore import explore as command
 from contrast import CONTRASTS
-from explore_page import drop, enter
+from explore_page import drop, enter, watched
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULE = Path(explore.__file__).parent / "wasm" / "bytepair_bg.wasm"
@@ -33,23 +33,13 @@ HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
 @contextmanager
-def watched(browser: Any, address: str, *, offline: bool = False) -> Iterator[Any]:
+def alone(browser: Any, address: str, *, offline: bool = False) -> Iterator[Any]:
     """A page that must log and raise nothing, and load nothing from elsewhere."""
-    context = browser.new_context(offline=offline, viewport={"width": 1200, "height": 900})
-    page = context.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(address)
-    page.wait_for_selector("[data-ready]", state="attached")
-    yield page
-    assert said == []
-    own = (address.rsplit("/", 1)[0], "blob:", "data:")
-    assert [url for url in asked if not url.startswith(own)] == []
-    context.close()
+    with watched(browser, address, offline=offline) as (page, said, asked):
+        yield page
+        assert said == []
+        own = (address.rsplit("/", 1)[0], "blob:", "data:")
+        assert [url for url in asked if not url.startswith(own)] == []
 
 
 # ---------------------------------------------------------------------------- one file
@@ -59,7 +49,7 @@ def watched(browser: Any, address: str, *, offline: bool = False) -> Iterator[An
 def sheet(browser: Any, trained: bytepair.Tokenizer, tmp_path: Path) -> Iterator[Any]:
     tokenizers = {"trained": trained, HOSTILE: trained.with_vocab_size(600)}
     path = explore.save(tokenizers, "so honourable", tmp_path / "page.html", all_views=True)
-    with watched(browser, path.as_uri(), offline=True) as page:
+    with alone(browser, path.as_uri(), offline=True) as page:
         yield page
 
 
@@ -130,7 +120,7 @@ def test_six_tokenizers_in_one_file(
 ) -> None:
     tokenizers = {f"size {size}": trained.with_vocab_size(size) for size in range(500, 3001, 500)}
     path = explore.save(tokenizers, "مرحبا <|bos|>", tmp_path / "page.html", all_views=True)
-    with watched(browser, path.as_uri(), offline=True) as page:
+    with alone(browser, path.as_uri(), offline=True) as page:
         assert page.locator(".pane h2").all_inner_texts() == list(tokenizers)
         page.focus(".tokens")
         page.keyboard.press("End")
@@ -200,7 +190,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_the_playground_needs_nothing_from_elsewhere(
     browser: Any, site: str, trained: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
-    with watched(browser, site) as page:
+    with alone(browser, site) as page:
         sample = bytepair.train(bytepair.sample.paths(), 1000)
         assert page.locator(".pane h2").all_inner_texts() == [
             "sample, 1,000 ids",
@@ -270,7 +260,7 @@ def test_a_repository_is_fetched_only_when_it_is_named(
 
 @needs_module
 def test_a_megabyte_in_the_playground(browser: Any, site: str) -> None:
-    with watched(browser, site) as page:
+    with alone(browser, site) as page:
         data = ("To be, or not to be: قال 나누다\n" * 30000).encode()[: 1 << 20]
         drop(page, data.decode("utf-8", "ignore").encode())
         page.wait_for_function(

@@ -20,6 +20,7 @@ from bytepair.cli.explore import explore as command
 from bytepair.explore.bundle import bundle
 from bytepair.explore.export import MOST_TEXT_BYTES
 from contrast import CONTRASTS
+from explore_page import watched
 
 HOSTILE = (
     "</script><script>alert(1)</script><!-- </textarea><img src=x onerror=alert(2)> & \"b\" 'c'"
@@ -245,20 +246,10 @@ def test_input_that_is_no_text_is_refused(saved: str, tmp_path: Path) -> None:
 def sheet(browser: Any, tokenizers: dict[str, bytepair.Tokenizer], tmp_path: Path) -> Iterator[Any]:
     """The page as a file, without a network; it must request, log and raise nothing."""
     path = explore.save(tokenizers, TEXT, tmp_path / "page.html")
-    context = browser.new_context(offline=True, viewport={"width": 1200, "height": 900})
-    page = context.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(path.as_uri())
-    page.wait_for_selector("[data-ready]", state="attached")
-    yield page
-    assert said == []
-    assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]
-    context.close()
+    with watched(browser, path.as_uri(), offline=True) as (page, said, asked):
+        yield page
+        assert said == []
+        assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]
 
 
 def test_tokens_are_shown_offline(sheet: Any, trained: bytepair.Tokenizer) -> None:

@@ -12,14 +12,8 @@
 #include <string.h>
 
 #include "bytepair.h"
+#include "check.h"
 
-#define CHECK(condition)                                                                   \
-    do {                                                                                   \
-        if (!(condition)) {                                                                \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);      \
-            exit(1);                                                                       \
-        }                                                                                  \
-    } while (0)
 #define OK(call) CHECK((call) == BYTEPAIR_CODE_OK)
 /* A call that fails with a code and with a message that contains a text. */
 #define FAILS(expected, text, call)                                                        \

@@ -52,7 +52,6 @@ impl Explored {
                 MergeRule::Merges { .. } => "merges",
                 MergeRule::Characters => "characters",
             },
-            "pattern": self.core.pattern().map(|pattern| pattern.to_string()),
             "templates": templates,
         })
     }

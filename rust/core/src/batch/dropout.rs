@@ -7,8 +7,7 @@
 use std::ops::Range;
 
 use crate::batch::arrays::Arrays;
-use crate::encode::options::TextOrId;
-use crate::encode::prepare::{PreparedPart, PreparedText};
+use crate::encode::encoder::TextPart;
 use crate::encode::user_defined::PretokenPart;
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
@@ -155,21 +154,15 @@ impl DropoutEncoder<'_> {
     ) -> Result<()> {
         memory::extend(out, &self.options.prepend)?;
         let encoder = self.tokenizer.encoder();
-        let mut encode = |part: TextOrId<'_>| match part {
-            TextOrId::Id(id, _) => memory::push(out, id),
-            TextOrId::Text(part, start) => {
-                if let Some(preparation) = encoder.preparation() {
-                    let prepared = preparation.prepare(part, start, self.options.then.as_ref())?;
-                    return self.encode_prepared(&prepared, random, scratch, out);
-                }
-                let text = encoder.normalized(part, start)?;
-                self.options.divide_normalized(&text, start, |part| match part {
-                    TextOrId::Id(id, _) => memory::push(out, id),
-                    TextOrId::Text(part, _) => self.encode_ordinary(part, random, scratch, out),
-                })
-            }
-        };
-        self.options.divide_original(text, PartStart::Text, &mut encode)?;
+        encoder.divide(text, self.options, PartStart::Text, |part| match part {
+            TextPart::Id(id) => memory::push(out, id),
+            TextPart::Ordinary(part) => self.encode_ordinary(part, random, scratch, out),
+            TextPart::Pretokens(bytes, mut start, ends) => ends.iter().try_for_each(|&end| {
+                let pretoken = &bytes[start..end];
+                start = end;
+                self.encode_pretoken(pretoken, random, scratch, out)
+            }),
+        })?;
         memory::extend(out, &self.options.append)
     }
 
@@ -187,28 +180,6 @@ impl DropoutEncoder<'_> {
             }
         })?;
         done
-    }
-
-    fn encode_prepared(
-        &self,
-        prepared: &PreparedText,
-        random: &mut DropoutRandom,
-        scratch: &mut DropoutScratch,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        for part in &prepared.parts {
-            match part {
-                PreparedPart::Id(id, _) => memory::push(out, *id)?,
-                PreparedPart::Pretokens(start, ends) => {
-                    let mut at = *start;
-                    for &end in ends {
-                        self.encode_pretoken(&prepared.bytes[at..end], random, scratch, out)?;
-                        at = end;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     fn encode_pretoken(

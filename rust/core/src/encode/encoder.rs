@@ -15,7 +15,7 @@ use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW};
 use crate::encode::misses::Misses;
 use crate::encode::options::{EncodeOptions, SearchPasses, TextOrId};
 use crate::encode::passes;
-use crate::encode::prepare::{Preparation, PreparedPart, PreparedText};
+use crate::encode::prepare::{Preparation, PreparedPart};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
@@ -137,6 +137,16 @@ fn fast_pattern(rules: &TextRules, one_pass: bool) -> Option<Pattern> {
     rules.pre_tokenizer.pattern().filter(|_| is_fast && rules.symbols.is_none())
 }
 
+/// A part of a text, on its way to ids.
+pub(crate) enum TextPart<'a> {
+    /// An added token.
+    Id(u32),
+    /// Text that is normalized, and that the splitter divides into pretokens.
+    Ordinary(&'a str),
+    /// Bytes, the start of the first pretoken in them, and the end of each.
+    Pretokens(&'a [u8], usize, &'a [usize]),
+}
+
 /// What stands before a part of a text, and whether it includes the end; `options` may add ids at
 /// the start and the end of a text.
 #[derive(Debug, Clone, Copy)]
@@ -161,12 +171,10 @@ impl Encoder {
         let vocabulary = &pretokens.vocabulary;
         let one_pass = passes::one_is_enough(vocabulary.added_tokens(), &rules.normalizer);
         let form = Form::of_normalizer(&rules.normalizer);
-        let preparation = match fast_pattern(&rules, one_pass) {
-            Some(_) => None,
-            None => Some(Box::new(Preparation::new(&rules)?)),
+        let (splitter, preparation) = match fast_pattern(&rules, one_pass) {
+            Some(pattern) => (Splitter::new(&pattern)?, None),
+            None => (Splitter::whole(), Some(Box::new(Preparation::new(&rules)?))),
         };
-        let splitter =
-            fast_pattern(&rules, one_pass).map_or(Ok(Splitter::whole()), |p| Splitter::new(&p))?;
         let passes = SearchPasses { one_is_enough: one_pass, normalizer: &rules.normalizer };
         let options = |special| EncodeOptions::new(vocabulary, passes, &special, &[], &[]);
         Ok(Self {
@@ -222,6 +230,40 @@ impl Encoder {
     /// A part of a text, normalized, where there is no preparation.
     pub(crate) fn normalized<'t>(&self, part: &'t str, start: PartStart) -> Result<Cow<'t, str>> {
         self.form.map_or(Ok(Cow::Borrowed(part)), |form| form.of(part, start))
+    }
+
+    /// Call `sink` with the added tokens that `options` find in a text, and with what is between them,
+    /// in order.
+    #[inline]
+    pub(crate) fn divide(
+        &self,
+        text: &str,
+        options: &EncodeOptions,
+        start: PartStart,
+        mut sink: impl FnMut(TextPart<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if options.finds_none() && !self.normalizes() {
+            return sink(TextPart::Ordinary(text));
+        }
+        options.divide_original(text, start, |part| match (part, self.preparation()) {
+            (TextOrId::Id(id, _), _) => sink(TextPart::Id(id)),
+            (TextOrId::Text(part, start), Some(preparation)) => {
+                let prepared = preparation.prepare(part, start, options.then.as_ref())?;
+                prepared.parts.iter().try_for_each(|part| match part {
+                    PreparedPart::Id(id, _) => sink(TextPart::Id(*id)),
+                    PreparedPart::Pretokens(start, ends) => {
+                        sink(TextPart::Pretokens(&prepared.bytes, *start, ends))
+                    }
+                })
+            }
+            (TextOrId::Text(part, start), None) => {
+                let text = self.normalized(part, start)?;
+                options.divide_normalized(&text, start, |part| match part {
+                    TextOrId::Id(id, _) => sink(TextPart::Id(id)),
+                    TextOrId::Text(part, _) => sink(TextPart::Ordinary(part)),
+                })
+            }
+        })
     }
 
     /// Whether normalization at most replaces and adds spaces.
@@ -597,44 +639,29 @@ impl EncodeRun<'_> {
         if edges.start == PartStart::Text && !options.prepend.is_empty() {
             sink.take(&options.prepend)?;
         }
-        if let Some(preparation) = self.encoder.preparation() {
-            let then = options.then.as_ref();
-            options.divide_original(text, edges.start, |part| match part {
-                TextOrId::Id(id, _) => sink.take(&[id]),
-                TextOrId::Text(part, start) => {
-                    self.encode_prepared(&preparation.prepare(part, start, then)?, sink)
-                }
-            })?;
-        } else {
-            options.divide_original(text, edges.start, |part| match part {
-                TextOrId::Id(id, _) => sink.take(&[id]),
-                TextOrId::Text(part, start) => {
-                    let normalized = self.encoder.normalized(part, start)?;
-                    options.divide_normalized(&normalized, start, |part| match part {
-                        TextOrId::Id(id, _) => sink.take(&[id]),
-                        TextOrId::Text(part, _) => self.encode_text(part, sink),
-                    })
-                }
-            })?;
-        }
+        let encoder = self.encoder;
+        encoder.divide(text, options, edges.start, |part| match part {
+            TextPart::Id(id) => sink.take(&[id]),
+            TextPart::Ordinary(part) => self.encode_text(part, sink),
+            TextPart::Pretokens(bytes, start, ends) => {
+                self.encode_prepared(bytes, start, ends, sink)
+            }
+        })?;
         if edges.last && !options.append.is_empty() { sink.take(&options.append) } else { Ok(()) }
     }
 
-    /// Pass the ids of prepared pretokens to a sink.
-    fn encode_prepared(&mut self, prepared: &PreparedText, sink: &mut impl IdSink) -> Result<()> {
-        for part in &prepared.parts {
-            match part {
-                PreparedPart::Id(id, _) => sink.take(&[*id])?,
-                PreparedPart::Pretokens(start, ends) => {
-                    let mut next = *start;
-                    for ends in ends.chunks(WINDOW) {
-                        let scratch = &mut self.window.pretokens;
-                        next = sink.make(|out| {
-                            self.encoder.encode_pieces(&prepared.bytes, next, ends, scratch, out)
-                        })?;
-                    }
-                }
-            }
+    /// Pass the ids of prepared pretokens to a sink; the first begins at `start`.
+    fn encode_prepared(
+        &mut self,
+        bytes: &[u8],
+        mut start: usize,
+        ends: &[usize],
+        sink: &mut impl IdSink,
+    ) -> Result<()> {
+        for ends in ends.chunks(WINDOW) {
+            let scratch = &mut self.window.pretokens;
+            start =
+                sink.make(|out| self.encoder.encode_pieces(bytes, start, ends, scratch, out))?;
         }
         Ok(())
     }
