@@ -25,15 +25,6 @@ are what it reports), `jinja` (Hugging Face templates, with `environment`, `disg
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair.chat.events import (
-    MessageEnd,
-    MessageStart,
-    PartEnd,
-    PartStart,
-    TextDelta,
-    ToolCall,
-)
-from bytepair.chat.parser import Parser
 from bytepair.chat.template import (
     CHATML,
     LLAMA3,
@@ -53,14 +44,26 @@ from bytepair.chat.template import (
 
 if _TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
+    from bytepair.chat.events import (
+        MessageEnd,
+        MessageStart,
+        PartEnd,
+        PartStart,
+        TextDelta,
+        ToolCall,
+    )
     from bytepair.chat.jinja import JinjaTemplate
+    from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch
 
+_EVENTS = ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall")
 _lazy(
     __name__,
-    {
+    dict.fromkeys(_EVENTS, "bytepair.chat.events")
+    | {
         "RenderedBatch": "bytepair.chat.batch",
         "JinjaTemplate": "bytepair.chat.jinja",
+        "Parser": "bytepair.chat.parser",
         "Preference": "bytepair.chat.preferences",
         "PreferenceBatch": "bytepair.chat.preferences",
     },

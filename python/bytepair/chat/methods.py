@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
 from bytepair._internal.arguments import checked, integers
-from bytepair.chat.parser import Parser
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import Row, RowKind, TrainOn, read_row, row_options
 from bytepair.chat.segments import (
@@ -501,6 +500,8 @@ class ChatMethods(_core.Tokenizer):
             >>> tok.parse_conversation(ids) == {"messages": talk}
             True
         """
+        from bytepair.chat.parser import Parser
+
         parser = Parser(self, template, tool_calls=tool_calls)
         for id in integers("ids", ids):
             parser.feed(id)
