@@ -377,7 +377,7 @@ def post_processor(rng: random.Random, tokens: list[Document]) -> Document | Non
 def has_spans(document: Document) -> bool:
     """Whether the spans of `tokenizers` lie in the text without overlaps: affixes break both.
 
-    Where a space is put before a text and spaces are trimmed, spans depend on what was found before.
+    Where a space is put before a text, and spaces are trimmed, spans depend on earlier tokens.
     """
     model = document["model"]
     suffix = model.get("byte_fallback") and model.get("end_of_word_suffix")

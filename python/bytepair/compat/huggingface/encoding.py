@@ -174,7 +174,7 @@ class Encoding:
         return list(zip(*places.T.tolist(), strict=True))
 
     def _trims_anew(self) -> bool:
-        """Whether spaces are taken off the place of a first token that truncation has made first."""
+        """Whether truncation has made a token first whose place leaves out spaces."""
         call = self._call
         left = call.truncation is not None and call.truncation["direction"] == "left"
         return left and call.engine.tokenizer.rules.trim_offsets is not None

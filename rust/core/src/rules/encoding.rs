@@ -358,7 +358,9 @@ impl<'a> Input<'a> {
             }
             9 => PreTokenizerStep::Metaspace {
                 replacement: self.character()?,
-                prefix: self.one_of(&PREFIXES)?,
+                // No scheme of `Metaspace` puts a space before a space.
+                prefix: Some(self.one_of(&PREFIXES)?)
+                    .filter(|prefix| *prefix != SpacePrefix::Always)?,
                 split: self.flag()?,
             },
             10 => PreTokenizerStep::ByteLevel {

@@ -76,10 +76,9 @@ impl<'a> Trim<'a> {
         if !token.normalized {
             return Ok(text.contains(&*token.content).then_some(Cow::Borrowed(text)));
         }
-        let [name, content] = [text, &token.content].map(|text| self.normalizer.normalized(text));
-        Ok(Some(name?)
-            .filter(|name| name.contains(content.as_deref().unwrap_or("").trim()))
-            .map(Cow::Owned))
+        let name = self.normalizer.normalized(text)?;
+        let content = self.normalizer.normalized(&token.content)?;
+        Ok(name.contains(content.trim()).then_some(Cow::Owned(name)))
     }
 
     /// The spaces at the ends of the name that the model has for a token.
