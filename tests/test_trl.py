@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -53,12 +53,32 @@ def options(folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+#: TRL renames the fields, and not the roles.
+FIELDS = {"role": "from", "content": "value"}
+#: The same conversations in layouts that TRL reads, too.
+LAYOUTS: dict[str, list[dict[str, Any]]] = {
+    "messages": [{"messages": talk} for talk in TALKS],
+    "sharegpt": [
+        {"conversations": [{FIELDS[key]: value for key, value in t.items()} for t in talk]}
+        for talk in TALKS
+    ],
+    "completion": [{"prompt": talk[:-1], "completion": talk[-1:]} for talk in TALKS],
+}
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_what_we_render_is_trained_on_as_what_trl_renders(tmp_path: Path) -> None:
-    rendered = datasets.Dataset(TOK.render_batch(TALKS, ignore_index=-100).to_arrow())
-    rows = datasets.Dataset.from_list([{"messages": talk} for talk in TALKS])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_we_render_is_trained_on_as_what_trl_renders(layout: str, tmp_path: Path) -> None:
+    rows, name = LAYOUTS[layout], cast(Any, layout)
+    batch = TOK.render_batch(rows, rows=name, ignore_index=-100)
+    if layout == "sharegpt":
+        rows = [trl.data_utils.maybe_convert_to_chatml(row) for row in rows]
+    sources = [
+        (datasets.Dataset(batch.to_arrow()), {}),
+        (datasets.Dataset.from_list(rows), {"assistant_only_loss": layout != "completion"}),
+    ]
     trained = []
-    for data, choice in ((rendered, {}), (rows, {"assistant_only_loss": True})):
+    for data, choice in sources:
         trainer = trl.SFTTrainer(
             model(),
             trl.SFTConfig(**options(tmp_path), **choice),
