@@ -129,6 +129,8 @@ def service(name: str, folder: Path) -> Iterator[int]:
                 with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                     break
                 time.sleep(0.1)
+            else:
+                sys.exit(f"the service of {name} has not started; --peers leaves it out")
             yield port
         finally:
             process.terminate()
