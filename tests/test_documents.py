@@ -116,6 +116,17 @@ def test_reading_from_a_row_on(folder: Path, name: str, monkeypatch: pytest.Monk
         assert flat(pieces(folder / name, first=first)) == whole[first:]
 
 
+def test_a_reader_that_the_end_of_the_process_closes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the names of modules are None already."""
+    (file,) = files_of(folder / "a.parquet")
+    reader = documents_module.read(file, documents_module.ReadOptions())
+    next(reader)
+    monkeypatch.setattr(documents_module, "arrow", None)
+    reader.close()
+
+
 def test_bad_lines_are_skipped_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [json.dumps({"text": text}) for text in TEXTS[:20]]
     lines[3] = "{oops"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import bytepair
-from bytepair.errors import CorpusError
+from bytepair.errors import ArgumentError, CorpusError
 from bytepair.shards import Dataset
 
 TEXTS = ["one two one", "three", None, "zwei é 🙂", ""] * 40
@@ -129,3 +129,34 @@ def test_columns_of_data_frames_are_counted_and_encoded(package: str) -> None:
     column = frame(package).DataFrame({"text": PLAIN})["text"]
     assert TOK.count_tokens_batch(column).tolist() == TOK.count_tokens_batch(PLAIN).tolist()
     assert TOK.encode_batch(column) == TOK.encode_batch(PLAIN)
+
+
+def test_columns_of_duckdb_are_counted_and_encoded() -> None:
+    """The column of a relation is a relation of one column there."""
+    relation = duck()
+    full = relation.filter("text is not null")["text"]
+    texts = [text for text in TEXTS if text is not None]
+    assert TOK.count_tokens_batch(full).tolist() == TOK.count_tokens_batch(texts).tolist()
+    assert TOK.encode_batch(full) == TOK.encode_batch(texts)
+    lists = TOK.encode_arrow(relation["text"]).to_pylist()
+    assert lists == [None if text is None else TOK.encode(text) for text in TEXTS]
+    assert TOK.encode_arrow(relation.filter("false")["text"]).to_pylist() == []
+    for call in (TOK.encode_batch, TOK.encode_arrow):
+        with pytest.raises(ArgumentError, match="expected a column, not a table"):
+            call(relation)
+
+
+def test_a_function_of_sql_counts_and_encodes() -> None:
+    """As the page shows it; DuckDB passes no nulls to it."""
+    pa, rows = frame("pyarrow"), duck()
+    connection = frame("duckdb").connect()
+    connection.register("rows", rows.to_arrow_table())
+    for name, function, kind in (
+        ("tokens", lambda text: pa.array(TOK.count_tokens_batch(text)), "BIGINT"),
+        ("ids", lambda text: TOK.encode_arrow(text), "USMALLINT[]"),
+    ):
+        connection.create_function(name, function, ["VARCHAR"], kind, type="arrow")
+    found = connection.sql("select tokens(text), ids(text) from rows order by id").fetchall()
+    wanted = [None if text is None else TOK.encode(text) for text in TEXTS]
+    assert [ids for _, ids in found] == wanted
+    assert [count for count, _ in found] == [ids if ids is None else len(ids) for ids in wanted]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import pickle
 import sys
 from collections.abc import Iterator
@@ -162,6 +163,16 @@ def test_a_run_resumes_behind_the_last_row_group(
         next(resumed)
         assert place_of(resumed) == places[places.index(place) + 1]
     assert len(seen) > 5
+
+
+def test_the_first_rank_logs_what_all_read(
+    base: Path, trained: bytepair.Tokenizer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "bytepair")
+    for rank in range(2):
+        TextBatches(base / "base_data", trained, 1, 4, rank=rank, world_size=2, split="val")
+    (line,) = caplog.messages
+    assert line.startswith("reading 1 parquet file of the split val; skipped a.parquet, ")
 
 
 def test_a_state_of_2025_has_no_epoch(base: Path, trained: bytepair.Tokenizer) -> None:

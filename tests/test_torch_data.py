@@ -119,6 +119,44 @@ def test_a_loader_with_a_state_resumes(data: shards.Dataset) -> None:
         assert plain(again) == rest
 
 
+class Recorder(torch.nn.Module):  # type: ignore[misc, name-defined, unused-ignore]
+    """A model of `transformers` that keeps the rows on which it is trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(()))
+        self.rows: list[list[int]] = []
+
+    def forward(self, input_ids: Any, labels: Any) -> dict[str, Any]:
+        assert (input_ids == labels).all()
+        self.rows += input_ids.tolist()
+        return {"loss": self.scale * input_ids.sum()}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["torch_rows", "torch_stream"])
+def test_the_trainer_of_transformers_takes_rows(
+    data: shards.Dataset, kind: str, tmp_path: Path
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    rows = getattr(data, kind)(LENGTH, labels=True)
+    wanted = [row["input_ids"].tolist() for row in rows]
+    steps = len(wanted) // 4
+    arguments = transformers.TrainingArguments(
+        str(tmp_path), max_steps=steps, per_device_train_batch_size=4, report_to=[], use_cpu=True,
+        save_strategy="no", disable_tqdm=True,
+    )  # fmt: skip
+    model = Recorder()
+    transformers.Trainer(model, arguments, train_dataset=rows).train()
+    assert len(model.rows) == 4 * steps
+    if kind == "torch_stream":
+        assert model.rows == wanted[: 4 * steps]
+    else:  # the trainer shuffles it
+        assert model.rows != wanted[: 4 * steps]
+        assert all(row in wanted for row in model.rows)
+
+
 def test_texts_are_encoded_by_the_workers(rows_file: Path, tok: bytepair.Tokenizer) -> None:
     options: dict[str, Any] = {"split": "all", "buffer": 9}
     stream = shards.TextBatches.torch_stream(rows_file, tok, LENGTH, labels=True, **options)

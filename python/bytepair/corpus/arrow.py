@@ -49,8 +49,17 @@ def imported(source: Any) -> pa.Array | pa.ChunkedArray:
             f"a {kind} is not Arrow data; pass a list of str to encode_batch_to_numpy"
         )
     if pa.types.is_struct(found.type):
-        raise ArgumentError(_NO_TABLE)
+        if not _is_column_of_duckdb(source):
+            raise ArgumentError(_NO_TABLE)
+        chunks = [chunk.field(0) for chunk in found.chunks]
+        return pa.chunked_array(chunks, found.type.field(0).type)
     return found
+
+
+def _is_column_of_duckdb(source: Any) -> bool:
+    """DuckDB has no type for columns: the column of a relation is a relation of one column."""
+    names = getattr(source, "columns", None)
+    return type(source).__name__ == "DuckDBPyRelation" and names is not None and len(names) == 1
 
 
 _NO_TABLE: Final = "expected a column, not a table; pass for example table['text']"

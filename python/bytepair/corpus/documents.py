@@ -175,6 +175,8 @@ def read(
                 if rows is None or after > wanted.first:
                     yield _from_row(piece, wanted.first)
                 del piece  # free it before reading the next one
+    except GeneratorExit:  # at the end of the process, when `arrow` may be gone already
+        raise
     except arrow.failures() as error:
         reason = _with_name(str(error), file)
         if how.errors != "skip":

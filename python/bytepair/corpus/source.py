@@ -324,12 +324,15 @@ def is_divided(names: Source) -> bool:
     return any(splits_of(files_of(names)))
 
 
-def files_by_position(names: Source | Files, split: Split | None) -> list[Input]:
+def files_by_position(
+    names: Source | Files, split: Split | None, *, is_logged: bool = True
+) -> list[Input]:
     """The files of a split, where the last file is for validation if no data set says it.
 
     Args:
         names: as in `resolve_files`.
         split: as in `bytepair.read_documents`.
+        is_logged: whether to log what is read; of several ranks, the first does.
 
     Raises:
         CorpusError: as in `resolve_files`.
@@ -341,7 +344,8 @@ def files_by_position(names: Source | Files, split: Split | None) -> list[Input]
     left = [PurePosixPath(file.name).name for file in found.files if file not in files]
     chosen = "all" if not left else split or "train"
     is_listed = found.is_listed or bool(left)
-    announce(Files(files, [*left, *found.skipped], chosen, is_listed))
+    if is_logged:
+        announce(Files(files, [*left, *found.skipped], chosen, is_listed))
     return files
 
 

@@ -271,7 +271,8 @@ class _RankReader:
     def __init__(
         self, files: Source, split: Split | None, how: ReadOptions, rank: int, world_size: int
     ) -> None:
-        self._files, self._how = files_by_position(files, split), how
+        self._files = files_by_position(files, split, is_logged=rank == 0)
+        self._how = how
         self._rank, self._world_size = rank, world_size
         for file in self._files:
             if kind_of(file.path) != "parquet":
