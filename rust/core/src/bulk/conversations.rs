@@ -211,9 +211,10 @@ impl<'k> Canvas<'k> {
             let aligned = self.call.encode_aligned(&text, self.message, before)?;
             // A character that is composed of several has the span of the first, so an id covers the
             // text up to the next one.
-            let starts = aligned.iter().skip(1).map(|(_, span)| span[0]).chain([text.len()]);
-            for (&(id, [start, end]), next) in aligned.iter().zip(starts) {
-                memory::push(&mut self.out.ids, id)?;
+            let starts = aligned.iter().skip(1).map(|next| next.span[0]).chain([text.len()]);
+            for (aligned, next) in aligned.iter().zip(starts) {
+                let [start, end] = aligned.span;
+                memory::push(&mut self.out.ids, aligned.id)?;
                 let trained = is_trained(&self.spans, start, end.max(next));
                 memory::push(&mut self.out.mask, trained.into())?;
             }

@@ -11,8 +11,15 @@ use crate::error::Result;
 use crate::memory;
 use crate::rules::PartStart;
 
-/// An id, and the start and the end of its text, in bytes.
-pub(crate) type IdSpan = (u32, [usize; 2]);
+/// An id and the text that it stands for.
+pub(crate) struct AlignedId {
+    pub(crate) id: u32,
+    /// The start and the end of its text, in bytes.
+    pub(crate) span: [usize; 2],
+    /// What an added token was found as: its text, normalized if it was found in normalized text.
+    /// `None` if the id comes from merging.
+    pub(crate) name: Option<Box<str>>,
+}
 
 impl EncodeCall<'_> {
     /// The ids of a part of a text with their spans, without those that `options` add around it.
@@ -23,11 +30,14 @@ impl EncodeCall<'_> {
         text: &str,
         options: &EncodeOptions,
         start: PartStart,
-    ) -> Result<Vec<IdSpan>> {
+    ) -> Result<Vec<AlignedId>> {
         let mut spans = Vec::new();
         let aligner = self.encoder().aligner()?;
         options.divide_original(text, start, |part| match part {
-            TextOrId::Id(id, range) => memory::push(&mut spans, (id, [range.start, range.end])),
+            TextOrId::Id(id, range) => {
+                let (span, name) = ([range.start, range.end], Some(text[range].into()));
+                memory::push(&mut spans, AlignedId { id, span, name })
+            }
             TextOrId::Text(part, start) => {
                 let from = part.as_ptr().addr() - text.as_ptr().addr();
                 let prepared = aligner.prepare(part, start, options.then.as_ref())?;
@@ -42,13 +52,14 @@ impl EncodeCall<'_> {
         &mut self,
         prepared: &PreparedText,
         from: usize,
-        spans: &mut Vec<IdSpan>,
+        spans: &mut Vec<AlignedId>,
     ) -> Result<()> {
         let shifted = |span: [u32; 2]| span.map(|at| from + at as usize);
         for part in &prepared.parts {
             let (start, ends) = match part {
-                PreparedPart::Id(id, span) => {
-                    memory::push(spans, (*id, shifted(*span)))?;
+                PreparedPart::Id(id, span, name) => {
+                    let (span, name) = (shifted(*span), Some(name.clone()));
+                    memory::push(spans, AlignedId { id: *id, span, name })?;
                     continue;
                 }
                 PreparedPart::Pretokens(start, ends) => (*start, ends),
@@ -60,7 +71,7 @@ impl EncodeCall<'_> {
                     at = (at + size).min(end);
                     let last = at.max(first + 1) - 1;
                     let span = [prepared.spans[first][0], prepared.spans[last][1]];
-                    memory::push(spans, (id, shifted(span)))?;
+                    memory::push(spans, AlignedId { id, span: shifted(span), name: None })?;
                 }
                 at = end;
             }

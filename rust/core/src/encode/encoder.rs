@@ -250,7 +250,7 @@ impl Encoder {
             (TextOrId::Text(part, start), Some(preparation)) => {
                 let prepared = preparation.prepare(part, start, options.then.as_ref())?;
                 prepared.parts.iter().try_for_each(|part| match part {
-                    PreparedPart::Id(id, _) => sink(TextPart::Id(*id)),
+                    PreparedPart::Id(id, ..) => sink(TextPart::Id(*id)),
                     PreparedPart::Pretokens(start, ends) => {
                         sink(TextPart::Pretokens(&prepared.bytes, *start, ends))
                     }

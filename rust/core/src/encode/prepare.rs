@@ -36,8 +36,8 @@ pub(crate) struct PreparedText {
 pub(crate) enum PreparedPart {
     /// The start of the first pretoken, and the end of each, in the bytes.
     Pretokens(usize, Vec<usize>),
-    /// An id, and its span in the part.
-    Id(u32, SourceSpan),
+    /// The id of an added token, its span in the part, and its text, normalized.
+    Id(u32, SourceSpan, Box<str>),
 }
 
 impl PreparedText {
@@ -100,7 +100,8 @@ impl Preparation {
             }
             if from < to {
                 let span = [text[from].span[0], text[to - 1].span[1]];
-                prepared.parts.push(PreparedPart::Id(found.id, span));
+                let name: String = text[from..to].iter().map(|c| c.character).collect();
+                prepared.parts.push(PreparedPart::Id(found.id, span, name.into()));
             }
             done = to;
             // What follows may come from the start of the text too, which its spans say.

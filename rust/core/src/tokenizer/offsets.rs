@@ -5,14 +5,15 @@
 //! span covers every character of which it has a byte. Otherwise the text is encoded with an alignment
 //! (`EncodeCall::encode_aligned`), as in Hugging Face `tokenizers`.
 
+use std::iter::repeat_n;
+
 use crate::encode::EncodeOptions;
-use crate::encode::aligned::IdSpan;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::rules::PartStart;
 use crate::text::{Text, count_chars, starts_char};
 use crate::tokenizer::Tokenizer;
-use crate::tokenizer::trim::Trim;
+use crate::tokenizer::trim::trim;
 
 /// The ids of a text and their spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,6 +25,12 @@ pub struct Spans {
     /// The start and the end of each id, in characters. If the text holds a character as a pair of
     /// surrogates, it counts as two: these are offsets in the text as it was passed.
     pub chars: Vec<[i64; 2]>,
+}
+
+/// The spans of a text, between those of the ids that `options` add before and after it.
+fn framed(spans: Vec<[i64; 2]>, options: &EncodeOptions, end: i64) -> Vec<[i64; 2]> {
+    let (before, after) = (options.prepend.len(), options.append.len());
+    repeat_n([0; 2], before).chain(spans).chain(repeat_n([end; 2], after)).collect()
 }
 
 /// Which end of a truncated text to keep.
@@ -54,17 +61,11 @@ impl Tokenizer {
     pub fn encode_with_spans(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<Spans> {
         let (mut buffer, pairs) = (String::new(), text.pairs()?);
         let text = text.read(&mut buffer)?;
-        let mut spans = if self.encoder().normalizes() || options.strips() {
+        let mut spans = if self.is_aligned(options) {
             self.aligned_spans(text, options)?
         } else {
             self.covering_spans(text, options)?
         };
-        if let Some(keeps_first) = self.rules().post_processor.trim_offsets {
-            let range = options.prepend.len()..spans.ids.len() - options.append.len();
-            let Spans { ids, bytes, chars } = &mut spans;
-            let places = [&mut bytes[range.clone()], &mut chars[range.clone()]];
-            Trim::new(self)?.apply(text, &ids[range], places, keeps_first)?;
-        }
         for span in &mut spans.chars {
             *span = span.map(|at| at + number(pairs.partition_point(|&pair| pair < at)));
         }
@@ -91,18 +92,26 @@ impl Tokenizer {
         Ok(spans)
     }
 
-    /// The spans where text is normalized.
+    /// Whether spans need an alignment: they do not follow from the lengths of ids.
+    fn is_aligned(&self, options: &EncodeOptions) -> bool {
+        let trims = self.rules().post_processor.trim_offsets.is_some();
+        self.encoder().normalizes() || options.strips() || trims
+    }
+
+    /// The spans of ids that are aligned with the text.
     fn aligned_spans(&self, text: &str, options: &EncodeOptions) -> Result<Spans> {
         let aligned = self.encoder().call().encode_aligned(text, options, PartStart::Text)?;
-        let before = options.prepend.iter().map(|&id| (id, [0, 0]));
-        let after = options.append.iter().map(|&id| (id, [text.len(); 2]));
-        let all: Vec<IdSpan> = before.chain(aligned).chain(after).collect();
         let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         let character = |at: usize| number(starts.partition_point(|&start| start < at));
+        let ids = aligned.iter().map(|aligned| aligned.id);
+        let mut bytes: Vec<_> = aligned.iter().map(|aligned| aligned.span.map(number)).collect();
+        let mut chars: Vec<_> = aligned.iter().map(|aligned| aligned.span.map(character)).collect();
+        trim(self, &aligned, &mut bytes, &mut chars);
+        let end = number(text.len());
         Ok(Spans {
-            ids: all.iter().map(|(id, _)| *id).collect(),
-            bytes: all.iter().map(|(_, span)| span.map(number)).collect(),
-            chars: all.iter().map(|(_, span)| span.map(character)).collect(),
+            ids: options.prepend.iter().copied().chain(ids).chain(options.append.clone()).collect(),
+            bytes: framed(bytes, options, end),
+            chars: framed(chars, options, character(text.len())),
         })
     }
 
@@ -148,9 +157,10 @@ impl Tokenizer {
                 return Ok(text);
             }
             // Several ids may end with the text, so that keeping fewer need not make it shorter.
-            let end = |count: usize| spans[..count].iter().map(|(_, span)| span[1]).max();
-            let start =
-                |count: usize| spans[spans.len() - count..].iter().map(|(_, span)| span[0]).min();
+            let end = |count: usize| spans[..count].iter().map(|aligned| aligned.span[1]).max();
+            let start = |count: usize| {
+                spans[spans.len() - count..].iter().map(|aligned| aligned.span[0]).min()
+            };
             let mut counts = (0..=most).rev();
             text = match keep {
                 Keep::Start => {
