@@ -9,7 +9,8 @@ use crate::error;
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
 /** How the text of special tokens is encoded: as ordinary text ("text", the default), as their ids
- * ("all"), not at all ("error"), or the ids of those that are named. */
+ * ("all"), or as the ids of those that are named; "error" throws at one, and "none" finds neither
+ * special nor other added tokens. */
 export type Special = "text" | "all" | "none" | "error" | string[];
 
 export interface EncodeOptions {
