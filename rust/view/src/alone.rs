@@ -82,9 +82,9 @@ pub(crate) fn html(
 }
 
 /// The class of the page of one text.
-pub(crate) const LIGHT: &str = "light";
+pub(crate) const LIGHT: &str = "one-text";
 /// The class of the page with all views.
-pub(crate) const WHOLE: &str = "whole";
+pub(crate) const WHOLE: &str = "all-views";
 
 /// The parts of `index.html` between those that are replaced.
 struct Parts<'h> {
