@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytepair::Text;
-use bytepair::batch::stream;
+use bytepair::bulk::stream;
 use bytepair::tokenizer::decode_stream;
 use wasm_bindgen::prelude::*;
 

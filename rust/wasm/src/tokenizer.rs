@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytepair::batch::stream;
+use bytepair::bulk::stream;
 use bytepair::formats::native::Tables;
 use bytepair::formats::tokenizer_json;
 use bytepair::tokenizer::decode_stream;
