@@ -72,7 +72,7 @@ pub(crate) fn html(
         .iter()
         .map(|(id, text)| format!("<script type=\"text/plain\" id=\"{id}\">{text}</script>\n"));
     let data: String = data.collect();
-    let parts = Parts::new(file("index.html")?)?;
+    let parts = IndexParts::new(file("index.html")?)?;
     let names = escaped(&names.join(", "));
     Ok(format!(
         "<!doctype html>\n<html class=\"{kind}\"{}<title>{names} · {}{head}{}{data}\
@@ -87,7 +87,7 @@ pub(crate) const LIGHT: &str = "one-text";
 pub(crate) const WHOLE: &str = "all-views";
 
 /// The parts of `index.html` between those that are replaced.
-struct Parts<'h> {
+struct IndexParts<'h> {
     /// After `<html`.
     begin: &'h str,
     /// After `<title>`.
@@ -98,7 +98,7 @@ struct Parts<'h> {
     end: &'h str,
 }
 
-impl<'h> Parts<'h> {
+impl<'h> IndexParts<'h> {
     fn new(html: &'h str) -> ViewResult<Self> {
         let parts = || {
             let (begin, rest) =
