@@ -267,6 +267,8 @@ workflows: $(RELEASE) ## are the workflows well formed?
 
 deny: ## licences and sources of all crates (cargo install cargo-deny)
 	cargo deny --locked check licenses bans sources
+	cargo deny --locked --manifest-path rust/wasm/Cargo.toml --config deny.toml check licenses bans sources \
+		--allow license-not-encountered --allow license-exception-not-encountered
 
 advisories: $(RELEASE) ## known vulnerabilities of all crates and Python packages; needs the network and cargo-deny
 	cargo deny --locked check advisories
