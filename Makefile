@@ -27,6 +27,8 @@ NEWEST := 3.14 3.14t 3.15
 # The library for C: where `make capi` puts it, and the profile of cargo that it is built with.
 CAPI := target/capi
 CAPI_PROFILE := release
+# Versions with the same numbers here are compatible; the shared library is named by them.
+SERIES := $(shell echo $(VERSION) | sed -E 's/^(0\.[0-9]+|[1-9][0-9]*).*/\1/')
 # The folder of a profile's artefacts.
 CAPI_BUILT = target/$(if $(filter dev test,$(CAPI_PROFILE)),debug,$(CAPI_PROFILE))
 # Runs programs of aarch64.
@@ -155,9 +157,18 @@ capi: ## the library for C and C++, in target/capi: headers, a static and a shar
 	cargo build --locked --quiet --profile $(CAPI_PROFILE) -p bytepair-capi
 	mkdir -p $(CAPI)/include $(CAPI)/lib/pkgconfig $(CAPI)/lib/cmake/bytepair
 	cp rust/capi/include/bytepair.h rust/capi/include/bytepair.hpp $(CAPI)/include
-	for library in libbytepair.a libbytepair.so libbytepair.dylib; do \
-		if [ -f $(CAPI_BUILT)/$$library ]; then cp $(CAPI_BUILT)/$$library $(CAPI)/lib || exit 1; fi; \
-	done
+	cp $(CAPI_BUILT)/libbytepair.a $(CAPI)/lib
+	rm -f $(CAPI)/lib/libbytepair.so* $(CAPI)/lib/libbytepair*.dylib
+	if [ -f $(CAPI_BUILT)/libbytepair.so ]; then \
+		cp $(CAPI_BUILT)/libbytepair.so $(CAPI)/lib/libbytepair.so.$(VERSION) && \
+		ln -s libbytepair.so.$(VERSION) $(CAPI)/lib/libbytepair.so.$(SERIES) && \
+		ln -s libbytepair.so.$(SERIES) $(CAPI)/lib/libbytepair.so; \
+	fi
+	if [ -f $(CAPI_BUILT)/libbytepair.dylib ]; then \
+		cp $(CAPI_BUILT)/libbytepair.dylib $(CAPI)/lib/libbytepair.$(VERSION).dylib && \
+		ln -s libbytepair.$(VERSION).dylib $(CAPI)/lib/libbytepair.$(SERIES).dylib && \
+		ln -s libbytepair.$(SERIES).dylib $(CAPI)/lib/libbytepair.dylib; \
+	fi
 	mkdir -p $(CAPI)/share/licenses/bytepair
 	cp LICENSE rust/core/THIRD-PARTY-LICENSES.txt $(CAPI)/share/licenses/bytepair
 	sed 's/@VERSION@/$(VERSION)/' rust/capi/bytepair.pc.in > $(CAPI)/lib/pkgconfig/bytepair.pc
@@ -261,6 +272,8 @@ workflows: $(RELEASE) ## are the workflows well formed?
 
 deny: ## licences and sources of all crates (cargo install cargo-deny)
 	cargo deny --locked check licenses bans sources
+	cargo deny --locked --manifest-path rust/wasm/Cargo.toml --config deny.toml check licenses bans sources \
+		--allow license-not-encountered --allow license-exception-not-encountered
 
 advisories: $(RELEASE) ## known vulnerabilities of all crates and Python packages; needs the network and cargo-deny
 	cargo deny --locked check advisories

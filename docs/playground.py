@@ -60,7 +60,7 @@ def pages(published: tuple[str, ...] = ()) -> dict[str, bytes]:
     Raises:
         ArgumentError: if this installation does not have the module for browsers.
     """
-    module = export.module()
+    wasm, worker = export.module()
     found = {file.name: file.read_bytes() for file in PAGE.iterdir()}
     found |= {
         file.name: file.read_bytes() for file in (ALONE / "ask.js", HERE / "playground/source.js")
@@ -72,8 +72,7 @@ def pages(published: tuple[str, ...] = ()) -> dict[str, bytes]:
         "bytepair <small>explore</small>", '<a href="../">bytepair</a> <small>playground</small>'
     )
     found["index.html"] = html.encode()
-    found["worker.js"] = export.worker(module)
-    found["bytepair_bg.wasm"] = module["bytepair_bg.wasm"]
+    found |= {"worker.js": worker, "bytepair_bg.wasm": wasm}
     found["material.json"] = material().encode()
     return found | shelf(published)
 

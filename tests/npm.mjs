@@ -40,6 +40,14 @@ equal(Tokenizer.fromTokenizerJson(new TextEncoder().encode(tokenizer.toTokenizer
 equal(tokenizer.tokenId(tokenizer.tokenBytes(300)), 300);
 equal(tokenizer.tokenId(new Uint8Array([1, 2, 3, 4, 5])), undefined);
 
+const around = Tokenizer.fromTokenizerJson(bytes(cases.around.file));
+const [text, ...ids] = [cases.around.text, ...cases.around.ids];
+equal(Array.from(around.encode(text, { addSpecialTokens: true })), ids);
+equal(Array.from(around.encode(text, { addSpecialTokens: true, prepend: 7, append: 8 })), [7, ...ids, 8]);
+equal(around.count(text, { addSpecialTokens: true }), ids.length);
+equal(Array.from(around.encode(text, { addSpecialTokens: false })), Array.from(around.encode(text)));
+equal(Array.from(tokenizer.encode(text, { addSpecialTokens: true })), Array.from(tokenizer.encode(text)));
+
 const { texts, size, fingerprint, specialTokens, pattern } = cases.trained;
 equal(Tokenizer.train(texts, size, { specialTokens, pattern }).fingerprint, fingerprint);
 
@@ -56,6 +64,7 @@ for (const [work, reason] of [
   [() => tokenizer.encode("a", { special: "some" }), /special must be/],
   [() => tokenizer.encode("a", { prepend: "<none>" }), /<none>/],
   [() => tokenizer.encode("a", { append: 1.5 }), /append must be/],
+  [() => tokenizer.encode("a", { addSpecialTokens: 1 }), /addSpecialTokens must be/],
   [() => tokenizer.decode([1 << 30]), /is not in the vocabulary/],
   [() => tokenizer.tokenBytes(1 << 30), /is not in the vocabulary/],
   [() => new View("["), /not JSON/],
@@ -69,7 +78,11 @@ for (const { document, ids, error } of table) {
     continue;
   }
   const read = Tokenizer.fromTokenizerJson(encoded(document));
-  for (const [text, expected] of ids) equal(Array.from(read.encode(text, { special: "all" })), expected);
+  for (const [text, expected] of ids) {
+    equal(Array.from(read.encode(text, { special: "all" })), expected);
+    const stream = read.decodeStream();
+    equal(expected.map((id) => stream.push(id)).join("") + stream.flush(), read.decode(expected));
+  }
 }
 
 const view = new View("{}");

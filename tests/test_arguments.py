@@ -86,7 +86,7 @@ def specific(folder: Path) -> dict[str, dict[str, Any]]:
 
 #: Functions that are not called: they serve, download, or are not bytepair's own.
 SKIPPED = {
-    "serve": "it does not return", "download_dataset": "it needs a network",
+    "download_dataset": "it needs a network",
     "add_note": "of Python", "with_traceback": "of Python",
 }  # fmt: skip
 #: Functions that look something up, and raise an error as a dict does.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import re
@@ -285,6 +286,24 @@ def test_cmake_finds_both_libraries(library: Path, folder: Path) -> None:
     run(cmake, "--build", folder / "built")
     for name in ("one", "two"):
         assert run(folder / "built" / name, folder / "tokenizer.json", "hello") == b"hello"
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="ELF has these names")
+def test_the_shared_library_is_named_by_the_versions_that_are_compatible(
+    library: Path, folder: Path
+) -> None:
+    """A program asks for that name, so a later version that is not compatible is not loaded."""
+    first, second, *_ = bytepair.__version__.split(".")
+    series = f"0.{second}" if first == "0" else first
+    names = ["libbytepair.so", f"libbytepair.so.{series}", f"libbytepair.so.{bytepair.__version__}"]
+    assert {path.name for path in (library / "lib").glob("*.so*")} == set(names)
+    for name, target in itertools.pairwise(names):
+        assert (library / "lib" / name).readlink() == Path(target)
+    readelf, shared = program("readelf"), library / "lib" / names[-1]
+    assert f"Library soname: [{names[1]}]" in run(readelf, "-d", shared).decode()
+    link = [f"-L{library / 'lib'}", f"-I{library / 'include'}", "-lbytepair"]
+    run(program("cc"), "-std=c11", EXAMPLES / "engine.c", *link, "-o", folder / "engine")
+    assert f"Shared library: [{names[1]}]" in run(readelf, "-d", folder / "engine").decode()
 
 
 def test_the_shared_library_has_only_the_names_of_the_header(library: Path) -> None:

@@ -457,7 +457,12 @@ def test_explore_skips_tokenizers_that_cannot_be_fetched(
     trained: bytepair.Tokenizer, offline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[list[str]] = []
-    monkeypatch.setattr(bytepair.explore, "serve", lambda found, **_: served.append([*found]))
+
+    def serve(self: bytepair.explore.Server) -> None:
+        served.append([one["name"] for one in self.answers.ask("about")["tokenizers"]])
+        self.server_close()
+
+    monkeypatch.setattr(bytepair.explore.Server, "serve_forever", serve)
     trained.save(offline / "mine")
     explore = importlib.import_module("bytepair.cli.explore").explore
     done = CliRunner().invoke(explore, [str(offline / "mine"), "gpt2"])

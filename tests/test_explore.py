@@ -433,7 +433,7 @@ def test_a_slow_client_is_cut_off(
     monkeypatch.setattr("bytepair.explore.server.LONGEST_REQUEST", 0.2)
     with (
         explore.Server({"t": trained}) as server,
-        socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as client,
+        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30) as client,
     ):
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
         assert client.recv(1) == b""
@@ -444,7 +444,7 @@ def test_further_connections_are_closed(
 ) -> None:
     monkeypatch.setattr("bytepair.explore.server.MOST_CONNECTIONS", 2)
     with explore.Server({"t": trained}) as server:
-        address = ("127.0.0.1", server.server_port)
+        address = ("127.0.0.1", server.server_address[1])
         clients = [socket.create_connection(address, timeout=30) for _ in range(3)]
         assert clients[2].recv(1) == b""
         for client in clients:

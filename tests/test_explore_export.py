@@ -17,11 +17,10 @@ from click.testing import CliRunner
 import bytepair
 from bytepair import explore
 from bytepair.cli.explore import explore as command
-from bytepair.explore.bundle import bundle
-from bytepair.explore.export import MOST_TEXT_BYTES
 from contrast import CONTRASTS
 from explore_page import watched
 
+MOST_TEXT_BYTES = 1 << 20
 HOSTILE = (
     "</script><script>alert(1)</script><!-- </textarea><img src=x onerror=alert(2)> & \"b\" 'c'"
 )
@@ -168,28 +167,6 @@ def test_the_page_is_written_whole_or_not_at_all(
     assert explore.save({"a": trained}, "é", path) == path
     assert path.read_text(encoding="utf-8") == explore.to_html({"a": trained}, "é")
     assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
-
-
-# ---------------------------------------------------------------------------- scripts as one
-
-
-@pytest.mark.parametrize(
-    ("files", "reason"),
-    [
-        ({"a.js": 'import "./b.js";'}, "cannot be bundled"),
-        ({"a.js": "export default 1;"}, "cannot be bundled"),
-        ({"a.js": "export { one };"}, "cannot be bundled"),
-        ({"a.js": "const a = '</script>';"}, "cannot be bundled"),
-        ({"a.js": "import('./b.js');"}, "cannot be bundled"),
-        (
-            {"a.js": 'import * as b from "./b.js";', "b.js": 'import * as a from "./a.js";'},
-            "circle: a.js b.js a.js",
-        ),
-    ],
-)
-def test_unsupported_scripts_are_refused(files: dict[str, str], reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        bundle(files, "a.js")
 
 
 # ---------------------------------------------------------------------------- the command

@@ -38,6 +38,26 @@ def case(tok: bytepair.Tokenizer, text: str) -> dict[str, object]:
     return {"text": text, "ids": ids, "special": special, "offsets": offsets}
 
 
+def with_template(path: Path, tok: bytepair.Tokenizer) -> Path:
+    """A `tokenizer.json` whose post-processor puts special tokens around a text."""
+    document = json.loads(path.read_text("utf-8"))
+    begin, end = "<|bos|>", "<|assistant_end|>"
+    pieces = [{"SpecialToken": {"id": name, "type_id": 0}} for name in (begin, end)]
+    texts = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
+    document["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [pieces[0], texts[0], pieces[1]],
+        "pair": [pieces[0], *texts, pieces[1]],
+        "special_tokens": {
+            name: {"id": name, "ids": [tok.special_tokens[name]], "tokens": [name]}
+            for name in (begin, end)
+        },
+    }
+    found = path.with_name("around.json")
+    found.write_text(json.dumps(document))
+    return found
+
+
 def test_node_gives_the_same_ids(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     if not (PACKAGE / "node.js").exists():
         pytest.skip("needs the npm package: make wasm")
@@ -46,6 +66,9 @@ def test_node_gives_the_same_ids(trained: bytepair.Tokenizer, tmp_path: Path) ->
     trained.save(tmp_path / "native")
     trained.export(tmp_path / "tokenizer.json")
     trained.export(tmp_path / "ranks.tiktoken", lossy=True)
+    around = with_template(tmp_path / "tokenizer.json", trained)
+    bos, end = (trained.special_tokens[name] for name in ("<|bos|>", "<|assistant_end|>"))
+    assert bytepair.load(around).encode("Hello", add_special_tokens=True)[0] == bos
     texts = [
         "",
         "Hello, hello <|bos|>",
@@ -69,6 +92,9 @@ def test_node_gives_the_same_ids(trained: bytepair.Tokenizer, tmp_path: Path) ->
         "fingerprint": trained.fingerprint,
         "size": trained.vocab_size,
         "texts": [case(trained, text) for text in texts],
+        "around": {
+            "file": str(around), "text": "Hello", "ids": [bos, *trained.encode("Hello"), end],
+        },
         "trained": {
             "texts": words, "size": 270, "specialTokens": special, "pattern": "gpt4",
             "fingerprint": own.fingerprint,
@@ -78,6 +104,23 @@ def test_node_gives_the_same_ids(trained: bytepair.Tokenizer, tmp_path: Path) ->
     words = [node, str(ROOT / "tests/npm.mjs"), str(PACKAGE), str(tmp_path / "cases.json")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr
+
+
+def test_the_types_are_those_of_the_calls(tmp_path: Path) -> None:
+    if not (PACKAGE / "index.d.ts").exists():
+        pytest.skip("needs the npm package: make wasm")
+    if (tsc := shutil.which("tsc")) is None:
+        pytest.skip("needs tsc, the compiler of TypeScript")
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "bytepair").symlink_to(PACKAGE)
+    shutil.copy(ROOT / "tests" / "npm_types.ts", tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    options = ["--strict", "--noEmit", "--target", "es2022", "--lib", "es2022,dom"]
+    for resolution in (["nodenext", "nodenext"], ["es2022", "node"]):
+        module = ["--module", resolution[0], "--moduleResolution", resolution[1]]
+        words = [tsc, *options, *module, "npm_types.ts"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_the_package_is_small() -> None:

@@ -1,4 +1,4 @@
-"""Picture the page of `explore`, beside this file: `explore.png`, `cost.png` and `explore.webp`.
+"""Picture the page of `explore`, beside this file: three views as PNG, and `explore.webp`.
 
     python docs/images/browse.py DATA    # needs playwright, pillow, Chromium and Noto fonts
 
@@ -69,7 +69,7 @@ def settled(page: Any) -> None:
 def point(page: Any) -> None:
     """Point at a word in the second pane."""
     page.locator(".pane").nth(1).locator(".t", has_text=WORD).hover()
-    page.wait_for_selector("#tip:not([hidden])")
+    page.wait_for_selector("#tip:not([hidden]) .node")  # how the token was built
     settled(page)
 
 
@@ -84,46 +84,53 @@ def costs(page: Any) -> None:
     settled(page)
 
 
-def shot(page: Any) -> Image.Image:
-    """What the page looks like."""
-    return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+def shot(page: Any, last: str = "", margin: int = 0) -> Image.Image:
+    """What the page looks like, down to an element if one is named."""
+    size = page.viewport_size
+    if last:
+        box = page.locator(last).bounding_box()
+        size = {**size, "height": min(size["height"], round(box["y"] + box["height"]) + margin)}
+    picture = page.screenshot(clip={"x": 0, "y": 0, **size})
+    return Image.open(io.BytesIO(picture)).convert("RGB")
 
 
 def pictures(compared: dict[str, bytepair.Tokenizer]) -> None:
-    """A token that is pointed at, and the costs."""
-    with page(compared, 1180, 870, 1.5) as found:
+    """A token that is pointed at, the merges of a word, and the costs."""
+    with page(compared, 1180, 880, 1.5) as found:
         found.fill("#text", TEXT)
         settled(found)
         point(found)
         save(shot(found), "explore.png")
+        merges(found)
+        save(shot(found, "#steps", margin=16), "merges.png")
         costs(found)
-        above = shot(found).crop((0, 0, 1180 * 3 // 2, 640 * 3 // 2))
-        save(above, "cost.png")
+        save(shot(found, "#costs tbody tr:nth-child(8)"), "cost.png")
+
+
+def merges(page: Any) -> None:
+    """Turn to the merges of a word of the first tokenizer, at their last step."""
+    page.mouse.move(5, 5)
+    page.click("#tab-merges")
+    page.fill("#word", f" {WORD}")
+    settled(page)
+    page.click("#last")
+    settled(page)
 
 
 def save(picture: Image.Image, name: str) -> None:
-    """Write a picture."""
-    few_colors(picture).save(FOLDER / name, optimize=True)
-
-
-def few_colors(picture: Image.Image) -> Image.Image:
-    """The picture in the 256 colours that fit it; rare ones, as of an emoji, count too."""
-    return picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    """Write a picture in 256 colours."""
+    few = picture.quantize(256, Image.Quantize.MEDIANCUT, kmeans=8, dither=Image.Dither.NONE)
+    few.save(FOLDER / name, optimize=True)
 
 
 def animation(compared: dict[str, bytepair.Tokenizer]) -> None:
-    """How the page is used, as an animated WebP without loss, of one palette."""
-    with page(compared, 860, 640, 1.25) as found:
-        made = list(scenes(found))
-    width, height = made[0][0].size
-    strip = Image.new("RGB", (width, height * len(made)))
-    for place, (frame, _) in enumerate(made):
-        strip.paste(frame, (0, height * place))
-    few = few_colors(strip).convert("RGB")
-    first, *others = [few.crop((0, y, width, y + height)) for y in range(0, strip.height, height)]
+    """How the page is used, as an animated WebP without loss."""
+    with page(compared, 860, 700, 1.25) as found:
+        frames, times = zip(*scenes(found), strict=True)
+    first, *others = frames
     first.save(
         FOLDER / "explore.webp", save_all=True, append_images=others, loop=0, lossless=True,
-        duration=[time for _, time in made], method=6, quality=100, minimize_size=True,
+        duration=list(times), method=4, quality=80, minimize_size=True,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Final, Literal, Protocol, Self, TypeAlias, final, overload
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, final, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -546,8 +546,18 @@ class Tokenizer:
 @final
 class View:
     def __new__(cls, material: str) -> Self: ...
-    def add(self, name: str, tokenizer: Tokenizer) -> int: ...
+    reads: ClassVar[frozenset[str]]
+    changes: ClassVar[frozenset[str]]
+    def add(self, name: str, tokenizer: Tokenizer, own: list[str]) -> int: ...
     def ask(self, question: str, body: bytes) -> str | bytes: ...
+    def to_html(
+        self,
+        files: dict[str, str],
+        text: str,
+        *,
+        special: bool,
+        module: tuple[bytes, bytes] | None = None,
+    ) -> str: ...
 
 @final
 class Session:

@@ -92,12 +92,11 @@ def explore(
             webbrowser.open(export.resolve().as_uri())
         return
 
-    def ready(url: str) -> None:
-        click.echo(f"{url}\nPress Ctrl-C to stop.")
-        if open_page:
-            webbrowser.open(url)
-
-    bytepair.explore.serve(found, host=host, port=port, missing=missing, ready=ready)
+    server = bytepair.explore.Server(found, host, port, missing)
+    click.echo(f"{server.url}\nPress Ctrl-C to stop.")
+    if open_page:
+        webbrowser.open(server.url)
+    server.serve_forever()
 
 
 def _input() -> str:

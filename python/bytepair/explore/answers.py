@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from bytepair import _core, chat
+from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import MARKED
 from bytepair.chat import own
-from bytepair.errors import ArgumentError, ConversationError
+from bytepair.errors import ConversationError
 from bytepair.evaluate import declarations, samples
 from bytepair.evaluate.languages import LANGUAGES
 from bytepair.tokenizer import Tokenizer
@@ -37,7 +38,7 @@ class Answers:
         missing: why others are not among them; the page says so.
 
     Attributes:
-        names: the names of the tokenizers.
+        view: answers what needs no Python.
 
     Raises:
         ArgumentError: if a name is not valid text, or there are too many tokenizers.
@@ -53,13 +54,11 @@ class Answers:
     """
 
     def __init__(self, tokenizers: Mapping[str, Tokenizer], missing: Sequence[str] = ()) -> None:
-        self.names, self._missing = list(tokenizers), list(missing)
-        _check_names(self.names)
-        self._view = _core.View(material())
-        self._own: dict[str, tuple[Tokenizer, dict[str, chat.JinjaTemplate | None]]] = {}
-        for name, tok in tokenizers.items():
-            number = self._view.add(name, tok)
-            self._own[str(number)] = tok, _own(tok)
+        self._own = {str(t): (tok, _own(tok)) for t, tok in enumerate(tokenizers.values())}
+        names = [name for _, templates in self._own.values() for name in templates]
+        self.view = _core.View(material(names, missing))
+        for name, (tok, templates) in zip(tokenizers, self._own.values(), strict=True):
+            self.view.add(name, tok, [*templates])
 
     def ask(self, what: str, body: bytes = b"", **members: object) -> Any:
         """The answer to a question: a value of JSON, or bytes.
@@ -79,69 +78,99 @@ class Answers:
     def answer(self, question: Mapping[str, object], body: bytes = b"") -> str | bytes:
         """The answer to a question as the page gets it: JSON, or bytes."""
         if question.get("what") == "chat":
-            tok, own = self._own.get(str(question.get("t")), (None, {}))
-            if tok is not None and (template := own.get(str(question.get("template")))):
-                return json.dumps(_chat(tok, template, json.loads(body)))
-        found = self._view.ask(json.dumps(question), body)
-        return self._about(json.loads(found)) if question.get("what") == "about" else found
-
-    def _about(self, about: dict[str, Any]) -> str:
-        """The answer to `about` with what is missing, and tokenizers' own templates first."""
-        about["missing"] = self._missing
-        for one in about["tokenizers"]:
-            _, own = self._own.get(str(one["t"]), (None, {}))
-            for name in own:
-                about["templates"].setdefault(name, _JINJA_ROLES)
-            one["templates"] = [*own, *(name for name in one["templates"] if name not in own)]
-            one["own"] = list(own)
-        return json.dumps(about)
+            tok, templates = self._own.get(str(question.get("t")), (None, {}))
+            template = templates.get(str(question.get("template")))
+            if tok is not None and isinstance(template, chat.JinjaTemplate):
+                rendered, reason = _rendered(tok, template, json.loads(body))
+                tokens = self.ask("tokens", json.dumps(rendered).encode(), t=question["t"])
+                return json.dumps({**tokens, "no_mask": reason})
+        return self.view.ask(json.dumps(question), body)
 
 
-def _own(tok: Tokenizer) -> dict[str, chat.JinjaTemplate | None]:
-    """The tokenizer's own templates by name; None for one that the view knows.
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """The parts of a pretoken at one moment.
 
-    Nothing that training needs is checked, since they are only displayed.
+    Attributes:
+        parts: the parts, which concatenate to the pretoken.
+        merged: the index of the part that the last merge produced; None at the beginning.
+        rank: the rank of this merge; None at the beginning.
     """
-    found: dict[str, chat.JinjaTemplate | None] = {}
-    for name, template in own.templates(tok).items():
-        if isinstance(template, chat.Template):
-            found[template.name] = None
-        else:
-            found[name] = dataclasses.replace(template, checks="off")
-    return found
+
+    parts: list[bytes]
+    merged: int | None = None
+    rank: int | None = None
 
 
-def _chat(tok: Tokenizer, template: chat.JinjaTemplate, conversation: Any) -> dict[str, Any]:
-    """The tokens of a conversation under a template in Jinja.
+@checked
+def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
+    """Merge a pretoken, and record every step.
 
-    If the template gives no mask, `no_mask` says why, and no token is trained on.
+    The shortcut for pretokens that are tokens is not used: it gives the same token without steps,
+    or a token that no steps produce.
+
+    Args:
+        tokenizer: the tokenizer with the merge rule.
+        pretoken: at most 400 bytes.
+
+    Raises:
+        ArgumentError: if the pretoken is longer.
+
+    Example:
+        >>> import bytepair
+        >>> ranks = {bytes([b]): b for b in range(256)} | {b"lo": 256, b"low": 257}
+        >>> tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4")
+        >>> [step.parts for step in merge_steps(tok, b"low")]
+        [[b'l', b'o', b'w'], [b'lo', b'w'], [b'low']]
     """
-    try:
-        rendered, reason = _rendered(tok, template, conversation), None
-    except ConversationError as error:
-        unmasked = dataclasses.replace(template, mask="none")
-        rendered, reason = _rendered(tok, unmasked, conversation), str(error)
-    special = set(tok.special_tokens.values())
-    tokens = [
-        {"id": id, "hex": tok.token_bytes(id).hex(), "trained": on, "special": id in special}
-        for id, on in zip(*rendered, strict=True)
+    found = Answers({"": tokenizer}).ask("steps", pretoken, t=0)["steps"]
+    return [
+        Step([bytes.fromhex(part["hex"]) for part in one["parts"]], one["merged"], one["rank"])
+        for one in found
     ]
-    return {"tokens": tokens, "no_mask": reason}
+
+
+def _own(tok: Tokenizer) -> dict[str, chat.Template | chat.JinjaTemplate]:
+    """The tokenizer's own templates by name; the view knows those that are no Jinja."""
+    found = own.templates(tok).items()
+    return {one.name if isinstance(one, chat.Template) else name: one for name, one in found}
 
 
 def _rendered(
     tok: Tokenizer, template: chat.JinjaTemplate, conversation: Any
-) -> tuple[list[int], list[int]]:
-    return tok.render_conversation(conversation, template=template, on_untrained="keep")
+) -> tuple[tuple[list[int], list[int]], str | None]:
+    """The ids and the mask of a conversation under a template in Jinja.
+
+    If the template gives no mask, the last value says why, and no token is trained on. Nothing
+    that training needs is checked, since the tokens are only displayed.
+    """
+
+    def render(**changes: Any) -> tuple[list[int], list[int]]:
+        shown = dataclasses.replace(template, checks="off", **changes)
+        return tok.render_conversation(conversation, template=shown, on_untrained="keep")
+
+    try:
+        return render(), None
+    except ConversationError as error:
+        return render(mask="none"), str(error)
 
 
-def material() -> str:
-    """What the page shows for any tokenizer, as JSON; `rust/view` says what it contains."""
+def material(names: Iterable[str] = (), missing: Sequence[str] = ()) -> str:
+    """What the page shows for any tokenizer, as JSON; `rust/view` says what it contains.
+
+    Args:
+        names: the names of templates in Jinja.
+        missing: why some tokenizers are not shown.
+    """
     texts = declarations()
     about = {
         "samples": {"ten scripts": ten_scripts(), **samples()},
-        "templates": {name: _roles(one) for name, one in TEMPLATES.items()},
+        "templates": {
+            **dict.fromkeys(names, _JINJA_ROLES),
+            **{name: _roles(one) for name, one in TEMPLATES.items()},
+        },
         "marked": MARKED,
+        "missing": missing,
     }
     languages = [{"code": c, "name": LANGUAGES[c], "text": texts[c]} for c in sorted(texts)]
     found = {"about": about, "languages": languages, "templates": list(TEMPLATES.values())}
@@ -165,13 +194,3 @@ def _roles(template: chat.Template) -> dict[str, list[str]]:
     """The roles of messages, and for each the kinds of parts."""
     found = {name: list(role.parts) for name, role in template.roles.items()}
     return found if template.merge_system is None else {"system": [], **found}
-
-
-def _check_names(names: Iterable[str]) -> None:
-    """Check that names are text; the names of files are bytes on some systems."""
-    for name in names:
-        if any("\ud800" <= character <= "\udfff" for character in name):
-            raise ArgumentError(
-                f"the name {name!r} of a tokenizer is not valid UTF-8, so no page can show it; "
-                "rename the file or folder"
-            )

@@ -21,16 +21,16 @@ import json
 import socket
 import sys
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import TCPServer
+from socketserver import ThreadingTCPServer
 from typing import Any, Final, Self
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
+from bytepair import _core
 from bytepair.errors import ArgumentError, BytepairError
 from bytepair.explore.answers import Answers
 from bytepair.tokenizer import Tokenizer
@@ -43,17 +43,6 @@ LONGEST_REQUEST: Final = 60.0
 
 #: The number of connections at once; further ones are closed.
 MOST_CONNECTIONS: Final = 64
-
-#: One day, in seconds.
-DAY: Final = 86_400
-
-#: The questions that change nothing, and those that add or remove a tokenizer. A link to one of the
-#: latter does nothing: they are only taken from the page, with POST.
-READS: Final = frozenset(
-    {"about", "chat", "compare", "decode", "file", "languages", "learned", "pretoken", "search"}
-    | {"steps", "token"}
-)
-CHANGES: Final = frozenset({"add", "remove", "train"})
 
 _PAGE: Final = Path(__file__).parent / "page"
 _KINDS: Final = {
@@ -75,14 +64,11 @@ _HEADERS: Final = {
 
 
 class RefusedError(Exception):
-    """A refused request, with its status and the reason."""
-
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
+    """A refused request: its status, and the reason."""
 
 
 class _Handler(BaseHTTPRequestHandler):
+    server: Server
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "bytepair", ""
     timeout = LONGEST_REQUEST
@@ -105,34 +91,30 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def do_GET(self) -> None:
-        self._answer(self._get)
-
-    def do_POST(self) -> None:
-        self._answer(self._post)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing; the page shows what happens."""
-
-    def _answer(self, make: Callable[[str, dict[str, str]], tuple[str, bytes]]) -> None:
+        """Answer a request, or say why not."""
         try:
             self._check()
-            url = urlsplit(self.path)
-            query = {key: values[-1] for key, values in parse_qs(url.query).items()}
-            if self.command == "GET":
-                self._arrival.cancel()
-            kind, body = make(url.path, query)
-            self._send(HTTPStatus.OK, kind, body)
+            body = self._body() if self.command == "POST" else b""
+            self._arrival.cancel()
+            self._send(HTTPStatus.OK, *self._answer(body))
         except RefusedError as error:
             self.close_connection = True  # the rest of the request may be unread
-            self._error(error.status, str(error))
+            self._error(*error.args)
         except RecursionError:
             self._error(HTTPStatus.BAD_REQUEST, "the JSON is nested too deeply")
         except (BytepairError, ValueError, TypeError, LookupError) as error:
             self._error(HTTPStatus.BAD_REQUEST, str(error))
 
+    def do_POST(self) -> None:
+        """Answer a request that has a body."""
+        self.do_GET()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing; the page shows what happens."""
+
     def _check(self) -> None:
         host = self.headers.get("Host", "")
-        if not _is_ours(host, self.server.told):  # type: ignore[attr-defined]
+        if not _is_ours(host, self.server.told):
             raise RefusedError(HTTPStatus.FORBIDDEN, f"this is not the server of {host!r}")
         origin = self.headers.get("Origin")
         foreign = self.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}
@@ -140,30 +122,20 @@ class _Handler(BaseHTTPRequestHandler):
         if (foreign and not followed) or (origin is not None and urlsplit(origin).netloc != host):
             raise RefusedError(HTTPStatus.FORBIDDEN, "requests from other pages are refused")
 
-    def _get(self, path: str, query: dict[str, str]) -> tuple[str, bytes]:
-        if path.startswith("/api/"):
-            return self._asked(path, query, b"", READS)
-        name = "index.html" if path == "/" else path.removeprefix("/")
+    def _answer(self, body: bytes) -> tuple[str, str | bytes]:
+        """A file of the page, or the answer to a question; links change nothing."""
+        url, reads, changes = urlsplit(self.path), _core.View.reads, _core.View.changes
+        name = url.path.removeprefix("/") or "index.html"
         files = {file.name: file for file in _PAGE.iterdir() if file.suffix in _KINDS}
-        if name not in files:
-            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is no {path}")
-        return _KINDS[files[name].suffix], files[name].read_bytes()
-
-    def _post(self, path: str, query: dict[str, str]) -> tuple[str, bytes]:
-        return self._asked(path, query, self._body(), READS | CHANGES)
-
-    def _asked(
-        self, path: str, query: dict[str, str], body: bytes, known: frozenset[str]
-    ) -> tuple[str, bytes]:
-        """The answer to a question: its name is the path, its members are the query."""
-        what = path.removeprefix("/api/")
-        if what not in known:
-            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is no {path}")
-        answers: Answers = self.server.answers  # type: ignore[attr-defined]
-        found = answers.answer({"t": "0", **query, "what": what}, body)
-        if isinstance(found, bytes):
-            return "application/octet-stream", found
-        return "application/json", found.encode()
+        if self.command == "GET" and name in files:
+            return _KINDS[files[name].suffix], files[name].read_bytes()
+        what = url.path.removeprefix("/api/")
+        if what not in (reads if self.command == "GET" else reads | changes):
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is no {url.path}")
+        answer = self.server.answers.answer(
+            {"t": "0", **dict(parse_qsl(url.query)), "what": what}, body
+        )
+        return "application/json" if isinstance(answer, str) else "application/octet-stream", answer
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
@@ -173,26 +145,23 @@ class _Handler(BaseHTTPRequestHandler):
             limit = f"a request has at most {MOST_BYTES >> 20} MB"
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
         body = self.rfile.read(int(length))
-        self._arrival.cancel()
         if len(body) < int(length):
             raise RefusedError(HTTPStatus.BAD_REQUEST, "the request is incomplete")
         return body
 
     def _error(self, status: HTTPStatus, reason: str) -> None:
-        self._send(status, "application/json", json.dumps({"error": reason}).encode())
+        self._send(status, "application/json", json.dumps({"error": reason}))
 
-    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+    def _send(self, status: HTTPStatus, kind: str, body: str | bytes) -> None:
+        data = body.encode() if isinstance(body, str) else body
         self.send_response(status)
-        headers = {"Content-Type": kind, "Content-Length": str(len(body)), **_HEADERS}
+        headers = {"Content-Type": kind, "Content-Length": str(len(data)), **_HEADERS}
+        if self.close_connection:
+            headers["Connection"] = "close"
         for name, value in headers.items():
             self.send_header(name, value)
-        if self.close_connection:
-            self.send_header("Connection", "close")
         self.end_headers()
-        try:
-            self.wfile.write(body)
-        except ConnectionError:  # the page has cancelled the request for a newer one
-            self.close_connection = True
+        self.wfile.write(data)
 
 
 def _is_ours(host: str, told: str) -> bool:
@@ -208,14 +177,13 @@ def _is_ours(host: str, told: str) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
-    try:
+    with suppress(ValueError):
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return False
 
 
-class Server(ThreadingHTTPServer):
-    """Serves the page on a port, in a thread, inside a `with` block.
+class Server(ThreadingTCPServer):
+    """Serves the page on a port: in a thread, inside a `with` block, or by `serve_forever()`.
 
     Args:
         tokenizers: the tokenizers, by name.
@@ -251,12 +219,9 @@ class Server(ThreadingHTTPServer):
             where = f"cannot listen on port {port} of {host}: {error.strerror}"
             raise OSError(f"{where}; pass another port, or 0 for any free port") from None
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection in a thread, unless too many are open."""
-        if not self._connections.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Whether a connection is answered, in a thread: not if too many are open."""
+        return self._connections.acquire(blocking=False)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer a connection, and count it no more."""
@@ -269,11 +234,6 @@ class Server(ThreadingHTTPServer):
         """Write the traceback of a defect of this server, but nothing about clients that went."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
-
-    def server_bind(self) -> None:
-        """Bind the port without looking up the name of the host, which can be slow."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.told, self.server_address[1]
 
     @property
     def url(self) -> str:
@@ -288,29 +248,3 @@ class Server(ThreadingHTTPServer):
     def __exit__(self, *_: object) -> None:
         self.shutdown()
         self.server_close()
-
-
-def serve(
-    tokenizers: Mapping[str, Tokenizer],
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8765,
-    missing: Sequence[str] = (),
-    ready: Callable[[str], object] = lambda url: None,
-) -> None:
-    """Serve the page until Ctrl-C.
-
-    Args:
-        tokenizers: the tokenizers, by name.
-        host: the address or name to listen on.
-        port: the port; 0 means any free port.
-        missing: why other tokenizers are not among them; the page says so.
-        ready: called with the address of the page when the server answers.
-
-    Raises:
-        OSError: if the port is in use.
-    """
-    with Server(tokenizers, host, port, missing) as server:
-        ready(server.url)
-        while True:
-            time.sleep(DAY)  # Ctrl-C interrupts it on every system

@@ -159,23 +159,30 @@ pub(crate) fn chat(
     let messages = merged(template, messages)?;
     let mut writer = ChatWriter { one, template, out: Vec::new() };
     writer.conversation(&messages)?;
-    tokens(one, template, &writer.out)
-}
-
-/// Render segments; answer with the tokens.
-fn tokens(one: &Explored, template: &ChatTemplate, segments: &Segments<'_>) -> ViewResult<Value> {
-    let (segments, trained): (Vec<_>, Vec<_>) = segments.iter().copied().unzip();
+    let (segments, trained): (Vec<_>, Vec<_>) = writer.out.into_iter().unzip();
     let options = RenderOptions { join: template.join, ..RenderOptions::default() };
     let all: [Range<usize>; 1] = std::array::from_fn(|_| 0..segments.len());
     let rendered = one.core.render(&all, &segments, &trained, options, 1)?;
+    Ok(masked(one, &rendered.ids, &rendered.mask))
+}
+
+/// The tokens of a conversation that the caller has rendered: the body is a list of ids and one of
+/// flags. Fails if it is not.
+pub(crate) fn tokens(one: &Explored, question: &Question<'_>) -> ViewResult<Value> {
+    let (ids, mask): (Vec<u32>, Vec<u8>) = serde_json::from_str(question.text()?)
+        .map_err(|error| not_json("what is rendered", &error))?;
+    Ok(masked(one, &ids, &mask))
+}
+
+/// Ids, each with whether the model is trained on it.
+fn masked(one: &Explored, ids: &[u32], mask: &[u8]) -> Value {
     let token = |(&id, &trained): (&u32, &u8)| {
         let mut token = one.named(id);
         token["trained"] = json!(trained);
         token["special"] = json!(one.is_special(id));
         token
     };
-    let tokens = rendered.ids.iter().zip(&rendered.mask).map(token);
-    Ok(json!({ "tokens": tokens.collect::<Vec<_>>() }))
+    json!({ "tokens": ids.iter().zip(mask).map(token).collect::<Vec<_>>() })
 }
 
 /// A message: its index in the conversation, its role and its content.

@@ -14,15 +14,16 @@ use crate::question::Question;
 
 /// The answer about a text and the tokenizers `shown`.
 pub(crate) fn compare(shown: &[Arc<Explored>], question: &Question<'_>) -> ViewResult<Vec<u8>> {
-    Ok(packed(shown, &splits(shown, question)?))
+    let splits = splits(shown, question.text()?, question.special()?)?;
+    Ok(packed(shown, &splits))
 }
 
 /// The ids of a text under each tokenizer.
 pub(crate) fn splits(
     shown: &[Arc<Explored>],
-    question: &Question<'_>,
+    text: &str,
+    special: bool,
 ) -> ViewResult<Vec<Vec<u32>>> {
-    let (text, special) = (question.text()?, question.special()?);
     let ids = |one: &Arc<Explored>| Ok(one.core.encode_with(text, one.options(special))?);
     shown.iter().map(ids).collect()
 }

@@ -13,6 +13,8 @@ use crate::error::ViewResult;
 pub(crate) struct Explored {
     pub(crate) name: String,
     pub(crate) core: Arc<Tokenizer>,
+    /// The names of its own chat templates.
+    own: Vec<String>,
     special: EncodeOptions,
     children: OnceLock<Children>,
     order: OnceLock<HashMap<(u32, u32), u32>>,
@@ -27,11 +29,11 @@ struct Children {
 
 impl Explored {
     /// Fails if there is not enough memory for the merges.
-    pub(crate) fn new(name: String, core: Arc<Tokenizer>) -> ViewResult<Self> {
+    pub(crate) fn new(name: String, core: Arc<Tokenizer>, own: Vec<String>) -> ViewResult<Self> {
         core.make_tables()?;
         let special = core.options(&Special::All, &[], &[])?;
         let (children, order) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { name, core, special, children, order })
+        Ok(Self { name, core, own, special, children, order })
     }
 
     /// The options of encoding a text, with special tokens as their ids or as text.
@@ -42,6 +44,8 @@ impl Explored {
     /// What the page shows beside the name; `templates` are those that the tokenizer has tokens for.
     pub(crate) fn about(&self, number: usize, templates: &[&str]) -> Value {
         let special = self.core.vocabulary().special_tokens().iter();
+        let others = templates.iter().filter(|&name| !self.own.iter().any(|own| own == name));
+        let templates = self.own.iter().map(String::as_str).chain(others.copied());
         json!({
             "t": number,
             "name": self.name,
@@ -52,7 +56,8 @@ impl Explored {
                 MergeRule::Merges { .. } => "merges",
                 MergeRule::Characters => "characters",
             },
-            "templates": templates,
+            "templates": templates.collect::<Vec<_>>(),
+            "own": self.own,
         })
     }
 

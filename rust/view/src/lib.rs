@@ -28,8 +28,12 @@
 //! token      one token; a vocabulary that is searched
 //! steps      the merges of one word, and those of a training
 //! chat       a conversation to ids and a mask
+//! bundle     the scripts of the page as one
+//! alone      the page as one file that needs no server
 //! ```
 
+mod alone;
+mod bundle;
 mod chat;
 mod compare;
 mod error;
@@ -41,14 +45,18 @@ mod search;
 mod steps;
 mod token;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytepair::Tokenizer;
+use bytepair::formats::native::Tables;
 use serde_json::{Value, json};
 
+pub use alone::PageModule;
 pub use error::{ViewError, ViewResult};
 pub use steps::LONGEST_PRETOKEN_BYTES;
 
+use alone::Element;
 use error::wrong;
 use explored::Explored;
 use material::Material;
@@ -56,6 +64,32 @@ use question::Question;
 
 /// The largest number of tokenizers of a view.
 pub const MOST_TOKENIZERS: usize = 32;
+
+/// The questions that change nothing: the names of what is asked.
+pub const READS: [&str; 12] = [
+    "about",
+    "chat",
+    "compare",
+    "decode",
+    "file",
+    "languages",
+    "learned",
+    "pretoken",
+    "search",
+    "steps",
+    "token",
+    "tokens",
+];
+
+/// The questions that add or remove a tokenizer. A server takes them from its own page alone: a link
+/// to one of them must do nothing.
+pub const CHANGES: [&str; 3] = ["add", "remove", "train"];
+
+/// The largest number of tokenizers of a page as one file, which stand side by side.
+pub const MOST_SIDE_BY_SIDE: usize = 6;
+
+/// The largest text of a page as one file; one with a longer text would be slow to open.
+pub const MOST_TEXT_BYTES: usize = 1 << 20;
 
 /// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,8 +119,16 @@ impl View {
     }
 
     /// Add a tokenizer; returns its number. Fails if there are too many.
-    pub fn add(&self, name: String, tokenizer: Arc<Tokenizer>) -> ViewResult<usize> {
-        let explored = Explored::new(name, tokenizer)?;
+    ///
+    /// `own` are the names of its own chat templates, which the page offers first. Those that the
+    /// material does not have are rendered by the caller, who then asks for `tokens`.
+    pub fn add(
+        &self,
+        name: String,
+        tokenizer: Arc<Tokenizer>,
+        own: Vec<String>,
+    ) -> ViewResult<usize> {
+        let explored = Explored::new(name, tokenizer, own)?;
         let mut all = self.tokenizers.write().unwrap_or_else(PoisonError::into_inner);
         if all.iter().flatten().count() >= MOST_TOKENIZERS {
             return Err(wrong(format!(
@@ -113,6 +155,7 @@ impl View {
             "steps" => steps::steps(&one, question.body)?,
             "learned" => steps::learned(&one, &question)?,
             "chat" => chat::chat(&one, self.material.template(&question)?, &question)?,
+            "tokens" => chat::tokens(&one, &question)?,
             "file" => return open::file(&one.core, &question).map(Answer::Bytes),
             other => return Err(wrong(format!("there is no question {other:?}"))),
         };
@@ -125,11 +168,11 @@ impl View {
         Ok(Some(match what {
             "about" => Answer::Json(self.about()?),
             "compare" => Answer::Bytes(compare::compare(&self.shown(question)?, question)?),
-            "page" => Answer::Json(self.page(question)?.to_string()),
             "add" | "train" => {
                 let tokenizer =
                     if what == "add" { open::open(question)? } else { open::train(question)? };
-                let number = self.add(question.word("name")?.to_owned(), Arc::new(tokenizer))?;
+                let name = question.word("name")?.to_owned();
+                let number = self.add(name, Arc::new(tokenizer), Vec::new())?;
                 Answer::Json(number.to_string())
             }
             "remove" => {
@@ -173,19 +216,86 @@ impl View {
         self.material.with_about(&json!({ "tokenizers": tokenizers, "patterns": patterns }))
     }
 
+    /// The page as one file that needs no server, with `files` of the page by name: about one text,
+    /// or with all views if there is a `module` for them. Fails if there are too many tokenizers, if
+    /// the text is too long, or if the files are not those of the page.
+    pub fn to_html(
+        &self,
+        files: &BTreeMap<String, String>,
+        text: &str,
+        special: bool,
+        module: Option<PageModule<'_>>,
+    ) -> ViewResult<String> {
+        let all = self.tokenizers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let all: Vec<Arc<Explored>> = all.into_iter().flatten().collect();
+        check_sizes(all.len(), text)?;
+        let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        match module {
+            None => {
+                let data = alone::element("data", &self.data(&all, text, special)?);
+                alone::html(files, &names, alone::LIGHT, &[data])
+            }
+            Some(module) => {
+                let state = alone::element("state", &json!({ "text": text, "special": special }));
+                let mut elements = self.parts(&all, module)?;
+                elements.extend([alone::element("tokenizer-names", &json!(names)), state]);
+                alone::html(files, &names, alone::WHOLE, &elements)
+            }
+        }
+    }
+
     /// All that a page about one text needs.
-    fn page(&self, question: &Question<'_>) -> ViewResult<Value> {
-        let shown = self.shown(question)?;
-        let splits = compare::splits(&shown, question)?;
-        let built = shown.iter().zip(&splits).map(|(one, ids)| token::built(one, ids));
-        let languages = shown.iter().map(|one| self.material.languages(one));
+    fn data(&self, all: &[Arc<Explored>], text: &str, special: bool) -> ViewResult<Value> {
+        let splits = compare::splits(all, text, special)?;
+        let built = all.iter().zip(&splits).map(|(one, ids)| token::built(one, ids));
+        let languages = all.iter().map(|one| self.material.languages(one));
+        let about = all.iter().enumerate().map(|(number, one)| one.about(number, &[]));
         Ok(json!({
-            "text": question.text()?,
-            "compared": explored::hex(&compare::packed(&shown, &splits)),
+            "about": { "tokenizers": about.collect::<Vec<_>>(), "marked": self.material.marked() },
+            "text": text,
+            "compared": explored::hex(&compare::packed(all, &splits)),
             "tokens": built.collect::<ViewResult<Vec<_>>>()?,
             "languages": languages.collect::<ViewResult<Vec<_>>>()?,
         }))
     }
+
+    /// All that a page with all views runs.
+    fn parts(&self, all: &[Arc<Explored>], module: PageModule<'_>) -> ViewResult<Vec<Element>> {
+        let files = [
+            ("wasm", module.wasm),
+            ("worker", module.worker),
+            ("material", self.material.json.as_bytes()),
+        ];
+        let files = files.into_iter().map(|(id, bytes)| alone::packed(id.to_owned(), bytes));
+        let tokenizer = |(number, one): (usize, &Arc<Explored>)| {
+            alone::packed(format!("tokenizer-{number}"), &one.core.to_bytes(Tables::Without)?)
+        };
+        files.chain(all.iter().enumerate().map(tokenizer)).collect()
+    }
+}
+
+/// A number with commas between thousands.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+/// Fails if a page as one file would be slow to open.
+fn check_sizes(tokenizers: usize, text: &str) -> ViewResult<()> {
+    if !(1..=MOST_SIDE_BY_SIDE).contains(&tokenizers) {
+        return Err(wrong(format!(
+            "a page holds 1 to {MOST_SIDE_BY_SIDE} tokenizers, not {tokenizers}"
+        )));
+    }
+    if text.len() > MOST_TEXT_BYTES {
+        return Err(wrong(format!(
+            "the text has {} bytes; a page holds at most {}; take a part of it",
+            grouped(text.len()),
+            grouped(MOST_TEXT_BYTES),
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use crate::question::Question;
 /// The material of a page.
 #[derive(Debug)]
 pub(crate) struct Material {
+    /// All of it, as it came.
+    pub(crate) json: String,
     /// Members of the answer to `about`, as they came: their order is that of the page.
     about: Option<Box<RawValue>>,
     languages: Vec<LanguageText>,
@@ -48,7 +50,13 @@ impl Material {
         let templates =
             list("templates")?.iter().map(ChatTemplate::new).collect::<ViewResult<_>>()?;
         let about = parts.get("about").filter(|about| about.get().starts_with('{')).cloned();
-        Ok(Self { about, languages, templates })
+        Ok(Self { json: json.to_owned(), about, languages, templates })
+    }
+
+    /// The member `marked` of `about`: the characters that the page marks.
+    pub(crate) fn marked(&self) -> Value {
+        let about = self.about.as_ref().and_then(|about| serde_json::from_str(about.get()).ok());
+        about.map_or(Value::Null, |mut about: Value| about["marked"].take())
     }
 
     /// An object, and the members for the answer to `about`, as JSON.

@@ -81,6 +81,66 @@ fn learned_merges_are_those_of_the_tokenizer() {
 }
 
 #[test]
+fn the_questions_have_the_names_of_the_lists() {
+    let view = view();
+    for what in READS.iter().chain(&CHANGES) {
+        let question = format!(r#"{{"what": "{what}", "t": 0}}"#);
+        if let Err(error) = view.ask(&question, b"") {
+            assert!(!error.to_string().contains("there is no question"), "{what}");
+        }
+    }
+}
+
+#[test]
+fn its_own_templates_are_offered_first_and_rendered_by_the_caller() {
+    let templates = json!({ "templates": [{ "name": "plain", "roles": {} }] });
+    let view = View::new(&templates.to_string()).unwrap();
+    let core =
+        Tokenizer::from_rank_file(b"YQ== 0\nYg== 1", [], bytepair::Pattern::new("gpt2").unwrap());
+    view.add("mine".to_owned(), Arc::new(core.unwrap()), vec!["default".to_owned()]).unwrap();
+    let about = json(&view, r#"{"what": "about"}"#, "");
+    assert_eq!(about["tokenizers"][0]["templates"], json!(["default", "plain"]));
+    assert_eq!(about["tokenizers"][0]["own"], json!(["default"]));
+    let found = json(&view, r#"{"what": "tokens", "t": 0}"#, "[[1, 0], [0, 1]]");
+    let token = |id: u32, hex: &str, trained: u8| json!({ "id": id, "hex": hex, "trained": trained, "special": false });
+    assert_eq!(found["tokens"], json!([token(1, "62", 0), token(0, "61", 1)]));
+}
+
+#[test]
+fn the_page_as_one_file_holds_so_much_and_no_more() {
+    let (view, files) = (view(), BTreeMap::new());
+    let long = "a".repeat(MOST_TEXT_BYTES + 1);
+    let error = |view: &View, text: &str| view.to_html(&files, text, false, None).unwrap_err();
+    let reason = "the text has 1,048,577 bytes; a page holds at most 1,048,576";
+    assert!(error(&view, &long).to_string().starts_with(reason));
+    let reason = "a page holds 1 to 6 tokenizers, not 0";
+    assert_eq!(error(&View::new("{}").unwrap(), "").to_string(), reason);
+    assert_eq!(error(&view, "").to_string(), "there is no script main.js");
+}
+
+#[test]
+fn a_page_with_all_views_contains_the_module_and_the_tokenizers() {
+    let html = "<!doctype html>\n<html lang=\"en\"><title>page</title>\n<link rel=\"icon\" href=\"x\">\
+                <script src=\"main.js\"></script></head><body></body></html>";
+    let files = [
+        ("index.html", html),
+        ("main.js", "1;"),
+        ("style.css", ""),
+        ("views.css", ""),
+        ("icon.svg", ""),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+    let module = PageModule { wasm: b"wasm", worker: b"worker" };
+    let page = view().to_html(&files, "</script>", true, Some(module)).unwrap();
+    for id in ["wasm", "worker", "material", "tokenizer-0", "tokenizer-names", "state"] {
+        assert!(page.contains(&format!("<script type=\"text/plain\" id=\"{id}\">")), "{id}");
+    }
+    assert!(page.contains(r#"{"special":true,"text":"\u003c/script\u003e"}"#));
+    assert!(page.contains("<title>small · page</title>"));
+    assert!(!page.contains("src=") && page.ends_with("</script>\n</body></html>"));
+}
+
+#[test]
 fn every_wrong_question_has_its_reason() {
     let view = view();
     for (question, body, reason) in [
@@ -103,6 +163,7 @@ fn every_wrong_question_has_its_reason() {
         (r#"{"what": "add", "name": "a"}"#, "YQ== 0", "a rank file has no split pattern"),
         (r#"{"what": "train", "name": "a", "size": 999999}"#, "", "at most 100000 ids"),
         (r#"{"what": "file", "t": 0, "format": "x"}"#, "", "there is no format \"x\""),
+        (r#"{"what": "tokens", "t": 0}"#, "[1]", "what is rendered is not JSON"),
         (r#"{"what": "chat", "t": 0, "template": "x"}"#, "[]", "there is no template 'x'"),
     ] {
         let error = view.ask(question, body.as_bytes()).unwrap_err().to_string();

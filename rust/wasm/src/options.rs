@@ -9,7 +9,8 @@ use crate::error;
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
 /** How the text of special tokens is encoded: as ordinary text ("text", the default), as their ids
- * ("all"), not at all ("error"), or the ids of those that are named. */
+ * ("all"), or as the ids of those that are named; "error" throws at one, and "none" finds neither
+ * special nor other added tokens. */
 export type Special = "text" | "all" | "none" | "error" | string[];
 
 export interface EncodeOptions {
@@ -18,6 +19,9 @@ export interface EncodeOptions {
     prepend?: string | number;
     /** A special token by name, or any id, to end with. */
     append?: string | number;
+    /** Whether the ids that the post-processor of a tokenizer.json puts around a text are added
+     * (false is the default). They stand between those of prepend and append. */
+    addSpecialTokens?: boolean;
 }
 
 export interface TrainOptions {
@@ -78,11 +82,17 @@ pub(crate) fn encode_options(
     tokenizer: &Tokenizer,
     options: &JsValue,
 ) -> Result<EncodeOptions, JsError> {
-    check(options, &["special", "prepend", "append"])?;
+    check(options, &["special", "prepend", "append", "addSpecialTokens"])?;
     let special = member(options, "special").map_or(Ok(Special::Text), |one| special(&one))?;
     let id = |name| member(options, name).map(|one| id(tokenizer, &one, name)).transpose();
     let (prepend, append) = (id("prepend")?, id("append")?);
-    tokenizer.options(&special, prepend.as_slice(), append.as_slice()).map_err(error)
+    let adds = member(options, "addSpecialTokens").map_or(Ok(false), |one| {
+        one.as_bool().ok_or_else(|| JsError::new("addSpecialTokens must be true or false"))
+    })?;
+    let (before, after) = if adds { tokenizer.around() } else { Default::default() };
+    let prepend: Vec<u32> = prepend.into_iter().chain(before).collect();
+    let append: Vec<u32> = after.into_iter().chain(append).collect();
+    tokenizer.options(&special, &prepend, &append).map_err(error)
 }
 
 fn special(value: &JsValue) -> Result<Special, JsError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytepair::Text;
 use bytepair::bulk::stream;
-use bytepair::decode::TextStream;
+use bytepair::tokenizer::decode_stream;
 use wasm_bindgen::prelude::*;
 
 use crate::error;
@@ -12,25 +12,21 @@ use crate::error;
 /// Converts ids to text as they arrive; it never gives half of a character.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct DecodeStream {
-    pub(crate) tokenizer: Arc<bytepair::Tokenizer>,
-    pub(crate) stream: TextStream,
-}
+pub struct DecodeStream(pub(crate) decode_stream::DecodeStream);
 
 #[wasm_bindgen]
 impl DecodeStream {
     /// Take an id; returns the text that is now complete.
     pub fn push(&mut self, id: u32) -> Result<String, JsError> {
-        let bytes = self.tokenizer.token_bytes(id).map_err(error)?;
         let mut text = String::new();
-        self.stream.push(bytes, &mut text);
+        self.0.push(id, &mut text).map_err(error)?;
         Ok(text)
     }
 
     /// End the text: returns U+FFFD if a character is incomplete. The stream can be used again.
     pub fn flush(&mut self) -> String {
         let mut text = String::new();
-        self.stream.flush(&mut text);
+        self.0.flush(&mut text);
         text
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytepair::bulk::stream;
-use bytepair::decode::TextStream;
 use bytepair::formats::native::Tables;
 use bytepair::formats::tokenizer_json;
+use bytepair::tokenizer::decode_stream;
 use bytepair::train::grow::merges_for;
 use bytepair::{Counter, MergeRule, Pattern, Text, train};
 use js_sys::{Array, Object, Reflect, Uint32Array};
@@ -122,7 +122,7 @@ impl Tokenizer {
     /// A stream that converts ids to text as they arrive.
     #[wasm_bindgen(js_name = decodeStream)]
     pub fn decode_stream(&self) -> DecodeStream {
-        DecodeStream { tokenizer: Arc::clone(&self.0), stream: TextStream::default() }
+        DecodeStream(decode_stream::DecodeStream::new(&self.0))
     }
 
     /// A stream that encodes a text as it arrives.

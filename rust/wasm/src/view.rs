@@ -21,7 +21,7 @@ impl View {
 
     /// Add a tokenizer; returns its number.
     pub fn add(&self, name: String, tokenizer: &Tokenizer) -> Result<usize, JsError> {
-        self.0.add(name, tokenizer.0.clone()).map_err(error)
+        self.0.add(name, tokenizer.0.clone(), Vec::new()).map_err(error)
     }
 
     /// Answer a question in JSON, with a body of bytes: JSON as a string, or bytes.

@@ -12,6 +12,14 @@ const number = new Intl.NumberFormat("en");
 const bytes = new TextEncoder().encode(text);
 const names = about.tokenizers.map((one) => one.name);
 
+// The parts of the page that ask for other texts are not displayed; the others stand one below the other.
+for (const [view, label] of [["view-text", "Text"], ["view-cost", "Cost"]]) {
+  for (const name of ["hidden", "role", "aria-labelledby"]) at(view).removeAttribute(name);
+  at(view).setAttribute("aria-label", label);
+}
+Object.assign(at("text"), { readOnly: true, placeholder: "", ariaLabel: "Text that is split" });
+Object.assign(document.querySelector(".skip"), { href: "#panes", textContent: "Skip to the tokens" });
+
 learn(about);
 const visible = names.map((name, index) => new Pane(index, name, { hover, leave, choose }));
 const current = { bytes, splits, visible };

@@ -53,7 +53,7 @@ impl DecodeStream {
 
     /// Take one id and append the text that is now complete, possibly nothing. Bytes that cannot
     /// become a character become U+FFFD. Where the decoder works on the names of tokens, the text of
-    /// an id comes with the next one.
+    /// an id comes with the next one, and that of a long run of bytes when it ends.
     ///
     /// Fails if the vocabulary does not have the id; the stream does not change then.
     pub fn push(&mut self, id: u32, text: &mut String) -> Result<()> {
@@ -77,7 +77,7 @@ impl DecodeStream {
     pub fn flush(&mut self, text: &mut String) {
         self.begun = false;
         match &mut self.names {
-            Some(names) => text.push_str(&names.flush()),
+            Some(names) => text.push_str(&names.flush(&self.tokenizer)),
             None => self.stream.flush(text),
         }
     }

@@ -3,7 +3,8 @@
 //! A step may change what the last token gives once another follows, and bytes may not be a character
 //! yet. So the last ids are decoded again for each id, and what two successive results have in common
 //! is given out. Steps look no further back than a run of bytes, except a replacement in joined
-//! names: there all ids are decoded again, which takes quadratic time.
+//! names: there all ids are decoded again, which takes quadratic time. A run of bytes is text only as
+//! a whole, so a long one is decoded when it ends.
 
 use super::Tokenizer;
 use crate::error::Result;
@@ -18,8 +19,10 @@ const KEPT_IDS: usize = 16;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NameStream {
     ids: Vec<u32>,
-    /// The text of these ids.
+    /// The text of these ids, but for the last ones if `is_behind`.
     text: String,
+    /// Whether a long run of bytes has not ended, and is not decoded yet.
+    is_behind: bool,
     /// The number of bytes of the text that were given out.
     given: usize,
 }
@@ -27,10 +30,14 @@ pub(crate) struct NameStream {
 impl NameStream {
     /// Take an id, and return the text that is now complete. Fails if the id has no token; the stream
     /// does not change then.
-    ///
     pub(crate) fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<String> {
         tokenizer.token_bytes(id)?;
         self.ids.push(id);
+        let is_full = self.ids.len() >= MOST_IDS && looks_back_little(tokenizer);
+        if is_full && self.ids.len() > MOST_IDS && is_byte(tokenizer, id) {
+            self.is_behind = true;
+            return Ok(String::new());
+        }
         let text = tokenizer.decode(&self.ids).inspect_err(|_| {
             self.ids.pop();
         })?;
@@ -39,9 +46,9 @@ impl NameStream {
         let common = same.map(|((at, c), _)| at + c.len_utf8()).last().unwrap_or(0);
         let complete = text[..common].trim_end_matches(char::REPLACEMENT_CHARACTER).len();
         let from = self.given;
-        (self.given, self.text) = (complete.max(from), text);
+        (self.given, self.text, self.is_behind) = (complete.max(from), text, false);
         let piece = self.text.get(from..self.given).unwrap_or_default().to_owned();
-        if self.ids.len() >= MOST_IDS && looks_back_little(tokenizer) {
+        if is_full {
             self.drop_ids(tokenizer)?;
         }
         Ok(piece)
@@ -49,9 +56,10 @@ impl NameStream {
 
     /// Drop ids up to one that is not the token of a byte, if the rest of the text stays the same.
     fn drop_ids(&mut self, tokenizer: &Tokenizer) -> Result<()> {
-        let is_byte = |id: &u32| tokenizer.token_name(*id).starts_with("<0x");
         let movable = &self.ids[..self.ids.len() - KEPT_IDS];
-        let Some(from) = movable.iter().rposition(|id| !is_byte(id)).filter(|&at| at > 0) else {
+        let Some(from) =
+            movable.iter().rposition(|&id| !is_byte(tokenizer, id)).filter(|&at| at > 0)
+        else {
             return Ok(());
         };
         let text = tokenizer.decode(&self.ids[from..])?;
@@ -65,10 +73,16 @@ impl NameStream {
     }
 
     /// End the text, and return the rest of it. The stream can be used again.
-    pub(crate) fn flush(&mut self) -> String {
-        let Self { text, given, .. } = std::mem::take(self);
-        text.get(given..).unwrap_or_default().to_owned()
+    pub(crate) fn flush(&mut self, tokenizer: &Tokenizer) -> String {
+        let Self { ids, text, is_behind, given } = std::mem::take(self);
+        let whole = if is_behind { tokenizer.decode(&ids).unwrap_or(text) } else { text };
+        whole.get(given..).unwrap_or_default().to_owned()
     }
+}
+
+/// Whether an id is that of a byte under byte fallback.
+fn is_byte(tokenizer: &Tokenizer, id: u32) -> bool {
+    tokenizer.token_name(id).starts_with("<0x")
 }
 
 /// Whether no step replaces text in joined names.
@@ -95,9 +109,21 @@ mod tests {
         Tokenizer::from_merges(vocabulary, Vec::new(), false, rules).unwrap()
     }
 
+    /// Runs of names, of bytes, and of the two bytes of a character.
+    fn long_runs() -> impl Strategy<Value = Vec<u32>> {
+        let parts = [vec![0], vec![1], vec![2], vec![2, 3], vec![4]];
+        let run = (prop::sample::select(parts.to_vec()), 1..150usize);
+        let runs = prop::collection::vec(run, 0..6);
+        runs.prop_map(|runs| {
+            runs.into_iter().flat_map(|(part, count)| part.repeat(count)).collect()
+        })
+    }
+
     proptest! {
         #[test]
-        fn a_stream_equals_decoding_the_whole(ids in prop::collection::vec(0u32..5, 0..200)) {
+        fn a_stream_equals_decoding_the_whole(
+            ids in prop_oneof![prop::collection::vec(0u32..5, 0..200), long_runs()],
+        ) {
             let meta = DecoderStep::Metaspace { replacement: '\u{2581}', drops_first: true };
             let suffix = DecoderStep::WordSuffix("</w>".to_owned());
             let strip = DecoderStep::Strip { content: ' ', start: 1, stop: 0 };
@@ -111,7 +137,7 @@ mod tests {
                 let tokenizer = tokenizer(steps);
                 let mut stream = NameStream::default();
                 let pieces = ids.iter().map(|&id| stream.push(&tokenizer, id).unwrap());
-                let text = pieces.collect::<String>() + &stream.flush();
+                let text = pieces.collect::<String>() + &stream.flush(&tokenizer);
                 prop_assert_eq!(text, tokenizer.decode(&ids).unwrap());
             }
         }
