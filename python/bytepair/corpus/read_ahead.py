@@ -101,6 +101,7 @@ class _Reader(threading.Thread):
                 self._ready.release()
         except BaseException as error:  # which the caller raises
             self._error = error
+            self._ready.release()
 
     def ask(self) -> None:
         """Request the next item."""
@@ -111,11 +112,11 @@ class _Reader(threading.Thread):
         while not self._ready.acquire(timeout=PATIENCE):
             check_stopped()  # the caller may itself be a reader thread
             if not self.is_alive():
-                error, self._error = (
-                    self._error,
-                    None,
-                )  # its traceback keeps the thread's objects alive
-                raise error or MemoryError("the thread that reads the corpus has ended")
+                raise MemoryError("the thread that reads the corpus has ended")
+        # The traceback of an error keeps the objects of the thread alive.
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
         item, self._item = self._item, None
         return item
 
