@@ -82,7 +82,7 @@ def resized(model: Model, parts: bytepair.TokenParts, rows_from=means) -> Model:
 def bits_per_byte(model: Model, tok: bytepair.Tokenizer, text: str) -> float:
     """The loss on a text, per byte, so that it does not depend on how many tokens there are."""
     rows = rows_of(tok, text)
-    size = tok.bytes_per_token_array()[rows[:, 1:].numpy()].sum()
+    size = bytepair.evaluate.token_lengths(tok)[rows[:, 1:].numpy()].sum()
     return float(model.loss(rows)) * rows[:, 1:].numel() / math.log(2) / size
 
 

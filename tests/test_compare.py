@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
+from bytepair.compat import to_huggingface, to_tiktoken
 from bytepair.evaluate import reasons, sides
-from bytepair.formats.parts import all_pairs
+from bytepair.properties.tokens import all_pairs
 from commands import run
 from texts import hard_text
 
@@ -89,7 +90,7 @@ def test_every_reason_is_found(name: str, swapped: bool) -> None:
 
 def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
     assert bytepair.compare(trained, trained).texts == 61
-    for other in (trained.to_tiktoken(), trained.to_huggingface()):
+    for other in (to_tiktoken(trained), to_huggingface(trained)):
         found = bytepair.compare(trained, other)
         assert found
         assert found.tokens == sum(trained.count_tokens_batch(
@@ -97,7 +98,10 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
         ))  # fmt: skip
         assert "equal on 61 texts" in str(found)
     for special in ("all", "text"):
-        for other in (trained.to_tiktoken(), trained.to_huggingface()):
+        for other in (
+            to_tiktoken(trained),
+            to_huggingface(trained),
+        ):
             texts = ["a<|bos|>b", "<|user_start|>"]
             assert bytepair.compare(other, trained, texts=texts, special=special)
 

@@ -17,7 +17,8 @@ import bytepair
 from bytepair import Superwords, _core
 from bytepair._core import to_oniguruma
 from bytepair.errors import LossError, PatternError, UnsupportedError
-from bytepair.formats import huggingface, llamacpp
+from bytepair.formats.gguf import llamacpp
+from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.parts import Asked
 from formats import json_of, small
 from pre_tokenizers import pattern_of, steps_of
@@ -109,7 +110,10 @@ def test_a_pattern_with_empty_matches_needs_lossy(
     assert tok.export_losses("huggingface") == [
         "that matches of no characters split nothing: tokenizers splits there"
     ]
-    for export in (tok.to_huggingface, lambda: tok.export(tmp_path / "tokenizer.json")):
+    for export in (
+        lambda: bytepair.compat.to_huggingface(tok),
+        lambda: tok.export(tmp_path / "tokenizer.json"),
+    ):
         with pytest.raises(LossError, match="tokenizers splits there"):
             export()
     assert not any(tmp_path.iterdir())

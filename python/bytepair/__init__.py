@@ -7,7 +7,8 @@
     'another one'
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
-`errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample` and `shards`.
+`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample` and
+`shards`.
 Modules are named by nouns and functions by verbs, so no function shadows a module.
 """
 
@@ -37,6 +38,7 @@ if _TYPE_CHECKING:
         compat,
         corpus,
         distributed,
+        engines,
         evaluate,
         explore,
         plan,
@@ -50,21 +52,21 @@ if _TYPE_CHECKING:
     from bytepair.corpus.documents import read_documents
     from bytepair.corpus.download import download_dataset
     from bytepair.evaluate.comparison import compare
-    from bytepair.formats.available import Vocabularies, list_vocabularies
+    from bytepair.formats.published.available import Vocabularies, list_vocabularies
     from bytepair.pipeline import run_pipeline
     from bytepair.tokenizer.asynchronous import AsyncTokenizer
     from bytepair.training.grow import Verdict, extend, resume, verify_merges
     from bytepair.training.infer import InferredMixture, infer_mixture
 
 _MODULES = (
-    "chat", "compat", "corpus", "distributed", "evaluate", "explore", "plan", "plot", "reference",
-    "report", "sample", "shards",
+    "chat", "compat", "corpus", "distributed", "engines", "evaluate", "explore", "plan", "plot",
+    "reference", "report", "sample", "shards",
 )  # fmt: skip
 _lazy(
     __name__,
     {name: f"bytepair.{name}" for name in _MODULES}
     | dict.fromkeys(("Verdict", "extend", "resume", "verify_merges"), "bytepair.training.grow")
-    | dict.fromkeys(("Vocabularies", "list_vocabularies"), "bytepair.formats.available")
+    | dict.fromkeys(("Vocabularies", "list_vocabularies"), "bytepair.formats.published.available")
     | {
         "AsyncTokenizer": "bytepair.tokenizer.asynchronous",
         "InferredMixture": "bytepair.training.infer",
@@ -106,6 +108,7 @@ __all__ = [
     "count",
     "distributed",
     "download_dataset",
+    "engines",
     "errors",
     "evaluate",
     "explore",

@@ -30,7 +30,8 @@ from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Files, Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import hold_out
 from bytepair.errors import ShardError
-from bytepair.formats.files import FILE_NAME, write_whole
+from bytepair.files.safe import write_whole
+from bytepair.formats.names import FILE_NAME
 from bytepair.shards.job import ShardOptions
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.training.counting import count

@@ -22,7 +22,7 @@ from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
-from bytepair.formats.files import write_whole
+from bytepair.files.safe import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

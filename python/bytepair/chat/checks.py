@@ -15,7 +15,7 @@ from bytepair.chat.disguise import Rendering
 from bytepair.chat.rows import REASONING
 from bytepair.chat.segments import structural
 from bytepair.errors import ConversationError, SpecialTokenError
-from bytepair.formats import roles
+from bytepair.properties import roles
 
 #: Inserts a mark into a text; the second argument describes the text.
 MarkText: TypeAlias = Callable[[str, str], str]

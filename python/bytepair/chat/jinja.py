@@ -27,7 +27,7 @@ from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
 from bytepair.chat.rows import DEFAULT, Row, RowOptions, reasoning_of, text_of
 from bytepair.chat.segments import Items, Segments, structural
 from bytepair.errors import ConversationError
-from bytepair.formats.metadata import engine_tokens
+from bytepair.properties.metadata import engine_tokens
 
 #: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
 MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]

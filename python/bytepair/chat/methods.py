@@ -21,7 +21,7 @@ from bytepair.chat.segments import (
 )
 from bytepair.chat.template import FIELDS, MessageField, Template
 from bytepair.errors import ConversationError
-from bytepair.formats import roles
+from bytepair.properties import roles
 
 if TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch

@@ -64,7 +64,9 @@ def convert(
     reading = {name: options.pop(name) for name in ("pattern", "allow_pickle", "revision")}
     tokenizer = bytepair.load(source, source_format, special_tokens=special, lossy=lossy, **reading)
     tokenizer = option.with_roles(tokenizer, options)
-    tokenizer = tokenizer.with_sentencepiece_ids() if sentencepiece_ids else tokenizer
+    tokenizer = (
+        bytepair.engines.with_sentencepiece_ids(tokenizer) if sentencepiece_ids else tokenizer
+    )
     try:
         path = tokenizer.export(target, format, lossy=lossy, overwrite=overwrite)
     except bytepair.errors.ArgumentError as error:

@@ -23,6 +23,7 @@ from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
 from bytepair.errors import ConversationError
 from bytepair.formats import nanochat
+from bytepair.properties.tokens import token_lengths
 from bytepair.shards import TextBatches
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.training import NANOCHAT_SPECIAL_TOKENS, train
@@ -224,7 +225,7 @@ def get_tokenizer(*, allow_pickle: bool = False) -> RustBPETokenizer:
 
 def token_bytes(tokenizer: RustBPETokenizer) -> list[int]:
     """The number of bytes of each id; 0 for special tokens and unused ids."""
-    lengths: list[int] = tokenizer.tokenizer.bytes_per_token_array().tolist()
+    lengths: list[int] = token_lengths(tokenizer.tokenizer).tolist()
     return lengths
 
 

@@ -32,7 +32,7 @@ from bytepair.evaluate.reasons import (
     rule_of,
 )
 from bytepair.evaluate.sides import Side, SpecialOrText, side_of
-from bytepair.formats.parts import pattern_text
+from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from bytepair._internal.arguments import checked
 from bytepair.errors import ArgumentError
 from bytepair.explore.answers import Answers, material
 from bytepair.explore.bundle import bundle
-from bytepair.formats.files import write_whole
+from bytepair.files.safe import write_whole
 from bytepair.tokenizer import Tokenizer
 
 #: The maximum number of tokenizers side by side.

@@ -12,8 +12,7 @@ from typing import Any
 
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
-from bytepair.formats.charmap import lost_twins, to_bytes, to_characters
-from bytepair.formats.files import (
+from bytepair.files.safe import (
     MAX_VOCAB_SIZE,
     id_of,
     parse_json,
@@ -22,7 +21,9 @@ from bytepair.formats.files import (
     typed,
     write_whole,
 )
-from bytepair.formats.parts import EMPTY, Asked, Parts, empty_token, listed_merges, unmade
+from bytepair.formats.huggingface.charmap import lost_twins, to_bytes, to_characters
+from bytepair.formats.parts import Asked, Parts
+from bytepair.properties.tokens import EMPTY, empty_token, listed_merges, unmade
 
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"

@@ -8,7 +8,8 @@ tokens are special.
 
 Merging the bytes of a pretoken by score gives our ids. The engines start with characters instead,
 and do not split text; `losses` reports where this gives other ids. The original `run.c` also
-assumes fixed ids of the bytes and of BOS: `renumber` creates such a vocabulary.
+assumes fixed ids of the bytes and of BOS: `bytepair.engines.with_sentencepiece_ids` gives a
+vocabulary these.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ import numpy as np
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
-from bytepair.formats.metadata import engine_tokens
-from bytepair.formats.parts import Asked, Parts, all_pairs, all_tokens
-from bytepair.formats.renumber import FIRST_BYTE
-from bytepair.formats.roles import roles
+from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
+from bytepair.formats.parts import Asked, Parts
+from bytepair.properties.metadata import engine_tokens
+from bytepair.properties.roles import roles
+from bytepair.properties.tokens import all_pairs, all_tokens
+
+#: The id of the first byte in `run.c`.
+FIRST_BYTE: Final = 3
 
 #: The score of a token that no merge produces.
 NO_MERGE: Final = -1e6
@@ -179,7 +183,7 @@ _DROPPED: Final = (
 
 def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
     """The assumptions of `run.c` of llama2.c that do not hold."""
-    remedy = "Tokenizer.with_sentencepiece_ids() (--sentencepiece-ids) renumbers the ids for it"
+    remedy = "engines.with_sentencepiece_ids (--sentencepiece-ids) renumbers the ids for it"
     lost = ["the start of a text: run.c prepends a space"]
     ids, known = tokenizer.mergeable_ranks(), tokenizer.special_tokens
     if any(ids.get(bytes([byte])) != byte + FIRST_BYTE for byte in range(256)):

@@ -13,10 +13,11 @@ from typing import Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError
-from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
+from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
 from bytepair.formats.llama2c import entries_of, ids_of
-from bytepair.formats.parts import Asked, Parts, unspeakable
-from bytepair.formats.roles import roles
+from bytepair.formats.parts import Asked, Parts
+from bytepair.properties.roles import roles
+from bytepair.properties.rules import unspeakable
 
 MAGIC: Final = 20240328
 HEADER_NUMBERS: Final = 256

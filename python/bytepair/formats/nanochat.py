@@ -22,9 +22,12 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair.errors import FormatError
-from bytepair.formats import published, tiktoken
-from bytepair.formats.files import read_file, write_whole
-from bytepair.formats.parts import Asked, Parts, bytes_per_token, unspeakable
+from bytepair.files.safe import read_file, write_whole
+from bytepair.formats import tiktoken
+from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.published import encodings as published
+from bytepair.properties.rules import unspeakable
+from bytepair.properties.tokens import token_lengths
 
 PICKLE_NAME: Final = "tokenizer.pkl"
 TOKEN_BYTES_NAME: Final = "token_bytes.pt"
@@ -123,7 +126,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write the two files into a folder."""
     path.mkdir(parents=True, exist_ok=True)
-    write_whole(path / TOKEN_BYTES_NAME, tensor_file(bytes_per_token(tokenizer)))
+    write_whole(path / TOKEN_BYTES_NAME, tensor_file(token_lengths(tokenizer)))
     write_pickle(tokenizer, path / PICKLE_NAME)
 
 

@@ -19,26 +19,18 @@ from bytepair.errors import (
     UnsupportedError,
     VocabularyError,
 )
-from bytepair.formats import (
-    companions,
-    entries,
-    existing,
-    gguf,
-    gpt2,
-    hub,
-    huggingface,
-    llama2c,
-    llmc,
-    metadata,
-    nanochat,
-    published,
-    sentencepiece,
-    tekken,
-    tiktoken,
-)
-from bytepair.formats.files import read_file
+from bytepair.files import existing
+from bytepair.files.safe import read_file
+from bytepair.formats import gpt2, llama2c, llmc, nanochat, tekken, tiktoken
+from bytepair.formats.gguf import file as gguf
+from bytepair.formats.huggingface import companions, objects
+from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.names import WrittenFormat
 from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.published import encodings as published
+from bytepair.formats.published import hub
+from bytepair.formats.sentencepiece import model as sentencepiece
+from bytepair.properties import entries, metadata
 
 _Read: TypeAlias = Callable[[Path, Asked], Parts]
 _Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
@@ -117,8 +109,8 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
         )
         if tiktoken.is_encoding(source):
             return tiktoken.of_encoding(source)
-        if huggingface.is_object(source):
-            return huggingface.of_object(source, asked)
+        if objects.is_object(source):
+            return objects.of_object(source, asked)
         raise ArgumentError(
             "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
             f"loaded, not {type(source).__name__}"

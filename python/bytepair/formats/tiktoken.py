@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import ArgumentError
-from bytepair.formats.files import read_file, write_whole
-from bytepair.formats.parts import EMPTY, Asked, Parts, empty_token, unspeakable
+from bytepair.files.safe import read_file, write_whole
+from bytepair.formats.parts import Asked, Parts
+from bytepair.properties.rules import unspeakable
+from bytepair.properties.tokens import EMPTY, empty_token
 
 
 def is_rank_file(data: bytes) -> bool:

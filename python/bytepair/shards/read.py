@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked, refuse, whole
 from bytepair.errors import ShardError
-from bytepair.formats.files import FILE_NAME
+from bytepair.formats.names import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.names import Packing, ShardSplit

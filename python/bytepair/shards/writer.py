@@ -27,7 +27,8 @@ from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import LOG, Input, Source
 from bytepair.errors import CorpusError, ShardError
-from bytepair.formats.files import FILE_NAME, write_whole
+from bytepair.files.safe import write_whole
+from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest, resume
 from bytepair.shards.encode import encode_all
 from bytepair.shards.job import (

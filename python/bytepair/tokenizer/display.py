@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair._internal.arguments import integers
 from bytepair._internal.drawing import COLORS, SPECIAL, Drawn, Markup, draw_all
 from bytepair.errors import ArgumentError
-from bytepair.formats.parts import pattern_text
+from bytepair.properties.rules import pattern_text
 
 if TYPE_CHECKING:
     from bytepair.tokenizer.batch import SpecialMode

@@ -16,8 +16,10 @@ from bytepair.errors import (
     PatternError,
     VocabularyError,
 )
-from bytepair.formats.files import FILE_NAME, read_file
-from bytepair.formats.parts import Asked, splitter
+from bytepair.files.safe import read_file
+from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import Asked
+from bytepair.properties.rules import splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ def load(
         ...     path = tok.save(folder)
         ...     bytepair.load(path) == tok
         True
-        >>> bytepair.load(tok.to_tiktoken()) == tok
+        >>> bytepair.load(bytepair.compat.to_tiktoken(tok)) == tok
         True
     """
     if source == "":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from bytepair import _core
 from bytepair._internal.arguments import checked, refuse
 from bytepair.errors import ArgumentError
-from bytepair.formats import roles
+from bytepair.properties import roles
 from bytepair.tokenizer.batch import Affix, SpecialMode
 
 if TYPE_CHECKING:

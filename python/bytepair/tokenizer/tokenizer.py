@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.chat.methods import ChatMethods
-from bytepair.corpus.outputs import check_output_folder
-from bytepair.formats import metadata, roles
-from bytepair.formats.files import FILE_NAME, write_whole
-from bytepair.formats.names import WrittenFormat
-from bytepair.formats.parts import all_tokens, bytes_per_token, pattern_text
+from bytepair.files.outputs import check_output_folder
+from bytepair.files.safe import write_whole
+from bytepair.formats.names import FILE_NAME, WrittenFormat
+from bytepair.properties import metadata, roles
+from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
-from bytepair.tokenizer.conversion import ConversionMethods
 from bytepair.tokenizer.display import show, summary
 from bytepair.tokenizer.generation import GenerationMethods
 from bytepair.tokenizer.habits import NamesOthers, missing, unknown_keyword
@@ -75,9 +74,7 @@ class Pruned:
         return path
 
 
-class Tokenizer(
-    BulkMethods, ChatMethods, GenerationMethods, ConversionMethods, metaclass=NamesOthers
-):
+class Tokenizer(BulkMethods, ChatMethods, GenerationMethods, metaclass=NamesOthers):
     """A byte-level BPE tokenizer: immutable and thread-safe.
 
     Created by `bytepair.train`, `bytepair.load` or `Tokenizer.from_ranks`. Two tokenizers are equal
@@ -246,37 +243,16 @@ class Tokenizer(
         return self.with_notes(roles.notes(self, wanted))
 
     @property
-    def bos_id(self) -> int:
-        """The id of the special token that begins a text (see `roles`).
-
-        Raises:
-            SpecialTokenError: if no token has the role, so that `prepend=tok.bos_id` cannot
-                silently prepend nothing. `bos_token_id`, which other libraries use, is None then.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hi hi"], 260, special_tokens=["<|bos|>", "<|eos|>"])
-            >>> tok.bos_id, tok.eos_id
-            (258, 259)
-        """
-        return roles.id_of(self, "bos")
-
-    @property
-    def eos_id(self) -> int:
-        """The id of the special token that ends a text (see `roles`); raises as `bos_id` does."""
-        return roles.id_of(self, "eos")
-
-    @property
     def bos_token_id(self) -> int | None:
-        """The id of the special token that begins a text, or None (for other libraries)."""
+        """The id of the special token that begins a text (see `roles`), or None."""
         return self.special_tokens.get(self.roles.get("bos", ""))
 
     @property
     def eos_token_id(self) -> int | None:
-        """The id of the special token that ends a text, or None (for other libraries).
+        """The id of the special token that ends a text (see `roles`), or None.
 
-        Libraries for constrained generation stop at this token. For a chat model it should be the
-        end of a turn: `tok.with_roles(eos=tok.roles["end_of_turn"])`.
+        For a chat model it should be the end of a turn:
+        `tok.with_roles(eos=tok.roles["end_of_turn"])`.
 
         Example:
             >>> import bytepair
@@ -288,32 +264,8 @@ class Tokenizer(
 
     @property
     def pad_token_id(self) -> int | None:
-        """The id of the special token that pads rows, or None (for other libraries)."""
+        """The id of the special token that pads rows (see `roles`), or None."""
         return self.special_tokens.get(self.roles.get("pad", ""))
-
-    @property
-    def special_token_ids(self) -> list[int]:
-        """The ids of the special tokens.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).special_token_ids
-            [258]
-        """
-        return list(self.special_tokens.values())
-
-    @property
-    def tokens(self) -> list[bytes]:
-        """The bytes of each id: for a special token its name, for an unused id nothing.
-
-        It is a property because llguidance requires one; each access creates a new list.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).tokens[256:]
-            [b'hi', b' hi', b'<|bos|>']
-        """
-        return all_tokens(self)
 
     def __call__(self, text: str, **options: Any) -> list[int]:
         """Encode a text, as `encode` does with its options (for libraries that call a tokenizer).
@@ -350,27 +302,6 @@ class Tokenizer(
             {'<|bos|>': 258, '<|tool|>': 259, '<|image|>': 260}
         """
         return type(self)(_core.with_special_tokens(self, added(self, names)))
-
-    def with_sentencepiece_ids(self) -> Self:
-        """Return a copy with the ids that `run.c` of llama2.c expects.
-
-        These are 0 for the unknown token, 1 and 2 for BOS and EOS (the end of a turn if one token
-        is both), 3 to 258 for the bytes, then the other tokens in their order, and the other
-        special tokens. `<unk>`, `<s>` and `</s>` are added if missing. Encoded text must be encoded
-        again.
-
-        Raises:
-            VocabularyError: if a byte has no token.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=269).with_sentencepiece_ids()
-            >>> tok.special_tokens["<|bos|>"], tok.encode("a"), tok.encode("hello")
-            (1, [100], [262])
-        """
-        from bytepair.formats.renumber import with_sentencepiece_ids
-
-        return type(self)(with_sentencepiece_ids(self))._with_repeats(self.repeats)
 
     @checked
     def save(
@@ -425,7 +356,7 @@ class Tokenizer(
         return path
 
     def _write(self, path: Path, *, tables: bool = True, overwrite: bool) -> None:
-        from bytepair.formats import existing
+        from bytepair.files import existing
 
         data = self.to_bytes(tables=tables)
         if not overwrite:
@@ -577,7 +508,7 @@ class Tokenizer(
         model, ids = pruned(self, keep, vocab_size, drop)
         if (ids >= 0).all():  # nothing goes; a new model would lack the counts of the merges
             return Pruned(self, ids)
-        return Pruned(type(self)(model)._with_repeats(self.repeats), ids)
+        return Pruned(type(self)(model)._with_repeats(_core.repeats(self)), ids)
 
     @checked
     def parts_in(self, old: _core.Tokenizer) -> TokenParts:
@@ -619,47 +550,7 @@ class Tokenizer(
 
     def _with_repeats(self, limit: int) -> Self:
         """This tokenizer with another size limit for the cache of repeated text."""
-        return self if limit == self.repeats else type(self)(_core.with_repeats(self, limit))
-
-    def compression_curve(self) -> NDArray[np.uint64]:
-        """The number of tokens of the training text before the first merge and after each merge.
-
-        uint64, one more than merges; empty if the tokenizer was not created by training. The number
-        of bytes of the text, divided by these, is the bytes per token of each smaller vocabulary.
-
-        With superwords, the values up to the end of the first stage are those of its pattern, and
-        later ones go on from there. If the second pattern splits tokens of the first stage, all
-        later values differ by the same number: for the default pattern it is small (102 of
-        868,440 tokens of the sample texts).
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hello hello"], 269).compression_curve().tolist()
-            [11, 9, 7, 5, 3]
-        """
-        import numpy as np
-
-        size = self.notes.get("text_bytes")
-        made = self.merge_counts()
-        if size is None or len(made) != len(self.merges()):
-            return np.empty(0, np.uint64)
-        fallen = np.concatenate([np.zeros(1, np.uint64), np.cumsum(made, dtype=np.uint64)])
-        return np.uint64(int(size)) - fallen
-
-    def bytes_per_token_array(self) -> NDArray[np.int32]:
-        """The number of bytes of each id; 0 for special tokens and unused ids.
-
-        `bytepair.evaluate.bits_per_byte` uses it to convert loss per token to bits per byte.
-
-        Returns:
-            int32, one per id.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hello hello"], 269).bytes_per_token_array()[255:].tolist()
-            [1, 2, 3, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-        """
-        return bytes_per_token(self)
+        return self if limit == _core.repeats(self) else type(self)(_core.with_repeats(self, limit))
 
     @checked
     def show(
@@ -713,7 +604,7 @@ class Tokenizer(
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as native bytes, with tables, so that unpickling is fast."""
-        return _unpickled, (type(self), self.to_bytes(), self.repeats)
+        return _unpickled, (type(self), self.to_bytes(), _core.repeats(self))
 
     def __repr__(self) -> str:
         """The main properties of the tokenizer."""

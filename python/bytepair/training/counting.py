@@ -27,14 +27,14 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds, most_p
 from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.inputs import BASE, INPUTS, is_same, recorded
 from bytepair.corpus.kinds import corpus_file, kind_of
-from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.read import batch_size, read_batches
-from bytepair.corpus.scratch import scratch
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
 from bytepair.errors import ArgumentError, CorpusError, CountsError
+from bytepair.files.outputs import check_output_file
+from bytepair.files.scratch import scratch
 from bytepair.training import checkpoint as checkpoints
 from bytepair.training.checkpoint import CheckpointWarning, CountState, FilePosition
 from bytepair.training.counts import Counts, metadata_of, read_counts

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
-from bytepair.corpus.outputs import check_output_file
 from bytepair.errors import ArgumentError, CountOverflowError, CountsError
+from bytepair.files.outputs import check_output_file
 from bytepair.training import checkpoint
 
 FORMAT: Final = "1"

@@ -130,7 +130,7 @@ def train(
 
     Returns:
         The tokenizer. If the text has no more pairs before `vocab_size` is reached, an
-        `ExhaustedWarning` is issued, and the attribute `exhausted` of the result is True.
+        `ExhaustedWarning` is issued, and `notes["exhausted"]` of the result is "true".
 
     Raises:
         PatternError: if the pattern is neither a name nor a valid regular expression; the message
@@ -223,7 +223,7 @@ def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
                 "text contains it; choose a name that no text contains, such as <|name|>"
             )
             warnings.warn(text, stacklevel=4)
-    if tokenizer.exhausted:
+    if tokenizer.notes.get("exhausted") == "true":
         warnings.warn(exhausted(tokenizer, options), ExhaustedWarning, stacklevel=4)
     if tokenizer.vocab_size % options.padded_to:
         special = padding(tokenizer, options.padded_to)

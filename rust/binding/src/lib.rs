@@ -26,6 +26,7 @@ mod file_place;
 mod files;
 mod history;
 mod ids;
+mod internals;
 mod interrupt;
 mod ints;
 mod invalid_text;
@@ -107,6 +108,8 @@ mod _core {
     use crate::files::{parquet_rows, unpack};
     #[pymodule_export]
     use crate::history::PyPairHistory;
+    #[pymodule_export]
+    use crate::internals::{encode_pretoken, merge_counts, repeats, twin_ids};
     #[pymodule_export]
     use crate::invalid_text::{lone_surrogates, not_utf8};
     #[pymodule_export]
