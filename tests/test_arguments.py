@@ -130,7 +130,7 @@ def owners(folder: Path) -> dict[str, Any]:
         "TextBatches": bytepair.shards.TextBatches,
         "Manifest": shards,
         "Shard": shards.shards[0],
-        "Comparison": bytepair.compare(TOK, TOK, texts=[TEXT]),
+        "Comparison": bytepair.evaluate.compare(TOK, TOK, texts=[TEXT]),
         "Compression": bytepair.evaluate.compress({"ours": TOK}, {"x": TEXT})[0],
         "Evaluation": bytepair.evaluate.measure(TOK, against=(), texts=texts),
         "ParallelText": bytepair.evaluate.measure_parallel(TOK, texts, against=()),

@@ -181,7 +181,7 @@ OLD_NAMES = re.compile(
         ("bytepair.Counts.load(path)", "bytepair.load_counts(path)"),
         ("bytepair.plan.plan(1)", "bytepair.plan.plan_data(1)"),
         ("bytepair.pipeline(x)", "bytepair.run_pipeline(x)"),
-        ("bytepair.documents(x)", "bytepair.read_documents(x)"),
+        ("bytepair.documents(x)", "bytepair.corpus.read_documents(x)"),
         ("bytepair.verify(x)", "bytepair.verify_merges(x)"), ("--world 3", "--world-size 3"),
         ("--on-error skip", "--errors skip"), ("--initial a", "--initial-token a"),
     ],

@@ -23,7 +23,7 @@ from bytepair.corpus.column import Column, strings
 from bytepair.corpus.source import files_of
 from bytepair.errors import ArgumentError, CorpusError
 
-#: The module: `bytepair.read_documents` is the function in it.
+#: The module: `bytepair.corpus.read_documents` is the function in it.
 documents_module: Any = import_module("bytepair.corpus.documents")
 
 TEXTS = [f"document {i} é" for i in range(100)]
@@ -31,7 +31,11 @@ WAY_OUT = "; raise max_document_bytes, or divide it"
 
 
 def texts(source: Any, **options: Any) -> list[str]:
-    return [t for b in bytepair.read_documents(source, **options) for t in b.column(0).to_pylist()]
+    return [
+        t
+        for b in bytepair.corpus.read_documents(source, **options)
+        for t in b.column(0).to_pylist()
+    ]
 
 
 @pytest.fixture
@@ -86,7 +90,7 @@ def test_limits_of_characters(folder: Path) -> None:
 
 
 def test_training_on_batches_is_training_on_files(folder: Path) -> None:
-    batches = bytepair.read_documents(folder)
+    batches = bytepair.corpus.read_documents(folder)
     assert bytepair.train(batches, 300) == bytepair.train(folder, 300)
 
 
@@ -177,7 +181,7 @@ def test_no_source(source: Any, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
         texts(source)
     with pytest.raises(CorpusError, match="start is -1"):
-        bytepair.read_documents(source, start=-1)
+        bytepair.corpus.read_documents(source, start=-1)
 
 
 def of_pages(path: Path, rows: list[str], **options: Any) -> Path:

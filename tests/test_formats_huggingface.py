@@ -555,7 +555,7 @@ def test_unsupported_fields_are_refused_by_name(path: str, value: Any) -> None:
 )
 def test_broken_rules_are_named(path: str, value: Any, message: str) -> None:
     document = changed(path, value)
-    with pytest.raises(bytepair.BytepairError, match=message):
+    with pytest.raises(bytepair.errors.BytepairError, match=message):
         load(document)
 
 

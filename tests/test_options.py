@@ -211,7 +211,7 @@ def test_functions_refuse_what_they_would_ignore(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="params, width and depth are all given"):
         bytepair.plan.plan_data(1e6, depth=2, width=4)
     with pytest.raises(DownloadError, match="a fixed list of files"):
-        bytepair.download_dataset(pattern="*.json")
+        bytepair.corpus.download_dataset(pattern="*.json")
     with pytest.raises(ShardError, match="Ray needs no ranks"):
         bytepair.distributed.count(["a"], tmp_path / "c.parquet", ray=True, rank=0)
 

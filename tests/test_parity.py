@@ -48,7 +48,7 @@ windows = st.one_of(st.none(), st.integers(1, 8))
 
 Counted = Mapping[str, Mapping[bytes, int]]
 
-pytestmark = pytest.mark.filterwarnings("ignore::bytepair.ExhaustedWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::bytepair.errors.ExhaustedWarning")
 
 
 def core(texts: Counted) -> dict[str, bytepair.Counts]:

@@ -8,6 +8,7 @@ import inspect
 import json
 import operator
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -47,7 +48,8 @@ NAMES = {
     "Tokenizer.export_losses": "losses", "evaluate.compression_curve": "curve",
     "Tokenizer.split_engine": "splitter",
     "Tokenizer.show": "view", "verify_merges": "verify", "run_pipeline": "pipeline",
-    "read_documents": "documents", "download_dataset": "download", "plan.plan_data": "plan",
+    "corpus.read_documents": "documents", "corpus.download_dataset": "fetch_dataset",
+    "plan.plan_data": "plan",
 }  # fmt: skip
 
 
@@ -76,6 +78,38 @@ def public_functions() -> Iterator[tuple[str, Any]]:
                     and not inspect.isclass(function)
                 ):
                     yield f"{home.__name__}.{name}.{member}", function
+
+
+MODULES = [name for name in bytepair.__all__ if inspect.ismodule(getattr(bytepair, name))]
+
+
+def test_the_face_is_narrow() -> None:
+    methods = [name for name in dir(bytepair.Tokenizer) if not name.startswith("_")]
+    assert (len(methods), len(bytepair.__all__)) == (62, 37)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_public_module_lists_its_names(name: str) -> None:
+    module = getattr(bytepair, name)
+    assert "__all__" in vars(module)
+    assert all(hasattr(module, public) for public in module.__all__)
+
+
+@pytest.mark.parametrize("name", sorted({*MODULES} - {"errors"}))
+def test_a_module_that_is_called_says_what_to_call(name: str) -> None:
+    with pytest.raises(ArgumentError, match=rf"^bytepair\.{name} is a module; call ") as caught:
+        getattr(bytepair, name)("x", option=1)
+    calls = re.findall(r"(bytepair(?:\.\w+)+)(?=\()|\btok\.(\w+)(?=\()", str(caught.value))
+    assert calls
+    for call, method in calls:
+        owner, path = (bytepair.Tokenizer, method) if method else (bytepair, call[9:])
+        assert callable(operator.attrgetter(path)(owner))
+
+
+def test_no_function_has_the_name_of_a_public_module() -> None:
+    for name in MODULES:
+        names = getattr(getattr(bytepair, name), "__all__", [])
+        assert not {*names} & {*MODULES}, name
 
 
 def test_a_parameter_has_one_name() -> None:

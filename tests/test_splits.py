@@ -37,7 +37,7 @@ def nanochat(tmp_path: Path) -> Path:
 
 
 def read(source: Any, **options: Any) -> list[str]:
-    batches = bytepair.read_documents(source, **options)
+    batches = bytepair.corpus.read_documents(source, **options)
     return [text for batch in batches for text in batch.column(0).to_pylist()]
 
 

@@ -49,7 +49,7 @@ def merges_of(tok: bytepair.Tokenizer) -> list[tuple[int, int]]:
 
 
 @given(TEXTS, RULES, st.sampled_from(ALL_TIES), st.integers(0, 12), st.integers(0, 30))
-@pytest.mark.filterwarnings("ignore::bytepair.ExhaustedWarning")
+@pytest.mark.filterwarnings("ignore::bytepair.errors.ExhaustedWarning")
 def test_merges_are_those_of_the_reference(
     texts: list[str], rules: dict[str, Any], ties: Ties, first: int, more: int
 ) -> None:
@@ -70,7 +70,7 @@ def test_merges_are_those_of_the_reference(
 
 
 @given(TEXTS, st.integers(0, 12))
-@pytest.mark.filterwarnings("ignore::bytepair.ExhaustedWarning")
+@pytest.mark.filterwarnings("ignore::bytepair.errors.ExhaustedWarning")
 def test_encoding_splits_by_the_second_pattern_and_merges_by_rank(
     texts: list[str], first: int
 ) -> None:
@@ -165,7 +165,7 @@ def test_the_pattern_keeps_the_digits_of_the_first_stage() -> None:
 
 
 @pytest.mark.parametrize("pattern", ZERO_WIDTH)
-@pytest.mark.filterwarnings("ignore::bytepair.ExhaustedWarning")
+@pytest.mark.filterwarnings("ignore::bytepair.errors.ExhaustedWarning")
 def test_a_match_of_nothing_does_not_split(pattern: str) -> None:
     text = "by the way, by the sea 123\nby the way x e\n\n"
     tok = bytepair.train([text], 280, superwords=Superwords(start=265, pattern=pattern))

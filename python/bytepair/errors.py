@@ -1,4 +1,4 @@
-"""The exceptions of the package. Each is a `BytepairError` and a subclass of a built-in exception.
+"""The exceptions and warnings. Each exception is a `BytepairError` and of a built-in class as well.
 
 Each message names the broken rule, the value, the place and the remedy. It has at most 1,000
 characters, since a file may contain a name of a million.
@@ -7,6 +7,32 @@ characters, since a file may contain a name of a million.
 from __future__ import annotations
 
 import os
+
+__all__ = [
+    "ArgumentError",
+    "BytepairError",
+    "ConversationError",
+    "CorpusError",
+    "CountOverflowError",
+    "CountsError",
+    "DownloadError",
+    "ExhaustedWarning",
+    "FileFormatError",
+    "FormatError",
+    "InUseError",
+    "LossError",
+    "NotFetchedError",
+    "OverwriteError",
+    "PatternError",
+    "PlanError",
+    "ShardError",
+    "SkippedWarning",
+    "SpecialTokenError",
+    "SplitError",
+    "UnknownIdError",
+    "UnsupportedError",
+    "VocabularyError",
+]
 
 
 class BytepairError(Exception):
@@ -145,3 +171,11 @@ class NotFetchedError(DownloadError):
 
 class CountOverflowError(BytepairError, OverflowError):
     """A count exceeds 64 bits."""
+
+
+class ExhaustedWarning(UserWarning):
+    """Training stopped early because the text has no more pairs to merge."""
+
+
+class SkippedWarning(UserWarning):
+    """Invalid documents were skipped, because `errors="skip"` was passed."""

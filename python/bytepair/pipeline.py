@@ -91,7 +91,7 @@ def run_pipeline(
     kept. What is missing or damaged is made again, with a warning.
 
     Args:
-        source: files, as in `bytepair.read_documents`.
+        source: files, as in `corpus.read_documents`.
         out: the output folder: new, empty, or from an earlier run on the same inputs.
         training: the options of `bytepair.train`.
         sharding: the options of `bytepair.shards.write`; `column`, `errors`, `split`, `hold_out`

@@ -13,12 +13,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from bytepair._internal.modules import call_instead
 from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
+
+__all__ = [
+    "PRESET",
+    "PRESETS",
+    "DataPlan",
+    "Preset",
+    "measure",
+    "model_params",
+    "plan_data",
+]
+
+call_instead(__name__, "bytepair.plan.plan_data(...)")
 
 #: The approximate speed of two cores on English text; `measure` measures your machine.
 CHARS_PER_SECOND: Final = 150e6
@@ -40,7 +53,7 @@ class Preset:
         tables: how many embedding tables are counted: 2 (input and output) or 1 (output).
         chars_per_token: characters of text read per training token.
         chars_per_shard: characters per text shard.
-        dataset: the data set, as named by `bytepair.download_dataset`.
+        dataset: the data set, as named by `bytepair.corpus.download_dataset`.
         shards: the number of its training shards; infinity means unlimited.
     """
 

@@ -18,11 +18,12 @@ from typing import Any, Final, cast
 
 import click
 
-from bytepair import BytepairError, __version__
+from bytepair import __version__
 from bytepair.cli.messages import show_log, tell
 from bytepair.cli.output import is_closed_pipe, use_output
 from bytepair.cli.signals import treat_as_interrupts
 from bytepair.cli.words import in_words_of
+from bytepair.errors import BytepairError
 
 #: The commands in the order of `--help`. Each is a function in the file of the same name.
 COMMANDS: Final = (

@@ -14,6 +14,7 @@ libraries themselves.
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.modules import call_instead
 
 if _TYPE_CHECKING:
     from bytepair.compat import autoresearch, huggingface, nanochat, rustbpe, tiktoken
@@ -38,3 +39,5 @@ _lazy(
     {name: f"bytepair.compat.{name}" for name in _MODULES}
     | dict.fromkeys(_FUNCTIONS, "bytepair.compat.objects"),
 )
+
+call_instead(__name__, "bytepair.compat.to_tiktoken(tok), or import one of its wrappers")

@@ -114,7 +114,7 @@ def read_documents(
 
     Example:
         >>> import bytepair
-        >>> batches = bytepair.read_documents(bytepair.sample.paths()[1:])
+        >>> batches = bytepair.corpus.read_documents(bytepair.sample.paths()[1:])
         >>> sum(batch.num_rows for batch in batches)
         60
     """

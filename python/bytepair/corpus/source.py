@@ -329,7 +329,7 @@ def files_by_position(names: Source | Files, split: Split | None) -> list[Input]
 
     Args:
         names: as in `resolve_files`.
-        split: as in `bytepair.read_documents`.
+        split: as in `corpus.read_documents`.
 
     Raises:
         CorpusError: as in `resolve_files`.

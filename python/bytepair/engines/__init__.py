@@ -13,6 +13,7 @@ llama2.c expects. The modules `vllm` and `sglang` are plugins that these engines
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.modules import call_instead
 
 if _TYPE_CHECKING:
     from bytepair.engines import sglang, vllm
@@ -34,3 +35,5 @@ _lazy(
     | dict.fromkeys(("to_llguidance", "to_outlines", "to_xgrammar"), "bytepair.engines.grammar")
     | {"with_sentencepiece_ids": "bytepair.engines.llama2c"},
 )
+
+call_instead(__name__, "bytepair.engines.to_llguidance(tok), or another of its functions")

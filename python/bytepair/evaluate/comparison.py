@@ -66,7 +66,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of `bytepair.compare`; it is true if no text differs.
+    """The result of `bytepair.evaluate.compare`; it is true if no text differs.
 
     Attributes:
         names: the names of the two tokenizers.
@@ -191,7 +191,8 @@ def compare(
     Example:
         >>> import bytepair
         >>> one = bytepair.train(["hello hello"], 269)
-        >>> found = bytepair.compare(one, one.with_vocab_size(268), texts=["oh", "oh, hello"])
+        >>> small = one.with_vocab_size(268)
+        >>> found = bytepair.evaluate.compare(one, small, texts=["oh", "oh, hello"])
         >>> bool(found), found.differing
         (False, 1)
         >>> first = found.differences[0]

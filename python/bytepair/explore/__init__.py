@@ -20,6 +20,7 @@ one with all views, instead of a server), `bundle` (its scripts as one), `wasm/`
 browsers, if `make wasm` built it).
 """
 
+from bytepair._internal.modules import call_instead
 from bytepair.explore.answers import Answers
 from bytepair.explore.export import save, to_html
 from bytepair.explore.server import Server, serve
@@ -34,3 +35,5 @@ __all__ = [
     "serve",
     "to_html",
 ]
+
+call_instead(__name__, "bytepair.explore.serve(...)")

@@ -69,7 +69,7 @@ def write(
     a warning. A call with new inputs behind the old ones adds these.
 
     Args:
-        source: files, as in `bytepair.read_documents`; or a table, a data set or rows in memory, as
+        source: files, as in `corpus.read_documents`; or a table, a data set or rows in memory, as
             in `bytepair.train`, whose text is first written to a temporary parquet file (in
             `TMPDIR`; extra `data`). Strings are names of files.
         tokenizer: encodes it; special tokens in the text are text.

@@ -19,14 +19,14 @@ from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.signature import short_help
 from bytepair.corpus.source import Source
-from bytepair.errors import ArgumentError, CountsError
+from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
 from bytepair.training.sources import counter_of, splitting
 from bytepair.training.superwords import NOTE, Stages
-from bytepair.training.trainer import ExhaustedWarning, exhausted, with_denominator
+from bytepair.training.trainer import exhausted, with_denominator
 
 
 @short_help

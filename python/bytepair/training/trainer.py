@@ -17,7 +17,7 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
 from bytepair.corpus.splits import Split
-from bytepair.errors import ArgumentError, CorpusError, CountsError
+from bytepair.errors import ArgumentError, CorpusError, CountsError, ExhaustedWarning
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.special import padding
 from bytepair.training.counting import ReadKeywords
@@ -34,10 +34,6 @@ from bytepair.training.sources import (
     resolved_once,
 )
 from bytepair.training.superwords import NOTE, Superwords
-
-
-class ExhaustedWarning(UserWarning):
-    """Training stopped early because the text has no more pairs to merge."""
 
 
 @short_help
