@@ -129,6 +129,18 @@ def test_layers_import_only_from_layers_before_them() -> None:
             assert other not in LAYERS or other in allowed, f"{file} imports {other}"
 
 
+def test_nothing_inside_imports_names_of_the_face() -> None:
+    modules = {file.stem for file in PACKAGE.iterdir()}
+    for file in PACKAGE.rglob("*.py"):
+        if file.relative_to(PACKAGE).parts[0] in {"cli", "__init__.py"}:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                assert "bytepair" not in {alias.name for alias in node.names}, file
+            elif isinstance(node, ast.ImportFrom) and node.module == "bytepair":
+                assert {alias.name for alias in node.names} <= modules | {"_core"}, file
+
+
 def python_imports() -> dict[Path, set[Path]]:
     """For each file of the package the files that it imports from, also late or for types."""
     found = {}

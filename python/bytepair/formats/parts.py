@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 Rules: TypeAlias = str | tuple[str, ...] | _core.TextRules
 
 
-def text_rules(rules: Rules) -> _core.TextRules:
-    """Rules as a value."""
-    return rules if isinstance(rules, _core.TextRules) else _core.TextRules(rules)
-
-
 @dataclass(frozen=True)
 class Parts:
     """The values of a tokenizer, before they are checked.

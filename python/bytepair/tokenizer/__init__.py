@@ -5,11 +5,12 @@
     >>> tok.decode(tok.encode("another one"))
     'another one'
 
-The modules: `tokenizer` (the class), `loading` (`load`), `batch` (files, Arrow and iterables),
-`padding` (rows and tensors), `asynchronous` (coroutines), `session` (growing texts), `cover`
-(prompts that end within a token), `generation` (prompts and grammars), `habits` (names of other
-libraries), `special` (adding special tokens), `pruning` (removing tokens), `origins` (the old ids
-of new tokens), `display` (output for terminals and notebooks).
+The modules: `tokenizer` (the class), `loading` (`load`), `saving` (`save`, `export`), `batch` (files,
+Arrow and iterables), `padding` (rows and tensors), `asynchronous` (coroutines), `session` (growing
+texts), `cover` (prompts that end within a token), `generation` (the methods for prompts), `habits`
+(names of other libraries), `special` (adding special tokens), `pruning` (removing tokens, with
+`parents` and `renumber`), `origins` (the old ids of new tokens), `display` (output for terminals
+and notebooks).
 """
 
 from bytepair.tokenizer.loading import load, pretokenize
