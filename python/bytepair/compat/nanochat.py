@@ -33,6 +33,23 @@ if TYPE_CHECKING:
     from bytepair.corpus.splits import Split
     from bytepair.shards.texts import TextState
 
+__all__ = [
+    "PICKLE_NAME",
+    "SPECIAL_TOKENS",
+    "SPLIT_PATTERN",
+    "TOKEN_BYTES_NAME",
+    "RustBPETokenizer",
+    "get_base_dir",
+    "get_token_bytes",
+    "get_tokenizer",
+    "list_parquet_files",
+    "token_bytes",
+    "tokenizing_distributed_data_loader",
+    "tokenizing_distributed_data_loader_bos_bestfit",
+    "tokenizing_distributed_data_loader_with_state",
+    "tokenizing_distributed_data_loader_with_state_bos_bestfit",
+]
+
 SPECIAL_TOKENS: Final = list(NANOCHAT_SPECIAL_TOKENS)
 
 #: As GPT-4's, with at most two digits in a pretoken.

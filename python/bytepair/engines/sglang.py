@@ -12,6 +12,10 @@ import os
 
 from bytepair.compat import huggingface
 
+__all__ = [
+    "register",
+]
+
 
 def register() -> None:
     """Have SGLang load tokenizers that run on bytepair, if the environment asks for it.

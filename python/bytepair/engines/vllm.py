@@ -16,6 +16,12 @@ from typing import Any, Final
 
 from bytepair.compat import huggingface
 
+__all__ = [
+    "MODE",
+    "VllmTokenizer",
+    "register",
+]
+
 log = logging.getLogger(__name__)
 
 #: The name of the mode.

@@ -5,9 +5,9 @@
     >>> tok.decode(tok.encode("another one"))
     'another one'
 
-The modules: `tokenizer` (the class), `loading` (`load`), `saving` (`save`, `export`), `batch` (files,
-Arrow and iterables), `padding` (rows and tensors), `asynchronous` (coroutines), `session` (growing
-texts), `cover` (prompts that end within a token), `generation` (the methods for prompts), `habits`
+The modules: `tokenizer` (the class), `loading` (`load`), `saving` (`save`, `export`), `batch`
+(files, Arrow, iterables), `padding` (rows and tensors), `asynchronous` (coroutines), `session`
+(growing texts), `cover` (prompts that end within a token), `generation` (prompts), `habits`
 (names of other libraries), `special` (adding special tokens), `pruning` (removing tokens, with
 `parents` and `renumber`), `origins` (the old ids of new tokens), `display` (output for terminals
 and notebooks).

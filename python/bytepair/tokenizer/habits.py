@@ -87,6 +87,9 @@ HABITS: Final = {
     "PieceToId": _BY_TOKEN,
     "get_piece_size": "vocab_size",
     "GetPieceSize": "vocab_size",
+    "bos_id": "bos_token_id",
+    "eos_id": "eos_token_id",
+    "pad_id": "pad_token_id",
     # nanochat
     "encode_special": "special_tokens[name]",
     "get_bos_token_id": "bos_token_id",
