@@ -155,7 +155,7 @@ def test_the_round_trip_is_equal(saved: Any, tmp_path: Path) -> None:
         assert back.chat_template == CHAT.chat_template
         text = "Hello world, naïve 你好"
         assert to_tiktoken(back).encode_ordinary(text) == CHAT.encode(text)
-        ids = ["bos_id", "eos_id", "pad_token_id"]
+        ids = ["bos_token_id", "eos_token_id", "pad_token_id"]
         assert [getattr(back, name) for name in ids] == [getattr(CHAT, name) for name in ids]
     assert (saved.bos_token, saved.pad_token) == ("<|bos|>",) * 2
     assert saved.eos_token == "<|assistant_end|>"  # where generation stops
