@@ -32,7 +32,7 @@ from bytepair.corpus.source import (
     is_arrow,
     resolve,
 )
-from bytepair.errors import CorpusError
+from bytepair.errors import ANY, CorpusError, WayOut
 
 BATCH_CHARS: Final = 1 << 22
 BATCH_TEXTS: Final = 1 << 13
@@ -155,8 +155,8 @@ def _fields(rows: Iterable[Any], column: str) -> Iterator[Any]:
         if column not in row:
             fields = ", ".join(map(str, row)) or "none"
             raise CorpusError(
-                f"row {index} of the source has no field {column!r}; it has {fields}; pass column= "
-                "to read one of these"
+                f"row {index} of the source has no field {column!r}; it has {fields}",
+                WayOut.passing("column", ANY, "to read one of these"),
             )
         yield "" if row[column] is None else row[column]
 
@@ -187,7 +187,7 @@ def _checked_texts(batches: Iterator[list[str]], errors: Errors) -> Iterator[Tex
         start = 0
         for row, reason in lone:
             if errors == "strict":
-                raise CorpusError(f"text {done + row} of the source: {reason}{REPAIR}")
+                raise CorpusError(f"text {done + row} of the source: {reason}", *REPAIR)
             yield batch[start:row]
             if errors == "replace":
                 yield [_replaced(batch[row])]
@@ -211,8 +211,8 @@ def _tables(data: Any, column: str) -> Iterator[Any]:
     names = data.column_names  # None for some that are streamed
     if names is not None and column not in names:
         raise CorpusError(
-            f"the data set has no column {column!r}; it has {', '.join(names)}; pass column= to "
-            "read one of these"
+            f"the data set has no column {column!r}; it has {', '.join(names)}",
+            WayOut.passing("column", ANY, "to read one of these"),
         )
     yield from data.select_columns([column]).with_format("arrow").iter(BATCH_ROWS)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import FormatError, LossError, UnsupportedError
+from bytepair.errors import ANY, FormatError, LossError, UnsupportedError, WayOut
 from bytepair.formats import gguf_metadata, gguf_pieces, llamacpp
 from bytepair.formats.charmap import lost_twins, to_characters
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
@@ -206,7 +206,8 @@ def _splitting(values: dict[str, Any], asked: Asked) -> tuple[Rules, bool]:
     if not known:
         raise UnsupportedError(
             "tokenizer.ggml.pre",
-            f"the split pattern {name!r} is not known exactly; pass pattern= to choose one",
+            f"the split pattern {name!r} is not known exactly",
+            WayOut.passing("pattern", ANY, "to choose one"),
         )
     return known
 

@@ -180,8 +180,7 @@ def _losses_of_ends(tokenizer: _core.Tokenizer) -> list[str]:
         end = _DEFAULT_ENDS[tokenizer.merge_rule == "characters"]
         lost.append(
             f"the token that ends a text, since no token has this role: llama.cpp would stop at id "
-            f"{end} ({shown(tokenizer, end)}); set one with --eos-token or "
-            "Tokenizer.with_roles(eos=...)"
+            f"{end} ({shown(tokenizer, end)})"
         )
     if more := _other_stops(tokenizer, ids):
         names = ", ".join(shown(tokenizer, id) for id in more)

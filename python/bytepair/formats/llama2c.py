@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 
 from bytepair import _core
-from bytepair.errors import FormatError, LossError, UnsupportedError
+from bytepair.errors import ANY, FormatError, LossError, UnsupportedError, WayOut
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
 from bytepair.formats.metadata import engine_tokens
 from bytepair.formats.parts import Asked, Parts, all_pairs, all_tokens
@@ -121,8 +121,8 @@ def _special(ids: dict[bytes, int], scores: dict[bytes, float], asked: Asked) ->
             raise FormatError(
                 "special tokens",
                 f"the file does not mark special tokens, and {len(unmade)} tokens are not the "
-                f"result of a merge, such as {unmade[0]!r}; pass special_tokens=, or {{}} if there "
-                "are none",
+                f"result of a merge, such as {unmade[0]!r}",
+                WayOut.passing("special_tokens", ANY, ", or {} if there are none"),
             )
         return {}
     asked.check_special(ids)

@@ -23,9 +23,7 @@ HEADER_NUMBERS: Final = 256
 #: The EOS id of files of version 1, which do not contain it.
 GPT2_END: Final = 50256
 
-_UNSAID: Final = (
-    "the token that ends a text: set it with --eos-token or Tokenizer.with_roles(eos=...)"
-)
+_UNSAID: Final = "the token that ends a text, since no token has this role"
 
 
 def is_one(head: bytes) -> bool:

@@ -12,12 +12,16 @@ from typing import Any, Final, TypeAlias, get_args
 
 from bytepair import _core
 from bytepair.errors import (
+    ANY,
     ArgumentError,
     FormatError,
     LossError,
+    Option,
     PatternError,
+    Phrase,
     UnsupportedError,
     VocabularyError,
+    WayOut,
 )
 from bytepair.formats import (
     companions,
@@ -37,6 +41,7 @@ from bytepair.formats import (
     tiktoken,
 )
 from bytepair.formats.files import read_file
+from bytepair.formats.gguf_metadata import role_ids
 from bytepair.formats.names import WrittenFormat
 from bytepair.formats.parts import Asked, Parts
 
@@ -146,7 +151,9 @@ def _check_ignored(place: str, kind: str, **options: str | None) -> None:
     """Reject options that have no effect for such a source."""
     for name, value in options.items():
         if value is not None:
-            raise FormatError(place, f"{name}={value!r} does not apply to this, which is {kind}")
+            raise FormatError(
+                place, Option(name, value), f"does not apply to this, which is {kind}"
+            )
 
 
 def _read_path(path: Path, format: str | None, asked: Asked) -> Parts:
@@ -156,9 +163,20 @@ def _read_path(path: Path, format: str | None, asked: Asked) -> Parts:
         return _format(format).read(path, asked)
     except FormatError as error:
         place = error.place if error.place == str(path) else f"{path}: {error.place}"
-        # A reader that asks for lossy=True although it was passed has no such way out.
-        reason = re.sub(r"[;,] (or )?pass lossy=True[^;]*", "", error.reason)
-        raise type(error)(place, reason if asked.lossy else error.reason) from None
+        raise type(error)(place, *_reason(error, asked)) from None
+
+
+#: The way out that a caller who passed it already does not have.
+_LOSSY: Final = Option("lossy", True)
+
+
+def _reason(error: FormatError, asked: Asked) -> list[Phrase]:
+    """The reason of an error, without the way out `lossy=True` if that was passed."""
+    return [
+        phrase
+        for phrase in error.phrases[1:]
+        if not (asked.lossy and isinstance(phrase, WayOut) and phrase.option == _LOSSY)
+    ]
 
 
 def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
@@ -166,7 +184,7 @@ def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
     try:
         return parts.model()
     except VocabularyError as error:
-        raise FormatError(str(source), str(error)) from None
+        raise FormatError(str(source), *error.phrases) from None
     except PatternError as error:
         if parts.rules == asked.pattern:
             raise
@@ -237,7 +255,7 @@ def write(
         raise UnsupportedError(format, f"{reason}; write huggingface (tokenizer.json) or bytepair")
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
-        raise LossError(format, lost)
+        raise LossError(format, lost, *_ways_out_of(tokenizer, format))
     put = partial(found.write, tokenizer)
     if not overwrite:
         said = Asked(tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True)
@@ -247,6 +265,14 @@ def write(
             merged=found.merged if path.is_dir() else (), stale=stale,
         )  # fmt: skip
     put(path)
+
+
+def _ways_out_of(tokenizer: _core.Tokenizer, format: str) -> list[WayOut]:
+    """How a tokenizer loses less, besides being written without what is lost."""
+    if format not in ("gguf", "llmc") or "eos_token" in role_ids(tokenizer):
+        return []
+    role = Option("eos_token", python="Tokenizer.with_roles(eos=...)")
+    return [WayOut("set the token that ends a text with", role)]
 
 
 def written() -> str:
@@ -286,6 +312,6 @@ def of_path(path: Path) -> str:
         if path.name.endswith(format.suffixes) and format.suffixes:
             return name
     raise ArgumentError(
-        f"the name {path.name!r} does not say which format to write; pass format=, one of "
-        f"{written()}"
+        f"the name {path.name!r} does not say which format to write",
+        WayOut.passing("format", ANY, f", one of {written()}"),
     )

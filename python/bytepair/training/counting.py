@@ -34,7 +34,7 @@ from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
-from bytepair.errors import ArgumentError, CorpusError, CountsError
+from bytepair.errors import ArgumentError, CorpusError, CountsError, Option
 from bytepair.training import checkpoint as checkpoints
 from bytepair.training.checkpoint import CheckpointWarning, CountState, FilePosition
 from bytepair.training.counts import Counts, metadata_of, read_counts
@@ -188,7 +188,7 @@ class CountJob:
         """Check all arguments before reading; the source last, since an iterator may be slow."""
         if self.memory_limit is not None and self.memory_limit < 1:
             raise ArgumentError(
-                f"memory_limit is {self.memory_limit}; pass a positive number of bytes"
+                Option("memory_limit"), f"is {self.memory_limit}; pass a positive number of bytes"
             )
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
@@ -467,8 +467,8 @@ class _Progress:
             else:
                 self._current().add_utf8(batch.data, batch.offsets)
         except CorpusError as error:
-            place = "" if isinstance(batch, list) else f"{batch.place}: "
-            raise CorpusError(f"{place}{error}") from None
+            place = [] if isinstance(batch, list) else [f"{batch.place}:"]
+            raise CorpusError(*place, *error.phrases) from None
 
     def _current(self) -> _core.Counter:
         """The current counter; a new one after a checkpoint."""

@@ -21,7 +21,7 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.corpus.outputs import check_output_file
-from bytepair.errors import ArgumentError, CountOverflowError, CountsError
+from bytepair.errors import ArgumentError, CountOverflowError, CountsError, WayOut
 from bytepair.training import checkpoint
 
 FORMAT: Final = "1"
@@ -314,7 +314,7 @@ def read_counts(file: Path, *, pattern: str | Sequence[str] | None = None) -> Co
     except OSError as error:  # which names the file
         raise CountsError(str(error)) from error
     except CountsError as error:
-        raise CountsError(f"{file}: {error}") from None
+        raise CountsError(f"{file}:", *error.phrases) from None
 
 
 def metadata_of(path: Path) -> dict[str, str]:
@@ -355,7 +355,9 @@ def _pattern_of(
     stored = _pattern_in(metadata)
     if stored is None:
         if pattern is None:
-            raise CountsError("the file does not contain its split pattern; pass pattern=")
+            raise CountsError(
+                "the file does not contain its split pattern", WayOut.passing("pattern")
+            )
         return pattern
     if version != FORMAT or unicode != _core.UNICODE_VERSION:
         raise CountsError(

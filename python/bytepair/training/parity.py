@@ -16,7 +16,7 @@ from bytepair import _core
 from bytepair._internal.arguments import check_fields
 from bytepair._internal.progress import Bar
 from bytepair.corpus.source import Source
-from bytepair.errors import ArgumentError, CorpusError
+from bytepair.errors import ArgumentError, CorpusError, Option
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts, check_names
 from bytepair.training.options import TrainOptions
@@ -74,11 +74,13 @@ class Parity:
             if not (isfinite(ratio) and ratio > 0):
                 raise ArgumentError(f"the ratio of {name!r} is {ratio}; it must be above 0")
         if self.window is not None and self.window < 1:
-            raise ArgumentError(f"window is {self.window}; pass at least 1, or None for no window")
+            raise ArgumentError(
+                Option("window"), f"is {self.window}; pass at least 1, or None for no window"
+            )
         if not (isfinite(self.alpha) and self.alpha > 0):
-            raise ArgumentError(f"alpha is {self.alpha}; it must be above 0")
+            raise ArgumentError(Option("alpha"), f"is {self.alpha}; it must be above 0")
         if self.global_merges < 0:
-            raise ArgumentError(f"global_merges is {self.global_merges}; pass 0 or more")
+            raise ArgumentError(Option("global_merges"), f"is {self.global_merges}; pass 0 or more")
 
 
 def parity_counter(

@@ -78,7 +78,7 @@ impl PyTextRules {
         let step = |name: &String| {
             let known = NORMALIZERS.iter().find(|(other, _)| other == name);
             let names = NORMALIZERS.map(|(name, _)| name).join(", ");
-            let reason = format!("{name:?} is not one of {names}");
+            let reason = format!("{name:?} is not one of {names}").into();
             let place = "normalizer".to_owned();
             known.map(|(_, step)| step.clone()).ok_or(Error::Unsupported { place, reason })
         };
@@ -97,7 +97,7 @@ impl PyTextRules {
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         let reason = || Error::Unsupported {
             place: "rules".to_owned(),
-            reason: "they are not the bytes of text rules".to_owned(),
+            reason: "they are not the bytes of text rules".into(),
         };
         errors::checked(CoreRules::from_bytes(data).ok_or_else(reason)).map(Self)
     }
