@@ -105,8 +105,8 @@ Wording = Callable[[Option], str | None]
 def message(phrases: Sequence[Phrase], wording: Wording = str) -> str:
     """A message in the words of a caller, of at most 1,000 characters.
 
-    The middle of a longer one is left out: the place stands at the start and the way out at the end.
-    `Error` of the Rust crate does the same.
+    The middle of a longer one is left out, since the place stands at the start and the way out at
+    the end. `Error` of the Rust crate does the same.
 
     Args:
         phrases: what is wrong, then the ways out.

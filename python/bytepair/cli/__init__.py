@@ -18,12 +18,11 @@ from typing import Any, Final, cast
 
 import click
 
-from bytepair import BytepairError, __version__
+from bytepair import BytepairError, __version__, errors
 from bytepair.cli.messages import show_log, tell
 from bytepair.cli.output import is_closed_pipe, use_output
 from bytepair.cli.signals import treat_as_interrupts
 from bytepair.cli.words import wording
-from bytepair.errors import Worded, message
 
 #: The commands in the order of `--help`. Each is a function in the file of the same name.
 COMMANDS: Final = (
@@ -144,7 +143,9 @@ def main() -> None:
 
 def _worded(text: Exception | str) -> str:
     """The message of an error or a warning, in the words of the running command."""
-    return message(text.phrases, wording()) if isinstance(text, Worded) else str(text)
+    if not isinstance(text, errors.Worded):
+        return str(text)
+    return errors.message(text.phrases, wording())
 
 
 def _reason(error: Exception) -> str:
@@ -181,6 +182,6 @@ def _debug() -> None:
         traceback.print_exc()
 
 
-def _one_line(text: Warning | str, *_: object, **_named: object) -> None:
+def _one_line(message: Warning | str, *_: object, **_named: object) -> None:
     """Replace `warnings.showwarning`: print the message without its source location."""
-    tell("warning", _worded(text))
+    tell("warning", _worded(message))

@@ -78,10 +78,9 @@ def _worded(param: click.Option, value: Any) -> str | None:
     name = max(param.opts, key=len)
     if not isinstance(value, str | bool | int | float | list | tuple):  # no value, or any
         return name
-    if isinstance(value, list | tuple):  # it is repeated
-        return " ".join(f"{name} {shlex.quote(str(one))}" for one in value)
     if isinstance(value, bool) and param.is_flag:
         return name if value else next(iter(param.secondary_opts), None)
-    if isinstance(param.type, click.Choice) and value not in param.type.choices:
+    values = value if isinstance(value, list | tuple) else [value]  # the option is repeated
+    if isinstance(param.type, click.Choice) and not set(values) <= set(param.type.choices):
         return None
-    return f"{name} {shlex.quote(str(value))}"
+    return " ".join(f"{name} {shlex.quote(str(one))}" for one in values)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from bytepair import _core
+from bytepair.errors import WayOut
 from bytepair.formats import llamacpp, metadata, post_processor, roles
 from bytepair.formats.entries import END_OF_TEXT, FLAGS, TOKENS
 from bytepair.formats.files import typed
@@ -186,6 +187,11 @@ def _losses_of_ends(tokenizer: _core.Tokenizer) -> list[str]:
         names = ", ".join(shown(tokenizer, id) for id in more)
         lost.append(f"the tokens at which generation stops: llama.cpp would not stop at {names}")
     return lost
+
+
+def ways_out(tokenizer: _core.Tokenizer) -> list[WayOut]:
+    """How a file loses less."""
+    return [] if "eos_token" in role_ids(tokenizer) else [roles.giving("eos")]
 
 
 def shown(tokenizer: _core.Tokenizer, id: int) -> str:

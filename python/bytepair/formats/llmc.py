@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import _core
-from bytepair.errors import FormatError, LossError
+from bytepair.errors import FormatError, LossError, WayOut
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
 from bytepair.formats.llama2c import entries_of, ids_of
 from bytepair.formats.parts import Asked, Parts, unspeakable
-from bytepair.formats.roles import roles
+from bytepair.formats.roles import giving, roles
 
 MAGIC: Final = 20240328
 HEADER_NUMBERS: Final = 256
@@ -83,6 +83,11 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     if asks := unspeakable(tokenizer):
         lost.append(f"that the tokenizer asks {asks}")
     return lost
+
+
+def ways_out(tokenizer: _core.Tokenizer) -> list[WayOut]:
+    """How a file loses less."""
+    return [] if _end(tokenizer) else [giving("eos")]
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:

@@ -28,6 +28,7 @@ from bytepair.formats import (
     entries,
     existing,
     gguf,
+    gguf_metadata,
     gpt2,
     hub,
     huggingface,
@@ -41,7 +42,6 @@ from bytepair.formats import (
     tiktoken,
 )
 from bytepair.formats.files import read_file
-from bytepair.formats.gguf_metadata import role_ids
 from bytepair.formats.names import WrittenFormat
 from bytepair.formats.parts import Asked, Parts
 
@@ -67,6 +67,7 @@ class Format:
         suffixes: how the names of its files end.
         merged: the names of files in a folder to which `write` adds.
         stale: the files in a folder that `write` removes.
+        ways_out: says how less is lost.
     """
 
     read: _Read
@@ -75,6 +76,7 @@ class Format:
     suffixes: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
     stale: _Stale = lambda _tokenizer, _path: []
+    ways_out: Callable[[_core.Tokenizer], list[WayOut]] = lambda _tokenizer: []
 
 
 FORMATS: Final[dict[str, Format]] = {
@@ -89,15 +91,16 @@ FORMATS: Final[dict[str, Format]] = {
     "tiktoken": Format(tiktoken.read, tiktoken.write, tiktoken.losses, (".tiktoken",)),
     "gpt2": Format(gpt2.read, gpt2.write, gpt2.losses, ("merges.txt", "vocab.json")),
     "nanochat": Format(nanochat.read, nanochat.write, nanochat.losses, (".pkl",)),
-    "llama2c": Format(llama2c.read, llama2c.write, llama2c.losses),
+    "llama2c": Format(llama2c.read, llama2c.write, llama2c.losses, ways_out=llama2c.ways_out),
     "qwen3": Format(
         partial(llama2c.read, layout=llama2c.QWEN3),
         partial(llama2c.write, layout=llama2c.QWEN3),
         partial(llama2c.losses, layout=llama2c.QWEN3),
         (".tokenizer",),
+        ways_out=partial(llama2c.ways_out, layout=llama2c.QWEN3),
     ),
-    "gguf": Format(gguf.read, gguf.write, gguf.losses, (".gguf",)),
-    "llmc": Format(llmc.read, llmc.write, llmc.losses),
+    "gguf": Format(gguf.read, gguf.write, gguf.losses, (".gguf",), ways_out=gguf_metadata.ways_out),
+    "llmc": Format(llmc.read, llmc.write, llmc.losses, ways_out=llmc.ways_out),
     "tekken": Format(tekken.read, None, lambda _: [], ("tekken.json",)),
     "sentencepiece": Format(sentencepiece.read, None, lambda _: []),
 }
@@ -255,7 +258,7 @@ def write(
         raise UnsupportedError(format, f"{reason}; write huggingface (tokenizer.json) or bytepair")
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
-        raise LossError(format, lost, *_ways_out_of(tokenizer, format))
+        raise LossError(format, lost, *found.ways_out(tokenizer))
     put = partial(found.write, tokenizer)
     if not overwrite:
         said = Asked(tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True)
@@ -265,14 +268,6 @@ def write(
             merged=found.merged if path.is_dir() else (), stale=stale,
         )  # fmt: skip
     put(path)
-
-
-def _ways_out_of(tokenizer: _core.Tokenizer, format: str) -> list[WayOut]:
-    """How a tokenizer loses less, besides being written without what is lost."""
-    if format not in ("gguf", "llmc") or "eos_token" in role_ids(tokenizer):
-        return []
-    role = Option("eos_token", python="Tokenizer.with_roles(eos=...)")
-    return [WayOut("set the token that ends a text with", role)]
 
 
 def written() -> str:
