@@ -211,7 +211,8 @@ def test_differences_of_run_c_are_reported(
         TOK.export(tmp_path / "refused", "llama2c")
     assert "with_sentencepiece_ids()" not in str(other.value)
     assert "with_sentencepiece_ids()" in str(refused.value)
-    assert len(tok.export_losses("llama2c")) < len(TOK.export_losses("llama2c")) - 1
+    assert " ".join(tok.export_losses("llama2c")).count("run.c uses") == 0
+    assert " ".join(TOK.export_losses("llama2c")).count("run.c uses") == 2
     assert "qwen3-rs" in " ".join(TOK.export_losses("qwen3"))
     forged = small(special_tokens={"hello": 259, "<|bos|>": 260})
     assert any("merge text to 'hello'" in lost for lost in forged.export_losses("llama2c"))

@@ -153,7 +153,9 @@ def _of_core(phrase: tuple[Any, ...]) -> str | Option | WayOut:
         (name,) = phrase
         return Option(name) if name.isidentifier() else name
     action, option, value, purpose = phrase
-    named = [] if option is None else [Option(option, ANY if value is None else value)]
+    if value is None:  # one that the reader chooses; `raise` alone says how
+        value = ANY if action.endswith("pass") else _Value.NONE
+    named = [] if option is None else [Option(option, value)]
     return WayOut(action, *named, *([purpose] if purpose else []))
 
 

@@ -92,7 +92,7 @@ class Segments:
         lone = _core.lone_surrogates(texts)
         if not lone:
             return
-        number, reason = lone[0]
+        number, reason = lone[0].index, lone[0].reason
         at = [index for index, item in enumerate(self.items) if isinstance(item, str)][number]
         which = f"conversation {bisect_right(self.ends, at)}: " if len(self.ends) > 1 else ""
         raise ConversationError(

@@ -185,7 +185,8 @@ def _checked_texts(batches: Iterator[list[str]], errors: Errors) -> Iterator[Tex
     for batch in batches:
         lone = _core.lone_surrogates(batch)
         start = 0
-        for row, reason in lone:
+        for text in lone:
+            row, reason = text.index, text.reason
             if errors == "strict":
                 raise CorpusError(f"text {done + row} of the source: {reason}", *REPAIR)
             yield batch[start:row]
@@ -277,10 +278,10 @@ def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch 
             yield strings(column, "replace")
             continue
         start = 0
-        for row, at in wrong:
-            yield column[start:row]
-            yield Skip(column.name, first + row, 1, f"the document is not UTF-8 at byte {at}")
-            start = row + 1
+        for document in wrong:
+            yield column[start : document.index]
+            yield Skip(column.name, first + document.index, 1, document.reason)
+            start = document.index + 1
         yield column[start:] if wrong else column
 
 

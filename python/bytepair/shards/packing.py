@@ -92,7 +92,7 @@ class WaitingDocuments(Generic[T]):
         row = self._packer.row()
         if row is None:
             return None
-        return [(self._documents.pop(number), length) for number, length in row]
+        return [(self._documents.pop(piece.document), piece.length) for piece in row]
 
 
 def delivered(inputs: NDArray[Any], targets: NDArray[Any], torch: bool) -> tuple[Any, Any]:

@@ -306,12 +306,12 @@ class _Progress:
         folder = self._folder / str(self._parts)
         folder.mkdir()
         self._parts += 1
-        aside = (limit, str(folder)) if limit else None
         # A checkpoint must contain complete batches, even if the pattern fails on a text.
         careful = self._job.checkpoint is not None
         return _core.Counter(
-            self._job.pattern, self._job.threads, memory_limit=aside, careful=careful
-        )
+            self._job.pattern, self._job.threads,
+            memory_limit=limit or None, spill_folder=folder, careful=careful,
+        )  # fmt: skip
 
     def _load(self, path: Path) -> None:
         self._saved = read_counts(path, pattern=self._job.pattern)
@@ -398,9 +398,9 @@ class _Progress:
         self._reached = FilePosition(
             first + place.file, place.byte, place.line, place.row, place.chars
         )
-        documents, skips = counter.take_skips()
-        named = ((str(files[skip.file]), skip.row, skip.reason) for skip in skips)
-        self.skips.add_all(documents, named)
+        skips = counter.take_skips()
+        named = ((str(files[skip.file]), skip.row, skip.reason) for skip in skips.first)
+        self.skips.add_all(skips.documents, named)
 
     def _add_files(self, files: list[Path], first: int, bar: Bar) -> bool:
         """Count text and jsonl files from the current position until a checkpoint is due."""

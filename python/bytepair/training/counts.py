@@ -81,7 +81,7 @@ class Counts:
         """
         file = Path(path)
         with suppress(OSError):
-            return file.is_file() and _COLUMNS.issubset(_core.counts_footer(file)[0])
+            return file.is_file() and _COLUMNS.issubset(_core.counts_footer(file).columns)
         return False
 
     @checked
@@ -324,7 +324,7 @@ def metadata_of(path: Path) -> dict[str, str]:
             f"{path} does not exist; check the path, or create it with bytepair count"
         )
     try:
-        return dict(_core.counts_footer(path)[1])
+        return dict(_core.counts_footer(path).metadata)
     except OSError as error:  # which names the file
         raise CountsError(str(error)) from error
 

@@ -201,6 +201,16 @@ class Verdict:
         return said + f"{self.best[0]} with count {self.best[1]:,} comes first"
 
 
+def _verdict(merges: int, wrong: _core.UnmadeMerge | None) -> Verdict:
+    """The verdict on some merges, given the first wrong one."""
+    if wrong is None:
+        return Verdict(merges)
+    best = None
+    if wrong.best is not None and wrong.best_count is not None:
+        best = wrong.best, wrong.best_count
+    return Verdict(wrong.step, (wrong.pair, wrong.count), best)
+
+
 @checked
 def verify_merges(
     tokenizer: Tokenizer,
@@ -259,18 +269,18 @@ def verify_merges(
             bar.update("verify", done, len(merges), "merges")
 
         first = merges if stages is None else merges[: stages.merges]
-        found = _core.verify_merges(
+        wrong = _core.verify_merges(
             first, counts.core, with_denominator(options, counts), on_progress=report
         )
-        if found is None and stages is not None and superword_counts is not None:
+        if wrong is None and stages is not None and superword_counts is not None:
             _check_pattern(superword_counts, splitting(tokenizer))
-            found = _core.verify_superwords(
+            wrong = _core.verify_superwords(
                 merges, stages.merges, superword_counts.core,
                 with_denominator(options, superword_counts), stages.limits, on_progress=report,
             )  # fmt: skip
-        steps = len(merges) if found is None else found[0]
-        bar.update("verify", steps, steps, "merges")
-    return Verdict(len(merges)) if found is None else Verdict(*found)
+        verdict = _verdict(len(merges), wrong)
+        bar.update("verify", verdict.steps, verdict.steps, "merges")
+    return verdict
 
 
 def _check_pattern(counts: Counts, regex: str | tuple[str, ...]) -> None:

@@ -146,14 +146,14 @@ class ParityCounts:
             {name: self.development[name] for name in self.groups} if self.development else {}
         )
         parity = self.parity
-        model, chosen = _core.train_parity(
+        trained = _core.train_parity(
             groups, development, replace(options, min_count=options.min_count * unit),
             ratios=None if parity.ratios is None else [parity.ratios[n] for n in self.groups],
-            window=None if parity.window is None else (parity.window, parity.alpha),
-            global_merges=parity.global_merges, threads=threads, on_progress=on_progress,
+            window=parity.window, alpha=parity.alpha, global_merges=parity.global_merges,
+            threads=threads, on_progress=on_progress,
         )  # fmt: skip
-        merges = {name: chosen.count(index) for index, name in enumerate(self.groups)}
-        tokenizer = _core.Tokenizer(model)
+        merges = {name: trained.groups.count(index) for index, name in enumerate(self.groups)}
+        tokenizer = _core.Tokenizer(trained.model)
         return _core.with_notes(
             tokenizer, {**tokenizer.notes, NOTE: json.dumps({"merges": merges})}
         )

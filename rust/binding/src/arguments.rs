@@ -12,6 +12,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
 
+use crate::callables::callables;
 use crate::errors::{self, ArgumentError};
 use crate::text::text;
 
@@ -59,8 +60,7 @@ pub(crate) fn no_habits(method: &str, given: [Option<&Bound<'_, PyAny>>; 2]) -> 
 
 fn unknown_keyword<'py>(py: Python<'py>, method: &str, names: impl IntoPyObject<'py>) -> PyErr {
     let refuse = || -> PyResult<Bound<'py, PyAny>> {
-        let habits = py.import("bytepair.tokenizer.habits")?;
-        habits.getattr("unknown_keyword")?.call1((method, names))
+        Ok(callables(py)?.unknown_keyword.call1(py, (method, names))?.into_bound(py))
     };
     refuse().map_or_else(|error| error, PyErr::from_value)
 }
@@ -202,7 +202,7 @@ fn column<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     {
         return Ok(texts.clone());
     }
-    py.import("bytepair.corpus.arrow")?.getattr("texts")?.call1((texts,))
+    Ok(callables(py)?.texts.call1(py, (texts,))?.into_bound(py))
 }
 
 /// The number of threads: the argument, else the number set by the environment, else the number of
