@@ -129,7 +129,7 @@ def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
     assert bytepair.evaluate.compare(trained, pruned, texts=texts, by="tokens")
     found = bytepair.evaluate.compare(trained, pruned, texts=texts)
     assert not found
-    assert "--by tokens" in str(found)
+    assert 'by "tokens"' in str(found)
     found = bytepair.evaluate.compare(trained, pruned, by="tokens")
     assert "--by tokens" not in str(found)
     assert set(found.reasons) == {"vocabulary"}

@@ -159,7 +159,7 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": texts_}), tmp_path / "a.parquet")
     assert flat(pieces(tmp_path / "a.parquet", max_document_bytes=20)) == [
         (0, "good"), (1, 1, "the document is not UTF-8 at byte 0"),
-        (2, 1, f"the document has 50 bytes, more than the limit of 20{WAY_OUT}"), (3, "end"),
+        (2, 1, "the document has 50 bytes, more than the limit of 20"), (3, "end"),
     ]  # fmt: skip
     (tmp_path / "b.txt").write_bytes(b"x" * 50)
     assert flat(pieces(tmp_path / "b.txt", max_document_bytes=49))[0][1:] == (
@@ -208,7 +208,7 @@ def test_a_page_that_is_too_large_is_passed_over(
         found = flat(pieces(path, max_document_bytes=20_000))
         ((row, count, reason),) = [item for item in found if len(item) == 3]
         assert row <= at < row + count <= row + 64
-        assert re.match(r"the page has 10\d,\d{3} bytes, more than the limit of 50,000; ", reason)
+        assert re.match(r"the page has 10\d,\d{3} bytes, more than the limit of 50,000$", reason)
         kept = [item for item in found if len(item) == 2]
         assert kept == [(n, t) for n, t in enumerate(rows) if not row <= n < row + count]
         for first in (0, 1, row, row + 1, row + count, 99, 100):

@@ -196,7 +196,9 @@ def test_run_c_finds_the_ids_of_pretokens(run_c: Callable[..., list[list[int]]])
 LATIN = ("en", "de", "fr", "es")
 
 
-def test_differences_of_run_c_are_reported(run_c: Callable[..., list[list[int]]]) -> None:
+def test_differences_of_run_c_are_reported(
+    run_c: Callable[..., list[list[int]]], tmp_path: Path
+) -> None:
     tok = bytepair.engines.with_sentencepiece_ids(TOK)
     parts = pretokens(tok, "hi", "th", "ko")
     found = run_c(tok, [part[1:] for part in parts])
@@ -204,8 +206,14 @@ def test_differences_of_run_c_are_reported(run_c: Callable[..., list[list[int]]]
     across = [token for token in tok.mergeable_ranks() if llama2c._crosses_character(token)]
     assert wrong
     assert f"{len(across)} tokens with a part of a character" in tok.export_losses("llama2c")[-1]
-    assert " ".join(tok.export_losses("llama2c")).count("--sentencepiece-ids") == 0
-    assert " ".join(TOK.export_losses("llama2c")).count("--sentencepiece-ids") == 2
+    with pytest.raises(LossError) as other:
+        tok.export(tmp_path / "other", "llama2c")
+    with pytest.raises(LossError) as refused:
+        TOK.export(tmp_path / "refused", "llama2c")
+    assert "with_sentencepiece_ids()" not in str(other.value)
+    assert "with_sentencepiece_ids()" in str(refused.value)
+    assert " ".join(tok.export_losses("llama2c")).count("run.c uses") == 0
+    assert " ".join(TOK.export_losses("llama2c")).count("run.c uses") == 2
     assert "qwen3-rs" in " ".join(TOK.export_losses("qwen3"))
     forged = small(special_tokens={"hello": 259, "<|bos|>": 260})
     assert any("merge text to 'hello'" in lost for lost in forged.export_losses("llama2c"))

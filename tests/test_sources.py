@@ -112,7 +112,7 @@ def test_keywords_say_what_names_are(name: str) -> None:
         READERS[name](files=["/data/typo.txt"])
     if name in ("count", "documents"):
         assert READERS[name](texts=["/data/typo.txt"])
-    with pytest.raises(TypeError, match="pass exactly one of source, files= and texts="):
+    with pytest.raises(TypeError, match="pass exactly one of source, files and texts"):
         READERS[name]()
     with pytest.raises(TypeError, match="pass exactly one of source"):
         READERS[name](TEXTS, texts=TEXTS)

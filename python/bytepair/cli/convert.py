@@ -11,6 +11,8 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import tell
+from bytepair.cli.words import wording
+from bytepair.errors import message
 
 
 @option.command(
@@ -70,7 +72,7 @@ def convert(
     try:
         path = tokenizer.export(target, format, lossy=lossy, overwrite=overwrite)
     except bytepair.errors.ArgumentError as error:
-        raise click.BadParameter(str(error), param_hint="--format") from None
+        raise click.BadParameter(message(error.phrases, wording()), param_hint="--format") from None
     for lost in tokenizer.export_losses(format or target, target):
         tell("warning", f"not kept in {path}: {lost}")
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")

@@ -27,7 +27,7 @@ from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Input, Limits, Source, files_by_position
 from bytepair.corpus.splits import Split
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, WayOut
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,10 +176,14 @@ def read(
                     yield _from_row(piece, wanted.first)
                 del piece  # free it before reading the next one
     except arrow.failures() as error:
-        reason = _with_name(str(error), file)
+        problem = str(error)
+        ways_out: tuple[WayOut, ...] = ()
+        if isinstance(error, CorpusError):
+            problem, ways_out = error.problem, error.ways_out
+        reason = _with_name(problem, file)
         if how.errors != "skip":
             named = reason if reason.startswith(file.name) else f"{file.name}: {reason}"
-            raise CorpusError(named) from error
+            raise CorpusError(named, *ways_out) from error
         yield Skip(file.name, after, None, reason.removeprefix(f"{file.name}: "))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
-from bytepair.errors import ArgumentError, SpecialTokenError
+from bytepair.errors import ArgumentError, Option, SpecialTokenError
 from bytepair.properties import roles
 from bytepair.properties.tokens import all_tokens
 
@@ -50,8 +50,9 @@ def _padding(tokenizer: _core.Tokenizer, vocab_size: int | None) -> list[bytes]:
     more = (vocab_size or tokenizer.vocab_size) - tokenizer.vocab_size
     if more < 0:
         raise ArgumentError(
-            f"vocab_size is {vocab_size}, but the tokenizer has {tokenizer.vocab_size} ids; pass "
-            "the vocabulary size of the model, which must be at least as large"
+            Option("vocab_size"),
+            f"is {vocab_size}, but the tokenizer has {tokenizer.vocab_size} ids; pass the "
+            "vocabulary size of the model, which must be at least as large",
         )
     return [b""] * more
 

@@ -111,7 +111,7 @@ class Comparison:
 
     def _hint(self) -> list[str]:
         """A hint, if the tokens may be equal and only their ids differ."""
-        way = 'tokens with other ids: by="tokens" (--by tokens) compares the tokens alone'
+        way = 'tokens with other ids: a comparison by "tokens" compares the tokens alone'
         return ["", way] if "ids" in self.reasons else []
 
     def to_json(self) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.errors import FormatError
+from bytepair.errors import FormatError, WayOut
 from bytepair.files.safe import read_file, write_whole
 from bytepair.formats import tiktoken
 from bytepair.formats.parts import Asked, Parts
@@ -92,8 +92,12 @@ def read(path: Path, asked: Asked) -> Parts:
     if not asked.allow_pickle:
         raise FormatError(
             PICKLE_NAME,
-            "a pickle may contain code, so it is read only on request: pass allow_pickle=True to "
-            "read it (no code in it is executed), and save the tokenizer in another format",
+            "a pickle may contain code, so it is read only on request",
+            WayOut.passing(
+                "allow_pickle",
+                True,
+                "to read it (no code in it is executed), and save the tokenizer in another format",
+            ),
         )
     held = _values(read_file(path / PICKLE_NAME if path.is_dir() else path))
     if isinstance(held, str):

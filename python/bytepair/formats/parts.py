@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import FormatError
+from bytepair.errors import ANY, FormatError, Option, WayOut
 from bytepair.properties.tokens import is_rule_of_ranks
 
 if TYPE_CHECKING:
@@ -97,8 +97,12 @@ class Asked:
         if self.pattern is None:
             raise FormatError(
                 "split pattern",
-                f"{what} does not contain it; pass pattern=, one of "
-                f"{', '.join(_core.PATTERNS)}, or a regular expression",
+                f"{what} does not contain it",
+                WayOut.passing(
+                    "pattern",
+                    ANY,
+                    f", one of {', '.join(_core.PATTERNS)}, or a regular expression",
+                ),
             )
         return self.pattern
 
@@ -106,4 +110,6 @@ class Asked:
         """Check the special tokens passed by the caller against the ids in the file."""
         for name, id in (self.special_tokens or {}).items():
             if ids.get(name.encode()) != id:
-                raise FormatError(f"id {id}", f"it is not {name!r}, as in special_tokens=")
+                raise FormatError(
+                    f"id {id}", f"it is not {name!r}, as in", Option("special_tokens")
+                )

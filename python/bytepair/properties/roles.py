@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, SpecialTokenError
+from bytepair.errors import ArgumentError, Option, SpecialTokenError, WayOut
 from bytepair.files.safe import json_note
 from bytepair.properties.entries import TOKENS
 
@@ -44,10 +44,16 @@ def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
     special, name = tokenizer.special_tokens, roles(tokenizer).get(role)
     if name is None:
         raise SpecialTokenError(
-            f"no special token has the role {role}; with_roles({role}=...) gives it to one of "
-            f"{', '.join(special) or 'none'}"
+            f"no special token has the role {role}",
+            giving(role, f", of {', '.join(special) or 'none'}"),
         )
     return special[name]
+
+
+def giving(role: str, *more: str) -> WayOut:
+    """The way out where no special token has a role."""
+    option = Option(f"{role}_token", python=f"Tokenizer.with_roles({role}=...)")
+    return WayOut("give a special token this role with", option, *more)
 
 
 def usual(special: Collection[str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from bytepair import _core
 from bytepair._internal.arguments import integers
-from bytepair.errors import ArgumentError, CountsError, VocabularyError
+from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError
 from bytepair.tokenizer.parents import Parents, needed_by, parents, with_ancestors
 from bytepair.tokenizer.renumber import renumbered
 
@@ -98,10 +98,16 @@ def _kept(
 ) -> set[bytes]:
     """The ordinary tokens to keep."""
     if (keep is None) == (drop is None):
-        raise ArgumentError("pass either keep (what to keep) or drop= (the ids to remove)")
+        raise ArgumentError(
+            "pass either",
+            Option("keep"),
+            "(what to keep) or",
+            Option("drop"),
+            "(the ids to remove)",
+        )
     counted = isinstance(keep, PretokenCounts | Mapping)
     if vocab_size is not None and not counted:
-        raise ArgumentError("vocab_size needs counts, which determine what to keep")
+        raise ArgumentError(Option("vocab_size"), "needs counts, which determine what to keep")
     tokens, pairs = tokenizer.mergeable_ranks(), parents(tokenizer)
     always = _always(tokenizer, pairs)
     if isinstance(keep, int | Integral):
@@ -148,8 +154,9 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> in
     if room < len(always):
         special, least = len(tokenizer.special_tokens), vocab_size - room + len(always)
         raise VocabularyError(
-            f"vocab_size {vocab_size} is too small for the {special} special tokens and "
-            f"{least - special} bytes, which are always kept; pass at least {least}"
+            Option("vocab_size"),
+            f"{vocab_size} is too small for the {special} special tokens and {least - special} "
+            f"bytes, which are always kept; pass at least {least}",
         )
     return room
 

@@ -16,7 +16,7 @@ from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.source import Files, Source, announce, resolve
 from bytepair.corpus.splits import HoldOut, Split, hold_out
-from bytepair.errors import ArgumentError, CountsError, PatternError
+from bytepair.errors import ArgumentError, CountsError, Option, PatternError, WayOut
 from bytepair.training.counting import CountJob, ReadKeywords
 from bytepair.training.counts import Counts, check_names
 
@@ -113,8 +113,15 @@ def refuse_checkpoint(reading: ReadKeywords, purpose: str) -> None:
     """
     if reading.get("checkpoint") is not None:
         raise ArgumentError(
-            f"checkpoint and {purpose} cannot be combined: a checkpoint is for one count; count "
-            "each source with bytepair.count(..., checkpoint=...), and train on the counts"
+            Option("checkpoint"),
+            "and",
+            Option(purpose) if purpose.isidentifier() else purpose,
+            "cannot be combined: a checkpoint is for one count",
+            WayOut(
+                "count each source with",
+                Option("checkpoint", python="bytepair.count(..., checkpoint=...)"),
+                ", and train on the counts",
+            ),
         )
 
 

@@ -11,10 +11,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
+use crate::added_token::PyAddedToken;
+use crate::callables::callables;
 use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::options::{Options, Prepared};
-use crate::rules::{PyAddedToken, PyTextRules, python_pattern};
+use crate::rules::{PyTextRules, python_pattern};
 use crate::text::{string, text as text_of};
 use crate::{arguments, arrays, errors, interrupt, splitter, vocabulary};
 
@@ -175,18 +177,10 @@ impl PyTokenizer {
         let (py, this) = (slf.py(), slf.get());
         let shape = (max_tokens, pad_to, padding_side, return_tensors);
         if max_tokens.or(pad_to).or(padding_side).or(return_tensors).is_some() {
-            let rows = py.import("bytepair.tokenizer.padding")?.getattr("encode_rows")?;
             let threads = threads.map(arguments::ThreadCount::get);
-            return rows.call1((
-                slf,
-                texts,
-                special,
-                prepend,
-                append,
-                add_special_tokens,
-                shape,
-                threads,
-            ));
+            let options =
+                (slf, texts, special, prepend, append, add_special_tokens, shape, threads);
+            return Ok(callables(py)?.encode_rows.call1(py, options)?.into_bound(py));
         }
         let options = this.options(special, prepend, append, add_special_tokens)?;
         let strings = arguments::strings(texts)?;

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from bytepair import _core
+from bytepair.errors import WayOut
 from bytepair.files.safe import typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.properties import metadata, post_processor, roles
@@ -181,13 +182,17 @@ def _losses_of_ends(tokenizer: _core.Tokenizer) -> list[str]:
         end = _DEFAULT_ENDS[tokenizer.merge_rule == "characters"]
         lost.append(
             f"the token that ends a text, since no token has this role: llama.cpp would stop at id "
-            f"{end} ({shown(tokenizer, end)}); set one with --eos-token or "
-            "Tokenizer.with_roles(eos=...)"
+            f"{end} ({shown(tokenizer, end)})"
         )
     if more := _other_stops(tokenizer, ids):
         names = ", ".join(shown(tokenizer, id) for id in more)
         lost.append(f"the tokens at which generation stops: llama.cpp would not stop at {names}")
     return lost
+
+
+def ways_out(tokenizer: _core.Tokenizer) -> list[WayOut]:
+    """How a file loses less."""
+    return [] if "eos_token" in role_ids(tokenizer) else [roles.giving("eos")]
 
 
 def shown(tokenizer: _core.Tokenizer, id: int) -> str:

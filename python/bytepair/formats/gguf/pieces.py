@@ -24,7 +24,7 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import UnsupportedError
+from bytepair.errors import UnsupportedError, WayOut
 from bytepair.formats.parts import Asked, Parts
 from bytepair.formats.sentencepiece import characters, pieces
 from bytepair.formats.sentencepiece.characters import BYTES, META
@@ -93,7 +93,8 @@ def parts(
         raise UnsupportedError(
             _TOKENS,
             f"the user-defined {spaced[0]!r} is found where a text has U+2581 itself, unlike in "
-            "llama.cpp; pass lossy=True to find it there as well",
+            "llama.cpp",
+            WayOut.passing("lossy", True, "to find it there as well"),
         )
     return pieces.parts(found, spaces, notes, _TOKENS)
 

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from bytepair.errors import FormatError, UnsupportedError
+from bytepair.errors import FormatError, Option, UnsupportedError, WayOut
 from bytepair.files.safe import MAX_VOCAB_SIZE, read_file
 from bytepair.formats.parts import Asked, Parts
 from bytepair.formats.sentencepiece import pieces as scored
@@ -111,9 +111,11 @@ def _check_normalization(spec: dict[int, Field], asked: Asked) -> bool:
     if wrong and not asked.lossy:
         raise UnsupportedError(
             f"normalizer_spec.{wrong[0]}",
-            f"{wrong[1]}, and bytepair does not change texts; normalize them yourself and pass "
-            "lossy=True to read the rest, or train with --normalization_rule_name=identity "
-            "--remove_extra_whitespaces=false",
+            f"{wrong[1]}, and bytepair does not change texts",
+            WayOut("normalize them yourself and pass", Option("lossy", True), "to read the rest"),
+            WayOut(
+                "train with --normalization_rule_name=identity --remove_extra_whitespaces=false"
+            ),
         )
     return is_set(3, "add_dummy_prefix")
 

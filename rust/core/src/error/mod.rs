@@ -3,8 +3,17 @@
 //! A message names the rule, the value, the place and the way out, so that the reader can act on it
 //! without this code.
 
+mod reason;
+
 use std::path::Path;
 use std::{fmt, io};
+
+#[cfg(feature = "parquet")]
+pub(crate) use reason::SMALLER_PAGES;
+pub use reason::{CallOption, OptionValue, Reason, WayOut};
+pub(crate) use reason::{
+    DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, IGNORE_DROPOUT, OTHER_COLUMN, REPAIR,
+};
 
 /// The result of every fallible function of this crate.
 ///
@@ -110,7 +119,7 @@ pub enum Error {
         /// The row, from 0.
         row: u64,
         /// What is wrong with it.
-        reason: String,
+        reason: Reason,
     },
     /// A text file is not UTF-8.
     FileNotUtf8 {
@@ -126,14 +135,14 @@ pub enum Error {
         /// The line, counted from 1, if the file has lines.
         line: Option<u64>,
         /// What is wrong with it.
-        reason: String,
+        reason: Reason,
     },
     /// A text file cannot be read.
     Unreadable {
         /// The file.
         path: String,
         /// The message of the system.
-        reason: String,
+        reason: Reason,
     },
     /// A file cannot be written.
     Unwritable {
@@ -147,14 +156,14 @@ pub enum Error {
         /// The place in the file: a field such as `model.vocab`, an offset, or a line.
         place: String,
         /// The rule, with the value that breaks it.
-        reason: String,
+        reason: Reason,
     },
     /// A file of another library asks for something that this crate does not do exactly.
     Unsupported {
         /// The place in the file, as in [`Format`](Self::Format).
         place: String,
         /// What it asks for.
-        reason: String,
+        reason: Reason,
     },
     /// A conversation is longer than a row.
     TooLong {
@@ -207,14 +216,14 @@ pub enum Error {
 /// Shows at most 1,000 characters, since a file may contain a name of a million.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shortened(Message(self).to_string()))
+        f.write_str(&self.worded(reason::in_rust))
     }
 }
 
-/// The message of an error, however long its values are.
-struct Message<'e>(&'e Error);
+/// What is wrong, however long its values are.
+struct Problem<'e>(&'e Error);
 
-impl fmt::Display for Message<'_> {
+impl fmt::Display for Problem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.write(f)
     }
@@ -239,7 +248,46 @@ pub fn shortened(message: String) -> String {
 }
 
 impl Error {
-    /// Write the message.
+    /// What is wrong, without the ways out that name an option.
+    ///
+    /// ```
+    /// let error = bytepair::Error::SpecialInText { name: "<|bos|>".to_owned(), at: 3 };
+    /// assert_eq!(error.problem(), "the text contains the special token \"<|bos|>\" at byte 3");
+    /// ```
+    pub fn problem(&self) -> String {
+        Problem(self).to_string()
+    }
+
+    /// What to do about it, where an option of the call matters.
+    pub fn ways_out(&self) -> &'static [WayOut] {
+        match self {
+            Self::SpecialInText { .. } => reason::SPECIAL_IN_TEXT,
+            Self::FileNotUtf8 { .. } => REPAIR,
+            Self::Contradiction => reason::LOAD_AGAIN,
+            Self::Row { reason, .. }
+            | Self::Document { reason, .. }
+            | Self::Unreadable { reason, .. }
+            | Self::Format { reason, .. }
+            | Self::Unsupported { reason, .. } => reason.ways_out(),
+            _ => &[],
+        }
+    }
+
+    /// The message for a caller with its own words for options: at most 1,000 characters.
+    ///
+    /// `word` returns an option with its value in the words of the caller, or `None` if the caller
+    /// does not have the option; then the way out is left out.
+    ///
+    /// ```
+    /// let error = bytepair::Error::FileNotUtf8 { path: "a.txt".to_owned(), at: 1 };
+    /// let message = error.worded(|_| None);
+    /// assert_eq!(message, "a.txt is not UTF-8 at byte 1; repair it");
+    /// ```
+    pub fn worded(&self, word: impl Fn(&CallOption) -> Option<String>) -> String {
+        shortened(reason::sentence(self.problem(), self.ways_out(), word))
+    }
+
+    /// Write what is wrong.
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pattern { .. } | Self::PatternName { .. } => self.write_about_pattern(f),
@@ -260,8 +308,7 @@ impl Error {
             ),
             Self::SpecialInText { name, at } => write!(
                 f,
-                "the text contains the special token {name:?} at byte {at}; pass special=\"text\" to \
-                 encode it as ordinary text, or special=\"all\" to encode it as the special token"
+                "the text contains the special token {name:?} at byte {at}"
             ),
             Self::UncoveredByte { .. }
             | Self::UncoveredText { .. }
@@ -336,7 +383,7 @@ impl Error {
         match self {
             Self::VocabularyTooSmall { requested, smallest } => write!(
                 f,
-                "vocab_size {requested} is too small for the 256 bytes and the special tokens; \
+                "the vocabulary size {requested} is too small for the 256 bytes and the special tokens; \
                  pass at least {smallest}"
             ),
             Self::OutOfMemory { bytes } => write!(
@@ -355,11 +402,10 @@ impl Error {
                 write!(f, "not a valid tokenizer file, at byte {at}: {reason}")
             }
             Self::Format { place, reason } | Self::Unsupported { place, reason } => {
-                write!(f, "{place}: {reason}")
+                write!(f, "{place}: {}", reason.text())
             }
             Self::Contradiction => f.write_str(
-                "the tokenizer file is inconsistent: the ids of a text do not decode to its bytes; \
-                 load it with check=True, or create it again from its source",
+                "the tokenizer file is inconsistent: the ids of a text do not decode to its bytes",
             ),
             _ => Ok(()),
         }
@@ -379,24 +425,22 @@ impl Error {
                 f,
                 "document {document} is not UTF-8 at byte {at}; repair it, or replace invalid bytes"
             ),
-            Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {reason}"),
+            Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {}", reason.text()),
             Self::FileNotUtf8 { path, at } => {
-                write!(f, "{path} is not UTF-8 at byte {at}{REPAIR}")
+                write!(f, "{path} is not UTF-8 at byte {at}")
             }
             Self::Document { path, line: Some(line), reason } => {
-                write!(f, "{path}, line {line}: {reason}")
+                write!(f, "{path}, line {line}: {}", reason.text())
             }
-            Self::Document { path, line: None, reason } => write!(f, "{path}: {reason}"),
-            Self::Unreadable { path, reason } => write!(f, "{path} cannot be read: {reason}"),
+            Self::Document { path, line: None, reason } => write!(f, "{path}: {}", reason.text()),
+            Self::Unreadable { path, reason } => {
+                write!(f, "{path} cannot be read: {}", reason.text())
+            }
             Self::Unwritable { path, reason } => write!(f, "{path} cannot be written: {reason}"),
             _ => Ok(()),
         }
     }
 }
-
-/// The way out of a document that is not UTF-8.
-pub(crate) const REPAIR: &str = "; repair it, or pass errors=\"replace\" to read U+FFFD instead, \
-                                 or errors=\"skip\" to leave the document out";
 
 /// A number with a comma between every three digits.
 pub(crate) struct Grouped(pub(crate) usize);
