@@ -9,30 +9,12 @@ from __future__ import annotations
 import os
 
 __all__ = [
-    "ArgumentError",
-    "BytepairError",
-    "ConversationError",
-    "CorpusError",
-    "CountOverflowError",
-    "CountsError",
-    "DownloadError",
-    "ExhaustedWarning",
-    "FileFormatError",
-    "FormatError",
-    "InUseError",
-    "LossError",
-    "NotFetchedError",
-    "OverwriteError",
-    "PatternError",
-    "PlanError",
-    "ShardError",
-    "SkippedWarning",
-    "SpecialTokenError",
-    "SplitError",
-    "UnknownIdError",
-    "UnsupportedError",
-    "VocabularyError",
-]
+    "ArgumentError", "BytepairError", "ConversationError", "CorpusError", "CountOverflowError",
+    "CountsError", "DownloadError", "ExhaustedWarning", "FileFormatError", "FormatError",
+    "InUseError", "LossError", "NotFetchedError", "OverwriteError", "PatternError", "PlanError",
+    "ShardError", "SkippedWarning", "SpecialTokenError", "SplitError", "UnknownIdError",
+    "UnsupportedError", "VocabularyError",
+]  # fmt: skip
 
 
 class BytepairError(Exception):
