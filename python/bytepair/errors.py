@@ -17,33 +17,12 @@ from enum import Enum
 from typing import Any, Final
 
 __all__ = [
-    "ArgumentError",
-    "BytepairError",
-    "BytepairWarning",
-    "ConversationError",
-    "CorpusError",
-    "CountOverflowError",
-    "CountsError",
-    "DownloadError",
-    "ExhaustedWarning",
-    "FileFormatError",
-    "FormatError",
-    "InUseError",
-    "LossError",
-    "NotFetchedError",
-    "Option",
-    "OverwriteError",
-    "PatternError",
-    "PlanError",
-    "ShardError",
-    "SkippedWarning",
-    "SpecialTokenError",
-    "SplitError",
-    "UnknownIdError",
-    "UnsupportedError",
-    "VocabularyError",
-    "WayOut",
-]
+    "ArgumentError", "BytepairError", "BytepairWarning", "ConversationError", "CorpusError",
+    "CountOverflowError", "CountsError", "DownloadError", "ExhaustedWarning", "FileFormatError",
+    "FormatError", "InUseError", "LossError", "NotFetchedError", "Option", "OverwriteError",
+    "PatternError", "PlanError", "ShardError", "SkippedWarning", "SpecialTokenError", "SplitError",
+    "UnknownIdError", "UnsupportedError", "VocabularyError", "WayOut",
+]  # fmt: skip
 
 
 class _Value(Enum):

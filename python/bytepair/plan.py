@@ -21,15 +21,7 @@ from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
-__all__ = [
-    "PRESET",
-    "PRESETS",
-    "DataPlan",
-    "Preset",
-    "measure",
-    "model_params",
-    "plan_data",
-]
+__all__ = ["PRESET", "PRESETS", "DataPlan", "Preset", "measure", "model_params", "plan_data"]
 
 call_instead(__name__, "bytepair.plan.plan_data(...)")
 

@@ -21,11 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from bytepair._internal.drawing import Markup
 from bytepair._internal.modules import call_instead
 
-__all__ = [
-    "bars",
-    "dots",
-    "lines",
-]
+__all__ = ["bars", "dots", "lines"]
 
 call_instead(__name__, "bytepair.plot.lines(...), or another of its functions")
 

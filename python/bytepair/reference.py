@@ -28,31 +28,11 @@ from bytepair._core import PATTERNS
 from bytepair._internal.modules import call_instead
 
 __all__ = [
-    "characters",
-    "count",
-    "count_pairs",
-    "decode",
-    "encode",
-    "encode_characters",
-    "encode_dropout",
-    "encode_merges",
-    "learn",
-    "packed_rows",
-    "prune",
-    "random_numbers",
-    "replace",
-    "seed_at",
-    "spaced",
-    "split",
-    "steps",
-    "stream_batches",
-    "tie_break",
-    "train",
-    "train_parity",
-    "train_superwords",
-    "user_defined_parts",
-    "vocabulary",
-]
+    "characters", "count", "count_pairs", "decode", "encode", "encode_characters", "encode_dropout",
+    "encode_merges", "learn", "packed_rows", "prune", "random_numbers", "replace", "seed_at",
+    "spaced", "split", "steps", "stream_batches", "tie_break", "train", "train_parity",
+    "train_superwords", "user_defined_parts", "vocabulary",
+]  # fmt: skip
 
 call_instead(__name__, "bytepair.reference.train(...) or bytepair.reference.encode(...)")
 

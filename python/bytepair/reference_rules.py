@@ -27,14 +27,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
-__all__ = [
-    "around",
-    "decode",
-    "divide",
-    "encode",
-    "normalize",
-    "pre_tokenize",
-]
+__all__ = ["around", "decode", "divide", "encode", "normalize", "pre_tokenize"]
 
 Span: TypeAlias = tuple[int, int]
 Aligned: TypeAlias = list[tuple[str, Span]]

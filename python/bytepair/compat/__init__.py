@@ -24,15 +24,9 @@ _MODULES = ("autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken")
 _FUNCTIONS = ("to_huggingface", "to_tiktoken", "to_transformers")
 
 __all__ = [
-    "autoresearch",
-    "huggingface",
-    "nanochat",
-    "rustbpe",
-    "tiktoken",
-    "to_huggingface",
-    "to_tiktoken",
-    "to_transformers",
-]
+    "autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken", "to_huggingface",
+    "to_tiktoken", "to_transformers",
+]  # fmt: skip
 
 _lazy(
     __name__,

@@ -34,21 +34,12 @@ if TYPE_CHECKING:
     from bytepair.shards.texts import TextState
 
 __all__ = [
-    "PICKLE_NAME",
-    "SPECIAL_TOKENS",
-    "SPLIT_PATTERN",
-    "TOKEN_BYTES_NAME",
-    "RustBPETokenizer",
-    "get_base_dir",
-    "get_token_bytes",
-    "get_tokenizer",
-    "list_parquet_files",
-    "token_bytes",
-    "tokenizing_distributed_data_loader",
-    "tokenizing_distributed_data_loader_bos_bestfit",
+    "PICKLE_NAME", "SPECIAL_TOKENS", "SPLIT_PATTERN", "TOKEN_BYTES_NAME", "RustBPETokenizer",
+    "get_base_dir", "get_token_bytes", "get_tokenizer", "list_parquet_files", "token_bytes",
+    "tokenizing_distributed_data_loader", "tokenizing_distributed_data_loader_bos_bestfit",
     "tokenizing_distributed_data_loader_with_state",
     "tokenizing_distributed_data_loader_with_state_bos_bestfit",
-]
+]  # fmt: skip
 
 SPECIAL_TOKENS: Final = list(NANOCHAT_SPECIAL_TOKENS)
 

@@ -21,13 +21,8 @@ if _TYPE_CHECKING:
     from bytepair.engines.llama2c import with_sentencepiece_ids
 
 __all__ = [
-    "sglang",
-    "to_llguidance",
-    "to_outlines",
-    "to_xgrammar",
-    "vllm",
-    "with_sentencepiece_ids",
-]
+    "sglang", "to_llguidance", "to_outlines", "to_xgrammar", "vllm", "with_sentencepiece_ids",
+]  # fmt: skip
 
 _lazy(
     __name__,

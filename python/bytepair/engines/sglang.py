@@ -12,9 +12,7 @@ import os
 
 from bytepair.compat import huggingface
 
-__all__ = [
-    "register",
-]
+__all__ = ["register"]
 
 
 def register() -> None:

@@ -16,11 +16,7 @@ from typing import Any, Final
 
 from bytepair.compat import huggingface
 
-__all__ = [
-    "MODE",
-    "VllmTokenizer",
-    "register",
-]
+__all__ = ["MODE", "VllmTokenizer", "register"]
 
 log = logging.getLogger(__name__)
 

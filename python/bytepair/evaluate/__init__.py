@@ -17,7 +17,7 @@ two tokenizers differ, and why).
 """
 
 from bytepair._internal.modules import call_instead
-from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes, token_lengths
+from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes
 from bytepair.evaluate.comparison import Comparison, Difference, compare
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.evaluation import USUAL_RIVALS, Evaluation, measure
@@ -35,6 +35,7 @@ from bytepair.evaluate.vocabulary import (
     unreachable,
     use,
 )
+from bytepair.properties.tokens import token_lengths
 
 __all__ = [
     "USUAL_RIVALS",

@@ -17,32 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked, refuse
 from bytepair.errors import ArgumentError
 from bytepair.files.safe import write_whole
-from bytepair.properties import tokens
+from bytepair.properties.tokens import token_lengths
 from bytepair.tokenizer import Tokenizer
-
-
-@checked
-def token_lengths(tokenizer: Tokenizer) -> NDArray[np.int32]:
-    """The number of bytes of each id; 0 for special tokens and unused ids.
-
-    Args:
-        tokenizer: the tokenizer.
-
-    Returns:
-        int32, one per id.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], 269)
-        >>> token_lengths(tok)[255:].tolist()
-        [1, 2, 3, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-    """
-    return tokens.token_lengths(tokenizer)
 
 
 @checked

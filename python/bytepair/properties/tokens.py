@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bytepair import _core
+from bytepair._internal.arguments import checked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +36,22 @@ def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
     return tokens
 
 
+@checked
 def token_lengths(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
-    """The number of bytes of each id; see `bytepair.evaluate.token_lengths`."""
+    """The number of bytes of each id; 0 for special tokens and unused ids.
+
+    Args:
+        tokenizer: the tokenizer.
+
+    Returns:
+        int32, one per id.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> token_lengths(tok)[255:].tolist()
+        [1, 2, 3, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    """
     import numpy as np
 
     lengths = np.zeros(tokenizer.vocab_size, np.int32)

@@ -7,9 +7,7 @@ from pathlib import Path
 
 from bytepair._internal.modules import call_instead
 
-__all__ = [
-    "paths",
-]
+__all__ = ["paths"]
 
 call_instead(__name__, "bytepair.sample.paths()")
 
