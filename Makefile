@@ -7,6 +7,10 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(SCRIPTS)
 # Tables that Rust includes count as sources too.
 SOURCES := $(shell find rust/core/src rust/view/src rust/binding/src -name '*.rs' -o -name '*.bin') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+# How the tests of Python run side by side; each worker runs neighbouring tests, which share what they set up.
+PARALLEL := -n logical --maxprocesses 8 --dist worksteal
+# The tests of `make dev`, with options of pytest; without any, those of the changed files.
+TESTS :=
 # What is fuzzed, and for how long.
 TARGET := encode
 SECONDS := 600
@@ -51,7 +55,7 @@ setup: .venv/built .venv/tools ## make .venv, build and install the package, and
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'])")
 	@touch $@
 
-.venv/tools: .venv/pip | .venv/built
+.venv/tools: .venv/pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['test'])")
 	@touch $@
 
@@ -59,9 +63,10 @@ setup: .venv/built .venv/tools ## make .venv, build and install the package, and
 	VIRTUAL_ENV=$(CURDIR)/.venv PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@touch $@
 
-dev: .venv/pip ## build the changed code quickly into .venv, for work on it; slower than a release
+dev: .venv/tools ## build changed code quickly into .venv, for work on it, and test it: make dev TESTS=tests/test_train.py
 	VIRTUAL_ENV=$(CURDIR)/.venv PIP_QUIET=1 $(BIN)/maturin develop --profile work --quiet
 	@touch .venv/built
+	$(BIN)/python -m pytest -x -q $(or $(TESTS),$$($(BIN)/python tests/changed.py))
 
 run: .venv/built ## the main job: train on the sample text, save, show
 	$(BIN)/bytepair train
@@ -74,18 +79,18 @@ test-rust: ## the tests of the Rust crates, with their doc examples, and whether
 	cargo test --locked --quiet -p bytepair-capi
 
 test-python: setup ## the tests of the Python package, with the examples of its documentation
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-bare: .venv/built ## the Python tests with numpy, click and rich alone; those that need more are skipped
 	$(PYTHON) -m venv target/bare
-	target/bare/bin/python -m pip install --quiet --disable-pip-version-check numpy click rich pytest pytest-timeout hypothesis
-	PYTHONPATH=$(CURDIR)/python target/bare/bin/python -m pytest
+	target/bare/bin/python -m pip install --quiet --disable-pip-version-check numpy click rich pytest pytest-timeout pytest-xdist hypothesis
+	PYTHONPATH=$(CURDIR)/python target/bare/bin/python -m pytest $(PARALLEL)
 
 # The extras whose packages are small; the others are tested with their newest versions.
 test-lowest: .venv/built ## the Python tests with the lowest versions of packages that pyproject.toml allows
 	$(PYTHON) -m venv target/lowest
-	target/lowest/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) packaging/lowest.py chat data hf infer tiktoken reference) pytest pytest-timeout hypothesis
-	PYTHONPATH=$(CURDIR)/python target/lowest/bin/python -m pytest
+	target/lowest/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) packaging/lowest.py chat data hf infer tiktoken reference) pytest pytest-timeout pytest-xdist hypothesis
+	PYTHONPATH=$(CURDIR)/python target/lowest/bin/python -m pytest $(PARALLEL)
 
 docs-test: setup ## the examples of the documentation and of docstrings, alone
 	cargo test --locked --quiet -p bytepair --doc

@@ -87,8 +87,17 @@ def solved(path: Path) -> Notebook:
 
 
 def environment() -> dict[str, str]:
-    """Make the environment in which lessons run: they share one folder of compiled crates."""
-    return {"CARGO_TARGET_DIR": str(LESSONS.parent / "target" / "lessons"), **os.environ}
+    """Make the environment in which lessons run.
+
+    They share one folder of compiled crates, and compile quickly: what they build is small, and
+    no output says how fast it is.
+    """
+    return {
+        "CARGO_TARGET_DIR": str(LESSONS.parent / "target" / "lessons"),
+        "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
+        "CARGO_INCREMENTAL": "1",
+        **os.environ,
+    }
 
 
 def run(notebook: Notebook, folder: Path) -> Notebook:

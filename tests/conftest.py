@@ -1,7 +1,8 @@
 """Fixtures of several tests: shared data, its vocabularies, and these in tiktoken.
 
 A file of tests that imports a package which is not installed is skipped, and so is a test that
-comes to need one; both say so.
+comes to need one; both say so. Processes that tests start have the default signal handlers, also
+where the tests run in the background; temporary folders lie in memory where there is room.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import base64
 import os
 import re
 import shutil
+import signal
 from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +31,41 @@ settings.load_profile("default")
 
 #: The rank files and the name of the pattern of each.
 VOCABULARIES = {"gpt2": "gpt2", "cl100k_base": "gpt4", "o200k_base": "gpt4o", "qwen3": "qwen2"}
+
+#: A folder in memory. Many tests write thousands of small files, for each of which a disk waits.
+MEMORY_FOLDER = Path("/dev/shm")
+#: How many bytes must be free in it: several times what all tests write.
+MEMORY_FOLDER_BYTES = 6_000_000_000
+
+
+def pytest_configure() -> None:
+    """Handle signals, and put temporary folders into memory, unless the caller chose a place."""
+    handle_ignored_signals()
+    if has_room(MEMORY_FOLDER):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_FOLDER))
+
+
+def handle_ignored_signals() -> None:
+    """Have the processes that tests start end by signals that this process was told to ignore.
+
+    A shell has its background jobs ignore SIGINT, and `nohup` has a command ignore SIGHUP. A new
+    process inherits what is ignored; where its parent has a handler, it has the default instead.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in ("SIGHUP", "SIGTERM", "SIGQUIT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # the tests themselves still ignore it
+
+
+def has_room(folder: Path) -> bool:
+    """Whether temporary files may lie in a folder, and programs be run there."""
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        return False
+    system = os.statvfs(folder)
+    free = system.f_bavail * system.f_frsize
+    return free >= MEMORY_FOLDER_BYTES and not system.f_flag & os.ST_NOEXEC
 
 
 class TestFile(pytest.Module):

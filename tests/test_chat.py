@@ -432,7 +432,9 @@ def test_sources(tmp_path: Path) -> None:
         assert rows(TOK.render_batch(arrow)) == expected
 
 
-def test_sources_that_hold_no_conversations_are_errors(tmp_path: Path) -> None:
+def test_sources_that_hold_no_conversations_are_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "broken.jsonl").write_text(json.dumps(TALK) + "\n{")
     with pytest.raises(ConversationError, match=r"broken\.jsonl, line 2"):
         TOK.render_batch(tmp_path / "broken.jsonl")
@@ -441,8 +443,9 @@ def test_sources_that_hold_no_conversations_are_errors(tmp_path: Path) -> None:
     (tmp_path / "talks.txt").write_text("hello")
     with pytest.raises(ConversationError, match=r"not a \.jsonl or \.parquet"):
         TOK.render_batch(tmp_path / "talks.txt")
-    with pytest.raises(CorpusError, match=r"no file or folder '.*talks\.jsonl'"):
-        TOK.render_batch(tmp_path / "talks.jsonl")
+    monkeypatch.chdir(tmp_path)  # a message shows the beginning of a long path
+    with pytest.raises(CorpusError, match=r"no file or folder 'talks\.jsonl'"):
+        TOK.render_batch(Path("talks.jsonl"))
     (tmp_path / "short.jsonl").write_bytes(b'{"messages": "\xff"}')
     with pytest.raises(CorpusError, match=r"short\.jsonl, line 1: .* not UTF-8"):
         TOK.render_batch(tmp_path / "short.jsonl")

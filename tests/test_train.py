@@ -73,14 +73,14 @@ def test_texts_equal_the_reference_on_any_number_of_threads(
 
 @pytest.mark.parametrize("ties", ALL_TIES)
 def test_real_text_equals_the_reference(ties: Ties) -> None:
-    """Shakespeare's first 40,000 characters, until few pairs are left."""
-    text = bytepair.sample.paths()[0].read_text(encoding="utf-8")[:40_000]
+    """Shakespeare's first 15,000 characters, until most pairs have equal counts."""
+    text = bytepair.sample.paths()[0].read_text(encoding="utf-8")[:15_000]
     counts = reference.count([text], bytepair.PATTERNS["gpt2"])
     tok = bytepair.train([text], 256 + 400, pattern="gpt2", special_tokens=[], ties=ties)
-    tokens = reference.vocabulary(reference.train(counts, 400, ties))
-    assert list(tok.mergeable_ranks()) == tokens
+    expected = reference.train(counts, 400, ties)
+    assert list(tok.mergeable_ranks()) == reference.vocabulary(expected)
     pairs = [(tok.token_id(left), tok.token_id(right)) for left, right in tok.merges()]
-    assert pairs == reference.train(counts, 400, ties)
+    assert pairs == expected
 
 
 def test_merges_equal_rustbpe(documents: Callable[[str], list[str]]) -> None:
