@@ -36,4 +36,4 @@ __all__ = [
     "to_html",
 ]
 
-call_instead(__name__, "bytepair.explore.serve(...)")
+call_instead(__name__, "bytepair.explore.to_html({name: tok}, text)")
