@@ -89,7 +89,11 @@ class Pair:
                 lambda: self.own.encode(text, special="all", add_special_tokens=True),
                 lambda: self.all.encode(text).ids,
             ),
-            ("offsets", lambda: self._own_offsets(text), lambda: self.plain.encode(text).offsets),
+            (
+                "offsets",
+                lambda: self._own_offsets(text),
+                lambda: self.all.encode(text, add_special_tokens=False).offsets,
+            ),
             ("decode", lambda: self._own_decoded(text, False), lambda: self._decoded(text, False)),
             (
                 "decode, skipping",

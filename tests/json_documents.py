@@ -375,10 +375,16 @@ def post_processor(rng: random.Random, tokens: list[Document]) -> Document | Non
 
 
 def has_spans(document: Document) -> bool:
-    """Whether the spans of `tokenizers` lie in the text without overlaps: affixes break both."""
+    """Whether the spans of `tokenizers` lie in the text without overlaps: affixes break both.
+
+    Where a space is put before a text and spaces are trimmed, spans depend on what was found before.
+    """
     model = document["model"]
     suffix = model.get("byte_fallback") and model.get("end_of_word_suffix")
-    return not (model.get("continuing_subword_prefix") or suffix)
+    prepends = {"type": "Prepend", "prepend": " "} in (document["normalizer"] or {}).get(
+        "normalizers", []
+    )
+    return not (model.get("continuing_subword_prefix") or suffix or prepends)
 
 
 def document(rng: random.Random) -> Document:

@@ -92,9 +92,14 @@ def _after_special(
     if special is None or special == "text":
         return [], text
     ids, _, spans = tokenizer.encode_with_offsets(text, special=special)
-    known = frozenset(tokenizer.special_tokens.values())
-    last = next((place for place in reversed(range(len(ids))) if ids[place] in known), None)
-    return ([], text) if last is None else (ids[: last + 1], text[int(spans[last, 1]) :])
+    names = {id: name for name, id in tokenizer.special_tokens.items()}
+    last = next((place for place in reversed(range(len(ids))) if ids[place] in names), None)
+    if last is None:
+        return [], text
+    name, end = names[ids[last]], int(spans[last, 1])
+    if tokenizer.rules.trim_offsets is not None:
+        end += len(name) - len(name.rstrip())  # what the span leaves out
+    return ids[: last + 1], text[end:]
 
 
 def _endings(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[int, ...]]:

@@ -125,6 +125,13 @@ impl PyTextRules {
         self.0.normalizer.steps.iter().map(name).collect()
     }
 
+    /// Whether the first space of a text stays in its span, if spans leave out the spaces at the ends
+    /// of tokens; None if they do not.
+    #[getter]
+    fn trim_offsets(&self) -> Option<bool> {
+        self.0.post_processor.trim_offsets
+    }
+
     /// The names of the steps of the pre-tokenizer.
     #[getter]
     fn pre_tokenizer(&self) -> Vec<&'static str> {

@@ -393,7 +393,8 @@ impl PyTokenizer {
     ///     The ids, a list of int. And two int64 arrays of shape (n, 2) with the start and end of
     ///     each id: in bytes of the text's UTF-8, and in characters, as in `text[a:b]`; a pair of
     ///     surrogates counts as two. An id that has only some bytes of a character covers that
-    ///     character, so the spans of neighbours in characters may overlap.
+    ///     character, so the spans of neighbours in characters may overlap. If the tokenizer's file
+    ///     says `trim_offsets`, spans leave out the spaces at the ends of tokens.
     ///
     /// Raises:
     ///     SpecialTokenError: as in `encode`.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from bytepair.compat.huggingface.engine import Engine, LookedFor
 from bytepair.compat.huggingface.frame import Added, Frame, Place
-from bytepair.compat.huggingface.offsets import trimmed
 
 if TYPE_CHECKING:
     import tokenizers
@@ -156,7 +155,7 @@ class Encoding:
     @property
     def offsets(self) -> list[tuple[int, int]]:
         """The start and the end of each token in its text, in characters."""
-        if self._ids is None or not self._call.engine.plain:
+        if self._ids is None or not self._call.engine.plain or self._trims_anew():
             return self.original.offsets
         row: list[tuple[int, int]] = []
         for part in self._frame.parts:
@@ -171,10 +170,14 @@ class Encoding:
         if len(ids) > length:
             left = call.truncation and call.truncation["direction"] == "left"
             kept = slice(len(ids) - length, None) if left else slice(length)
-            ids, places = ids[kept], places[kept]
-        for keep_first in engine.trims:
-            places = trimmed(engine.tokenizer, ids, places, keep_first)
+            places = places[kept]
         return list(zip(*places.T.tolist(), strict=True))
+
+    def _trims_anew(self) -> bool:
+        """Whether spaces are taken off the place of a first token that truncation has made first."""
+        call = self._call
+        left = call.truncation is not None and call.truncation["direction"] == "left"
+        return left and call.engine.tokenizer.rules.trim_offsets is not None
 
     @property
     def n_sequences(self) -> int:

@@ -5,14 +5,14 @@ The values here do not change. A tokenizer that changes gets another engine.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bytepair.compat.huggingface.frame import Frames, frames_of
-from bytepair.compat.huggingface.offsets import trims_of
 from bytepair.errors import BytepairError
-from bytepair.formats.huggingface.charmap import to_bytes, to_characters
+from bytepair.formats.huggingface.charmap import to_bytes
 from bytepair.properties.rules import strips
 from bytepair.tokenizer import Tokenizer, load
 
@@ -36,7 +36,6 @@ class Engine:
         decodes: whether ids decode to the same text.
         plain: whether text is encoded as it is: not normalized, and no added token takes white
             space. Then tokens have the names and places that follow from their ids.
-        trims: what the post-processor takes off the places of tokens; see `offsets`.
         states: the components as they were, by their names.
     """
 
@@ -46,7 +45,6 @@ class Engine:
     unsplit: LookedFor | None
     decodes: bool
     plain: bool
-    trims: list[bool]
     states: dict[str, Any]
 
 
@@ -72,8 +70,6 @@ def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) ->
     special = {id: token.content for id, token in added.items() if token.special}
     others = [token.content for token in added.values() if not token.special]
     states = {name: state_of(original, name) for name in COMPONENTS}
-    trims = trims_of(states["post_processor"])
-    spaced = any(_has_spaces(token.content) for token in added.values())
     names = list(special.values())
     merged = any(_is_merged(original, name, id) for id, name in special.items())
     return Engine(
@@ -84,9 +80,7 @@ def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) ->
         all(_decodes(token.content) for token in added.values()),
         not tokenizer.rules.normalizer
         and not strips(tokenizer)
-        and len(trims) < 2
-        and not (trims and spaced),
-        trims,
+        and _trims(states["post_processor"]) == _trims_of_rules(tokenizer),
         states,
     )
 
@@ -113,9 +107,17 @@ def state_of(original: tokenizers.Tokenizer, name: str) -> Any:
     return component and component.__getstate__()
 
 
-def _has_spaces(name: str) -> bool:
-    """Whether the name of an added token begins or ends with a character that means a space."""
-    return name != name.strip().strip(to_characters(b" "))
+def _trims(post_processor: bytes | None) -> list[bool]:
+    """Whether the first space of a text stays, for each step that takes spaces off places."""
+    state = {} if post_processor is None else json.loads(post_processor)
+    steps = state.get("processors", [state])
+    return [step["add_prefix_space"] for step in steps if step.get("trim_offsets")]
+
+
+def _trims_of_rules(tokenizer: Tokenizer) -> list[bool]:
+    """The same as the tokenizer does it, which may have another post-processor."""
+    keeps_first = tokenizer.rules.trim_offsets
+    return [] if keeps_first is None else [keeps_first]
 
 
 def _decodes(name: str) -> bool:

@@ -22,6 +22,8 @@ pub mod session;
 
 pub mod token;
 
+mod trim;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 

@@ -12,6 +12,7 @@ use crate::memory;
 use crate::rules::PartStart;
 use crate::text::{Text, count_chars, starts_char};
 use crate::tokenizer::Tokenizer;
+use crate::tokenizer::trim::Trim;
 
 /// The ids of a text and their spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,7 +37,8 @@ pub enum Keep {
 
 impl Tokenizer {
     /// Encode a text with the spans of its ids. Ids that `options` add before and after the text
-    /// have empty spans. Fails as [`encode_with`](Self::encode_with) does.
+    /// have empty spans. If the post-processor trims offsets, spans leave out the spaces at the ends
+    /// of their tokens. Fails as [`encode_with`](Self::encode_with) does.
     ///
     /// ```
     /// use bytepair::{Pattern, Text, Tokenizer, Vocabulary};
@@ -57,6 +59,12 @@ impl Tokenizer {
         } else {
             self.covering_spans(text, options)?
         };
+        if let Some(keeps_first) = self.rules().post_processor.trim_offsets {
+            let range = options.prepend.len()..spans.ids.len() - options.append.len();
+            let Spans { ids, bytes, chars } = &mut spans;
+            let places = [&mut bytes[range.clone()], &mut chars[range.clone()]];
+            Trim::new(self)?.apply(text, &ids[range], places, keeps_first)?;
+        }
         for span in &mut spans.chars {
             *span = span.map(|at| at + number(pairs.partition_point(|&pair| pair < at)));
         }
