@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bytepair::batch::dropout::Dropout;
+use bytepair::bulk::dropout::Dropout;
 use bytepair::formats::native::Tables;
 use bytepair::tokenizer::offsets::Keep;
 use bytepair::{Error, Special, Text, parallel};

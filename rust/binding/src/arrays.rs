@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use bytepair::batch::arrays::Arrays;
-use bytepair::batch::dropout::Dropout;
+use bytepair::bulk::arrays::Arrays;
+use bytepair::bulk::dropout::Dropout;
 use bytepair::encode::Id;
 use bytepair::{EncodeOptions, Text, Tokenizer, memory, parallel};
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -83,7 +83,7 @@ pub(crate) fn encode<'py>(
 
 pub(crate) fn into_numpy<T: Id + Element>(
     py: Python<'_>,
-    arrays: bytepair::Result<bytepair::batch::arrays::Arrays<T>>,
+    arrays: bytepair::Result<bytepair::bulk::arrays::Arrays<T>>,
 ) -> PyResult<NumpyArrays<'_>> {
     let arrays = errors::checked(arrays)?;
     Ok((arrays.ids.into_pyarray(py).into_any(), arrays.offsets.into_pyarray(py)))

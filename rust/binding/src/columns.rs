@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytepair::Text;
-use bytepair::batch::text_file::FileOptions;
+use bytepair::bulk::text_file::FileOptions;
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -13,14 +13,14 @@ use crate::{arguments, errors};
 #[pyclass(name = "EncodeStream", module = "bytepair._core")]
 pub(crate) struct PyEncodeStream {
     tokenizer: Py<PyTokenizer>,
-    stream: bytepair::batch::stream::EncodeStream,
+    stream: bytepair::bulk::stream::EncodeStream,
 }
 
 #[pymethods]
 impl PyEncodeStream {
     #[new]
     fn new(tokenizer: Py<PyTokenizer>) -> Self {
-        Self { tokenizer, stream: bytepair::batch::stream::EncodeStream::default() }
+        Self { tokenizer, stream: bytepair::bulk::stream::EncodeStream::default() }
     }
 
     /// Take a piece of text and return the ids that are now final.

@@ -1,6 +1,6 @@
 //! `render`: batches of conversations, from segments to arrays.
 
-use bytepair::batch::conversations::{RenderOptions, Segment};
+use bytepair::bulk::conversations::{RenderOptions, Segment};
 use bytepair::memory;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;

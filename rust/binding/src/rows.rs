@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bytepair::batch::parquet_rows::{Job, Rows};
+use bytepair::bulk::parquet_rows::{Job, Rows};
 use bytepair::corpus::parquet::{RowRange, TextColumn};
 use bytepair::encode::Id;
 use bytepair::{Error, Tokenizer};
@@ -44,7 +44,7 @@ pub(crate) fn encode_rows<'py>(
     let threads = arguments::threads(threads);
     let (column, ranges, end) = py.detach(|| plan(&files, column));
     let column = &column.with_bounds(PAGE_BYTES, most_bytes);
-    let items = &bytepair::batch::parquet_rows::items(column, ranges, first);
+    let items = &bytepair::bulk::parquet_rows::items(column, ranges, first);
     let job = Job { column, items, options, doc_cap };
     let take = take.clone().unbind();
     let done = arrays::with_width!(tokenizer, Id => {

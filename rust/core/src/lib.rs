@@ -13,11 +13,11 @@
 //! decode        ids to bytes
 //! corpus        files to documents
 //! count         texts to distinct pretokens and how often each occurs
-//! merge, cache  the bytes of one pretoken to ids, and the cache of those ids
+//! merge         the bytes of one pretoken to ids
 //! encode        a text to ids
 //! tokenizer     the four values of a tokenizer together
 //! roles         which special token begins a text, ends one, ends a turn
-//! batch         many texts to ids
+//! bulk          many texts to ids
 //! train         counts to merges, exactly: repeatedly merges the most frequent adjacent pair
 //! rows          documents of ids to the rows of a training run: the one packer
 //! formats       a tokenizer or counts to a file and back
@@ -61,8 +61,6 @@ mod count;
 
 mod merge;
 
-mod cache;
-
 #[doc(hidden)]
 pub mod encode;
 
@@ -73,7 +71,7 @@ pub mod tokenizer;
 pub mod roles;
 
 #[doc(hidden)]
-pub mod batch;
+pub mod bulk;
 
 #[doc(hidden)]
 pub mod train;
@@ -88,7 +86,7 @@ pub mod formats;
 pub use corpus::parquet::{RowRange, TextColumn};
 #[cfg(feature = "parquet")]
 pub use count::column::{ColumnReached, Progress};
-pub use count::files::FileCountOptions;
+pub use count::file_options::FileCountOptions;
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
 pub use error::{CallOption, Error, OptionValue, Reason, Result, WayOut, shortened};
@@ -103,7 +101,7 @@ pub use train::{Ties, TrainOptions, Trained, Veto, train};
 pub use vocabulary::{MergeRule, Vocabulary};
 
 #[doc(hidden)]
-pub use count::files::{FileProgress, Reached};
+pub use count::file_options::{FileProgress, Reached};
 #[doc(hidden)]
 pub use count::skips::Skips;
 #[doc(hidden)]

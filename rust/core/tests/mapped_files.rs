@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use bytepair::batch::text_file::FileOptions;
+use bytepair::bulk::text_file::FileOptions;
 use bytepair::formats::native::Tables;
 use bytepair::{Pattern, Text, Tokenizer, Vocabulary};
 

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use bytepair::batch::conversations::{RenderOptions, Segment};
+use bytepair::bulk::conversations::{RenderOptions, Segment};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ViewResult, broken, not_json, wrong};

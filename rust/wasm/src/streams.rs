@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytepair::Text;
-use bytepair::batch::stream;
+use bytepair::bulk::stream;
 use bytepair::decode::TextStream;
 use wasm_bindgen::prelude::*;
 

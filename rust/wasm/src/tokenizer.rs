@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytepair::batch::stream;
+use bytepair::bulk::stream;
 use bytepair::decode::TextStream;
 use bytepair::formats::native::Tables;
 use bytepair::formats::tokenizer_json;

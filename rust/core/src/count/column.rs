@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::corpus::Documents;
 use crate::corpus::parquet::{RowRange, TextColumn};
 use crate::count::Counter;
-use crate::count::files::FileCountOptions;
+use crate::count::file_options::FileCountOptions;
 use crate::count::skips::Skips;
 use crate::count::table::CountTable;
 use crate::count::turns::Turns;

@@ -17,7 +17,11 @@ mod counts_writer;
 
 mod distinct_rows;
 
-pub(crate) mod files;
+pub(crate) mod file_options;
+
+mod file_work;
+
+mod files;
 
 mod hot;
 

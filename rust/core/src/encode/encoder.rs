@@ -8,11 +8,11 @@
 //! pretokens are as long as lines, and these steps are those of their words ([`Superwords`]).
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::OnceLock;
 
+use crate::encode::lines::{self, LineBuffers, LineScratch, Superwords};
 use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW};
-use crate::encode::misses::Misses;
+use crate::encode::misses::{self, Misses};
 use crate::encode::options::{EncodeOptions, SearchPasses, TextOrId};
 use crate::encode::passes;
 use crate::encode::prepare::{Preparation, PreparedPart};
@@ -22,7 +22,6 @@ use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
 use crate::encode::sections::{self, Divider};
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
 use crate::encode::special::{Special, is_blank};
-use crate::encode::superwords::{self, Superwords, WordEnds};
 use crate::error::Result;
 use crate::hash::key::LONGEST;
 use crate::memory;
@@ -96,14 +95,15 @@ struct PretokenScratch {
     misses: Misses,
     merge: MergeScratch,
     /// Of a vocabulary whose tokens cross spaces.
-    lines: Option<Box<LineScratch>>,
+    lines: Option<Box<LineBuffers>>,
 }
 
-/// The buffers for encoding lines word by word.
-#[derive(Debug, Default)]
-struct LineScratch {
-    lookup: Lookup,
-    words: WordEnds,
+impl PretokenScratch {
+    /// The buffers for encoding lines.
+    fn of_lines(&mut self) -> LineScratch<'_> {
+        let Self { misses, merge, lines, .. } = self;
+        LineScratch { buffers: lines.get_or_insert_default(), misses, merge }
+    }
 }
 
 impl Pooled for Scratch {
@@ -352,7 +352,7 @@ impl Encoder {
         let ends = ends.as_slice();
         let end = ends.last().copied().unwrap_or(start);
         if let Some(Some(superwords)) = self.superwords.get() {
-            self.encode_lines(superwords, text, start, ends, pretokens, out)?;
+            superwords.encode(&self.pretokens, (text, start, ends), pretokens.of_lines(), out)?;
             return Ok(end);
         }
         let mut next = start;
@@ -387,13 +387,14 @@ impl Encoder {
         while next < ends.len() {
             let range = lookup::range_of(start, ends, next);
             if range.len() > LONGEST
-                && superwords::crosses_space(&text[range.clone()])
+                && lines::crosses_space(&text[range.clone()])
                 && let Some(superwords) = self.superwords()?
             {
-                self.encode_lines(superwords, whole, range.start, &[range.end], scratch, out)?;
+                let line = (whole, range.start, &[range.end][..]);
+                superwords.encode(&self.pretokens, line, scratch.of_lines(), out)?;
             } else {
                 let PretokenScratch { lookup, merge, .. } = scratch;
-                append_one(lookup, &self.pretokens, &text[range], merge, out)?;
+                misses::append_one(lookup, &self.pretokens, &text[range], merge, out)?;
             }
             next = scratch.lookup.append(text, start, ends, next + 1, out);
         }
@@ -417,7 +418,7 @@ impl Encoder {
         let mut next = lookup.append(text, start, ends, 0, out);
         while next < ends.len() {
             let range = lookup::range_of(start, ends, next);
-            append_one(lookup, &self.pretokens, &text[range], merge, out)?;
+            misses::append_one(lookup, &self.pretokens, &text[range], merge, out)?;
             next = lookup.append(text, start, ends, next + 1, out);
         }
         Ok(end)
@@ -432,95 +433,6 @@ impl Encoder {
         }
         Ok(self.superwords.get().and_then(Option::as_deref))
     }
-
-    /// Append the ids of the lines between `start` and each of the ends, word by word.
-    fn encode_lines(
-        &self,
-        superwords: &Superwords,
-        text: &str,
-        start: usize,
-        ends: &[usize],
-        scratch: &mut PretokenScratch,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        let PretokenScratch { misses, merge, lines, .. } = scratch;
-        let lines = &mut **lines.get_or_insert_default();
-        let text = &text[..ends.last().copied().unwrap_or(start)];
-        let mut rest = ends.iter();
-        let (mut at, mut line, mut from) = (start, start, out.len());
-        while !rest.as_slice().is_empty() {
-            let start = at;
-            at = superwords.cut(text, start, &mut rest, &mut lines.words)?;
-            let bytes = text.as_bytes();
-            // No pretoken has more ids than bytes.
-            memory::reserve(out, at - start)?;
-            lines.lookup.look_up(
-                &superwords.cache,
-                superwords.words.whole_tokens(),
-                bytes,
-                start,
-                &lines.words.ends,
-            );
-            misses.resolve(&superwords.words, bytes, &mut lines.lookup)?;
-            let mut next = 0;
-            for number in 0..lines.words.bounds.len() {
-                let bound = lines.words.bounds[number];
-                lines.append(superwords, bytes, start, next..bound, merge, out)?;
-                let end = lines.words.ends[bound - 1];
-                superwords.finish(&self.pretokens, &bytes[line..end], from, out)?;
-                (next, line, from) = (bound, end, out.len());
-            }
-            // The last line goes on in the next window.
-            lines.append(superwords, bytes, start, next..lines.words.ends.len(), merge, out)?;
-        }
-        Ok(())
-    }
-}
-
-impl LineScratch {
-    /// Append the ids of some words of the window that begins at `start`.
-    fn append(
-        &mut self,
-        superwords: &Superwords,
-        text: &[u8],
-        start: usize,
-        range: Range<usize>,
-        merge: &mut MergeScratch,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        let Self { lookup, words, .. } = self;
-        let words = &words.ends[..range.end];
-        let mut next = lookup.append(text, start, words, range.start, out);
-        while next < words.len() {
-            let word = &text[lookup::range_of(start, words, next)];
-            let mut begin = 0;
-            for end in superwords.words.split_points()?.ends(word) {
-                append_one(lookup, &superwords.words, &word[begin..end], merge, out)?;
-                begin = end;
-            }
-            next = lookup.append(text, start, words, next + 1, out);
-        }
-        Ok(())
-    }
-}
-
-/// Append the ids of a pretoken that has none in the window, and add them to the cache.
-fn append_one(
-    lookup: &mut Lookup,
-    encoder: &PretokenEncoder,
-    pretoken: &[u8],
-    merge: &mut MergeScratch,
-    out: &mut Vec<u32>,
-) -> Result<()> {
-    if !lookup.append_one(pretoken, out) {
-        let before = out.len();
-        encoder.encode(pretoken, merge, out)?;
-        // The cache has room for as many ids as bytes; a symbol with a prefix may have more.
-        if out.len() - before <= pretoken.len() {
-            lookup.put(pretoken, &out[before..]);
-        }
-    }
-    Ok(())
 }
 
 impl<'e> EncodeCall<'e> {

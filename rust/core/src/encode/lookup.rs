@@ -4,7 +4,7 @@
 //! waits and rarely branch:
 //!
 //! 1. for a batch of pretokens, compute the keys and prefetch their entries in the [`hot`] table;
-//! 2. read the hot table, and prefetch the entries of the others in the [`cache`](crate::cache);
+//! 2. read the hot table, and prefetch the entries of the others in the [`cache`](super::cache);
 //! 3. after all batches of a window, read those entries; if an entry is in another line, or its ids
 //!    are in the overflow, prefetch that and read it last.
 //!
@@ -15,15 +15,15 @@
 //! merges can be interleaved. A pretoken that occurs twice among them is a *duplicate*, and copies
 //! the ids of the first.
 //!
-//! [`hot`]: crate::cache::hot
+//! [`hot`]: super::cache::hot
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use crate::cache::entry::{self, Entry, INLINE};
-use crate::cache::hot::HotTable;
-use crate::cache::overflow::{self, LONGEST_KEPT};
-use crate::cache::{Cache, SharedCache};
+use crate::encode::cache::entry::{self, Entry, INLINE};
+use crate::encode::cache::hot::HotTable;
+use crate::encode::cache::overflow::{self, LONGEST_KEPT};
+use crate::encode::cache::{Cache, SharedCache};
 use crate::hash::key::{Key, LONGEST};
 use crate::hash::key_batch;
 use crate::pretokenize::PretokenEnds;

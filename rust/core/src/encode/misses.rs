@@ -11,6 +11,7 @@ use crate::hash::key::{LONGEST, hash_bytes};
 use crate::machine::lanes::{self, LaneWork, Lanes};
 use crate::merge::interleave;
 use crate::merge::merger::Merger;
+use crate::merge::queue::MergeScratch;
 use crate::merge::short::ShortMerge;
 use crate::vocabulary::Vocabulary;
 
@@ -114,6 +115,25 @@ impl Misses {
         lookup.misses = misses;
         Ok(())
     }
+}
+
+/// Append the ids of a pretoken that has none in the window, and add them to the cache.
+pub(crate) fn append_one(
+    lookup: &mut Lookup,
+    encoder: &PretokenEncoder,
+    pretoken: &[u8],
+    merge: &mut MergeScratch,
+    out: &mut Vec<u32>,
+) -> Result<()> {
+    if !lookup.append_one(pretoken, out) {
+        let before = out.len();
+        encoder.encode(pretoken, merge, out)?;
+        // The cache has room for as many ids as bytes; a symbol with a prefix may have more.
+        if out.len() - before <= pretoken.len() {
+            lookup.put(pretoken, &out[before..]);
+        }
+    }
+    Ok(())
 }
 
 /// Finds the only token that each long miss may be, and prefetches what the lookup of all misses in

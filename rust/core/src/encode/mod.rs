@@ -10,9 +10,9 @@
 //! repeats            caches the ids of repeated chunks of text
 //! encoder            splits the rest into windows of pretokens
 //! sections           divides long pretokens at split_points
-//! lookup             looks up the ids in the cache
+//! lookup, cache      looks up the ids in the cache
 //! misses             merges the pretokens that are not in the cache, many interleaved
-//! superwords         encodes lines word by word, where tokens cross spaces
+//! lines              encodes lines word by word, where tokens cross spaces
 //! user_defined       finds the tokens of a pretoken that are not merged
 //! pretoken           encodes one pretoken, without a cache
 //! sink               receives the ids
@@ -21,9 +21,13 @@
 
 pub(crate) mod aligned;
 
+mod cache;
+
 pub(crate) mod certain;
 
 pub(crate) mod encoder;
+
+mod lines;
 
 mod lookup;
 
@@ -44,8 +48,6 @@ mod scratch_pool;
 mod sections;
 
 mod sink;
-
-mod superwords;
 
 pub(crate) mod special;
 

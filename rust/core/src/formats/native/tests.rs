@@ -1,7 +1,7 @@
 //! A small file, damaged in every way.
 
 use super::*;
-use crate::batch::conversations::{RenderOptions, Segment};
+use crate::bulk::conversations::{RenderOptions, Segment};
 use crate::formats::native::container::sign;
 use crate::tokenizer::offsets::Keep;
 use crate::{Pattern, Special, Text, Vocabulary};

@@ -22,7 +22,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// the end.
 ///
 /// ```
-/// use bytepair::{Pattern, Text, Tokenizer, Vocabulary, batch::stream::EncodeStream};
+/// use bytepair::{Pattern, Text, Tokenizer, Vocabulary, bulk::stream::EncodeStream};
 /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
 /// # let vocabulary = Vocabulary::new(bytes.chain([(b"ab".to_vec(), 256)]), [])?;
 /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;

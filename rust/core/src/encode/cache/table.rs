@@ -14,8 +14,8 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use crate::cache::entry::{self, Entry};
-use crate::cache::overflow::{self, Overflow};
+use crate::encode::cache::entry::{self, Entry};
+use crate::encode::cache::overflow::{self, Overflow};
 use crate::error::Result;
 use crate::hash::key::{Key, LONGEST};
 use crate::machine::huge_pages::AlignedBuffer;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::batch::arrays::Arrays;
+use crate::bulk::arrays::Arrays;
 use crate::encode::encoder::TextPart;
 use crate::encode::user_defined::PretokenPart;
 use crate::encode::{EncodeOptions, Id};
@@ -48,7 +48,7 @@ impl Tokenizer {
     /// same.
     ///
     /// ```
-    /// use bytepair::batch::dropout::Dropout;
+    /// use bytepair::bulk::dropout::Dropout;
     /// use bytepair::{Pattern, Text, Tokenizer, Vocabulary};
     /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
     /// # let tokens = bytes.chain([(b"ab".to_vec(), 256)]);

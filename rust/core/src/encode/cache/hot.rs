@@ -5,7 +5,7 @@
 
 use std::hint::select_unpredictable;
 
-use crate::cache::entry::{self, Entry};
+use crate::encode::cache::entry::{self, Entry};
 use crate::hash::key::Key;
 use crate::machine::huge_pages::AlignedBuffer;
 use crate::machine::prefetch::prefetch;

@@ -9,7 +9,7 @@ use std::io::{self, Read as _};
 use std::ops::Deref;
 use std::path::Path;
 
-use crate::batch::arrays::{Arrays, Size};
+use crate::bulk::arrays::{Arrays, Size};
 use crate::corpus::pointer;
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use crate::cache::entry::{self, THREE};
+use crate::encode::cache::entry::{self, THREE};
 use crate::error::Result;
 use crate::machine::huge_pages::AlignedBuffer;
 use crate::machine::prefetch::prefetch;

@@ -18,7 +18,7 @@ pub(crate) mod table;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use crate::cache::table::{CacheTable, LEAST_BITS};
+use crate::encode::cache::table::{CacheTable, LEAST_BITS};
 use crate::error::Result;
 use crate::hash::key::Key;
 use entry::Entry;

@@ -57,7 +57,7 @@ impl Tokenizer {
     /// Fails if encoding a text fails.
     ///
     /// ```
-    /// use bytepair::batch::conversations::{RenderOptions, Segment::{Id, Text}};
+    /// use bytepair::bulk::conversations::{RenderOptions, Segment::{Id, Text}};
     /// # use bytepair::{Pattern, Tokenizer, Vocabulary};
     /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
     /// # let vocabulary = Vocabulary::new(bytes, [("<|bos|>".to_owned(), 256)])?;

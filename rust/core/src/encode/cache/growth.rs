@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use crate::cache::table::CacheTable;
+use crate::encode::cache::table::CacheTable;
 
 /// The fill level, in eighths of the entries and of the overflow, up to which entries are copied
 /// when a table evicts.
@@ -128,9 +128,11 @@ mod tests {
         let place = table.locate(key);
         let (is_here, entry) = table.look(key, place, marks);
         let entry = if is_here { Some(entry) } else { table.find_beside(key, place, marks) };
-        let (entry, mut room) = (entry?, [0; crate::cache::overflow::ROOM]);
-        let (count, words) =
-            (crate::cache::entry::count(&entry), crate::cache::entry::words(&entry));
+        let (entry, mut room) = (entry?, [0; crate::encode::cache::overflow::ROOM]);
+        let (count, words) = (
+            crate::encode::cache::entry::count(&entry),
+            crate::encode::cache::entry::words(&entry),
+        );
         let count = table.read(count, words, &pretoken, &mut room)?;
         Some(room[..count].to_vec())
     }

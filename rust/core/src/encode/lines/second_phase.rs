@@ -1,0 +1,287 @@
+//! The second phase of a line: merges the ids of its words, run by run.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::encode::lines::filter::{JointFilter, hash_pair, index};
+use crate::encode::lines::phases::Phases;
+use crate::error::Result;
+use crate::machine::lanes::Portable;
+use crate::memory;
+use crate::merge::pair_table::{NO_MERGE, PairTable, Pairs};
+
+/// Runs of more ids are merged with a queue, in less than quadratic time.
+const LONGEST_RUN: usize = 32;
+
+/// In place of the index of the next id: this id was merged into another.
+const GONE: usize = usize::MAX;
+
+/// The merges from the limit on.
+#[derive(Debug)]
+pub(super) struct SecondPhase {
+    joints: JointFilter,
+    ranks: HighPairs,
+}
+
+impl SecondPhase {
+    /// `None` if the `ids` ids of the vocabulary are too many for [`HighPairs`]; `pairs` has all merges.
+    pub(super) fn new(phases: &Phases, ids: usize, pairs: &PairTable) -> Result<Option<Self>> {
+        let Some(ranks) = HighPairs::of(&phases.high, ids, pairs)? else { return Ok(None) };
+        Ok(Some(Self { joints: JointFilter::of(phases.joints())?, ranks }))
+    }
+
+    /// Merge the ids from `from` on, run by run; `pairs` has all merges.
+    pub(super) fn merge(&self, pairs: &PairTable, from: usize, ids: &mut Vec<u32>) {
+        let pairs = &HighMerges { ranks: &self.ranks, ids: pairs };
+        let (mut read, mut write) = (from, from);
+        while read < ids.len() {
+            let mut joints = self.bits(&ids[read..]);
+            let end = ids.len().min(read + 64);
+            while joints != 0 {
+                let unjoined = joints.trailing_zeros();
+                joints >>= unjoined;
+                move_back(ids, &mut read, unjoined as usize, &mut write);
+                let length = self.run_length(&ids[read..], joints, end - read);
+                let kept = merge_run(pairs, &mut ids[read..read + length]);
+                let after = read + length;
+                move_back(ids, &mut read, kept, &mut write);
+                read = after;
+                joints =
+                    u32::try_from(length).ok().and_then(|run| joints.checked_shr(run)).unwrap_or(0);
+            }
+            let rest = end.saturating_sub(read);
+            move_back(ids, &mut read, rest, &mut write);
+        }
+        ids.truncate(write);
+    }
+
+    /// Bit `i` is set if a merge may join the ids `i` and `i + 1`. All bits are computed before any
+    /// is used, because a branch on each would often be mispredicted.
+    #[inline]
+    fn bits(&self, ids: &[u32]) -> u64 {
+        let pairs = ids.windows(2).take(64).zip(0..);
+        pairs.fold(0, |all, (pair, at)| {
+            all | u64::from(self.joints.may_join(pair[0], pair[1])) << at
+        })
+    }
+
+    /// The number of ids in the run at the start of `ids`. `joints` has the bits of the first
+    /// `covered` ids.
+    #[inline]
+    fn run_length(&self, ids: &[u32], joints: u64, covered: usize) -> usize {
+        let mut length = 1 + joints.trailing_ones() as usize;
+        if length > covered {
+            let rest = ids[length - 1..].windows(2);
+            length += rest.take_while(|pair| self.joints.may_join(pair[0], pair[1])).count();
+        }
+        length
+    }
+}
+
+/// Move the `count` ids at `read` to `write`, and advance both.
+#[inline]
+fn move_back(ids: &mut [u32], read: &mut usize, count: usize, write: &mut usize) {
+    // Most moves are so short that a call of `memmove` would take longer.
+    for at in 0..count {
+        ids[*write + at] = ids[*read + at];
+    }
+    (*read, *write) = (*read + count, *write + count);
+}
+
+/// Merge a run in place; returns the number of remaining ids.
+#[inline]
+fn merge_run(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
+    match ids.len() {
+        2 => merge_two(pairs, ids),
+        ..=LONGEST_RUN => merge_short(pairs, ids),
+        _ => merge_long(pairs, ids),
+    }
+}
+
+/// The ranks and the ids of the second phase.
+struct HighMerges<'a> {
+    ranks: &'a HighPairs,
+    ids: &'a PairTable,
+}
+
+impl HighMerges<'_> {
+    #[inline]
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        self.ranks.rank(left, right)
+    }
+
+    #[inline]
+    fn id(&self, rank: u32) -> u32 {
+        self.ids.id(rank)
+    }
+}
+
+/// The ranks of the merges from the limit on, in a hash table that fits the inner caches. The table
+/// of all merges does not fit, and waiting for it took half of the time of the second phase.
+///
+/// A word of 64 bits holds a merge: 21 bits for each id, and 22 for the rank. A word of all ones is
+/// free. Larger vocabularies are encoded without the two phases.
+#[derive(Debug)]
+struct HighPairs {
+    words: Vec<u64>,
+    shift: u32,
+}
+
+impl HighPairs {
+    const FREE: u64 = u64::MAX;
+    const ID_BITS: u32 = 21;
+    const RANK_BITS: u32 = 22;
+
+    /// The table for merges of a vocabulary with `ids` ids; `None` if an id or a rank has too many
+    /// bits.
+    fn of(merges: &[(u32, u32)], ids: usize, pairs: &PairTable) -> Result<Option<Self>> {
+        // Two ids of all ones with a rank of all ones would equal a free word.
+        if ids >= 1 << Self::ID_BITS {
+            return Ok(None);
+        }
+        let mut table = Self::with_capacity(merges.len())?;
+        for &(left, right) in merges {
+            let rank = pairs.rank(left, right, Portable);
+            if rank >= 1 << Self::RANK_BITS {
+                return Ok(None);
+            }
+            table.insert(left, right, rank);
+        }
+        Ok(Some(table))
+    }
+
+    /// An empty table with capacity for `count` merges.
+    fn with_capacity(count: usize) -> Result<Self> {
+        let size = (2 * count).next_power_of_two().max(64);
+        Ok(Self { words: memory::filled(Self::FREE, size)?, shift: 64 - size.ilog2() })
+    }
+
+    /// The two ids as the upper bits of a word.
+    #[inline]
+    fn key(left: u32, right: u32) -> u64 {
+        (u64::from(left) << Self::ID_BITS | u64::from(right)) << Self::RANK_BITS
+    }
+
+    /// Insert a merge that is not in the table.
+    fn insert(&mut self, left: u32, right: u32, rank: u32) {
+        let mut at = index(hash_pair(left, right), self.shift);
+        while self.words[at] != Self::FREE {
+            at = (at + 1) & (self.words.len() - 1);
+        }
+        self.words[at] = Self::key(left, right) | u64::from(rank);
+    }
+
+    /// The rank of a pair of ids, or [`NO_MERGE`].
+    #[inline]
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        let (key, mut at) = (Self::key(left, right), index(hash_pair(left, right), self.shift));
+        loop {
+            let word = self.words[at];
+            let rank = word ^ key;
+            if rank >> Self::RANK_BITS == 0 {
+                return u32::try_from(rank).unwrap_or(NO_MERGE);
+            }
+            if word == Self::FREE {
+                return NO_MERGE;
+            }
+            at = (at + 1) & (self.words.len() - 1);
+        }
+    }
+}
+
+/// Merge a run of two ids in place; returns the number of remaining ids.
+#[inline]
+fn merge_two(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
+    let rank = pairs.rank(ids[0], ids[1]);
+    if rank == NO_MERGE {
+        return 2;
+    }
+    ids[0] = pairs.id(rank);
+    1
+}
+
+/// Merge the ids of a run in place, the lowest rank first, the leftmost of equals; returns the
+/// number of remaining ids.
+fn merge_short(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
+    let mut length = ids.len();
+    let mut ranks = [NO_MERGE; LONGEST_RUN];
+    for (rank, pair) in ranks.iter_mut().zip(ids.windows(2)) {
+        *rank = pairs.rank(pair[0], pair[1]);
+    }
+    while length > 1 {
+        let all = ranks[..length - 1].iter().copied().zip(0..);
+        let Some((rank, at)) = all.min().filter(|&(rank, _)| rank != NO_MERGE) else { break };
+        ids[at] = pairs.id(rank);
+        ids.copy_within(at + 2..length, at + 1);
+        ranks.copy_within(at + 1..length - 1, at);
+        length -= 1;
+        for left in [at.checked_sub(1), Some(at)].into_iter().flatten() {
+            let right = ids[..length].get(left + 1);
+            ranks[left] = right.map_or(NO_MERGE, |&right| pairs.rank(ids[left], right));
+        }
+    }
+    length
+}
+
+/// The same for a run of any length, with a queue.
+fn merge_long(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
+    let mut next: Vec<usize> = (1..=ids.len()).collect();
+    let mut before: Vec<Option<usize>> = (0..ids.len()).map(|at| at.checked_sub(1)).collect();
+    let rank = |ids: &[u32], next: &[usize], at: usize| {
+        ids.get(next[at]).map_or(NO_MERGE, |&right| pairs.rank(ids[at], right))
+    };
+    let all = (0..ids.len()).map(|at| Reverse((rank(ids, &next, at), at)));
+    let mut queue: BinaryHeap<_> = all.filter(|entry| entry.0.0 != NO_MERGE).collect();
+    while let Some(Reverse((lowest, at))) = queue.pop() {
+        // The entry is stale if the id was merged into another, or if its right neighbour changed.
+        if next[at] == GONE || rank(ids, &next, at) != lowest {
+            continue;
+        }
+        let right = next[at];
+        ids[at] = pairs.id(lowest);
+        next[at] = std::mem::replace(&mut next[right], GONE);
+        if let Some(before) = before.get_mut(next[at]) {
+            *before = Some(at);
+        }
+        for left in [before[at], Some(at)].into_iter().flatten() {
+            let rank = rank(ids, &next, left);
+            if rank != NO_MERGE {
+                queue.push(Reverse((rank, left)));
+            }
+        }
+    }
+    let mut kept = 0;
+    for at in 0..ids.len() {
+        if next[at] != GONE {
+            ids[kept] = ids[at];
+            kept += 1;
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge::pair_table::PairTableBuilder;
+    use crate::vocabulary::Vocabulary;
+
+    #[test]
+    fn pairs_of_the_largest_ids_and_ranks_are_distinguished() {
+        let (most, rank) = ((1 << 21) - 2, (1 << 22) - 1);
+        let mut pairs = HighPairs::with_capacity(1).unwrap();
+        pairs.insert(most, most, rank);
+        assert_eq!(pairs.rank(most, most), rank);
+        assert_eq!(pairs.rank(most, most - 1), NO_MERGE);
+        assert_eq!(pairs.rank(0, 0), NO_MERGE);
+        assert_eq!(HighPairs::with_capacity(1).unwrap().rank(most, most), NO_MERGE);
+    }
+
+    #[test]
+    fn vocabularies_of_two_million_ids_are_encoded_without_two_phases() {
+        let vocabulary = Vocabulary::new((0..=255).map(|byte| vec![byte]).zip(0u32..), []).unwrap();
+        let empty = PairTableBuilder::with_capacity(1, Vec::new()).unwrap().finish(&vocabulary);
+        assert!(HighPairs::of(&[], (1 << 21) - 1, &empty).unwrap().is_some());
+        assert!(HighPairs::of(&[], 1 << 21, &empty).unwrap().is_none());
+    }
+}
