@@ -13,9 +13,6 @@ pub(crate) use reason::IGNORE_DROPOUT;
 #[cfg(feature = "parquet")]
 pub(crate) use reason::SMALLER_PAGES;
 pub use reason::{CallOption, OptionValue, Reason, WayOut};
-pub(crate) use reason::{
-    DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, IGNORE_DROPOUT, OTHER_COLUMN, REPAIR,
-};
 pub(crate) use reason::{DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, OTHER_COLUMN, REPAIR};
 
 /// The result of every fallible function of this crate.
