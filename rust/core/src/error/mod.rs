@@ -8,12 +8,12 @@ mod reason;
 use std::path::Path;
 use std::{fmt, io};
 
+#[cfg(feature = "json")]
+pub(crate) use reason::IGNORE_DROPOUT;
 #[cfg(feature = "parquet")]
 pub(crate) use reason::SMALLER_PAGES;
 pub use reason::{CallOption, OptionValue, Reason, WayOut};
-pub(crate) use reason::{
-    DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, IGNORE_DROPOUT, OTHER_COLUMN, REPAIR,
-};
+pub(crate) use reason::{DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, OTHER_COLUMN, REPAIR};
 
 /// The result of every fallible function of this crate.
 ///

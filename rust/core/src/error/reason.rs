@@ -85,14 +85,14 @@ pub(super) fn sentence(
     ways_out: &[WayOut],
     word: impl Fn(&CallOption) -> Option<String>,
 ) -> String {
-    let ways_out: Vec<String> = ways_out.iter().filter_map(|one| one.worded(&word)).collect();
     let mut message = text;
-    for (number, way_out) in ways_out.iter().enumerate() {
-        message.push_str(if number == 0 { "; " } else { ", or " });
+    let mut before: Option<String> = None;
+    for worded in ways_out.iter().filter_map(|one| one.worded(&word)) {
+        message.push_str(if before.is_none() { "; " } else { ", or " });
         // The word `pass` stands once.
-        let is_again = number > 0 && ways_out[number - 1].starts_with("pass ");
-        let way_out = way_out.strip_prefix("pass ").filter(|_| is_again).unwrap_or(way_out);
-        message.push_str(way_out);
+        let is_again = before.is_some_and(|before| before.starts_with("pass "));
+        message.push_str(worded.strip_prefix("pass ").filter(|_| is_again).unwrap_or(&worded));
+        before = Some(worded);
     }
     message
 }
@@ -157,6 +157,7 @@ const SPECIAL_AS_TEXT: CallOption =
     CallOption { name: "special", value: OptionValue::Name("text"), rust: "Special::Text" };
 const SPECIAL_AS_ID: CallOption =
     CallOption { name: "special", value: OptionValue::Name("all"), rust: "Special::All" };
+#[cfg(feature = "json")]
 const LOSSY: CallOption =
     CallOption { name: "lossy", value: OptionValue::True, rust: "lossy = true" };
 const CHECK: CallOption = CallOption {
@@ -189,6 +190,7 @@ pub(super) const SPECIAL_IN_TEXT: &[WayOut] = &[
     WayOut::of("pass", SPECIAL_AS_ID, "to encode it as the special token"),
 ];
 /// The ways out of dropout in a file.
+#[cfg(feature = "json")]
 pub(crate) const IGNORE_DROPOUT: &[WayOut] =
     &[WayOut::plain("write null there"), WayOut::of("pass", LOSSY, "to ignore it")];
 /// The ways out of a tokenizer file with tables that contradict each other.
