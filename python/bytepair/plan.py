@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from bytepair._internal.arguments import checked
 from bytepair._internal.modules import call_instead
 from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
@@ -134,6 +135,7 @@ class DataPlan:
         return "\n".join([*lines, *(f"   warning  {text}" for text in self.warnings)])
 
 
+@checked
 def plan_data(
     params: float | None = None,
     *,
@@ -218,6 +220,7 @@ def _check_positive(**numbers: float | None) -> None:
             raise PlanError(f"{name} is {value}; it must be positive")
 
 
+@checked
 def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> int:
     """The number of parameters of a nanochat model.
 
@@ -235,6 +238,7 @@ def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> in
     return 12 * depth * width**2 + tables * vocab_size * width
 
 
+@checked
 def measure(
     tokenizer: Tokenizer,
     source: Source | None = None,
