@@ -169,7 +169,7 @@ def test_tokens_may_be_kept_short(counts: bytepair.Counts) -> None:
 def test_a_vocabulary_beyond_the_largest_is_an_error_in_words(size: int) -> None:
     tok, few = bytepair.train(["hello hello"], 269), bytepair.count(["hello hello"])
     most = "a vocabulary has at most 2097150 ids"
-    with pytest.raises(VocabularyError, match=f"vocab_size {size} is too large: {most}"):
+    with pytest.raises(VocabularyError, match=f"vocabulary size {size} is too large: {most}"):
         bytepair.train(few, size)
     with pytest.raises(VocabularyError, match=most):
         bytepair.resume(tok, few, size)

@@ -26,7 +26,7 @@ from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.renderer import TemplateWriter
 from bytepair.chat.rows import Row
 from bytepair.chat.segments import Segments, role_of
-from bytepair.errors import ArgumentError, ConversationError, Option, WayOut
+from bytepair.errors import ANY, ArgumentError, ConversationError, Option, WayOut
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaWriter
@@ -185,13 +185,13 @@ def _after_jinja(
             raise
         raise ConversationError(
             f"after an invented history: {error}",
-            WayOut("pass the messages so far as", Option("history")),
+            WayOut("pass the messages so far as", Option("history", ANY)),
         ) from error
     if any(other != found[0] for other in found):
         raise ConversationError(
             f"the template {writer.template.name!r} renders the new messages differently for "
             "different histories",
-            WayOut("pass the messages so far as", Option("history")),
+            WayOut("pass the messages so far as", Option("history", ANY)),
         )
     opening, end, following = found[0]
     closing = [item for item in end if isinstance(item, int)]

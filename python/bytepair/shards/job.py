@@ -86,7 +86,7 @@ def _check_dropout(dropout: float | None, seed: int | None) -> None:
     if dropout is None and seed is None:
         return
     if dropout is None:
-        raise ShardError("seed would be ignored; pass dropout with it")
+        raise ShardError(Option("seed"), "would be ignored; pass", Option("dropout"), "with it")
     if not 0 <= dropout <= 1:
         raise ShardError(f"dropout is {dropout}; it must be a probability between 0 and 1")
     if seed is None:

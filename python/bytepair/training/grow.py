@@ -19,7 +19,7 @@ from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.signature import short_help
 from bytepair.corpus.source import Source
-from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, Option
+from bytepair.errors import ANY, ArgumentError, CountsError, ExhaustedWarning, Option
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
@@ -145,7 +145,7 @@ def extend(
         b' wor'
     """
     if extra is None:
-        raise ArgumentError("pass", Option("extra"), ", the maximum number of tokens to learn")
+        raise ArgumentError("pass", Option("extra", ANY), ", the maximum number of tokens to learn")
     if extra < 0:
         raise ArgumentError(
             Option("extra"), f"is {extra}; pass at least 0, the maximum number of tokens"

@@ -4,7 +4,7 @@ use bytepair::train::Mismatch;
 use pyo3::prelude::*;
 
 /// Two tokens that merge.
-type TokenPair = (Vec<u8>, Vec<u8>);
+type BytePair = (Vec<u8>, Vec<u8>);
 
 /// A merge of a list that training would not have made, and what it would have made instead.
 #[pyclass(frozen, get_all, name = "UnmadeMerge", module = "bytepair._core")]
@@ -12,11 +12,11 @@ pub(crate) struct PyUnmadeMerge {
     /// The index of the merge.
     pub(crate) step: usize,
     /// The pair of tokens that the list merges.
-    pub(crate) pair: TokenPair,
+    pub(crate) pair: BytePair,
     /// How often it occurred.
     pub(crate) count: u64,
     /// The pair that training would have merged; None if there was none.
-    pub(crate) best: Option<TokenPair>,
+    pub(crate) best: Option<BytePair>,
     /// How often that one occurred.
     pub(crate) best_count: Option<u64>,
 }
