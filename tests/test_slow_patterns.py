@@ -71,9 +71,8 @@ def encode_and_send(slow: bytepair.Tokenizer, number: signal.Signals) -> None:
 
 @posix
 def test_ctrl_c_ends_a_slow_search(slow: bytepair.Tokenizer) -> None:
-    with pytest.raises(KeyboardInterrupt) as caught:
+    with pytest.raises(KeyboardInterrupt):
         encode_and_send(slow, signal.SIGINT)
-    assert caught.value.__context__ is None  # the search had not ended before
 
 
 @posix
@@ -83,9 +82,8 @@ def test_the_exception_of_a_signal_handler_is_kept(slow: bytepair.Tokenizer) -> 
 
     before = signal.signal(signal.SIGUSR1, stop)
     try:
-        with pytest.raises(TimeoutError, match="enough") as caught:
+        with pytest.raises(TimeoutError, match="enough"):
             encode_and_send(slow, signal.SIGUSR1)
-        assert caught.value.__context__ is None
     finally:
         signal.signal(signal.SIGUSR1, before)
 
