@@ -54,20 +54,20 @@ def trained(tok: bytepair.Tokenizer, text: str, steps: int) -> Model:
     return model
 
 
-def means(weight: torch.Tensor, parts: bytepair.TokenParts) -> torch.Tensor:
+def means(weight: torch.Tensor, parts: bytepair.tokenizer.TokenParts) -> torch.Tensor:
     """For each new id the mean of the rows of its parts."""
     ids, offsets = torch.from_numpy(parts.ids), torch.from_numpy(parts.offsets)
     return embedding_bag(ids, weight, offsets, mode="mean", include_last_offset=True)
 
 
-def at_random(weight: torch.Tensor, parts: bytepair.TokenParts) -> torch.Tensor:
+def at_random(weight: torch.Tensor, parts: bytepair.tokenizer.TokenParts) -> torch.Tensor:
     """The old rows of tokens that are still one, and for the others random ones as large."""
     rows, kept = means(weight, parts), torch.from_numpy(np.diff(parts.offsets)) == 1
     rows[~kept] = torch.randn_like(rows[~kept]) * weight.std()
     return rows
 
 
-def resized(model: Model, parts: bytepair.TokenParts, rows_from=means) -> Model:  # type: ignore[no-untyped-def]
+def resized(model: Model, parts: bytepair.tokenizer.TokenParts, rows_from=means) -> Model:  # type: ignore[no-untyped-def]
     """The model with rows for a new vocabulary."""
     new = Model(len(parts.offsets) - 1)
     new.layer.load_state_dict(model.layer.state_dict())
@@ -82,7 +82,7 @@ def resized(model: Model, parts: bytepair.TokenParts, rows_from=means) -> Model:
 def bits_per_byte(model: Model, tok: bytepair.Tokenizer, text: str) -> float:
     """The loss on a text, per byte, so that it does not depend on how many tokens there are."""
     rows = rows_of(tok, text)
-    size = tok.bytes_per_token_array()[rows[:, 1:].numpy()].sum()
+    size = bytepair.evaluate.token_lengths(tok)[rows[:, 1:].numpy()].sum()
     return float(model.loss(rows)) * rows[:, 1:].numel() / math.log(2) / size
 
 

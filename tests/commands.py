@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import pytest
+
+#: An option as Python spells it, `errors="replace"` or `column=`, which no command takes.
+PYTHON_OPTION: Final = re.compile(
+    r"""(?<![-\w&?])[a-z][a-z_]*=(?:["'\[({]|True\b|False\b|None\b|\.\.\.|[,;.]?(?:\s|$))"""
+)
+
+
+#: How the lines begin that a command writes to standard error for the user.
+LINES: Final = ("error: ", "warning: ", "hint: ")
 
 
 def run(*words: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -15,6 +26,8 @@ def run(*words: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[st
     command = [sys.executable, "-m", "bytepair", *words]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith(LINES)]
+    assert not any(map(PYTHON_OPTION.search, told)), done.stderr
     return done
 
 
@@ -35,4 +48,5 @@ def message_of(error: str) -> str:
     kind, _, message = first.partition(": ")
     assert kind in ("error", "warning"), error
     assert all(hint.startswith("hint: ") for hint in hints), error
+    assert not PYTHON_OPTION.search(error), f"an option in the words of Python: {error}"
     return "; ".join([message, *(hint.removeprefix("hint: ") for hint in hints)])

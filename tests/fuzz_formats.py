@@ -35,7 +35,8 @@ import tokenizers
 
 import bytepair
 from bytepair.errors import BytepairError, CountsError, FileFormatError, ShardError, SplitError
-from bytepair.formats import companions, huggingface
+from bytepair.formats.huggingface import companions
+from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.parts import Asked
 from formats import small, written
 

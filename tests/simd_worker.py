@@ -30,7 +30,7 @@ def ids(tokenizer: str, text: str) -> list[int]:
 def hash_of_ids(tokenizer: str, folder: str) -> str:
     """One hash of the ids of all documents in a folder."""
     tok, digest = load(tokenizer), hashlib.sha256()
-    for texts in bytepair.read_documents(Path(folder)):
+    for texts in bytepair.corpus.read_documents(Path(folder)):
         lists = tok.encode_arrow(texts["text"])
         for array in (lists.values, lists.offsets):
             digest.update(array.to_numpy())

@@ -11,8 +11,9 @@ import pytest
 
 import bytepair
 from bytepair import chat
+from bytepair.compat import to_tiktoken
 from bytepair.errors import ArgumentError, LossError, SpecialTokenError
-from bytepair.formats import parts
+from bytepair.properties.rules import ordinary
 
 hf = pytest.importorskip("tokenizers")
 
@@ -65,7 +66,7 @@ def test_real_vocabularies_are_those_of_tokenizers(shared: Path) -> None:
         original = hf.Tokenizer.from_file(str(file))
         original.encode_special_tokens = True
         tok = bytepair.load(file)
-        assert parts.ordinary(tok)
+        assert ordinary(tok)
         for text in [CODE, *texts(200)]:
             assert tok.encode(text) == original.encode(text, add_special_tokens=False).ids
     phi = bytepair.load(shared / "tokenizers" / "phi-2.tokenizer.json")
@@ -175,4 +176,4 @@ def test_what_cannot_hold_them_says_so(tmp_path: Path) -> None:
     with pytest.raises(LossError, match="added tokens in every text"):
         tok.export(tmp_path / "nanochat", "nanochat")
     with pytest.raises(ArgumentError, match="added tokens in every text"):
-        tok.to_tiktoken()
+        to_tiktoken(tok)

@@ -25,10 +25,9 @@ PACKAGE = ROOT / "python" / "bytepair"
 #: The modules and packages of bytepair, lowest layer first. Each may import from those before it,
 #: and from `_core`.
 LAYERS = [
-    "errors", "_internal", "reference", "reference_rules", "sample", "corpus", "formats", "chat",
-    "tokenizer",
-    "training", "plan", "shards", "distributed", "compat", "evaluate", "pipeline", "plot", "report",
-    "explore", "cli",
+    "errors", "_internal", "reference", "reference_rules", "sample", "files", "corpus",
+    "properties", "formats", "chat", "tokenizer", "training", "plan", "shards", "distributed",
+    "compat", "engines", "evaluate", "pipeline", "plot", "report", "explore", "cli",
 ]  # fmt: skip
 
 #: Classes of `compat` that are named as the classes they replace.
@@ -130,6 +129,18 @@ def test_layers_import_only_from_layers_before_them() -> None:
             assert other not in LAYERS or other in allowed, f"{file} imports {other}"
 
 
+def test_nothing_inside_imports_names_of_the_face() -> None:
+    modules = {file.stem for file in PACKAGE.iterdir()}
+    for file in PACKAGE.rglob("*.py"):
+        if file.relative_to(PACKAGE).parts[0] in {"cli", "__init__.py"}:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                assert "bytepair" not in {alias.name for alias in node.names}, file
+            elif isinstance(node, ast.ImportFrom) and node.module == "bytepair":
+                assert {alias.name for alias in node.names} <= modules | {"_core"}, file
+
+
 def python_imports() -> dict[Path, set[Path]]:
     """For each file of the package the files that it imports from, also late or for types."""
     found = {}
@@ -220,7 +231,7 @@ def test_the_command_line_calls_only_public_names() -> None:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bytepair"):
                 names = {alias.name for alias in node.names}
                 module = (node.module or "").partition(".")[2].split(".")[0]
-                assert module == "cli" or module in public or names <= public, (file, names)
+                assert module in {"cli", "files", *public} or names <= public, (file, names)
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "bytepair":
                 assert node.attr in public, (file, node.attr)
 

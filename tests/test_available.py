@@ -11,7 +11,8 @@ import pytest
 
 import bytepair
 from bytepair.errors import FormatError
-from bytepair.formats import hub, places, published
+from bytepair.formats.published import encodings as published
+from bytepair.formats.published import hub, places
 from commands import run
 from formats import small
 

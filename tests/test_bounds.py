@@ -59,7 +59,7 @@ def test_a_document_has_a_bound_on_every_path(tmp_path: Path, trained: bytepair.
             lambda: bytepair.count(path, pattern=OWN, **options),  # noqa: B023
             lambda: bytepair.count(path, max_chars=5, **options),  # noqa: B023
             lambda: bytepair.train(path, 300, **options),  # noqa: B023
-            lambda: list(bytepair.read_documents(path, **options)),  # noqa: B023
+            lambda: list(bytepair.corpus.read_documents(path, **options)),  # noqa: B023
             lambda: bytepair.evaluate.documents(path, **options),  # noqa: B023
             lambda: bytepair.shards.write(path, trained, tmp_path / "out", **options),  # noqa: B023
         ]
@@ -148,7 +148,7 @@ def test_what_a_file_expands_to_is_said_once(
         uses: list[Callable[[], Any]] = [
             lambda: bytepair.count(path),  # noqa: B023 - called in this round
             lambda: bytepair.count([path], doc_cap=10**8),  # noqa: B023
-            lambda: list(bytepair.read_documents(path)),  # noqa: B023
+            lambda: list(bytepair.corpus.read_documents(path)),  # noqa: B023
             lambda: bytepair.shards.write(path, trained, tmp_path / f"{number}"),  # noqa: B023
         ]
         for use in uses:
@@ -181,7 +181,7 @@ def test_ctrl_c_ends_the_reading_of_a_terabyte(
         "count --checkpoint": ["count", path, "-o", tmp_path / "c", "--checkpoint", tmp_path / "p"],
         "shard": ["shard", path, "-t", tmp_path / "tok", "-o", tmp_path / "out"],
     }
-    code = f"import bytepair\nfor _ in bytepair.read_documents({str(path)!r}): pass"
+    code = f"import bytepair\nfor _ in bytepair.corpus.read_documents({str(path)!r}): pass"
     command = ["-m", "bytepair", *map(str, words[use])] if use in words else ["-c", code]
     run = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
     assert run.stderr is not None

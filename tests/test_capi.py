@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import bytepair
-from bytepair.formats.roles import NOTES
+from bytepair.properties.roles import NOTES
 from conftest import VOCABULARIES
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import chat
 from bytepair.chat import rows
+from bytepair.compat import to_huggingface
 from bytepair.errors import ConversationError, SpecialTokenError
 
 pytest.importorskip("jinja2", reason="needs the package jinja2")
@@ -334,7 +335,9 @@ def published() -> tuple[bytepair.Tokenizer, Any]:
         bytepair.sample.paths(), 2000, special_tokens=sorted(names | {"<|bos|>", "<|eos|>"})
     ).with_roles(bos="<|bos|>", eos="<|eos|>")
     theirs = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tok.to_huggingface(), bos_token="<|bos|>", eos_token="<|eos|>"
+        tokenizer_object=to_huggingface(tok),
+        bos_token="<|bos|>",
+        eos_token="<|eos|>",
     )
     return tok, theirs
 

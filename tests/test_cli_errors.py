@@ -6,6 +6,7 @@ import importlib
 import sys
 import warnings
 from pathlib import Path
+from typing import Final
 
 import click
 import pytest
@@ -13,7 +14,8 @@ import pytest
 import bytepair
 from bytepair import cli
 from bytepair.cli import COMMANDS
-from bytepair.cli.words import in_words_of
+from bytepair.cli.words import wording_of
+from bytepair.errors import ANY, Option, Phrase, WayOut, message
 from commands import message_of
 
 
@@ -176,39 +178,57 @@ def test_warnings_are_in_the_words_of_the_command(
     assert "pass a smaller --tokens-per-shard" in error_of(capsys, monkeypatch, *words, code=0)
 
 
+TRAIN: Final = click.Command(
+    "train",
+    params=[
+        click.Option(["--errors"], type=click.Choice(["strict", "replace"])),
+        click.Option(["--vocab-size"]), click.Option(["--special-token"]),
+        click.Option(["--progress/--no-progress"]),
+    ],
+)  # fmt: skip
+CONVERT: Final = click.Command(
+    "convert", params=[click.Option(["--lossy"], is_flag=True), click.Option(["--pattern"])]
+)
+
+
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("phrases", "said"),
     [
-        ('pass errors="replace" to go on', "pass --errors replace to go on"),
-        ("pass vocab_size=300", "pass --vocab-size 300"),
-        ("vocab_size 3 is too small", "--vocab-size 3 is too small"),
         (
-            "pass special_tokens=, or {} if there are none",
-            "pass --special-token, or {} if there are none",
+            ["no", WayOut.passing("errors", "replace", "to go on")],
+            "no; pass --errors replace to go on",
         ),
-        ("pass lossy=True to read it", "pass --lossy of bytepair convert to read it"),
-        ("pass pattern= to say it", "pass --pattern of bytepair convert to say it"),
-        ("raise vocab_size.", "raise --vocab-size."),
+        (["no", WayOut.passing("vocab_size", 300)], "no; pass --vocab-size 300"),
+        ([Option("vocab_size"), "3 is too small"], "--vocab-size 3 is too small"),
         (
-            "pass special_tokens=['<a>', 'b'] to leave them out",
-            "pass --special-token '<a>' --special-token b to leave them out",
+            ["no", WayOut.passing("special_tokens", ANY, ", or {} if there are none")],
+            "no; pass --special-token, or {} if there are none",
         ),
-        # English words, what the user wrote, and paths stay.
-        ("errors are errors", "errors are errors"),
-        ("there is no column 'vocab_size'", "there is no column 'vocab_size'"),
-        ("/tmp/vocab_size/x is gone", "/tmp/vocab_size/x is gone"),
-        ("vocab_size.txt is gone", "vocab_size.txt is gone"),
-        ("other=True", "other=True"),
-        ("it is bad; pass other=True to go on", "it is bad"),
-        ("it is bad; mend it, or pass other=True to go on; or not", "it is bad; mend it; or not"),
+        (
+            ["no", WayOut.passing("lossy", True, "to read it")],
+            "no; pass --lossy of bytepair convert to read it",
+        ),
+        (
+            ["no", WayOut.passing("pattern", ANY, "to say it")],
+            "no; pass --pattern of bytepair convert to say it",
+        ),
+        (["no", WayOut("raise", Option("vocab_size"))], "no; raise --vocab-size"),
+        (["no", WayOut.passing("progress", False)], "no; pass --no-progress"),
+        (
+            ["no", WayOut.passing("special_tokens", ["<a>", "b"], "to leave them out")],
+            "no; pass --special-token '<a>' --special-token b to leave them out",
+        ),
+        # Text stays as it is, whatever it says.
+        (["vocab_size=3 is what the user wrote"], "vocab_size=3 is what the user wrote"),
+        # A way out that the command does not have is left out.
+        (["it is bad", WayOut.passing("other", True, "to go on")], "it is bad"),
+        (
+            ["it is bad", WayOut("mend it"), WayOut.passing("other", True), WayOut("leave it")],
+            "it is bad; mend it, or leave it",
+        ),
+        (["it is bad", WayOut.passing("errors", "skip")], "it is bad"),
+        ([Option("other"), "is bad"], "other is bad"),
     ],
 )
-def test_keywords_become_options(message: str, said: str) -> None:
-    train = click.Command(
-        "train",
-        params=[click.Option(["--errors"]), click.Option(["--vocab-size"]),
-                click.Option(["--special-token"])],
-    )  # fmt: skip
-    lossy = click.Option(["--lossy"], is_flag=True)
-    convert = click.Command("convert", params=[lossy, click.Option(["--pattern"])])
-    assert in_words_of([train, convert], message) == said
+def test_options_are_those_of_the_command(phrases: list[Phrase], said: str) -> None:
+    assert message(phrases, wording_of([TRAIN, CONVERT])) == said

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
+from bytepair.compat import to_huggingface, to_tiktoken
 from bytepair.evaluate import reasons, sides
-from bytepair.formats.parts import all_pairs
+from bytepair.properties.tokens import all_pairs
 from commands import run
 from texts import hard_text
 
@@ -77,7 +78,7 @@ def test_every_reason_is_found(name: str, swapped: bool) -> None:
     text = text if name != "whole" else "a\nhell"
     pair = (two, one) if swapped else (one, two)
     same = ["", "zzz", "e e e"]
-    found = bytepair.compare(*pair, texts=[*same, text, text])
+    found = bytepair.evaluate.compare(*pair, texts=[*same, text, text])
     assert not found
     assert (found.texts, found.differing, len(found.differences)) == (5, 2, 2)
     first = found.differences[0]
@@ -88,18 +89,21 @@ def test_every_reason_is_found(name: str, swapped: bool) -> None:
 
 
 def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
-    assert bytepair.compare(trained, trained).texts == 61
-    for other in (trained.to_tiktoken(), trained.to_huggingface()):
-        found = bytepair.compare(trained, other)
+    assert bytepair.evaluate.compare(trained, trained).texts == 61
+    for other in (to_tiktoken(trained), to_huggingface(trained)):
+        found = bytepair.evaluate.compare(trained, other)
         assert found
         assert found.tokens == sum(trained.count_tokens_batch(
             [path.read_text("utf-8") for path in bytepair.sample.paths()]
         ))  # fmt: skip
         assert "equal on 61 texts" in str(found)
     for special in ("all", "text"):
-        for other in (trained.to_tiktoken(), trained.to_huggingface()):
+        for other in (
+            to_tiktoken(trained),
+            to_huggingface(trained),
+        ):
             texts = ["a<|bos|>b", "<|user_start|>"]
-            assert bytepair.compare(other, trained, texts=texts, special=special)
+            assert bytepair.evaluate.compare(other, trained, texts=texts, special=special)
 
 
 @settings(max_examples=60)
@@ -107,7 +111,7 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
 def test_all_differences_are_counted_and_placed(texts: list[str], name: str) -> None:
     """The plain way: encode both, walk along the tokens."""
     one, two, *_ = CASES[name]
-    found = bytepair.compare(one, two, texts=texts, limit=100)
+    found = bytepair.evaluate.compare(one, two, texts=texts, limit=100)
     expected = []
     for row, text in enumerate(texts):
         a, b = one.encode(text, special="all"), two.encode(text, special="all")
@@ -122,15 +126,15 @@ def test_all_differences_are_counted_and_placed(texts: list[str], name: str) -> 
 def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
     texts = [path.read_text("utf-8") for path in bytepair.sample.paths()[:20]]
     pruned = trained.prune(bytepair.count(texts, pattern=trained.pattern)).tokenizer
-    assert bytepair.compare(trained, pruned, texts=texts, by="tokens")
-    found = bytepair.compare(trained, pruned, texts=texts)
+    assert bytepair.evaluate.compare(trained, pruned, texts=texts, by="tokens")
+    found = bytepair.evaluate.compare(trained, pruned, texts=texts)
     assert not found
-    assert "--by tokens" in str(found)
-    found = bytepair.compare(trained, pruned, by="tokens")
+    assert 'by "tokens"' in str(found)
+    found = bytepair.evaluate.compare(trained, pruned, by="tokens")
     assert "--by tokens" not in str(found)
     assert set(found.reasons) == {"vocabulary"}
     with pytest.raises(ValueError, match='it must be "ids" or "tokens"'):
-        bytepair.compare(trained, pruned, by="words")  # type: ignore[arg-type]
+        bytepair.evaluate.compare(trained, pruned, by="words")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("text", "why"), [("a ll", "library"), ("a é", "Unicode version")])
@@ -153,7 +157,7 @@ def test_files_have_names_and_rows(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
     one, two, *_ = CASES["vocabulary"]
-    found = bytepair.compare(one, two, files=[file], limit=1)
+    found = bytepair.evaluate.compare(one, two, files=[file], limit=1)
     assert (found.differing, len(found.differences)) == (2, 1)
     assert found.differences[0].source.endswith("a.jsonl")
     assert found.differences[0].row == 1

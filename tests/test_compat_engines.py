@@ -23,7 +23,8 @@ import pytest
 
 import bytepair
 from absent import missing, stood_in_for
-from bytepair.compat import huggingface, sglang, vllm
+from bytepair.compat import huggingface
+from bytepair.engines import sglang, vllm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -211,7 +212,7 @@ def test_the_mode_is_registered_by_name(monkeypatch: pytest.MonkeyPatch) -> None
         vars(module).update(members)
         monkeypatch.setitem(sys.modules, name, module)
     vllm.register()
-    assert modes == {"bytepair": ("bytepair.compat.vllm", "Tokenizer")}
+    assert modes == {"bytepair": ("bytepair.engines.vllm", "VllmTokenizer")}
     assert renderers == {"bytepair": ("vllm.renderers.hf", "HfRenderer")}
 
 
@@ -237,7 +238,7 @@ def test_sglang_loads_tokenizers_on_bytepair(folder: Path, monkeypatch: pytest.M
         assert type(loader.get_tokenizer(str(folder))._tokenizer) is type(theirs._tokenizer)
         plugins: Any = importlib.import_module("sglang.srt.plugins")
         entry = importlib.metadata.EntryPoint(
-            "bytepair", "bytepair.compat.sglang:register", "sglang.srt.plugins"
+            "bytepair", "bytepair.engines.sglang:register", "sglang.srt.plugins"
         )
         monkeypatch.setattr(
             plugins, "entry_points", lambda group: [entry] if group == entry.group else []

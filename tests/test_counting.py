@@ -331,7 +331,7 @@ def test_a_page_that_is_too_large_is_an_error_unless_documents_may_be_longer(
     with pytest.raises(CorpusError, match=message):
         bytepair.count(file)
     with pytest.raises(CorpusError, match=message):
-        list(bytepair.read_documents(file))
+        list(bytepair.corpus.read_documents(file))
     assert bytepair.count(file, max_document_bytes=193_000_000).text_bytes == 193_000_000
 
 
@@ -463,7 +463,7 @@ def test_merges_do_not_depend_on_how_the_text_comes(
 
 
 def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
-    """Read as `bytepair.read_documents` reads them; here with the URL of a local folder."""
+    """Read as `bytepair.corpus.read_documents` reads them; here with the URL of a local folder."""
     source = tmp_path / "source"
     source.mkdir()
     pq.write_table(pa.table({"text": WORDS}), source / "a.parquet")

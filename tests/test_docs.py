@@ -175,7 +175,7 @@ OLD_NAMES = re.compile(
     [
         ("tok.truncate(300)", "tok.with_vocab_size(300)"), ("tok.count(x)", "tok.count_tokens(x)"),
         ("tok.losses('gpt2')", "tok.export_losses('gpt2')"), ("tok.merges_made", "merge_counts()"),
-        ("tok.curve", "tok.compression_curve()"), ("tok.splitter", "tok.split_engine"),
+        ("tok.curve", "compression_curve(tok)"), ("tok.splitter", "tok.split_engine"),
         ("tok.view(text)", "tok.show(text)"), ("tok.visualize(ids)", "tok.show(ids, mask)"),
         ("tok.to_html(ids)", "bytepair.report.to_html(found)"),
         ("tok.to_html(ids)", "bytepair.explore.to_html({'mine': tok}, text)"),
@@ -183,7 +183,7 @@ OLD_NAMES = re.compile(
         ("bytepair.Counts.load(path)", "bytepair.load_counts(path)"),
         ("bytepair.plan.plan(1)", "bytepair.plan.plan_data(1)"),
         ("bytepair.pipeline(x)", "bytepair.run_pipeline(x)"),
-        ("bytepair.documents(x)", "bytepair.read_documents(x)"),
+        ("bytepair.documents(x)", "bytepair.corpus.read_documents(x)"),
         ("bytepair.verify(x)", "bytepair.verify_merges(x)"), ("--world 3", "--world-size 3"),
         ("--on-error skip", "--errors skip"), ("--initial a", "--initial-token a"),
     ],

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-import bytepair
 from bytepair.corpus import download
 from bytepair.corpus.download import Remote, fetch
 from bytepair.errors import DownloadError
@@ -265,17 +264,17 @@ def test_names_that_lead_out_of_a_folder_on_some_system() -> None:
 
 
 def test_the_shards_of_fineweb_edu(server: Server, tmp_path: Path) -> None:
-    paths = bytepair.download_dataset(n=3, dir=tmp_path, endpoint=server.url, progress=False)
+    paths = download.download_dataset(n=3, dir=tmp_path, endpoint=server.url, progress=False)
     assert left(tmp_path) == ["shard_00000.parquet", "shard_00001.parquet", "shard_00002.parquet"]
     assert [p.read_bytes() for p in paths] == [DATA] * 3
     asked = f"/datasets/karpathy/fineweb-edu-100b-shuffle/resolve/main/{paths[0].name}"
     assert server.requests[asked] == 1
-    bytepair.download_dataset(n=3, dir=tmp_path, endpoint=server.url)
+    download.download_dataset(n=3, dir=tmp_path, endpoint=server.url)
     assert server.requests[asked] == 1
 
 
 def test_the_shards_of_climbmix_with_the_one_for_validation(server: Server, tmp_path: Path) -> None:
-    paths = bytepair.download_dataset("climbmix", 2, dir=tmp_path, endpoint=server.url)
+    paths = download.download_dataset("climbmix", 2, dir=tmp_path, endpoint=server.url)
     assert [p.name for p in paths] == [f"shard_{i:05}.parquet" for i in (0, 1, 6542)]
     assert [p.read_bytes() for p in paths] == [DATA] * 3
     assert (
@@ -326,24 +325,24 @@ def test_a_missing_file_ends_the_other_downloads(server: Server, tmp_path: Path)
 @pytest.mark.parametrize("options", [{"n": 0}, {"n": -2}, {"workers": 0}])
 def test_invalid_numbers(options: dict[str, int]) -> None:
     with pytest.raises(DownloadError, match="pass a positive number"):
-        bytepair.download_dataset(**options)  # type: ignore[arg-type]
+        download.download_dataset(**options)  # type: ignore[arg-type]
 
 
 def test_unknown_data_sets() -> None:
     with pytest.raises(DownloadError, match="unknown data set"):
-        bytepair.download_dataset("nothing")
+        download.download_dataset("nothing")
 
 
 def test_any_data_set_of_the_hub(server: Server, tmp_path: Path) -> None:
     pytest.importorskip("huggingface_hub")
-    paths = bytepair.download_dataset(
+    paths = download.download_dataset(
         "owner/name", -1, dir=tmp_path, pattern="b/[0-9].parquet", endpoint=server.url
     )
     assert [str(p.relative_to(tmp_path)) for p in paths] == ["b/1.parquet", "b/2.parquet"]
     assert [p.read_bytes() for p in paths] == [DATA] * 2
     with pytest.raises(DownloadError, match=r"no file of the data set .* matches"):
-        bytepair.download_dataset("owner/name", dir=tmp_path, pattern="*.x", endpoint=server.url)
+        download.download_dataset("owner/name", dir=tmp_path, pattern="*.x", endpoint=server.url)
     with pytest.raises(DownloadError, match="cannot list the data set owner/other"):
-        bytepair.download_dataset("owner/other", dir=tmp_path, endpoint=server.url)
+        download.download_dataset("owner/other", dir=tmp_path, endpoint=server.url)
     with pytest.raises(DownloadError, match="outside its folder"):
-        bytepair.download_dataset("owner/evil", dir=tmp_path, endpoint=server.url)
+        download.download_dataset("owner/evil", dir=tmp_path, endpoint=server.url)

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair.corpus.skips import SkippedWarning
-from bytepair.errors import ArgumentError, CorpusError
+from bytepair.errors import ArgumentError, CorpusError, SkippedWarning
 from commands import message_of, run
 
 LONE = r'{"text": "b\ud83dc"}'
@@ -147,7 +146,7 @@ def test_what_is_wrong_with_a_file_is_said(
     tok = bytepair.load(folder / "tokenizer")
     for read in (
         bytepair.count,
-        lambda path: list(bytepair.read_documents(path)),
+        lambda path: list(bytepair.corpus.read_documents(path)),
         lambda path: bytepair.shards.write(path, tok, folder / "out"),
         tok.encode_file,
     ):

@@ -23,9 +23,10 @@ from rich.console import Console
 
 import bytepair
 from bytepair import evaluate, reference
+from bytepair.compat import to_tiktoken
 from bytepair.errors import NotFetchedError
 from bytepair.evaluate.languages import LANGUAGES
-from bytepair.formats import published as encodings
+from bytepair.formats.published import encodings
 from commands import message_of
 from test_cli import run
 
@@ -42,7 +43,7 @@ def found(trained: bytepair.Tokenizer) -> evaluate.Evaluation:
 
 @pytest.fixture(scope="module")
 def encoding(trained: bytepair.Tokenizer) -> tiktoken.Encoding:
-    return trained.to_tiktoken()
+    return to_tiktoken(trained)
 
 
 # ---------------------------------------------------------------------------- texts
@@ -242,7 +243,7 @@ def test_a_crash_leaves_the_old_plot(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError("No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("bytepair.formats.files.sync", fails)
+        patch.setattr("bytepair.files.safe.sync", fails)
         with pytest.raises(OSError, match="No space"):
             bytepair.report.save_sizes_plot(swept, path, "news")
     assert path.read_text("utf-8") == old
@@ -270,7 +271,7 @@ def naive_bits(losses: list[float], targets: list[int], lengths: list[int]) -> f
 
 def test_bits_per_byte_leaves_out_masked_and_special_targets(trained: bytepair.Tokenizer) -> None:
     rng = np.random.default_rng(0)
-    lengths = trained.bytes_per_token_array()
+    lengths = bytepair.evaluate.token_lengths(trained)
     targets = rng.integers(-1, trained.vocab_size, (8, 500))
     targets[0, :9] = list(trained.special_tokens.values())
     losses = rng.random((8, 500), np.float32)
@@ -282,7 +283,7 @@ def test_bits_per_byte_leaves_out_masked_and_special_targets(trained: bytepair.T
 
 def test_a_model_of_equal_bytes_needs_eight_bits(trained: bytepair.Tokenizer) -> None:
     ids = np.array(trained.encode("To be, or not to be, that is the question — or 아니면?"))
-    lengths = trained.bytes_per_token_array()
+    lengths = bytepair.evaluate.token_lengths(trained)
     losses = lengths[ids] * math.log(256)
     assert evaluate.bits_per_byte(losses, ids, lengths) == pytest.approx(8)
 
@@ -349,7 +350,7 @@ def test_torch_tensors() -> None:
 def test_token_bytes_are_those_of_the_vocabulary(
     trained: bytepair.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lengths = trained.bytes_per_token_array()
+    lengths = bytepair.evaluate.token_lengths(trained)
     assert lengths.dtype == np.int32
     special = set(trained.special_tokens.values())
     slow = [0 if i in special else len(trained.token_bytes(i)) for i in range(trained.vocab_size)]

@@ -15,7 +15,8 @@ import pytest
 import bytepair
 import memory
 from bytepair.errors import FileFormatError
-from bytepair.formats import companions, nanochat
+from bytepair.formats import nanochat
+from bytepair.formats.huggingface import companions
 from formats import TARGETS, asked, json_of, small, written
 
 TOK = small()

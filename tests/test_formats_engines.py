@@ -22,6 +22,7 @@ from hypothesis import given
 
 import bytepair
 from bytepair import AddedToken
+from bytepair.compat import to_tiktoken
 from bytepair.errors import FormatError, LossError, UnsupportedError, VocabularyError
 from bytepair.formats import llama2c
 from formats import small, written
@@ -181,7 +182,7 @@ def test_run_c_finds_the_ids_of_pretokens(run_c: Callable[..., list[list[int]]])
     letters = sorted({c for path in paths for c in path.read_text("utf-8") if not c.isascii()})
     first = bytepair.train(paths, 1000, pattern="gpt2", initial_tokens=letters)
     assert not any(llama2c._crosses_character(token) for token in first.mergeable_ranks())
-    tok = first.with_sentencepiece_ids()
+    tok = bytepair.engines.with_sentencepiece_ids(first)
     parts = [*pretokens(tok, *LATIN), " hello", " wörld", " é", " 你好", " 😀", " naïve"]
     assert len(parts) > 500
     assert run_c(tok, [part[1:] for part in parts]) == [[1, *tok.encode(part)] for part in parts]
@@ -195,16 +196,24 @@ def test_run_c_finds_the_ids_of_pretokens(run_c: Callable[..., list[list[int]]])
 LATIN = ("en", "de", "fr", "es")
 
 
-def test_differences_of_run_c_are_reported(run_c: Callable[..., list[list[int]]]) -> None:
-    tok = TOK.with_sentencepiece_ids()
+def test_differences_of_run_c_are_reported(
+    run_c: Callable[..., list[list[int]]], tmp_path: Path
+) -> None:
+    tok = bytepair.engines.with_sentencepiece_ids(TOK)
     parts = pretokens(tok, "hi", "th", "ko")
     found = run_c(tok, [part[1:] for part in parts])
     wrong = [part for part, ids in zip(parts, found, strict=True) if ids[1:] != tok.encode(part)]
     across = [token for token in tok.mergeable_ranks() if llama2c._crosses_character(token)]
     assert wrong
     assert f"{len(across)} tokens with a part of a character" in tok.export_losses("llama2c")[-1]
-    assert " ".join(tok.export_losses("llama2c")).count("--sentencepiece-ids") == 0
-    assert " ".join(TOK.export_losses("llama2c")).count("--sentencepiece-ids") == 2
+    with pytest.raises(LossError) as other:
+        tok.export(tmp_path / "other", "llama2c")
+    with pytest.raises(LossError) as refused:
+        TOK.export(tmp_path / "refused", "llama2c")
+    assert "with_sentencepiece_ids()" not in str(other.value)
+    assert "with_sentencepiece_ids()" in str(refused.value)
+    assert " ".join(tok.export_losses("llama2c")).count("run.c uses") == 0
+    assert " ".join(TOK.export_losses("llama2c")).count("run.c uses") == 2
     assert "qwen3-rs" in " ".join(TOK.export_losses("qwen3"))
     forged = small(special_tokens={"hello": 259, "<|bos|>": 260})
     assert any("merge text to 'hello'" in lost for lost in forged.export_losses("llama2c"))
@@ -215,11 +224,11 @@ def test_differences_of_run_c_are_reported(run_c: Callable[..., list[list[int]]]
 
 
 def test_the_ids_of_sentencepiece(tmp_path: Path) -> None:
-    tok = TOK.with_sentencepiece_ids()
+    tok = bytepair.engines.with_sentencepiece_ids(TOK)
     assert [tok.token_id(bytes([byte])) for byte in range(256)] == list(range(3, 259))
     assert tok.special_tokens == {"<unk>": 0, "<|bos|>": 1, "<|im_end|>": 2}
     assert tok.roles == {"bos": "<|bos|>", "eos": "<|im_end|>", "end_of_turn": "<|im_end|>"}
-    assert tok.with_sentencepiece_ids() == tok
+    assert bytepair.engines.with_sentencepiece_ids(tok) == tok
     text = "Hello, 1234 wörld 你好\n"
     pieces = [TOK.token_bytes(id) for id in TOK.encode(text)]
     assert [tok.token_bytes(id) for id in tok.encode(text)] == pieces
@@ -230,7 +239,7 @@ def test_the_ids_of_sentencepiece(tmp_path: Path) -> None:
         TOK.mergeable_ranks(), TOK.merges()[::2], pattern=TOK.pattern, normalizer="NFC",
         special_tokens=[AddedToken("<x>", 5000, lstrip=True)],
     )  # fmt: skip
-    again = merged.with_sentencepiece_ids()
+    again = bytepair.engines.with_sentencepiece_ids(merged)
     assert list(again.special_tokens) == ["<unk>", "<s>", "</s>", "<x>"]
     assert (again.pattern, again.rules.normalizer) == (TOK.pattern, ["NFC"])
     assert [token.content for token in again.added_tokens if token.lstrip] == ["<x>"]
@@ -238,7 +247,7 @@ def test_the_ids_of_sentencepiece(tmp_path: Path) -> None:
     assert again.vocab_size == len(merged.mergeable_ranks()) + 4
     few = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
     with pytest.raises(VocabularyError, match="255 bytes have no token"):
-        few.with_sentencepiece_ids()
+        bytepair.engines.with_sentencepiece_ids(few)
 
 
 def test_scores_are_of_the_merge_that_makes_the_token(tmp_path: Path) -> None:
@@ -381,7 +390,7 @@ def test_the_tensor_is_one_for_torch(tmp_path: Path) -> None:
     TOK.export(tmp_path, "nanochat")
     loaded = torch.load(tmp_path / "token_bytes.pt", weights_only=True)
     assert loaded.dtype == torch.int32
-    assert loaded.tolist() == TOK.bytes_per_token_array().tolist()
+    assert loaded.tolist() == bytepair.evaluate.token_lengths(TOK).tolist()
     torch.save(loaded, tmp_path / "theirs.pt")
     assert tensor(tmp_path / "theirs.pt") == loaded.tolist()
 
@@ -410,7 +419,7 @@ def test_a_pickle_of_anything_else_runs_nothing(tmp_path: Path) -> None:
         b"ctiktoken.core\nEncoding\n.",
     ]
     values = {"name": "x", "pat_str": "gpt2", "mergeable_ranks": {b"a": 0}, "special_tokens": {}}
-    good = pickle.dumps(small().to_tiktoken("rustbpe"))
+    good = pickle.dumps(to_tiktoken(small(), "rustbpe"))
     for change in ({"pat_str": 5}, {"mergeable_ranks": {"a": 0}}, {"mergeable_ranks": {b"a": -1}},
                    {"mergeable_ranks": 3}, {"special_tokens": {b"x": 1}}):  # fmt: skip
         state = {**values, **change}

@@ -22,8 +22,8 @@ import pytest
 import bytepair
 import pieces
 from bytepair.errors import LossError, UnsupportedError
-from bytepair.formats import differences, llamacpp
-from bytepair.formats.charmap import to_characters
+from bytepair.formats.gguf import differences, llamacpp
+from bytepair.formats.huggingface.charmap import to_characters
 from formats import small
 from fuzz_encode import text
 from pieces import META

@@ -18,7 +18,7 @@ from tiktoken.load import load_tiktoken_bpe
 
 import bytepair
 from bytepair.errors import LossError
-from bytepair.formats import llamacpp
+from bytepair.formats.gguf import llamacpp
 from commands import package
 from conftest import VOCABULARIES
 from texts import hard_text

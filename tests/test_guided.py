@@ -1,10 +1,11 @@
-"""Libraries for constrained generation accept a tokenizer as it is."""
+"""Libraries for constrained generation take the ids and bytes of a tokenizer."""
 
 from __future__ import annotations
 
 import pytest
 
 import bytepair
+from bytepair.properties.tokens import all_tokens
 
 TOK = bytepair.train(bytepair.sample.paths(), 600).with_roles(eos="<|assistant_end|>")
 END = TOK.special_tokens["<|assistant_end|>"]
@@ -22,14 +23,12 @@ def test_the_tokens_by_their_ids() -> None:
     tok = bytepair.Tokenizer.from_ranks(
         {b"a": 0, b"b": 3}, pattern="gpt4", special_tokens={"<|é|>": 5}
     )
-    assert tok.tokens == [b"a", b"", b"", b"b", b"", "<|é|>".encode()]
-    assert tok.special_token_ids == [5]
-    assert tok("ab") == tok.encode("ab")
+    assert all_tokens(tok) == [b"a", b"", b"", b"b", b"", "<|é|>".encode()]
 
 
 def test_llguidance() -> None:
     llguidance = pytest.importorskip("llguidance")
-    theirs = llguidance.LLTokenizer(llguidance.TokenizerWrapper(TOK))
+    theirs = bytepair.engines.to_llguidance(TOK)
     assert (theirs.vocab_size, theirs.eos_token) == (TOK.vocab_size, END)
     for text in ("hello world", "<|assistant_end|>", "é 123\n"):
         assert theirs.tokenize_str(text) == TOK.encode(text)
@@ -49,9 +48,9 @@ def test_outlines_core() -> None:
 
 def test_xgrammar() -> None:
     xgrammar = pytest.importorskip("xgrammar")
-    info = xgrammar.TokenizerInfo(TOK.tokens, stop_token_ids=TOK.eos_token_id)
+    info = xgrammar.TokenizerInfo(all_tokens(TOK), stop_token_ids=TOK.eos_token_id)
     assert (info.vocab_size, info.stop_token_ids) == (TOK.vocab_size, [END])
-    assert info.decoded_vocab == TOK.tokens
+    assert info.decoded_vocab == all_tokens(TOK)
     grammar = xgrammar.GrammarCompiler(info).compile_regex("[0-9]")
     matcher = xgrammar.GrammarMatcher(grammar)
     assert not matcher.accept_token(TOK.token_id(b"a"))

@@ -72,8 +72,8 @@ def test_a_kind_that_is_not_read_is_refused_everywhere(
         lambda: bytepair.train(path, 300),
         lambda: bytepair.count([path]),
         lambda: bytepair.count(str(tmp_path / "a.*")),
-        lambda: list(bytepair.read_documents(path)),
-        lambda: list(bytepair.read_documents(path.as_uri())),
+        lambda: list(bytepair.corpus.read_documents(path)),
+        lambda: list(bytepair.corpus.read_documents(path.as_uri())),
         lambda: bytepair.shards.write(path, tok, tmp_path / "out", errors="skip"),
         lambda: bytepair.evaluate.documents(path),
         lambda: tok.encode_file(path),
@@ -96,7 +96,9 @@ def test_a_kind_that_is_read_has_the_same_documents_everywhere(
     texts = documents_in(name, READ[name])
     tok.save(tmp_path / "tok")
     found = [
-        text for batch in bytepair.read_documents(path) for text in batch.column(0).to_pylist()
+        text
+        for batch in bytepair.corpus.read_documents(path)
+        for text in batch.column(0).to_pylist()
     ]
     assert found == texts
     assert bytepair.count(path) == bytepair.count(texts)

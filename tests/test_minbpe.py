@@ -42,7 +42,7 @@ def trained(text: str, vocab_size: int, pattern: str) -> list[tuple[bytes, bytes
     return merges
 
 
-@pytest.mark.filterwarnings("ignore::bytepair.training.trainer.ExhaustedWarning")
+@pytest.mark.filterwarnings("ignore::bytepair.errors.ExhaustedWarning")
 @pytest.mark.parametrize("pattern", PATTERNS)
 @given(st.text("ab c\nd'.1é", min_size=1, max_size=120), st.integers(256, 290))
 def test_the_first_of_the_most_frequent_pairs(pattern: str, text: str, vocab_size: int) -> None:

@@ -46,7 +46,7 @@ def test_each_part_has_its_share_of_the_bytes(
     assert mixture.text_bytes == sum(sizes.values()) * mixture.denominator
 
 
-@pytest.mark.filterwarnings("ignore::bytepair.ExhaustedWarning")
+@pytest.mark.filterwarnings("ignore::bytepair.errors.ExhaustedWarning")
 @given(some_parts, some_shares, st.randoms(use_true_random=False))
 def test_the_order_of_sources_and_documents_does_not_matter(
     parts: dict[str, list[str]], shares: dict[str, Fraction], order: random.Random
@@ -100,7 +100,7 @@ def test_min_count_is_in_occurrences_of_the_mixture() -> None:
     texts = {"a": ["ab " * 30], "b": ["cd " * 30]}
     shares = {"a": 0.8, "b": 0.2}  # ab weighs 48 and cd 12
     assert len(bytepair.train(texts, 269, mixture=shares, min_count=11).merges()) == 4
-    with pytest.warns(bytepair.ExhaustedWarning):
+    with pytest.warns(bytepair.errors.ExhaustedWarning):
         tok = bytepair.train(texts, 269, mixture=shares, min_count=13)
     assert {left + right for left, right in tok.merges()} == {b"ab", b" ab"}
 

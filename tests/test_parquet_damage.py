@@ -50,7 +50,7 @@ def lying(file: Path, field: str, lie: int) -> None:
 def read_in_all_ways(file: Path, tok: bytepair.Tokenizer, out: Path) -> list[Any]:
     """The documents, counts and shards of a file, or the error."""
     ways: list[Callable[[], Any]] = [
-        lambda: sum(len(batch) for batch in bytepair.read_documents(file)),
+        lambda: sum(len(batch) for batch in bytepair.corpus.read_documents(file)),
         lambda: bytepair.count(file).total,
         lambda: bytepair.shards.write(file, tok, out, progress=False).documents,
     ]

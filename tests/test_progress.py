@@ -108,7 +108,7 @@ def test_merging_ends_at_its_end(size: int) -> None:
     """Also where the text has fewer merges than were asked for."""
     seen: Seen = []
     counts = bytepair.count(TEXTS[:4])
-    with pytest.warns(bytepair.ExhaustedWarning):
+    with pytest.warns(bytepair.errors.ExhaustedWarning):
         tok = bytepair.train(counts, size, progress=lambda *told: seen.append(told))
     assert seen[-1] == ("merge", len(tok.merges()), len(tok.merges()))
     bytepair.verify_merges(tok, counts, progress=lambda *told: seen.append(told))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import inspect
 import json
 import operator
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +26,7 @@ import bytepair
 from bytepair import _core
 from bytepair.cli import COMMANDS, command
 from bytepair.errors import ArgumentError, CountOverflowError, CountsError, SpecialTokenError
+from bytepair.evaluate import compression_curve
 from bytepair.shards.job import ShardKeywords
 from bytepair.training.counting import ReadKeywords
 from commands import run
@@ -43,10 +46,11 @@ def small(**options: Any) -> bytepair.Tokenizer:
 #: Names of methods, functions and parameters, and their old names.
 NAMES = {
     "Tokenizer.with_vocab_size": "truncate", "Tokenizer.count_tokens": "count",
-    "Tokenizer.export_losses": "losses", "Tokenizer.compression_curve": "curve",
-    "Tokenizer.merge_counts": "merges_made", "Tokenizer.split_engine": "splitter",
+    "Tokenizer.export_losses": "losses", "evaluate.compression_curve": "curve",
+    "Tokenizer.split_engine": "splitter",
     "Tokenizer.show": "view", "verify_merges": "verify", "run_pipeline": "pipeline",
-    "read_documents": "documents", "download_dataset": "download", "plan.plan_data": "plan",
+    "corpus.read_documents": "documents", "corpus.download_dataset": "fetch_dataset",
+    "plan.plan_data": "plan",
 }  # fmt: skip
 
 
@@ -75,6 +79,44 @@ def public_functions() -> Iterator[tuple[str, Any]]:
                     and not inspect.isclass(function)
                 ):
                     yield f"{home.__name__}.{name}.{member}", function
+
+
+MODULES = [name for name in bytepair.__all__ if inspect.ismodule(getattr(bytepair, name))]
+
+
+def test_the_face_is_narrow() -> None:
+    methods = [name for name in dir(bytepair.Tokenizer) if not name.startswith("_")]
+    assert (len(methods), len(bytepair.__all__)) == (62, 37)
+
+
+PLUGINS = ("engines.sglang", "engines.vllm", "reference_rules")
+WRAPPERS = ("autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken")
+
+
+@pytest.mark.parametrize("name", [*MODULES, *PLUGINS, *(f"compat.{one}" for one in WRAPPERS)])
+def test_a_public_module_lists_its_names(name: str) -> None:
+    if name == "compat.tiktoken":
+        pytest.importorskip("tiktoken")
+    module = importlib.import_module(f"bytepair.{name}")
+    assert "__all__" in vars(module)
+    assert all(hasattr(module, public) for public in module.__all__)
+
+
+@pytest.mark.parametrize("name", sorted({*MODULES} - {"errors"}))
+def test_a_module_that_is_called_says_what_to_call(name: str) -> None:
+    with pytest.raises(ArgumentError, match=rf"^bytepair\.{name} is a module; call ") as caught:
+        getattr(bytepair, name)("x", option=1)
+    calls = re.findall(r"(bytepair(?:\.\w+)+)(?=\()|\btok\.(\w+)(?=\()", str(caught.value))
+    assert calls
+    for call, method in calls:
+        owner, path = (bytepair.Tokenizer, method) if method else (bytepair, call[9:])
+        assert callable(operator.attrgetter(path)(owner))
+
+
+def test_no_function_has_the_name_of_a_public_module() -> None:
+    for name in MODULES:
+        names = getattr(getattr(bytepair, name), "__all__", [])
+        assert not {*names} & {*MODULES}, name
 
 
 def test_a_parameter_has_one_name() -> None:
@@ -134,8 +176,8 @@ def test_reserved_ids_are_room_for_special_tokens() -> None:
     assert more.encode(TEXT) == tok.encode(TEXT)
     assert more.encode("a<|x|>", special="all") == [97, 280]
     assert more.merges() == tok.merges()
-    assert more.merge_counts().tolist() == tok.merge_counts().tolist()
-    assert more.compression_curve().tolist() == tok.compression_curve().tolist()
+    assert _core.merge_counts(more).tolist() == _core.merge_counts(tok).tolist()
+    assert compression_curve(more).tolist() == compression_curve(tok).tolist()
     assert more.notes == tok.notes
     assert pickle.loads(pickle.dumps(more)) == more
     with pytest.raises(ArgumentError, match="reserved is -1; pass at least 0"):
@@ -204,15 +246,12 @@ def test_a_token_has_its_id_by_bytes_and_by_text() -> None:
         tok.token_id("no such token")
 
 
-def test_bos_and_eos_are_ids_or_errors() -> None:
+def test_bos_and_eos_are_ids_or_none() -> None:
     tok = small(special_tokens=["<|bos|>", "<|eos|>"])
-    assert (tok.bos_id, tok.eos_id) == (tok.bos_token_id, tok.eos_token_id) == (278, 279)
+    assert (tok.bos_token_id, tok.eos_token_id) == (278, 279)
     bare = small(special_tokens=())
     assert bare.bos_token_id is None
     assert bare.eos_token_id is None
-    for name in ("bos", "eos"):
-        with pytest.raises(SpecialTokenError, match=rf"no special token has the role {name}"):
-            getattr(bare, f"{name}_id")
 
 
 @given(st.text(), st.sampled_from(["nanochat", "gpt2", "gpt4", "gpt4o", r"\w+|\s+"]))
@@ -223,9 +262,9 @@ def test_text_is_split_without_a_tokenizer(text: str, pattern: str) -> None:
 
 def test_expensive_properties_are_methods() -> None:
     tok = small()
-    for name in ("mergeable_ranks", "merges", "merge_counts", "compression_curve"):
+    for name in ("mergeable_ranks", "merges"):
         assert callable(getattr(tok, name))
-    assert tok.merge_counts().sum() == tok.compression_curve()[0] - tok.compression_curve()[-1]
+    assert _core.merge_counts(tok).sum() == compression_curve(tok)[0] - compression_curve(tok)[-1]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import bytepair
-from bytepair.formats.charmap import to_characters
+from bytepair.formats.huggingface.charmap import to_characters
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs limits of Linux")
 
@@ -25,7 +25,8 @@ PER_BYTE, BESIDE, SECONDS = 64, 256 << 20, 30
 WORKER = """
 import resource, sys
 import bytepair, numpy
-from bytepair.formats import huggingface, registry
+from bytepair.formats import registry
+from bytepair.formats.huggingface import folder as huggingface
 path, most = sys.argv[1], int(sys.argv[2])
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + most, used + most))

@@ -210,14 +210,16 @@ def test_llama_cpp_is_told_what_ends_a_text(
 def test_missing_roles_are_reported(tmp_path: Path) -> None:
     for format, what in [
         ("gguf", r"the token that ends a text.*llama\.cpp would stop at id 11 \('\\x0b'\)"),
-        ("qwen3", "the token to begin a text.*--bos-token.*the token to end a text"),
-        ("llmc", "the token that ends a text: set it with --eos-token"),
+        ("qwen3", "the token to begin a text.*role bos.*the token to end a text"),
+        ("llmc", "the token that ends a text, since no token has this role"),
     ]:
-        with pytest.raises(LossError, match=what):
+        with pytest.raises(LossError, match=what) as refused:
             plain().export(tmp_path / format, format)
-        assert "-token or Tokenizer.with_roles(" in " ".join(plain().export_losses(format))
+        assert "with Tokenizer.with_roles(" in str(refused.value)
+        assert "eos_token" in [way.option and way.option.name for way in refused.value.ways_out]
         named = plain().with_roles(bos="<start>", eos="<end>")
-        assert "-token or Tokenizer.with_roles(" not in " ".join(named.export_losses(format))
+        assert "no token has" in " ".join(plain().export_losses(format))
+        assert "no token has" not in " ".join(named.export_losses(format))
         assert named.export(tmp_path / format, format, lossy=True).exists()
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import bytepair
-from bytepair.corpus import scratch as module
-from bytepair.corpus.scratch import scratch
+from bytepair.files import scratch as module
+from bytepair.files.scratch import scratch
 
 
 @pytest.fixture(autouse=True)

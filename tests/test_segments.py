@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair.chat.segments import Origin
 from bytepair.errors import SpecialTokenError
-from bytepair.formats import huggingface
+from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.parts import Asked
 from commands import package
 from formats import json_of

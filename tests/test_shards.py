@@ -68,7 +68,7 @@ def wide() -> bytepair.Tokenizer:
 
 
 def expected(source: Path, tok: bytepair.Tokenizer, **options: Any) -> list[list[int]]:
-    documents = [t for b in bytepair.read_documents(source) for t in b.column(0).to_pylist()]
+    documents = [t for b in bytepair.corpus.read_documents(source) for t in b.column(0).to_pylist()]
     return [tok.encode(text, **options) for text in documents]
 
 

@@ -24,7 +24,7 @@ from bytepair.shards import columns, manifest, rows
 from bytepair.shards.names import ShardFormat
 from tables import write_tables
 
-#: The module: `bytepair.read_documents` is the function in it.
+#: The module: `bytepair.corpus.read_documents` is the function in it.
 documents: Any = import_module("bytepair.corpus.documents")
 
 WORDS = [f"word {i % 100} {'long ' * (i % 50)}{i * i}" for i in range(2_000)]

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair.corpus import bounds
-from bytepair.corpus.skips import SkippedWarning
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, SkippedWarning
 from bytepair.shards import ShardOptions
 from bytepair.training import counting
 
@@ -256,7 +255,7 @@ def test_what_precedes_the_damage_of_a_file_is_kept(pack: str, tmp_path: Path) -
         bytepair.count(path)
     counts, said = count(path)
     with pytest.warns(SkippedWarning, match="the rest of the file"):
-        batches = list(bytepair.read_documents(path, errors="skip"))
+        batches = list(bytepair.corpus.read_documents(path, errors="skip"))
     kept = sum(batch.num_rows for batch in batches)
     assert 0 < kept < len(texts)
     assert counts.items() == bytepair.count(texts[:kept], pattern="gpt2").items()
@@ -317,7 +316,7 @@ def test_commands_skip(command: str, folder: Path, tmp_path: Path) -> None:
 def test_two_objects_in_a_line_are_invalid(tmp_path: Path) -> None:
     rows = ['{"text": "a"}', '{"text": "b"} {"text": "c"}', '{"text": "d"}{"text": "e"}']
     (tmp_path / "two.jsonl").write_text("\n".join([*rows, '{"text": "f"}']))
-    for read in (bytepair.count, lambda file: list(bytepair.read_documents(file))):
+    for read in (bytepair.count, lambda file: list(bytepair.corpus.read_documents(file))):
         with pytest.raises(CorpusError, match=r"two\.jsonl, line 2: a second object begins at by"):
             read(tmp_path / "two.jsonl")
     counts, said = count(tmp_path / "two.jsonl")

@@ -128,7 +128,7 @@ def changing(array: np.ndarray, values: list[int], until: threading.Event) -> th
 
 
 def test_another_thread_writes_to_the_ids_that_are_decoded(trained: bytepair.Tokenizer) -> None:
-    longest = max(range(trained.vocab_size), key=lambda id: len(trained.tokens[id]))
+    longest = max(range(trained.vocab_size), key=lambda id: len(trained.token_bytes(id)))
     ids, until = np.zeros(100_000, np.uint32), threading.Event()
     thread = changing(ids, [0, longest, 97], until)
     end = time.monotonic() + 3

@@ -40,7 +40,7 @@ READERS: dict[str, Callable[..., Any]] = {
 
 #: Functions that read only files; each takes their names and a folder to write to.
 FILE_READERS: dict[str, Callable[[Any, Path], Any]] = {
-    "read_documents": lambda names, _: list(bytepair.read_documents(names)),
+    "read_documents": lambda names, _: list(bytepair.corpus.read_documents(names)),
     "shards.write": lambda names, out: bytepair.shards.write(names, small(), out),
     "run_pipeline": lambda names, out: bytepair.run_pipeline(
         names, out, bytepair.TrainOptions(vocab_size=270)
@@ -112,7 +112,7 @@ def test_keywords_say_what_names_are(name: str) -> None:
         READERS[name](files=["/data/typo.txt"])
     if name in ("count", "documents"):
         assert READERS[name](texts=["/data/typo.txt"])
-    with pytest.raises(TypeError, match="pass exactly one of source, files= and texts="):
+    with pytest.raises(TypeError, match="pass exactly one of source, files and texts"):
         READERS[name]()
     with pytest.raises(TypeError, match="pass exactly one of source"):
         READERS[name](TEXTS, texts=TEXTS)
@@ -276,7 +276,7 @@ def test_an_error_names_a_truncated_file_once(url: bool, tmp_path: Path) -> None
     path.write_bytes(path.read_bytes()[:100])
     name = path.as_uri() if url else str(path)
     with pytest.raises(CorpusError) as caught:
-        list(bytepair.read_documents(name))
+        list(bytepair.corpus.read_documents(name))
     assert str(caught.value) == (
         f"{name} cannot be read: Invalid Parquet file. Corrupt footer; download or write it again"
     )

@@ -37,7 +37,7 @@ def nanochat(tmp_path: Path) -> Path:
 
 
 def read(source: Any, **options: Any) -> list[str]:
-    batches = bytepair.read_documents(source, **options)
+    batches = bytepair.corpus.read_documents(source, **options)
     return [text for batch in batches for text in batch.column(0).to_pylist()]
 
 
@@ -245,4 +245,4 @@ def test_commands_take_splits(nanochat: Path, tmp_path: Path, tok: bytepair.Toke
             counts = bytepair.load_counts(tmp_path / "counts.parquet")
             assert counts == bytepair.count(TEXTS, hold_out=number, split=split)
     error = run("count", "a.jsonl", "--split", "val", cwd=tmp_path, code=1).stderr
-    assert "pass --hold-out to hold documents out, or pass --split all" in error
+    assert "pass --hold-out to hold documents out, or --split all" in error

@@ -15,8 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 import bytepair
+from bytepair.engines.grammar import stop_ids
 from bytepair.errors import SpecialTokenError
-from bytepair.formats.grammar import stop_ids
+from bytepair.properties.tokens import all_tokens
 
 #: All values are bounded but the number, which ends soon if each next id is random.
 SCHEMA: Final = {
@@ -54,7 +55,7 @@ def of_llguidance(tok: bytepair.Tokenizer, stop: str, schema: Any) -> Step:
     bitmasks = pytest.importorskip("llguidance.numpy")
     options = {"x-guidance": {"whitespace_flexible": False}}
     grammar = llguidance.LLMatcher.grammar_from_json_schema(schema | options)
-    matcher = llguidance.LLMatcher(tok.to_llguidance(stop=stop), grammar)
+    matcher = llguidance.LLMatcher(bytepair.engines.to_llguidance(tok, stop=stop), grammar)
     assert not matcher.get_error()
     bits = bitmasks.allocate_token_bitmask(1, tok.vocab_size)
 
@@ -67,7 +68,7 @@ def of_llguidance(tok: bytepair.Tokenizer, stop: str, schema: Any) -> Step:
 
 def of_xgrammar(tok: bytepair.Tokenizer, stop: str, schema: Any) -> Step:
     xgrammar = pytest.importorskip("xgrammar")
-    compiler = xgrammar.GrammarCompiler(tok.to_xgrammar(stop=stop))
+    compiler = xgrammar.GrammarCompiler(bytepair.engines.to_xgrammar(tok, stop=stop))
     compiled = compiler.compile_json_schema(json.dumps(schema), any_whitespace=False)
     matcher = xgrammar.GrammarMatcher(compiled)
     bits = xgrammar.allocate_token_bitmask(1, tok.vocab_size)
@@ -83,7 +84,7 @@ def of_outlines(tok: bytepair.Tokenizer, stop: str, schema: Any) -> Step:
     core = pytest.importorskip("outlines_core")
     theirs = importlib.import_module("outlines_core.json_schema")
     regex = theirs.build_regex_from_schema(json.dumps(schema))
-    guide = core.Guide(core.Index(regex, tok.to_outlines(stop=stop)))
+    guide = core.Guide(core.Index(regex, bytepair.engines.to_outlines(tok, stop=stop)))
 
     def allowed() -> NDArray[np.bool_]:
         mask = np.zeros(tok.vocab_size, bool)
@@ -108,9 +109,9 @@ def generated(tok: bytepair.Tokenizer, step: Step, end: int, seed: int) -> Itera
     for _ in range(1000):
         mask = allowed()
         assert mask.any()
-        others = set(tok.special_token_ids) - {end}
+        others = set(tok.special_tokens.values()) - {end}
         assert not mask[list(others)].any()
-        assert not mask[[i for i, token in enumerate(tok.tokens) if not token]].any()
+        assert not mask[[i for i, token in enumerate(all_tokens(tok)) if not token]].any()
         id = int(np.where(mask, pick.standard_normal(tok.vocab_size), -np.inf).argmax())
         if id == end:
             return
@@ -154,24 +155,24 @@ def test_a_library_that_is_missing_is_named(library: str, monkeypatch: pytest.Mo
     monkeypatch.setitem(__import__("sys").modules, library, None)
     extra = library.removesuffix("_core")
     with pytest.raises(ImportError, match=rf"bytepair\[{extra}\]"):
-        getattr(TOK, f"to_{extra}")(stop=END)
+        getattr(bytepair.engines, f"to_{extra}")(TOK, stop=END)
 
 
 def test_llguidance_encodes_as_we_do() -> None:
     """Text that a grammar forces is encoded by the tokenizer, canonically."""
     llguidance = pytest.importorskip("llguidance")
-    theirs = TOK.to_llguidance(stop=["<|assistant_end|>", "<|user_end|>"])
+    theirs = bytepair.engines.to_llguidance(TOK, stop=["<|assistant_end|>", "<|user_end|>"])
     assert theirs.is_canonical
     assert theirs.eos_tokens == [END, TOK.special_tokens["<|user_end|>"]]
     assert theirs.vocab_size == TOK.vocab_size
     for text in ("hello world", "<|assistant_end|>", "é 123\n", '{"name": "中文"}', ""):
         assert theirs.tokenize_str(text) == TOK.encode(text)
         assert theirs.decode_bytes(TOK.encode(text)) == text.encode()
-    assert TOK.to_llguidance(stop=END, vocab_size=2048).vocab_size == 2048
+    assert bytepair.engines.to_llguidance(TOK, stop=END, vocab_size=2048).vocab_size == 2048
     with pytest.raises(ValueError, match="the tokenizer has 2000 ids"):
-        TOK.to_llguidance(stop=END, vocab_size=1999)
+        bytepair.engines.to_llguidance(TOK, stop=END, vocab_size=1999)
     grammar = llguidance.LLMatcher.grammar_from_regex("the same words each time[0-9]")
-    matcher = llguidance.LLMatcher(TOK.to_llguidance(stop=END), grammar)
+    matcher = llguidance.LLMatcher(bytepair.engines.to_llguidance(TOK, stop=END), grammar)
     forced = matcher.compute_ff_tokens()
     assert forced
     assert forced == TOK.encode("the same words each time")[: len(forced)]
@@ -179,11 +180,11 @@ def test_llguidance_encodes_as_we_do() -> None:
 
 def test_xgrammar_knows_what_is_special() -> None:
     xgrammar = pytest.importorskip("xgrammar")
-    info = TOK.to_xgrammar(stop=END, vocab_size=2048)
-    others = sorted(set(TOK.special_token_ids) - {END})
+    info = bytepair.engines.to_xgrammar(TOK, stop=END, vocab_size=2048)
+    others = sorted(set(TOK.special_tokens.values()) - {END})
     assert (info.vocab_size, info.stop_token_ids) == (2048, [END])
     assert set(others) <= set(info.special_token_ids)
-    assert info.decoded_vocab[:1990] == TOK.tokens[:1990]
+    assert info.decoded_vocab[:1990] == all_tokens(TOK)[:1990]
     matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(info).compile_regex("[<a-z_|>]+"))
     assert not any(matcher.fork().accept_token(i) for i in [*others, END])
     for id in TOK.encode("<|bos|>"):
@@ -194,11 +195,11 @@ def test_xgrammar_knows_what_is_special() -> None:
 
 def test_outlines_has_the_ordinary_tokens() -> None:
     core = pytest.importorskip("outlines_core")
-    vocabulary = TOK.to_outlines(stop="<|assistant_end|>")
+    vocabulary = bytepair.engines.to_outlines(TOK, stop="<|assistant_end|>")
     assert vocabulary.get_eos_token_id() == END
     assert len(vocabulary) in (len(TOK.mergeable_ranks()), len(TOK.mergeable_ranks()) + 1)
     guide = core.Guide(core.Index("[0-9]", vocabulary))
     assert sorted(guide.get_tokens()) == [TOK.token_id(b"%d" % digit) for digit in range(10)]
     assert guide.advance(TOK.token_id(b"7")) == [END]
     with pytest.raises(ValueError, match="it must be a str, an integer or None"):
-        TOK.to_outlines(stop=[END, TOK.bos_id])  # type: ignore[arg-type]
+        bytepair.engines.to_outlines(TOK, stop=[END, TOK.bos_token_id])  # type: ignore[arg-type]

@@ -51,8 +51,8 @@ def pair() -> tuple[bytepair.Tokenizer, tokenizers.Tokenizer]:
 @lru_cache
 def sentencepiece_pair(prefix: bool) -> tuple[bytepair.Tokenizer, Any]:
     sentencepiece = pytest.importorskip("sentencepiece")
-    from bytepair.formats import sentencepiece as format
     from bytepair.formats.parts import Asked
+    from bytepair.formats.sentencepiece import model as format
 
     data = gemma(SPEC[prefix])
     tok = bytepair.Tokenizer(format.parse(data, Asked()).model())
@@ -175,7 +175,7 @@ def test_tokenizers_reads_what_is_written(text: str) -> None:
 
 @lru_cache
 def written(tok: bytepair.Tokenizer) -> tokenizers.Tokenizer:
-    from bytepair.formats import huggingface
+    from bytepair.formats.huggingface import folder as huggingface
 
     return tokenizers.Tokenizer.from_str(huggingface.text(tok))
 
@@ -362,7 +362,7 @@ def test_user_defined_pieces_that_are_refused(more: bytes, message: str, tmp_pat
 def test_user_defined_ids_are_tokens_of_text() -> None:
     tok = sentencepiece_pair(False)[0]
     ranks, merges, notes = tok.mergeable_ranks(), tok.merges(), tok.notes
-    twins = {id: tok.token_bytes(id) for id in tok.twin_ids}
+    twins = {id: tok.token_bytes(id) for id in _core.twin_ids(tok)}
     for id in (1, 1 << 20):
         rules = _core.TextRules("(?s:.+)", normalizer=["spaces"], user_defined=[id])
         with pytest.raises(bytepair.errors.VocabularyError, match=f"{id} is not an ordinary token"):

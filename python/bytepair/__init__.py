@@ -7,8 +7,9 @@
     'another one'
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
-`errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample` and `shards`.
-Modules are named by nouns and functions by verbs, so no function shadows a module.
+`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample` and
+`shards`.
+A module that is called like a function says which of its functions to call.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -16,14 +17,11 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from bytepair import _core, errors
 from bytepair._core import PATTERNS, UNICODE_VERSION, AddedToken
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair.errors import BytepairError
-from bytepair.tokenizer import Pruned, Tokenizer, TokenParts, load, pretokenize
+from bytepair.tokenizer import Tokenizer, load, pretokenize
 from bytepair.training import (
     NANOCHAT_SPECIAL_TOKENS,
     Counts,
-    ExhaustedWarning,
     Parity,
-    SkippedWarning,
     Superwords,
     TrainOptions,
     count,
@@ -37,6 +35,7 @@ if _TYPE_CHECKING:
         compat,
         corpus,
         distributed,
+        engines,
         evaluate,
         explore,
         plan,
@@ -47,32 +46,25 @@ if _TYPE_CHECKING:
         shards,
     )
     from bytepair._internal.drawing import readable
-    from bytepair.corpus.documents import read_documents
-    from bytepair.corpus.download import download_dataset
-    from bytepair.evaluate.comparison import compare
-    from bytepair.formats.available import Vocabularies, list_vocabularies
+    from bytepair.formats.published.available import list_vocabularies
     from bytepair.pipeline import run_pipeline
     from bytepair.tokenizer.asynchronous import AsyncTokenizer
-    from bytepair.training.grow import Verdict, extend, resume, verify_merges
-    from bytepair.training.infer import InferredMixture, infer_mixture
+    from bytepair.training.grow import extend, resume, verify_merges
+    from bytepair.training.infer import infer_mixture
 
 _MODULES = (
-    "chat", "compat", "corpus", "distributed", "evaluate", "explore", "plan", "plot", "reference",
-    "report", "sample", "shards",
+    "chat", "compat", "corpus", "distributed", "engines", "evaluate", "explore", "plan", "plot",
+    "reference", "report", "sample", "shards",
 )  # fmt: skip
 _lazy(
     __name__,
     {name: f"bytepair.{name}" for name in _MODULES}
-    | dict.fromkeys(("Verdict", "extend", "resume", "verify_merges"), "bytepair.training.grow")
-    | dict.fromkeys(("Vocabularies", "list_vocabularies"), "bytepair.formats.available")
+    | dict.fromkeys(("extend", "resume", "verify_merges"), "bytepair.training.grow")
     | {
         "AsyncTokenizer": "bytepair.tokenizer.asynchronous",
-        "InferredMixture": "bytepair.training.infer",
-        "compare": "bytepair.evaluate.comparison",
-        "download_dataset": "bytepair.corpus.download",
         "infer_mixture": "bytepair.training.infer",
+        "list_vocabularies": "bytepair.formats.published.available",
         "readable": "bytepair._internal.drawing",
-        "read_documents": "bytepair.corpus.documents",
         "run_pipeline": "bytepair.pipeline",
     },
 )
@@ -85,27 +77,18 @@ __all__ = [
     "UNICODE_VERSION",
     "AddedToken",
     "AsyncTokenizer",
-    "BytepairError",
     "Counts",
-    "ExhaustedWarning",
-    "InferredMixture",
     "Parity",
-    "Pruned",
-    "SkippedWarning",
     "Superwords",
-    "TokenParts",
     "Tokenizer",
     "TrainOptions",
-    "Verdict",
-    "Vocabularies",
     "__version__",
     "chat",
-    "compare",
     "compat",
     "corpus",
     "count",
     "distributed",
-    "download_dataset",
+    "engines",
     "errors",
     "evaluate",
     "explore",
@@ -117,7 +100,6 @@ __all__ = [
     "plan",
     "plot",
     "pretokenize",
-    "read_documents",
     "readable",
     "reference",
     "report",

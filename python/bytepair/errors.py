@@ -1,28 +1,221 @@
-"""The exceptions of the package. Each is a `BytepairError` and a subclass of a built-in exception.
+"""The exceptions and warnings. Each exception is a `BytepairError` and of a built-in class as well.
 
-Each message names the broken rule, the value, the place and the remedy. It has at most 1,000
+Each message names the broken rule, the value, the place and the ways out. It has at most 1,000
 characters, since a file may contain a name of a million.
+
+A message is made of phrases: text; an `Option`, which the message names; and at the end a `WayOut`
+for each thing to do. `str` words the options as arguments of Python, `errors="replace"`; the
+command line words them as its own, `--errors replace` (`message`).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+__all__ = [
+    "ArgumentError", "BytepairError", "BytepairWarning", "ConversationError", "CorpusError",
+    "CountOverflowError", "CountsError", "DownloadError", "ExhaustedWarning", "FileFormatError",
+    "FormatError", "InUseError", "LossError", "NotFetchedError", "Option", "OverwriteError",
+    "PatternError", "PlanError", "ShardError", "SkippedWarning", "SpecialTokenError", "SplitError",
+    "UnknownIdError", "UnsupportedError", "VocabularyError", "WayOut",
+]  # fmt: skip
 
 
-class BytepairError(Exception):
-    """The base class of all exceptions of this package."""
+class _Value(Enum):
+    """What an `Option` has in place of a value."""
+
+    NONE = "the message names the option alone"
+    ANY = "the reader chooses the value"
+
+
+#: The value of an `Option` that the reader chooses.
+ANY: Final = _Value.ANY
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that a message names.
+
+    Attributes:
+        name: the name of the argument.
+        value: the value to pass; `ANY` if the reader chooses it; by default only the option is
+            named.
+        python: how Python words it, where it is not an argument of the failed call.
+
+    Example:
+        >>> from bytepair.errors import ANY, Option
+        >>> str(Option("errors", "replace")), str(Option("pattern", ANY)), str(Option("vocab_size"))
+        ('errors="replace"', 'pattern=', 'vocab_size')
+    """
+
+    name: str
+    value: Any = _Value.NONE
+    python: str | None = None
 
     def __str__(self) -> str:
-        """The message; the middle of a long one is left out.
+        """The option as an argument of Python."""
+        if self.python is not None or self.value is _Value.NONE:
+            return self.python or self.name
+        if self.value is ANY:
+            return f"{self.name}="
+        is_simple = isinstance(self.value, str) and self.value.isprintable()
+        value = f'"{self.value}"' if is_simple and '"' not in self.value else repr(self.value)
+        return f"{self.name}={value}"
 
-        The place stands at the start of a message and the way out at the end. `Error` of the Rust
-        crate does the same.
-        """
-        text = self._message()
-        return text if len(text) <= 1_000 else f"{text[:600]}...{text[-397:]}"
 
-    def _message(self) -> str:
-        return super().__str__()
+@dataclass(frozen=True)
+class WayOut:
+    """One thing to do about an error.
+
+    Attributes:
+        phrases: text, and the option that it names, if it names one.
+
+    Example:
+        >>> from bytepair.errors import WayOut
+        >>> way_out = WayOut.passing("errors", "skip", "to leave the document out")
+        >>> str(way_out), way_out.option.name, way_out.option.value
+        ('pass errors="skip" to leave the document out', 'errors', 'skip')
+        >>> print(WayOut("repair it").option)
+        None
+    """
+
+    phrases: tuple[str | Option, ...]
+
+    def __init__(self, *phrases: str | Option) -> None:
+        object.__setattr__(self, "phrases", phrases)
+
+    @classmethod
+    def passing(cls, option: str, value: object = ANY, *more: str | Option) -> WayOut:
+        """To pass an option with a value, and for what."""
+        return cls("pass", Option(option, value), *more)
+
+    @property
+    def option(self) -> Option | None:
+        """The first option that it names."""
+        return next((phrase for phrase in self.phrases if isinstance(phrase, Option)), None)
+
+    def __str__(self) -> str:
+        """The thing to do, in the words of Python."""
+        return _joined([str(phrase) for phrase in self.phrases])
+
+
+#: A part of a message.
+Phrase = str | Option | WayOut
+
+#: Words an option, or returns None where there is no such option.
+Wording = Callable[[Option], str | None]
+
+
+def message(phrases: Sequence[Phrase], wording: Wording = str) -> str:
+    """A message in the words of a caller, of at most 1,000 characters.
+
+    The middle of a longer one is left out, since the place stands at the start and the way out at
+    the end. `Error` of the Rust crate does the same.
+
+    Args:
+        phrases: what is wrong, then the ways out.
+        wording: words an option; a way out that needs an option which it does not know is left out.
+
+    Example:
+        >>> from bytepair.errors import WayOut, message
+        >>> ways_out = [WayOut.passing("errors", value) for value in ("replace", "skip")]
+        >>> message(["it is not UTF-8", WayOut("repair it"), *ways_out])
+        'it is not UTF-8; repair it, or pass errors="replace", or errors="skip"'
+        >>> message(["it is not UTF-8", WayOut("repair it"), *ways_out], lambda option: None)
+        'it is not UTF-8; repair it'
+    """
+    said = [phrase for phrase in phrases if not isinstance(phrase, WayOut)]
+    text = _joined([one if isinstance(one, str) else wording(one) or one.name for one in said])
+    ways_out = list(_worded([one for one in phrases if isinstance(one, WayOut)], wording))
+    for number, way_out in enumerate(ways_out):
+        again = number and ways_out[number - 1].startswith("pass ")  # the word stands once
+        text += f"{', or' if number else ';'} {way_out.removeprefix('pass ') if again else way_out}"
+    return text if len(text) <= 1_000 else f"{text[:600]}...{text[-397:]}"
+
+
+def _worded(ways_out: Sequence[WayOut], wording: Wording) -> Iterator[str]:
+    """The ways out whose options the caller has."""
+    for way_out in ways_out:
+        words = [one if isinstance(one, str) else wording(one) for one in way_out.phrases]
+        known = [word for word in words if word is not None]
+        if len(known) == len(words):
+            yield _joined(known)
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Words with spaces between them, except around punctuation."""
+    text = ""
+    for word in words:
+        is_close = not text or not word or word[0] in ",;:.)" or text[-1] in "(" or word[0] == "\n"
+        text += word if is_close else f" {word}"
+    return text
+
+
+def _of_core(phrase: tuple[Any, ...]) -> str | Option | WayOut:
+    """A phrase that the Rust core passes as a tuple: the name of an argument, or a way out."""
+    if len(phrase) == 1:
+        (name,) = phrase
+        return Option(name) if name.isidentifier() else name
+    action, option, value, purpose = phrase
+    if value is None:  # one that the reader chooses; `raise` alone says how
+        value = ANY if action.endswith("pass") else _Value.NONE
+    named = [] if option is None else [Option(option, value)]
+    return WayOut(action, *named, *([purpose] if purpose else []))
+
+
+class Worded:
+    """An exception or a warning whose message is made of phrases, its arguments."""
+
+    args: tuple[Any, ...]
+
+    def __init__(self, *phrases: Any) -> None:
+        super().__init__(*(_of_core(one) if isinstance(one, tuple) else one for one in phrases))
+
+    @property
+    def phrases(self) -> tuple[Phrase, ...]:
+        """The parts of the message."""
+        return self.args
+
+    @property
+    def ways_out(self) -> tuple[WayOut, ...]:
+        """What to do about it."""
+        return tuple(phrase for phrase in self.phrases if isinstance(phrase, WayOut))
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, without the ways out."""
+        return message([phrase for phrase in self.phrases if not isinstance(phrase, WayOut)])
+
+    def __str__(self) -> str:
+        """The message in the words of Python."""
+        return message(self.phrases)
+
+
+class BytepairError(Worded, Exception):
+    """The base class of all exceptions of this package.
+
+    Attributes:
+        ways_out: what to do about it: each is a `WayOut`, which has an `option` with a `name` and a
+            `value` if the call that failed can be repeated with it.
+
+    Example:
+        >>> import bytepair
+        >>> from bytepair import BytepairError
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> try:
+        ...     tok.encode("<|bos|>", special="error")
+        ... except BytepairError as error:
+        ...     print([way_out.option.value for way_out in error.ways_out])
+        ['text', 'all']
+    """
+
+
+class BytepairWarning(Worded, UserWarning):
+    """A warning of this package; `ways_out` is as in `BytepairError`."""
 
 
 class PatternError(BytepairError, ValueError):
@@ -55,15 +248,22 @@ class FormatError(FileFormatError):
     Attributes:
         place: the place in the file: a path such as `model.vocab`, an offset such as `byte 12`, or
             a line.
-        reason: the broken rule and the value that breaks it.
     """
 
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(place, reason)
-        self.place, self.reason = place, reason
+    def __init__(self, place: str, *reason: Phrase) -> None:
+        super().__init__(place, *reason)
+        self.place = place
 
-    def _message(self) -> str:
-        return f"{self.place}: {self.reason}"
+    @property
+    def reason(self) -> str:
+        """The broken rule, the value that breaks it, and the ways out."""
+        return message(super().phrases[1:])
+
+    @property
+    def phrases(self) -> tuple[Phrase, ...]:
+        """The parts of the message."""
+        place, *reason = super().phrases
+        return (f"{place}:", *reason)
 
 
 class UnsupportedError(FormatError):
@@ -78,14 +278,18 @@ class LossError(BytepairError, ValueError):
         lost: what would be lost, one sentence each.
     """
 
-    def __init__(self, format: str, lost: list[str]) -> None:
-        super().__init__(format, lost)
+    def __init__(self, format: str, lost: list[str], *ways_out: WayOut) -> None:
+        super().__init__(format, lost, *ways_out)
         self.format, self.lost = format, lost
 
-    def _message(self) -> str:
+    @property
+    def phrases(self) -> tuple[Phrase, ...]:
+        """The parts of the message."""
         return (
             f"the format {self.format} cannot represent all of this tokenizer: "
-            f"{'; '.join(self.lost)}. Pass lossy=True to write it without these"
+            f"{'; '.join(self.lost)}",
+            *self.args[2:],
+            WayOut.passing("lossy", True, "to write it without these"),
         )
 
 
@@ -100,10 +304,13 @@ class OverwriteError(BytepairError, FileExistsError):
         super().__init__(path)
         self.path = path
 
-    def _message(self) -> str:
+    @property
+    def phrases(self) -> tuple[Phrase, ...]:
+        """The parts of the message."""
         return (
-            f"{self.path} exists and has different content; pass overwrite=True to replace it, or "
-            "choose another path"
+            f"{self.path} exists and has different content",
+            WayOut.passing("overwrite", True, "to replace it"),
+            WayOut("choose another path"),
         )
 
 
@@ -145,3 +352,11 @@ class NotFetchedError(DownloadError):
 
 class CountOverflowError(BytepairError, OverflowError):
     """A count exceeds 64 bits."""
+
+
+class ExhaustedWarning(BytepairWarning):
+    """Training stopped early because the text has no more pairs to merge."""
+
+
+class SkippedWarning(UserWarning):
+    """Invalid documents were skipped, because `errors="skip"` was passed."""

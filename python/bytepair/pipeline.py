@@ -30,7 +30,8 @@ from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Files, Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import hold_out
 from bytepair.errors import ShardError
-from bytepair.formats.files import FILE_NAME, write_whole
+from bytepair.files.safe import write_whole
+from bytepair.formats.names import FILE_NAME
 from bytepair.shards.job import ShardOptions
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.training.counting import count
@@ -90,7 +91,7 @@ def run_pipeline(
     kept. What is missing or damaged is made again, with a warning.
 
     Args:
-        source: files, as in `bytepair.read_documents`.
+        source: files, as in `corpus.read_documents`.
         out: the output folder: new, empty, or from an earlier run on the same inputs.
         training: the options of `bytepair.train`.
         sharding: the options of `bytepair.shards.write`; `column`, `errors`, `split`, `hold_out`

@@ -13,12 +13,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from bytepair._internal.arguments import checked
+from bytepair._internal.modules import call_instead
 from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
+
+__all__ = ["PRESET", "PRESETS", "DataPlan", "Preset", "measure", "model_params", "plan_data"]
+
+call_instead(__name__, "bytepair.plan.plan_data(...)")
 
 #: The approximate speed of two cores on English text; `measure` measures your machine.
 CHARS_PER_SECOND: Final = 150e6
@@ -40,7 +46,7 @@ class Preset:
         tables: how many embedding tables are counted: 2 (input and output) or 1 (output).
         chars_per_token: characters of text read per training token.
         chars_per_shard: characters per text shard.
-        dataset: the data set, as named by `bytepair.download_dataset`.
+        dataset: the data set, as named by `bytepair.corpus.download_dataset`.
         shards: the number of its training shards; infinity means unlimited.
     """
 
@@ -129,6 +135,7 @@ class DataPlan:
         return "\n".join([*lines, *(f"   warning  {text}" for text in self.warnings)])
 
 
+@checked
 def plan_data(
     params: float | None = None,
     *,
@@ -213,6 +220,7 @@ def _check_positive(**numbers: float | None) -> None:
             raise PlanError(f"{name} is {value}; it must be positive")
 
 
+@checked
 def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> int:
     """The number of parameters of a nanochat model.
 
@@ -230,6 +238,7 @@ def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> in
     return 12 * depth * width**2 + tables * vocab_size * width
 
 
+@checked
 def measure(
     tokenizer: Tokenizer,
     source: Source | None = None,

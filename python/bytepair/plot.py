@@ -18,7 +18,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import Markup
+from bytepair._internal.modules import call_instead
+
+__all__ = ["bars", "dots", "lines"]
+
+call_instead(__name__, "bytepair.plot.lines(...), or another of its functions")
 
 #: The colours of series: distinguishable on light and dark pages, and by most colour-blind people.
 COLORS: Final = ("#3f7ee8", "#e07b39", "#2f9e7a", "#b65fb0", "#a58a1f", "#6c6fd3")
@@ -74,6 +80,7 @@ class Scale:
         return [round(n * step, 10) for n in range(first, last + 1)]
 
 
+@checked
 def bars(
     rows: Mapping[str, float], *, title: str, unit: str = "", strong: Sequence[str] = ()
 ) -> Markup:
@@ -109,6 +116,7 @@ def bars(
     return _svg(parts, height, title)
 
 
+@checked
 def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "") -> Markup:
     """Draw a dot plot: one line per row, and one dot per series on it.
 
@@ -149,6 +157,7 @@ def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "")
     return _svg(parts, bottom + (36 if unit else 20), title)
 
 
+@checked
 def lines(
     series: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,

@@ -25,6 +25,16 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from typing import Any
 
 from bytepair._core import PATTERNS
+from bytepair._internal.modules import call_instead
+
+__all__ = [
+    "characters", "count", "count_pairs", "decode", "encode", "encode_characters", "encode_dropout",
+    "encode_merges", "learn", "packed_rows", "prune", "random_numbers", "replace", "seed_at",
+    "spaced", "split", "steps", "stream_batches", "tie_break", "train", "train_parity",
+    "train_superwords", "user_defined_parts", "vocabulary",
+]  # fmt: skip
+
+call_instead(__name__, "bytepair.reference.train(...) or bytepair.reference.encode(...)")
 
 Pair = tuple[int, int]
 Step = tuple[list[bytes], int | None, int | None]

@@ -27,6 +27,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
+__all__ = ["around", "decode", "divide", "encode", "normalize", "pre_tokenize"]
+
 Span: TypeAlias = tuple[int, int]
 Aligned: TypeAlias = list[tuple[str, Span]]
 Rule: TypeAlias = dict[str, Any]

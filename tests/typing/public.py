@@ -34,7 +34,7 @@ def a_tokenizer_shows_its_values(tok: bytepair.Tokenizer) -> None:
     assert_type(tok.mergeable_ranks(), dict[bytes, int])
     assert_type(tok.merges(), list[tuple[bytes, bytes]])
     assert_type(tok.special_tokens, dict[str, int])
-    assert_type(tok.to_tiktoken(), tiktoken.Encoding)
+    assert_type(bytepair.compat.to_tiktoken(tok), tiktoken.Encoding)
 
 
 def a_tokenizer_is_evaluated(tok: bytepair.Tokenizer) -> None:
@@ -43,5 +43,5 @@ def a_tokenizer_is_evaluated(tok: bytepair.Tokenizer) -> None:
     assert_type(found.compression[0].tokens, dict[str, int])
     assert_type(found.languages[0].fertility, float | None)
     assert_type(bytepair.report.to_html(found), str)
-    assert_type(tok.bytes_per_token_array(), NDArray[np.int32])
+    assert_type(bytepair.evaluate.token_lengths(tok), NDArray[np.int32])
     assert_type(bytepair.explore.Server({"mine": tok}).url, str)

@@ -33,7 +33,7 @@ from typing import (
 )
 
 from bytepair import _core
-from bytepair.errors import ArgumentError
+from bytepair.errors import ArgumentError, Option
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,7 +72,8 @@ def refuse(name: str, value: Any, allowed: str) -> ArgumentError:
         >>> print(refuse("threads", -1, "an integer of at least 1"))
         threads is -1; it must be an integer of at least 1
     """
-    return ArgumentError(f"{name} is {shown(value)}; it must be {allowed}")
+    subject = Option(name) if name.isidentifier() else name
+    return ArgumentError(subject, f"is {shown(value)}; it must be {allowed}")
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:

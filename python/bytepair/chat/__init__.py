@@ -25,6 +25,7 @@ are what it reports), `jinja` (Hugging Face templates, with `environment`, `disg
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.modules import call_instead
 from bytepair.chat.template import (
     CHATML,
     LLAMA3,
@@ -96,3 +97,5 @@ __all__ = [
     "ToolCall",
     "Tools",
 ]
+
+call_instead(__name__, "tok.render_conversation(messages)")

@@ -21,8 +21,8 @@ from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
-from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
-from bytepair.formats.files import write_whole
+from bytepair.errors import ANY, ArgumentError, ConversationError, Option, SpecialTokenError, WayOut
+from bytepair.files.safe import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,7 +115,10 @@ def saved(table: pa.Table, path: str | os.PathLike[str]) -> Path:
 def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
     """The number of ids in a row; None if there are no rows."""
     if pad_to is not None and pack_to is not None:
-        raise ArgumentError("pass either pad_to (one conversation per row) or pack_to (several)")
+        raise ArgumentError(
+            "pass either", Option("pad_to"), "(one conversation per row) or", Option("pack_to"),
+            "(several)",
+        )  # fmt: skip
     width = pad_to if pad_to is not None else pack_to
     if width is not None and width < 1:
         raise ArgumentError(f"the row width is {width}; pass at least 1")
@@ -129,7 +132,7 @@ def segments(writer: Any, conversations: ConversationSource, options: RowOptions
         try:
             writer.write(read_row(row, writer, options), out, options)
         except ConversationError as error:
-            raise ConversationError(f"conversation {number}: {error}") from None
+            raise ConversationError(f"conversation {number}:", *error.phrases) from None
     return out
 
 
@@ -154,8 +157,13 @@ def checked(
         first = int(np.argmax(bad))
         why = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
         raise ConversationError(
-            f'conversation {first}: {why}, or on_untrained="drop" to drop such conversations '
-            f"({int(bad.sum())} of {len(bad)})"
+            f"conversation {first}:",
+            *why,
+            WayOut.passing(
+                "on_untrained",
+                "drop",
+                f"to drop such conversations ({int(bad.sum())} of {len(bad)})",
+            ),
         )
     keep = np.repeat(~bad, lengths)
     kept = np.concatenate([[0], np.cumsum(lengths[~bad])]).astype(np.int64)
@@ -167,8 +175,8 @@ def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
     special = tokenizer.special_tokens
     if name is None or name not in special:
         raise SpecialTokenError(
-            f"rows are padded with the special token {name!r}, which this tokenizer does not have; "
-            f"pass pad= one of {' '.join(special) or 'none'}"
+            f"rows are padded with the special token {name!r}, which this tokenizer does not have",
+            WayOut.passing("pad", ANY, f"one of {' '.join(special) or 'none'}"),
         )
     return special[name]
 

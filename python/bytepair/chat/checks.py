@@ -14,8 +14,8 @@ from bytepair import _core
 from bytepair.chat.disguise import Rendering
 from bytepair.chat.rows import REASONING
 from bytepair.chat.segments import structural
-from bytepair.errors import ConversationError, SpecialTokenError
-from bytepair.formats import roles
+from bytepair.errors import ConversationError, Option, Phrase, SpecialTokenError, WayOut
+from bytepair.properties import roles
 
 #: Inserts a mark into a text; the second argument describes the text.
 MarkText: TypeAlias = Callable[[str, str], str]
@@ -26,7 +26,7 @@ _TOOLS: Final = "the tool definitions"
 # ---------------------------------------------------------------------------- dropped content
 
 
-def dropped(rendering: Rendering) -> Iterator[str]:
+def dropped(rendering: Rendering) -> Iterator[Sequence[Phrase]]:
     """Report content of messages that the template drops.
 
     A private-use character is inserted into each text, and the conversation is rendered again: if
@@ -53,8 +53,9 @@ def dropped(rendering: Rendering) -> Iterator[str]:
         left_out.pop(_TOOLS, None)  # a template may drop parts of a schema
     if left_out:
         yield (
-            f"it drops {', '.join(left_out)}; use a template that renders it, or remove it from "
-            "the conversation"
+            f"it drops {', '.join(left_out)}",
+            WayOut("use a template that renders it"),
+            WayOut("remove it from the conversation"),
         )
 
 
@@ -139,7 +140,7 @@ def endless(
     segments: Iterable[tuple[str | int | None, int]],
     stops: Mapping[int, str],
     special: Mapping[str, int],
-) -> Iterator[str]:
+) -> Iterator[Sequence[Phrase]]:
     """Report if the last trained token is not a stop token.
 
     White space after the token, such as the line break in ChatML, may be trained on or not.
@@ -161,12 +162,16 @@ def endless(
         yield (
             f"the trained part ends with the text {last[-20:]!r}, not with a special token, so a "
             "model would not learn to end its turn; add the token that ends the assistant's turn "
-            "to the template (inside the {% generation %} block, if there is one)"
+            "to the template (inside the {% generation %} block, if there is one)",
         )
     elif stops and last not in stops:
         name = next(name for name, id in special.items() if id == last)
         yield (
             f"the trained part ends with {name!r}, but the stop tokens are "
-            f"{' and '.join(stops.values())}; set the role with "
-            f"tok.with_roles(end_of_turn={name!r}), or pass stop=({name!r},) to the template"
+            f"{' and '.join(stops.values())}",
+            WayOut(
+                "set the role with",
+                Option("end_of_turn", name, f"tok.with_roles(end_of_turn={name!r})"),
+            ),
+            WayOut.passing("stop", (name,), "to the template"),
         )

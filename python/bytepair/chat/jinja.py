@@ -26,8 +26,8 @@ from bytepair.chat.disguise import Disguise, Rendering, deep
 from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
 from bytepair.chat.rows import DEFAULT, Row, RowOptions, reasoning_of, text_of
 from bytepair.chat.segments import Items, Segments, structural
-from bytepair.errors import ConversationError
-from bytepair.formats.metadata import engine_tokens
+from bytepair.errors import BytepairWarning, ConversationError, Phrase, WayOut
+from bytepair.properties.metadata import engine_tokens
 
 #: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
 MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
@@ -182,9 +182,10 @@ class JinjaWriter:
         rendering = self.rendering(row.messages, row.fields)
         learned = self._learned(rendering, row, options)
         prompt = rendering.run(rendering.messages[:count], prompt=True).translate(NO_MARKS)
-        what, way_out = "the answer does not continue the prompt", "use a template where it does"
+        what = "the answer does not continue the prompt"
+        other = WayOut("use a template where it does")
         plain = learned.translate(NO_MARKS)
-        prefixes.check_prefix(prompt, plain, what, rendering, way_out)
+        prefixes.check_prefix(prompt, plain, what, rendering, other)
         before, after = Segments(), Segments()
         for part, out in zip(regions.split(learned, len(prompt)), (before, after), strict=True):
             self.append(part, rendering.disguise, out)
@@ -192,18 +193,19 @@ class JinjaWriter:
             after.trained = bytearray([1] * len(after.items))
         return (before.items, bytes(len(before.items))), (after.items, bytes(after.trained))
 
-    def _problems(self, rendering: Rendering, marked: str) -> Iterator[str]:
+    def _problems(self, rendering: Rendering, marked: str) -> Iterator[Sequence[Phrase]]:
         yield from checks.dropped(rendering)
         out = Segments()
         self.append(marked, rendering.disguise, out)
         segments = zip(out.items, out.trained, strict=True)
         yield from checks.endless(segments, self._stops, self.special)
 
-    def _report(self, problem: str) -> None:
-        message = f"the template {self.template.name!r}: {problem}"
+    def _report(self, problem: Sequence[Phrase]) -> None:
+        phrases = (f"the template {self.template.name!r}:", *problem)
         if self.template.checks == "error":
-            raise ConversationError(f'{message}; or pass checks="warn" or "off" to the template')
-        warnings.warn(message, stacklevel=6)
+            way_out = WayOut.passing("checks", "warn", 'or "off" to the template')
+            raise ConversationError(*phrases, way_out)
+        warnings.warn(BytepairWarning(*phrases), stacklevel=6)
 
     def rendering(
         self, messages: Sequence[Any], fields: Mapping[str, Any], *, prompt: bool = False

@@ -21,7 +21,7 @@ from bytepair.chat.segments import (
 )
 from bytepair.chat.template import FIELDS, MessageField, Template
 from bytepair.errors import ConversationError
-from bytepair.formats import roles
+from bytepair.properties import roles
 
 if TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
@@ -159,7 +159,7 @@ class ChatMethods(_core.Tokenizer):
         )
         trained = int(mask.sum())
         if on_untrained == "error" and write.has_mask and trained in (0, len(mask)):
-            raise ConversationError(nothing_to_learn(trained, len(mask), max_tokens))
+            raise ConversationError(*nothing_to_learn(trained, len(mask), max_tokens))
         return ids.tolist(), mask.tolist()
 
     @checked

@@ -11,7 +11,7 @@ from bytepair import _core
 from bytepair.chat.jinja import JinjaTemplate
 from bytepair.chat.template import NANOCHAT, Template
 from bytepair.errors import ArgumentError
-from bytepair.formats import roles
+from bytepair.properties import roles
 
 
 def templates(tokenizer: _core.Tokenizer) -> dict[str, Template | JinjaTemplate]:

@@ -30,7 +30,7 @@ from bytepair.chat.events import (
 )
 from bytepair.chat.segments import structural
 from bytepair.chat.template import Part, Role, Special, Template
-from bytepair.errors import ConversationError
+from bytepair.errors import ConversationError, Option, WayOut
 
 #: An element of a frame of a template: a special token or text.
 _Piece: TypeAlias = "int | str"
@@ -351,8 +351,11 @@ def _default(tokenizer: _core.Tokenizer) -> Template:
     template = own.named(tokenizer, None)
     if not isinstance(template, Template):
         raise ConversationError(
-            "the tokenizer's own chat template is in Jinja, which cannot be parsed; pass the "
-            "template of bytepair.chat that writes the same, such as template=chat.QWEN3"
+            "the tokenizer's own chat template is in Jinja, which cannot be parsed",
+            WayOut(
+                "pass the template of bytepair.chat that writes the same, such as",
+                Option("template", python="template=chat.QWEN3"),
+            ),
         )
     return template
 

@@ -22,7 +22,15 @@ from bytepair.chat.batch import saved
 from bytepair.chat.rows import Reader, Row, RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
-from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
+from bytepair.errors import (
+    ANY,
+    ArgumentError,
+    ConversationError,
+    Option,
+    Phrase,
+    SpecialTokenError,
+    WayOut,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,11 +132,14 @@ class PreferenceBatch:
         width = longest if pad_to is None else pad_to
         if longest > width:
             raise ArgumentError(
-                f"pad_to is {width}, but a pair has {longest} ids; render with max_tokens={width}"
+                Option("pad_to"),
+                f"is {width}, but a pair has {longest} ids",
+                WayOut("render with", Option("max_tokens", width)),
             )
         if self.pad_id is None:
             raise SpecialTokenError(
-                "the template names no token that fills rows; pass pad= to render_preferences"
+                "the template names no token that fills rows",
+                WayOut.passing("pad", ANY, "to render_preferences"),
             )
         order = np.concatenate([np.arange(0, 2 * len(self), 2), np.arange(1, 2 * len(self), 2)])
         attention = np.arange(width) < lengths[order, None]
@@ -177,7 +188,7 @@ def segments(writer: Any, pairs: ConversationSource, options: RowOptions) -> Seg
             count, *answers = _read(row, writer, options)
             halves = [writer.halves(answer, count, options) for answer in answers]
         except ConversationError as error:
-            raise ConversationError(f"pair {number}: {error}") from None
+            raise ConversationError(f"pair {number}:", *error.phrases) from None
         for items, trained in [halves[0][0], *map(_joined, halves)]:
             out.items += items
             out.trained += trained
@@ -204,7 +215,9 @@ def batch(
         why = _nothing_to_learn(ids, mask, begins, stops)
         if why and on_untrained == "error":
             raise ConversationError(
-                f'pair {number}: {why}; pass on_untrained="drop" to drop such pairs, or "keep"'
+                f"pair {number}:",
+                *why,
+                WayOut.passing("on_untrained", "drop", 'to drop such pairs, or "keep"'),
             )
         keep[number] = not why or on_untrained == "keep"
     starts, ends = starts[keep], ends[keep]
@@ -221,13 +234,13 @@ def batch(
     )
 
 
-def _nothing_to_learn(ids: Any, mask: Any, starts: Any, ends: Any) -> str | None:
-    """Why a pair teaches nothing; None if it does."""
+def _nothing_to_learn(ids: Any, mask: Any, starts: Any, ends: Any) -> Sequence[Phrase]:
+    """Why a pair teaches nothing; empty if it does."""
     (a, b), (c, d) = ((start, end) for start, end in zip(starts, ends, strict=True))
     for name, part in (("chosen", mask[a:b]), ("rejected", mask[c:d])):
         if not part.any():
-            return f"nothing of {name} is trained on, or it is cut off by max_tokens"
-    return "chosen and rejected are equal" if np.array_equal(ids[a:b], ids[c:d]) else None
+            return f"nothing of {name} is trained on, or it is cut off by", Option("max_tokens")
+    return ("chosen and rejected are equal",) if np.array_equal(ids[a:b], ids[c:d]) else ()
 
 
 def _joined(halves: Any) -> tuple[list[Any], bytes]:

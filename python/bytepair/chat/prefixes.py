@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from bytepair.chat.disguise import Rendering
 from bytepair.chat.regions import Region
 from bytepair.chat.segments import role_or_none
-from bytepair.errors import ConversationError
+from bytepair.errors import ConversationError, WayOut
 
-_WAY_OUT = (
-    "use a template that renders it the same, one with {% generation %} blocks, or pass "
-    'mask="none" to the template for ids alone'
+_WAYS_OUT = (
+    WayOut("use a template that renders it the same, one with {% generation %} blocks"),
+    WayOut.passing("mask", "none", "to the template for ids alone"),
 )
 
 
@@ -50,7 +50,8 @@ def _span(rendering: Rendering, index: int) -> tuple[int, int]:
     except ConversationError as error:
         raise ConversationError(
             f"no mask can be derived for message {index}, because the template cannot render the "
-            f"messages before it alone ({error}); {_WAY_OUT}"
+            f"messages before it alone ({error})",
+            *_WAYS_OUT,
         ) from error
     last = index + 1 == len(messages)
     through = rendering.string if last else rendering.run(messages[: index + 1])
@@ -70,7 +71,7 @@ def _span(rendering: Rendering, index: int) -> tuple[int, int]:
 
 
 def check_prefix(
-    prefix: str, whole: str, what: str, rendering: Rendering, way_out: str = _WAY_OUT
+    prefix: str, whole: str, what: str, rendering: Rendering, *ways_out: WayOut
 ) -> None:
     """Reject a rendering that does not begin with that of fewer messages; show the difference."""
     if whole.startswith(prefix):
@@ -82,5 +83,6 @@ def check_prefix(
     was, now = (rendering.disguise.take_off(s[max(0, at - 20) : at + 20]) for s in (prefix, whole))
     raise ConversationError(
         f"{what}, so the training text would differ from the text in use: at character {at}, "
-        f"{was!r} becomes {now!r}; {way_out}"
+        f"{was!r} becomes {now!r}",
+        *(ways_out or _WAYS_OUT),
     )

@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from bytepair._internal.arguments import refuse
 from bytepair.chat.segments import Conversation, role_of
 from bytepair.chat.template import FIELDS, MessageField
-from bytepair.errors import ArgumentError, ConversationError
+from bytepair.errors import ConversationError, Option, WayOut
 
 #: What the fields of a row are: a conversation of messages, or one of three formats of data sets.
 RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
@@ -135,12 +136,12 @@ def row_options(
     if (rows, ignore_fields, train_on, train_fields) == ("messages", (), "all", FIELDS):
         return DEFAULT
     if rows not in _KINDS:
-        raise ArgumentError(f"rows is {rows!r}; it must be one of {_listed(_KINDS)}")
+        raise refuse("rows", rows, f"one of {_listed(_KINDS)}")
     if train_on not in ("all", "last", "flagged"):
-        raise ArgumentError(f'train_on is {train_on!r}; it must be "all", "last" or "flagged"')
+        raise refuse("train_on", train_on, '"all", "last" or "flagged"')
     names = list(ignore_fields) if isinstance(ignore_fields, Collection) else [None]
     if isinstance(ignore_fields, str | bytes) or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"ignore_fields is {ignore_fields!r}; it must be a list of names")
+        raise refuse("ignore_fields", ignore_fields, "a list of names")
     learned = _fields(train_fields)
     return RowOptions(rows, frozenset(ignore_fields), train_on, learned)
 
@@ -149,9 +150,7 @@ def _fields(names: Collection[MessageField]) -> frozenset[MessageField] | None:
     """The fields that are trained on; None if all are."""
     known = isinstance(names, Collection) and not isinstance(names, str | bytes)
     if not known or not names or any(name not in FIELDS for name in names):
-        raise ArgumentError(
-            f"train_fields is {names!r}; it must be a list of some of {_listed(FIELDS)}"
-        )
+        raise refuse("train_fields", names, f"a list of some of {_listed(FIELDS)}")
     return None if len(set(names)) == len(FIELDS) else frozenset(names)
 
 
@@ -231,10 +230,11 @@ def _present(fields: Any, ignore: Collection[str]) -> dict[str, Any]:
     return {k: v for k, v in fields.items() if v is not None and k not in ignore}
 
 
-def _no_conversation(found: str) -> ConversationError:
+def _no_conversation(found: str, *ways_out: WayOut) -> ConversationError:
     return ConversationError(
         'a conversation must be a mapping with a list under "messages", or that list; this is '
-        f"{found}"
+        f"{found}",
+        *ways_out,
     )
 
 
@@ -261,8 +261,10 @@ def _unused(what: str, fields: list[str], reader: Reader) -> ConversationError:
     names = ", ".join(map(repr, fields))
     return ConversationError(
         f"{what} has the {'field' if len(fields) == 1 else 'fields'} {names}, which the template "
-        f"{reader.name!r} does not use; pass ignore_fields={fields} to leave "
-        f"{'it' if len(fields) == 1 else 'them'} out"
+        f"{reader.name!r} does not use",
+        WayOut.passing(
+            "ignore_fields", fields, f"to leave {'it' if len(fields) == 1 else 'them'} out"
+        ),
     )
 
 
@@ -397,18 +399,20 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
     name = "messages" if "messages" in fields else next(filter(fields.get, COLUMNS), None)
     if name is None:
         kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
-        way_out = f'; if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
+        ways_out = [
+            WayOut(f"if it is a row of {kind}, pass", Option("rows", kind)) for kind in kinds[:1]
+        ]
         if {"chosen", "rejected"} <= fields.keys():
-            way_out = "; preference pairs are rendered by render_preferences"
-        raise _no_conversation(f"a mapping without it{way_out}")
+            ways_out = [WayOut("preference pairs are rendered by render_preferences")]
+        raise _no_conversation("a mapping without it", *ways_out)
     messages = fields.pop(name)
     if not _is_list(messages):
         raise _no_conversation(f"a mapping with {type(messages).__name__}")
     first = messages[0] if messages else None
     if isinstance(first, dict) and "role" not in first and {"from", "value"} <= first.keys():
         raise ConversationError(
-            'message 0 must be a mapping with a string under "role", but it has "from" and '
-            '"value"; pass rows="sharegpt"'
+            'message 0 must be a mapping with a string under "role", but it has "from" and "value"',
+            WayOut.passing("rows", "sharegpt"),
         )
     return list(messages)
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
+from bytepair._internal.arguments import refuse
+from bytepair.errors import ArgumentError, ConversationError, Option, SpecialTokenError, WayOut
 
 #: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
 Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
@@ -67,11 +68,11 @@ class Segments:
             ConversationError: if `errors` is "strict" and a text has a lone surrogate.
         """
         if max_tokens is not None and max_tokens < 0:
-            raise ArgumentError(f"max_tokens is {max_tokens}; it cannot be negative")
+            raise ArgumentError(Option("max_tokens"), f"is {max_tokens}; it cannot be negative")
         if truncate not in ("tokens", "messages"):
-            raise ArgumentError(f'truncate is {truncate!r}; it must be "tokens" or "messages"')
+            raise refuse("truncate", truncate, '"tokens" or "messages"')
         if errors not in ("strict", "replace"):
-            raise ArgumentError(f'errors is {errors!r}; it must be "strict" or "replace"')
+            raise refuse("errors", errors, '"strict" or "replace"')
         if errors == "strict":
             self._check_surrogates()
         return _core.render(
@@ -91,11 +92,13 @@ class Segments:
         lone = _core.lone_surrogates(texts)
         if not lone:
             return
-        number, reason = lone[0]
+        number, reason = lone[0].index, lone[0].reason
         at = [index for index, item in enumerate(self.items) if isinstance(item, str)][number]
         which = f"conversation {bisect_right(self.ends, at)}: " if len(self.ends) > 1 else ""
         raise ConversationError(
-            f'{which}{reason}, of {texts[number][:200]!a}; repair it, or pass errors="replace"'
+            f"{which}{reason}, of {texts[number][:200]!a}",
+            WayOut("repair it"),
+            WayOut.passing("errors", "replace"),
         )
 
 

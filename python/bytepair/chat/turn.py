@@ -26,7 +26,7 @@ from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.renderer import TemplateWriter
 from bytepair.chat.rows import Row
 from bytepair.chat.segments import Segments, role_of
-from bytepair.errors import ArgumentError, ConversationError
+from bytepair.errors import ANY, ArgumentError, ConversationError, Option, WayOut
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaWriter
@@ -184,12 +184,14 @@ def _after_jinja(
         if history is not None:
             raise
         raise ConversationError(
-            f"after an invented history: {error}; pass the messages so far as history="
+            f"after an invented history: {error}",
+            WayOut("pass the messages so far as", Option("history", ANY)),
         ) from error
     if any(other != found[0] for other in found):
         raise ConversationError(
             f"the template {writer.template.name!r} renders the new messages differently for "
-            "different histories; pass the messages so far as history="
+            "different histories",
+            WayOut("pass the messages so far as", Option("history", ANY)),
         )
     opening, end, following = found[0]
     closing = [item for item in end if isinstance(item, int)]
@@ -253,11 +255,13 @@ def _suffix(
             rendering.string,
         )
     )
-    what, way_out = "the turn does not continue its prompt", "use a template where it does"
-    prefixes.check_prefix(before, past, what, rendering, way_out)
+    what = "the turn does not continue its prompt"
+    other = WayOut("use a template where it does")
+    prefixes.check_prefix(before, past, what, rendering, other)
     what = "the template renders the turn differently when messages follow"
-    way_out = "use a template that renders it equally, or render the whole conversation again"
-    prefixes.check_prefix(past, whole, what, rendering, way_out)
+    other = WayOut("use a template that renders it equally")
+    again = WayOut("render the whole conversation again")
+    prefixes.check_prefix(past, whole, what, rendering, other, again)
     opening = writer.items(before.removeprefix(asked), rendering)
     opened = [item for item in opening if isinstance(item, int)]
     end = writer.items(past[len(before) :], rendering)

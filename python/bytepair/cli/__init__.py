@@ -18,11 +18,12 @@ from typing import Any, Final, cast
 
 import click
 
-from bytepair import BytepairError, __version__
+from bytepair import __version__, errors
 from bytepair.cli.messages import show_log, tell
 from bytepair.cli.output import is_closed_pipe, use_output
 from bytepair.cli.signals import treat_as_interrupts
-from bytepair.cli.words import in_words_of
+from bytepair.cli.words import wording
+from bytepair.errors import BytepairError
 
 #: The commands in the order of `--help`. Each is a function in the file of the same name.
 COMMANDS: Final = (
@@ -83,7 +84,7 @@ class Commands(click.Group):
             _debug()
             is_comparing = ctx.invoked_subcommand in COMPARING
             failure = CannotCompareError if is_comparing else click.ClickException
-            raise failure(_with_option(_in_words(_reason(error)), ctx)) from None
+            raise failure(_with_option(_reason(error), ctx)) from None
 
     def _invoke_to_closed_pipe(self, ctx: click.Context) -> Any:
         """Run a command; a closed output pipe is not a failure."""
@@ -127,7 +128,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "bytepair"
-        said = _in_words(error.format_message().removesuffix("."), error.ctx)
+        said = error.format_message().removesuffix(".")
         tell("error", f"{said[:1].lower()}{said[1:]}; see {path} --help")
         sys.exit(error.exit_code)
     except click.ClickException as error:
@@ -141,10 +142,17 @@ def main() -> None:
         sys.exit(1)
 
 
+def _worded(text: Exception | str) -> str:
+    """The message of an error or a warning, in the words of the running command."""
+    if not isinstance(text, errors.Worded):
+        return str(text)
+    return errors.message(text.phrases, wording())
+
+
 def _reason(error: Exception) -> str:
     """The reason of a failure in one line; an unexpected exception is reported as a bug."""
     notes = getattr(error, "__notes__", [])  # of a number that is too large
-    text = str(error)
+    text = _worded(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"  # without the errno
     said = " ".join(" ".join([text, *notes]).split())
@@ -156,18 +164,6 @@ def _reason(error: Exception) -> str:
         f"unexpected {type(error).__name__}{said and f': {said}'}; this is a bug in bytepair: "
         "please report it with the traceback that BYTEPAIR_DEBUG=1 prints"
     )
-
-
-def _in_words(message: str, ctx: click.Context | None = None) -> str:
-    """Replace Python keywords in a message by options of the running command, or of `convert`."""
-    ctx = ctx or click.get_current_context(silent=True)
-    while ctx is not None and not isinstance(ctx.command, Commands):
-        ctx = ctx.parent
-    if ctx is None or not isinstance(ctx.command, Commands) or ctx.invoked_subcommand is None:
-        return message
-    names = dict.fromkeys([ctx.invoked_subcommand, "convert"])
-    commands = [ctx.command.get_command(ctx, name) for name in names]
-    return in_words_of([command for command in commands if command], message)
 
 
 def _with_option(message: str, ctx: click.Context) -> str:
@@ -189,4 +185,4 @@ def _debug() -> None:
 
 def _one_line(message: Warning | str, *_: object, **_named: object) -> None:
     """Replace `warnings.showwarning`: print the message without its source location."""
-    tell("warning", _in_words(str(message)))
+    tell("warning", _worded(message))

@@ -66,7 +66,7 @@ def compare(
     names = [Path(name).name or name for name in (one, two)]
     if names[0] == names[1]:
         names = [one, two] if one != two else ["one", "two"]
-    comparison = bytepair.compare(
+    comparison = bytepair.evaluate.compare(
         one, two, files=option.files(source) if source else None,
         names=(names[0], names[1]), patterns=(pattern, pattern_of_two), **options,
     )  # fmt: skip

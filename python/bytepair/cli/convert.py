@@ -11,6 +11,8 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import tell
+from bytepair.cli.words import wording
+from bytepair.errors import message
 
 
 @option.command(
@@ -64,11 +66,13 @@ def convert(
     reading = {name: options.pop(name) for name in ("pattern", "allow_pickle", "revision")}
     tokenizer = bytepair.load(source, source_format, special_tokens=special, lossy=lossy, **reading)
     tokenizer = option.with_roles(tokenizer, options)
-    tokenizer = tokenizer.with_sentencepiece_ids() if sentencepiece_ids else tokenizer
+    tokenizer = (
+        bytepair.engines.with_sentencepiece_ids(tokenizer) if sentencepiece_ids else tokenizer
+    )
     try:
         path = tokenizer.export(target, format, lossy=lossy, overwrite=overwrite)
     except bytepair.errors.ArgumentError as error:
-        raise click.BadParameter(str(error), param_hint="--format") from None
+        raise click.BadParameter(message(error.phrases, wording()), param_hint="--format") from None
     for lost in tokenizer.export_losses(format or target, target):
         tell("warning", f"not kept in {path}: {lost}")
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")

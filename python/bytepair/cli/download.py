@@ -47,7 +47,7 @@ def download(
 
     DATASET: fineweb-edu, climbmix, or a data set on the Hugging Face Hub (owner/name).
     """
-    files = bytepair.download_dataset(dataset, n, dir=dir, **options)
+    files = bytepair.corpus.download_dataset(dataset, n, dir=dir, **options)
     size = sum(file.stat().st_size for file in files) / 1e6
     place = dir or bytepair.corpus.download.folder(dataset)
     click.echo(f"{len(files):,} files, {size:,.1f} MB: {place}")

@@ -18,7 +18,7 @@ from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Files, Input, Resolved, Texts, resolve_files
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, WayOut
 from bytepair.reference import seed_at
 
 PIECE_BYTES: Final = 1 << 20
@@ -186,7 +186,7 @@ class _Inputs:
         try:
             yield iter(list(_pieces(file, name, "strict")))
         except CorpusError as error:
-            self.skips.add(name, 0, str(error).partition(";")[0])
+            self.skips.add(name, 0, error.problem)
 
 
 def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
@@ -198,14 +198,14 @@ def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
         kept = len(decoder.getstate()[0])
         if not done and block.startswith(LFS):
             raise CorpusError(
-                f"{name}: it is a pointer of Git LFS, not the file itself; fetch the file with "
-                "`git lfs pull`"
+                f"{name}: it is a pointer of Git LFS, not the file itself",
+                WayOut("fetch the file with `git lfs pull`"),
             )
         try:
             piece = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             at = done - kept + error.start
-            raise CorpusError(f"{name} is not UTF-8 at byte {at}{REPAIR}") from None
+            raise CorpusError(f"{name} is not UTF-8 at byte {at}", *REPAIR) from None
         if not block:
             return
         done += len(block)

@@ -12,6 +12,8 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import tell
+from bytepair.cli.words import wording
+from bytepair.errors import message
 
 #: The text of a page with all views for which none is given.
 PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 👋🏽"
@@ -133,7 +135,7 @@ def _opened(
         raise click.UsageError(f"{ignored}: each other tokenizer contains its split pattern")
     if missing and not found:
         raise missing[0]
-    reasons = [str(error) for error in missing]
+    reasons = [message(error.phrases, wording()) for error in missing]
     for reason in reasons:
         tell("warning", reason)
     return found, reasons

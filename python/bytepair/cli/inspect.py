@@ -56,7 +56,7 @@ def inspect(
         "merges": f"{len(merged):,}",
         "rule": tok.merge_rule,
         **_rules(tok, names),
-        "unicode": tok.unicode_version,
+        "unicode": bytepair.UNICODE_VERSION,
         "fingerprint": tok.fingerprint,
         "special": " ".join(f"{_named(n)}={i}" for n, i in tok.special_tokens.items()) or "none",
         "roles": " ".join(f"{role}={_named(n)}" for role, n in tok.roles.items()) or "none",
@@ -85,10 +85,11 @@ def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
 def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
     """The properties of a tokenizer and its metadata, by the names of the Python attributes."""
     names = (
-        "vocab_size", "merge_rule", "ignore_merges", "pattern", "unicode_version", "fingerprint",
+        "vocab_size", "merge_rule", "ignore_merges", "pattern", "fingerprint",
         "special_tokens", "roles", "chat_template", "notes",
     )  # fmt: skip
     return {name: getattr(tok, name) for name in names} | {
+        "unicode_version": bytepair.UNICODE_VERSION,
         "normalizer": tok.rules.normalizer,
         "lossless": tok.lossless,
         "merges": len(tok.merges()),

@@ -22,9 +22,9 @@ import click
 import bytepair
 from bytepair.cli.messages import hide_log
 from bytepair.corpus.column import Errors
-from bytepair.corpus.outputs import check_output_file, check_output_folder
-from bytepair.corpus.scratch import scratch
 from bytepair.corpus.splits import Split
+from bytepair.files.outputs import check_output_file, check_output_folder
+from bytepair.files.scratch import scratch
 from bytepair.shards.names import ShardFormat
 
 PATH: Final = click.Path(path_type=Path)

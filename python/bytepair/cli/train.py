@@ -120,7 +120,7 @@ def train(
     if checkpoint is not None:
         checkpoint.unlink()
     click.echo(tokenizer.show(SENTENCE, color=option.colored()))
-    curve = tokenizer.compression_curve()
+    curve = bytepair.evaluate.compression_curve(tokenizer)
     if len(curve) > 1 and curve[0]:
         click.echo(_curve(bytepair.evaluate.sweep(tokenizer)))
     if not source:

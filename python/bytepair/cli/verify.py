@@ -51,7 +51,7 @@ def verify(
     its step. For shards, everything recorded in the manifest is checked. Exit code 0 if all checks
     pass, 1 if one fails.
     """
-    verdict: bytepair.Verdict | bytepair.shards.Report
+    verdict: object
     if counts is not None:
         option.refuse("COUNTS verifies a tokenizer, not shards", "samples")
         tok, known = bytepair.load(path, pattern=pattern, check=True), bytepair.load_counts(counts)

@@ -23,6 +23,10 @@ from bytepair.formats import nanochat
 from bytepair.tokenizer import Tokenizer as _Tokenizer
 from bytepair.tokenizer import load
 
+__all__ = [
+    "BOS_TOKEN", "SPECIAL_TOKENS", "TOKENIZER_DIR", "VOCAB_SIZE", "Tokenizer", "get_token_bytes",
+]  # fmt: skip
+
 VOCAB_SIZE: Final = 8192
 SPECIAL_TOKENS: Final = [f"<|reserved_{number}|>" for number in range(4)]
 BOS_TOKEN: Final = SPECIAL_TOKENS[0]

@@ -23,6 +23,7 @@ from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
 from bytepair.errors import ConversationError
 from bytepair.formats import nanochat
+from bytepair.properties.tokens import token_lengths
 from bytepair.shards import TextBatches
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.training import NANOCHAT_SPECIAL_TOKENS, train
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
     from bytepair.chat.segments import Conversation
     from bytepair.corpus.splits import Split
     from bytepair.shards.texts import TextState
+
+__all__ = [
+    "PICKLE_NAME", "SPECIAL_TOKENS", "SPLIT_PATTERN", "TOKEN_BYTES_NAME", "RustBPETokenizer",
+    "get_base_dir", "get_token_bytes", "get_tokenizer", "list_parquet_files", "token_bytes",
+    "tokenizing_distributed_data_loader", "tokenizing_distributed_data_loader_bos_bestfit",
+    "tokenizing_distributed_data_loader_with_state",
+    "tokenizing_distributed_data_loader_with_state_bos_bestfit",
+]  # fmt: skip
 
 SPECIAL_TOKENS: Final = list(NANOCHAT_SPECIAL_TOKENS)
 
@@ -224,7 +233,7 @@ def get_tokenizer(*, allow_pickle: bool = False) -> RustBPETokenizer:
 
 def token_bytes(tokenizer: RustBPETokenizer) -> list[int]:
     """The number of bytes of each id; 0 for special tokens and unused ids."""
-    lengths: list[int] = tokenizer.tokenizer.bytes_per_token_array().tolist()
+    lengths: list[int] = token_lengths(tokenizer.tokenizer).tolist()
     return lengths
 
 

@@ -16,6 +16,8 @@ from bytepair.errors import UnknownIdError, VocabularyError
 from bytepair.tokenizer import Tokenizer as _Tokenizer
 from bytepair.training.options import TrainOptions
 
+__all__ = ["GPT4_PATTERN", "Tokenizer"]
+
 #: The pattern of GPT-4 as rustbpe has it.
 GPT4_PATTERN: Final = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}"

@@ -1,32 +1,37 @@
 """Sources of text and how they are read.
 
     >>> import bytepair
-    >>> sum(batch.num_rows for batch in bytepair.read_documents(bytepair.sample.paths()))
+    >>> sum(batch.num_rows for batch in bytepair.corpus.read_documents(bytepair.sample.paths()))
     61
 
 The modules: `source` (what a source refers to), `folders` (the files of a folder or glob), `splits`
 (which documents are for validation), `documents` (the documents of a file), `read` (batches of any
 source), `skips` (skipped documents), `column` (documents in memory), `kinds` (file suffixes),
-`bounds` (memory limits), `arrow` (Arrow columns), `read_ahead` (a reader thread), `scratch`
-(temporary folders), `outputs` (checks of output paths) and `download` (published data sets).
+`bounds` (memory limits), `arrow` (Arrow columns), `read_ahead` (a reader thread) and `download`
+(published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.modules import call_instead
 
 if _TYPE_CHECKING:
     from bytepair.corpus import download
     from bytepair.corpus.documents import read_documents
+    from bytepair.corpus.download import download_dataset
     from bytepair.corpus.source import list_files
 
 _lazy(
     __name__,
     {
         "download": "bytepair.corpus.download",
+        "download_dataset": "bytepair.corpus.download",
         "list_files": "bytepair.corpus.source",
         "read_documents": "bytepair.corpus.documents",
     },
 )
 
-__all__ = ["download", "list_files", "read_documents"]
+__all__ = ["download", "download_dataset", "list_files", "read_documents"]
+
+call_instead(__name__, "bytepair.corpus.read_documents(paths)")

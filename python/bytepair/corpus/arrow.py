@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.corpus.column import Column, strings
-from bytepair.errors import ArgumentError, CorpusError
+from bytepair.errors import ANY, ArgumentError, CorpusError, WayOut
 
 if TYPE_CHECKING:
     import numpy as np
@@ -183,12 +183,13 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
     if column not in names:
         found = ", ".join(names) or "none"
         raise CorpusError(
-            f"{place} has no column {column!r}; it has {found}; pass column= to read one of these"
+            f"{place} has no column {column!r}; it has {found}",
+            WayOut.passing("column", ANY, "to read one of these"),
         )
     try:
         check_text(schema.field(column).type)
     except ArgumentError as error:
-        raise CorpusError(f"{place}, column {column!r}: {error}") from None
+        raise CorpusError(f"{place}, column {column!r}:", *error.phrases) from None
 
 
 def failures() -> tuple[type[Exception], ...]:
@@ -207,7 +208,7 @@ def column(array: pa.Array, name: str) -> Column:
     try:
         texts = plain(array)
     except ArgumentError as error:
-        raise CorpusError(f"{name}: {error}") from None
+        raise CorpusError(f"{name}:", *error.phrases) from None
     texts = texts.fill_null("") if texts.null_count else texts
     return Column(data(texts), offsets(texts), name)
 

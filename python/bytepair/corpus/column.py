@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, WayOut
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,10 +78,11 @@ class Column:
 TextBatch: TypeAlias = "list[str] | Column"
 
 
-#: The way out of a document that is not UTF-8, as in the core.
+#: The ways out of a document that is not UTF-8, as in the core.
 REPAIR: Final = (
-    '; repair it, or pass errors="replace" to read U+FFFD instead, or errors="skip" to leave the '
-    "document out"
+    WayOut("repair it"),
+    WayOut.passing("errors", "replace", "to read U+FFFD instead"),
+    WayOut.passing("errors", "skip", "to leave the document out"),
 )
 
 
@@ -122,7 +123,7 @@ def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -
             texts.append(data[start:end].decode(errors=errors))
         except UnicodeDecodeError as error:
             raise CorpusError(
-                f"{batch.place}: document {index} is not UTF-8 at byte {error.start}{REPAIR}"
+                f"{batch.place}: document {index} is not UTF-8 at byte {error.start}", *REPAIR
             ) from None
     return texts
 

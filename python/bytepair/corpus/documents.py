@@ -27,7 +27,7 @@ from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Input, Limits, Source, files_by_position
 from bytepair.corpus.splits import Split
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, WayOut
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,7 +114,7 @@ def read_documents(
 
     Example:
         >>> import bytepair
-        >>> batches = bytepair.read_documents(bytepair.sample.paths()[1:])
+        >>> batches = bytepair.corpus.read_documents(bytepair.sample.paths()[1:])
         >>> sum(batch.num_rows for batch in batches)
         60
     """
@@ -178,10 +178,14 @@ def read(
     except GeneratorExit:  # at the end of the process, when `arrow` may be gone already
         raise
     except arrow.failures() as error:
-        reason = _with_name(str(error), file)
+        problem = str(error)
+        ways_out: tuple[WayOut, ...] = ()
+        if isinstance(error, CorpusError):
+            problem, ways_out = error.problem, error.ways_out
+        reason = _with_name(problem, file)
         if how.errors != "skip":
             named = reason if reason.startswith(file.name) else f"{file.name}: {reason}"
-            raise CorpusError(named) from error
+            raise CorpusError(named, *ways_out) from error
         yield Skip(file.name, after, None, reason.removeprefix(f"{file.name}: "))
 
 

@@ -144,7 +144,7 @@ def download_dataset(
         ImportError: if the package `huggingface_hub` is needed and not installed.
     """
     if n < -1 or n == 0 or workers < 1:
-        raise DownloadError(f"n is {n} and workers {workers}; pass a positive number (or n=-1)")
+        raise DownloadError(f"n is {n} and workers {workers}; pass a positive number (or -1 for n)")
     base = (endpoint or os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
     if not re.match(r"https?://[^/\s]", base):
         raise DownloadError(f"the endpoint {base!r} is not a URL such as {ENDPOINT}")

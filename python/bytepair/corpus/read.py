@@ -32,7 +32,7 @@ from bytepair.corpus.source import (
     is_arrow,
     resolve,
 )
-from bytepair.errors import CorpusError
+from bytepair.errors import ANY, CorpusError, WayOut
 
 BATCH_CHARS: Final = 1 << 22
 BATCH_TEXTS: Final = 1 << 13
@@ -155,8 +155,8 @@ def _fields(rows: Iterable[Any], column: str) -> Iterator[Any]:
         if column not in row:
             fields = ", ".join(map(str, row)) or "none"
             raise CorpusError(
-                f"row {index} of the source has no field {column!r}; it has {fields}; pass column= "
-                "to read one of these"
+                f"row {index} of the source has no field {column!r}; it has {fields}",
+                WayOut.passing("column", ANY, "to read one of these"),
             )
         yield "" if row[column] is None else row[column]
 
@@ -185,9 +185,10 @@ def _checked_texts(batches: Iterator[list[str]], errors: Errors) -> Iterator[Tex
     for batch in batches:
         lone = _core.lone_surrogates(batch)
         start = 0
-        for row, reason in lone:
+        for text in lone:
+            row, reason = text.index, text.reason
             if errors == "strict":
-                raise CorpusError(f"text {done + row} of the source: {reason}{REPAIR}")
+                raise CorpusError(f"text {done + row} of the source: {reason}", *REPAIR)
             yield batch[start:row]
             if errors == "replace":
                 yield [_replaced(batch[row])]
@@ -211,8 +212,8 @@ def _tables(data: Any, column: str) -> Iterator[Any]:
     names = data.column_names  # None for some that are streamed
     if names is not None and column not in names:
         raise CorpusError(
-            f"the data set has no column {column!r}; it has {', '.join(names)}; pass column= to "
-            "read one of these"
+            f"the data set has no column {column!r}; it has {', '.join(names)}",
+            WayOut.passing("column", ANY, "to read one of these"),
         )
     yield from data.select_columns([column]).with_format("arrow").iter(BATCH_ROWS)
 
@@ -277,10 +278,10 @@ def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch 
             yield strings(column, "replace")
             continue
         start = 0
-        for row, at in wrong:
-            yield column[start:row]
-            yield Skip(column.name, first + row, 1, f"the document is not UTF-8 at byte {at}")
-            start = row + 1
+        for document in wrong:
+            yield column[start : document.index]
+            yield Skip(column.name, first + document.index, 1, document.reason)
+            start = document.index + 1
         yield column[start:] if wrong else column
 
 

@@ -6,12 +6,10 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Final
 
+from bytepair.errors import SkippedWarning
+
 #: The maximum number of documents that the warning names.
 FIRST: Final = 3
-
-
-class SkippedWarning(UserWarning):
-    """Invalid documents were skipped, because `errors="skip"` was passed."""
 
 
 class SkipLog:

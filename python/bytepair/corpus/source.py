@@ -42,7 +42,7 @@ from bytepair.corpus.splits import (
     splits_of,
     unsplit,
 )
-from bytepair.errors import ArgumentError, CorpusError
+from bytepair.errors import ANY, ArgumentError, CorpusError, Option, WayOut
 
 #: The type of a source of text; see the table above.
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
@@ -221,7 +221,9 @@ def resolve(
         True
     """
     if sum(one is not None for one in (source, files, texts)) != 1:
-        raise ArgumentError("pass exactly one of source, files= and texts=")
+        raise ArgumentError(
+            "pass exactly one of", Option("source"), ",", Option("files"), "and", Option("texts")
+        )
     for given in (source, files):
         if isinstance(given, Resolved):
             return given
@@ -231,7 +233,7 @@ def resolve(
         if logs:
             announce(found, held)
     elif split in ("train", "val") and held is None:
-        raise CorpusError(unsplit(split))
+        raise unsplit(split)
     return found
 
 
@@ -331,7 +333,7 @@ def files_by_position(
 
     Args:
         names: as in `resolve_files`.
-        split: as in `bytepair.read_documents`.
+        split: as in `corpus.read_documents`.
         is_logged: whether to log what is read; of several ranks, the first does.
 
     Raises:
@@ -359,8 +361,10 @@ def of_split(found: Files, split: Split | None, held: HoldOut | None) -> Files:
     if held is not None:
         if any(splits_of(found.files)):
             raise CorpusError(
-                "hold_out is not needed: the source says which files are for validation; pass "
-                'split="train" or split="val"'
+                Option("hold_out"),
+                "is not needed: the source says which files are for validation",
+                WayOut.passing("split", "train"),
+                WayOut.passing("split", "val"),
             )
         return found
     files, chosen = files_of_split(found.files, split)
@@ -522,8 +526,9 @@ def _of_items(items: Iterable[Any]) -> Resolved:
         if all(isinstance(item, os.PathLike) for item in first):
             return _listed(rest)
         raise CorpusError(
-            "the source contains both paths and other items; pass files= for paths, or texts= for "
-            "texts"
+            "the source contains both paths and other items",
+            WayOut.passing("files", ANY, "for paths"),
+            WayOut.passing("texts", ANY, "for texts"),
         )
     if any(is_arrow(item) for item in first):
         return ArrowData(rest)
@@ -553,8 +558,9 @@ def _check_texts(first: list[str]) -> None:
         found = first[0]
     if found is not None:
         raise CorpusError(
-            f"strings in a source are texts, but {found!r} looks like a path; pass files=[...] to "
-            "read files, or texts=[...] to use the strings as texts"
+            f"strings in a source are texts, but {found!r} looks like a path",
+            WayOut("pass", Option("files", python="files=[...]"), "to read files"),
+            WayOut("pass", Option("texts", python="texts=[...]"), "to use the strings as texts"),
         )
 
 

@@ -25,7 +25,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from bytepair.corpus.column import Column, Skip, TextBatch
-from bytepair.errors import ArgumentError, CorpusError
+from bytepair.errors import ANY, ArgumentError, CorpusError, Option, WayOut
 
 #: What is read of a data set: the documents for training, those for validation, or all.
 Split: TypeAlias = Literal["train", "val", "all"]
@@ -161,7 +161,7 @@ def files_of_split(files: list[AnyFile], split: Split | None) -> tuple[list[AnyF
     splits = splits_of(files)
     if not any(splits):
         if split is not None:
-            raise CorpusError(unsplit(split))
+            raise unsplit(split)
         return files, "all"
     wanted = split or "train"
     accepted = ("train", None) if wanted == "train" else (wanted,)
@@ -170,7 +170,8 @@ def files_of_split(files: list[AnyFile], split: Split | None) -> tuple[list[AnyF
         others = ", ".join(dict.fromkeys(split for split in splits if split))
         raise CorpusError(
             f"no file of the source belongs to the split {wanted!r}: {files[0].name} belongs to "
-            f'{others}; pass split="all" to read it'
+            f"{others}",
+            WayOut.passing("split", "all", "to read it"),
         )
     return chosen, wanted
 
@@ -189,17 +190,19 @@ def part(files: list[AnyFile], split: Split | None) -> list[AnyFile]:
         return files_of_split(files, split)[0]
     if split == "train" and len(files) == 1:
         raise CorpusError(
-            f"{files[0].name} is the only file, and the last file is the validation split; pass "
-            'split="all" to read it'
+            f"{files[0].name} is the only file, and the last file is the validation split",
+            WayOut.passing("split", "all", "to read it"),
         )
     return files[-1:] if split == "val" else files[:-1]
 
 
-def unsplit(split: str) -> str:
-    """The message for a source that does not say which documents are for validation."""
-    return (
-        f"the source does not say which documents belong to the split {split!r}; name the files "
-        'yourself, pass hold_out= to hold documents out, or pass split="all"'
+def unsplit(split: str) -> CorpusError:
+    """The error for a source that does not say which documents are for validation."""
+    return CorpusError(
+        f"the source does not say which documents belong to the split {split!r}",
+        WayOut("name the files yourself"),
+        WayOut.passing("hold_out", ANY, "to hold documents out"),
+        WayOut.passing("split", "all"),
     )
 
 
@@ -289,11 +292,17 @@ def hold_out(amount: Any, split: Split | None) -> HoldOut | None:
     is_count = is_number and amount >= 1 and amount == int(amount)
     if not is_count and not (is_number and 0 < amount < 1):
         raise ArgumentError(
-            f"hold_out is {amount!r}; pass a number of documents, such as 1000, or a share below "
-            "1, such as 0.01"
+            Option("hold_out"),
+            f"is {amount!r}; pass a number of documents, such as 1000, or a share below "
+            "1, such as 0.01",
         )
     if split == "all":
-        raise ArgumentError('hold_out would be ignored with split="all"; pass one of them')
+        raise ArgumentError(
+            Option("hold_out"),
+            "would be ignored with",
+            Option("split", "all"),
+            "; pass one of them",
+        )
     return HoldOut(amount, split or "train")
 
 

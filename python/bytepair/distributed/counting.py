@@ -25,7 +25,6 @@ from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.scratch import scratch
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import LOG, Files, Limits, Source, resolve_files
 from bytepair.corpus.splits import Split
@@ -33,6 +32,7 @@ from bytepair.corpus.splits import hold_out as held_out
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import CountOverflowError, CountsError, InUseError, ShardError
+from bytepair.files.scratch import scratch
 from bytepair.shards import manifest
 from bytepair.training.counting import CountJob
 from bytepair.training.counts import Counts, metadata_of, read_counts

@@ -21,7 +21,7 @@ from typing import Any, Final
 from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder, check_regular
 from bytepair.corpus.source import Input
-from bytepair.errors import ShardError
+from bytepair.errors import Option, ShardError, WayOut
 from bytepair.shards import manifest
 from bytepair.shards.manifest import part_from_json
 from bytepair.shards.whole import part_of, wrong_parts
@@ -96,7 +96,10 @@ def check_ranks(rank: int | None, world_size: int | None, *, ray: bool) -> None:
         ShardError: if both are given.
     """
     if ray and (rank is not None or world_size is not None):
-        raise ShardError("Ray needs no ranks: pass either ray, or rank and world_size")
+        raise ShardError(
+            "Ray needs no ranks: pass either", Option("ray"), ", or", Option("rank"), "and",
+            Option("world_size"),
+        )  # fmt: skip
 
 
 def check_held(amount: float | None) -> None:
@@ -107,8 +110,9 @@ def check_held(amount: float | None) -> None:
     """
     if amount is not None and amount >= 1:
         raise ShardError(
-            f"hold_out is {amount}, but ranks and Ray cannot count the documents before their own; "
-            "pass a share, such as hold_out=0.01"
+            Option("hold_out"),
+            f"is {amount}, but ranks and Ray cannot count the documents before their own",
+            WayOut("pass a share, such as", Option("hold_out", 0.01)),
         )
 
 
@@ -146,7 +150,12 @@ def place(
     if rank is None or world_size is None:
         raise ShardError("the rank and the number of ranks are unknown; pass both")
     if not 0 <= rank < world_size:
-        raise ShardError(f"rank {rank} is not below world_size {world_size}, or is negative")
+        raise ShardError(
+            Option("rank"),
+            f"{rank} is not below",
+            Option("world_size"),
+            f"{world_size}, or is negative",
+        )
     return rank, world_size
 
 

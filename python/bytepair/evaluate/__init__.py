@@ -16,13 +16,14 @@ and what is of use), `sizes` (all sizes from one training), `bits` (losses per b
 two tokenizers differ, and why).
 """
 
+from bytepair._internal.modules import call_instead
 from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes
 from bytepair.evaluate.comparison import Comparison, Difference, compare
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.evaluation import USUAL_RIVALS, Evaluation, measure
 from bytepair.evaluate.languages import Language, by_language
 from bytepair.evaluate.parallel import ParallelText, gini, measure_parallel
-from bytepair.evaluate.sizes import Sweep, sweep
+from bytepair.evaluate.sizes import Sweep, compression_curve, sweep
 from bytepair.evaluate.table import Cell, Table, summary, tables, to_json, to_markdown
 from bytepair.evaluate.terminal import to_terminal
 from bytepair.evaluate.texts import declarations, documents, samples
@@ -34,6 +35,7 @@ from bytepair.evaluate.vocabulary import (
     unreachable,
     use,
 )
+from bytepair.properties.tokens import token_lengths
 
 __all__ = [
     "USUAL_RIVALS",
@@ -52,6 +54,7 @@ __all__ = [
     "by_language",
     "compare",
     "compress",
+    "compression_curve",
     "declarations",
     "documents",
     "gini",
@@ -68,6 +71,9 @@ __all__ = [
     "to_json",
     "to_markdown",
     "to_terminal",
+    "token_lengths",
     "unreachable",
     "use",
 ]
+
+call_instead(__name__, "bytepair.evaluate.measure(tok)")

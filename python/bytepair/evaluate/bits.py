@@ -20,7 +20,8 @@ import numpy as np
 
 from bytepair._internal.arguments import checked, refuse
 from bytepair.errors import ArgumentError
-from bytepair.formats.files import write_whole
+from bytepair.files.safe import write_whole
+from bytepair.properties.tokens import token_lengths
 from bytepair.tokenizer import Tokenizer
 
 
@@ -33,7 +34,7 @@ def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, 
     Args:
         losses: the loss of each target in nats, any shape.
         targets: the ids to predict, of the same shape; negative ones are ignored.
-        token_bytes: the number of bytes of each id; see `Tokenizer.bytes_per_token_array`.
+        token_bytes: the number of bytes of each id; see `token_lengths`.
 
     Returns:
         The sum of the losses of targets that have bytes, and the number of these bytes.
@@ -68,7 +69,7 @@ def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
     Args:
         losses: the loss of each target in nats, any shape.
         targets: the ids to predict, of the same shape; negative ones are ignored.
-        token_bytes: the number of bytes of each id; see `Tokenizer.bytes_per_token_array`.
+        token_bytes: the number of bytes of each id; see `token_lengths`.
 
     Returns:
         Bits per byte; infinity if no target has bytes.
@@ -102,7 +103,7 @@ def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path
         ...     numpy.load(save_token_bytes(tok, f"{folder}/token_bytes.npy")).sum()
         np.int64(256)
     """
-    path, data, lengths = Path(path), io.BytesIO(), tokenizer.bytes_per_token_array()
+    path, data, lengths = Path(path), io.BytesIO(), token_lengths(tokenizer)
     if path.suffix == ".npy":
         np.save(data, lengths)
     elif path.suffix == ".pt":

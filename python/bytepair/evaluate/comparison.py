@@ -32,7 +32,7 @@ from bytepair.evaluate.reasons import (
     rule_of,
 )
 from bytepair.evaluate.sides import Side, SpecialOrText, side_of
-from bytepair.formats.parts import pattern_text
+from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of `bytepair.compare`; it is true if no text differs.
+    """The result of `bytepair.evaluate.compare`; it is true if no text differs.
 
     Attributes:
         names: the names of the two tokenizers.
@@ -111,7 +111,7 @@ class Comparison:
 
     def _hint(self) -> list[str]:
         """A hint, if the tokens may be equal and only their ids differ."""
-        way = 'tokens with other ids: by="tokens" (--by tokens) compares the tokens alone'
+        way = 'tokens with other ids: a comparison by "tokens" compares the tokens alone'
         return ["", way] if "ids" in self.reasons else []
 
     def to_json(self) -> str:
@@ -191,7 +191,8 @@ def compare(
     Example:
         >>> import bytepair
         >>> one = bytepair.train(["hello hello"], 269)
-        >>> found = bytepair.compare(one, one.with_vocab_size(268), texts=["oh", "oh, hello"])
+        >>> small = one.with_vocab_size(268)
+        >>> found = bytepair.evaluate.compare(one, small, texts=["oh", "oh, hello"])
         >>> bool(found), found.differing
         (False, 1)
         >>> first = found.differences[0]

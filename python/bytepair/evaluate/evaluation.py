@@ -11,7 +11,7 @@ from bytepair._internal.arguments import checked, instance, refuse
 from bytepair.errors import ArgumentError, NotFetchedError
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.languages import Language, by_language
-from bytepair.evaluate.sizes import Sweep, sweep
+from bytepair.evaluate.sizes import Sweep, compression_curve, sweep
 from bytepair.evaluate.texts import declarations, samples
 from bytepair.evaluate.vocabulary import Use, VocabularyReport, inspect, use
 from bytepair.tokenizer import Tokenizer, load
@@ -128,7 +128,7 @@ def measure(
         use=use(tokenizer, corpus),
         corpus=list(own)[-1] if heldout else "the sample texts and sixty languages",
         sweep=sweep(tokenizer, sized[overall.text], width=width)
-        if tokenizer.compression_curve().size
+        if compression_curve(tokenizer).size
         else None,
     )
 

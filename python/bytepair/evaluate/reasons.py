@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from bytepair import _core
 from bytepair._internal.drawing import readable
 from bytepair.evaluate.sides import Side, SpecialOrText
-from bytepair.formats.parts import Parts, flags, form
+from bytepair.formats.parts import Parts
+from bytepair.properties.rules import flags, form
 from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -130,10 +131,9 @@ def _library(
     rare = next((char for char in letters if not char.isascii()), None)
     if rare is None:
         return "library", f"{side.library} gives other tokens for its values than bytepair does"
-    version = side.own.unicode_version
     return "Unicode version", (
         f"{side.library} splits at or beside U+{ord(rare):04X} in another way than Unicode "
-        f"{version} says, which bytepair has"
+        f"{_core.UNICODE_VERSION} says, which bytepair has"
     )
 
 
@@ -174,7 +174,7 @@ def _with_rules(tok: Tokenizer, rules: _core.TextRules) -> Tokenizer:
     """A tokenizer with other rules."""
     merges = None if tok.merge_rule == "ranks" else tok.merges()
     ranks, special = tok.mergeable_ranks(), tok.special_tokens
-    twins = {id: tok.token_bytes(id) for id in tok.twin_ids}
+    twins = {id: tok.token_bytes(id) for id in _core.twin_ids(tok)}
     twins_or_none = twins if tok.merge_rule == "characters" else None
     parts = Parts(
         ranks, rules, special, merges, tok.ignore_merges, twins=twins_or_none, flags=flags(tok)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-import bytepair.formats.huggingface as huggingface
-import bytepair.formats.tiktoken as tiktoken
+from bytepair.formats import tiktoken
+from bytepair.formats.huggingface import objects
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def side_of(
         return Side(name, own, _ours(own, special))
     if tiktoken.is_encoding(source):
         return Side(name, own, _tiktokens(source, special), "tiktoken")
-    assert huggingface.is_object(source)
+    assert objects.is_object(source)
     inner = getattr(source, "backend_tokenizer", source)
     return Side(name, own, _huggingfaces(inner, special), "tokenizers")
 

@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.errors import VocabularyError
-from bytepair.formats.files import write_whole
+from bytepair.files.safe import write_whole
 from bytepair.tokenizer import Tokenizer
 
 
@@ -74,6 +75,34 @@ class Sweep:
 
 
 @checked
+def compression_curve(tokenizer: Tokenizer) -> NDArray[np.uint64]:
+    """The number of tokens of the training text before the first merge and after each merge.
+
+    uint64, one more than merges; empty if the tokenizer was not created by training. The number
+    of bytes of the text, divided by these, is the bytes per token of each smaller vocabulary.
+
+    Args:
+        tokenizer: the tokenizer.
+
+    With superwords, the values up to the end of the first stage are those of its pattern, and
+    later ones go on from there. If the second pattern splits tokens of the first stage, all
+    later values differ by the same number: for the default pattern it is small (102 of
+    868,440 tokens of the sample texts).
+
+    Example:
+        >>> import bytepair
+        >>> compression_curve(bytepair.train(["hello hello"], 269)).tolist()
+        [11, 9, 7, 5, 3]
+    """
+    size = tokenizer.notes.get("text_bytes")
+    made = _core.merge_counts(tokenizer)
+    if size is None or len(made) != len(tokenizer.merges()):
+        return np.empty(0, np.uint64)
+    fallen = np.concatenate([np.zeros(1, np.uint64), np.cumsum(made, dtype=np.uint64)])
+    return np.uint64(int(size)) - fallen
+
+
+@checked
 def sweep(
     tokenizer: Tokenizer, heldout: Sequence[str] = (), *, width: int = 768, points: int = 12
 ) -> Sweep:
@@ -95,7 +124,7 @@ def sweep(
         >>> found.sizes[0], found.sizes[-1], round(found.at(1000), 2)
         (np.int64(265), np.int64(1000), 2.04)
     """
-    curve = tokenizer.compression_curve()
+    curve = compression_curve(tokenizer)
     if not curve.size:
         raise VocabularyError(
             "compression by size is known only for tokenizers that bytepair trained"

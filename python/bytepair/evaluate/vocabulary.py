@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked, refuse
-from bytepair.formats import parents
-from bytepair.tokenizer import Tokenizer
+from bytepair.tokenizer import Tokenizer, parents
 
 #: The order of the Rényi entropy; its inventors found that it predicts translation quality.
 RENYI_ORDER: Final = 2.5

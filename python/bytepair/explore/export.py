@@ -21,7 +21,7 @@ from typing import Final
 from bytepair._internal.arguments import checked
 from bytepair.errors import ArgumentError
 from bytepair.explore.answers import Answers
-from bytepair.formats.files import write_whole
+from bytepair.files.safe import write_whole
 from bytepair.tokenizer import Tokenizer
 
 _HERE: Final = Path(__file__).parent

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bytepair import _core
-from bytepair.errors import FormatError, UnsupportedError
-from bytepair.formats.charmap import lost_twins, to_bytes, to_characters
-from bytepair.formats.files import (
+from bytepair.errors import FormatError, Option, UnsupportedError, WayOut
+from bytepair.files.safe import (
     MAX_VOCAB_SIZE,
     id_of,
     parse_json,
@@ -22,7 +21,9 @@ from bytepair.formats.files import (
     typed,
     write_whole,
 )
-from bytepair.formats.parts import EMPTY, Asked, Parts, empty_token, listed_merges, unmade
+from bytepair.formats.huggingface.charmap import lost_twins, to_bytes, to_characters
+from bytepair.formats.parts import Asked, Parts
+from bytepair.properties.tokens import EMPTY, empty_token, listed_merges, unmade
 
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
@@ -67,7 +68,8 @@ def _special(
             if ids.get(name, id) != id:
                 raise FormatError(
                     f"{VOCABULARY}[{name!r}]",
-                    f"its id is {ids[name]}, not {id} as in special_tokens=",
+                    f"its id is {ids[name]}, not {id} as in",
+                    Option("special_tokens"),
                 )
         return dict(asked.special_tokens)
     made = END_OF_TEXT.encode() in {left + right for left, right in merges}
@@ -99,7 +101,8 @@ def read_vocabulary(ids: dict[str, int], place: str, asked: Asked) -> dict[bytes
             raise UnsupportedError(
                 f"{place}[{name!r}]",
                 "a character of the token does not represent a byte, so this is not a byte-level "
-                "token; pass lossy=True to skip it",
+                "token",
+                WayOut.passing("lossy", True, "to skip it"),
             )
         if id in names:
             raise FormatError(f"{place}[{name!r}]", f"{names[id]!r} also has the id {id}")

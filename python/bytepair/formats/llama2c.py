@@ -8,7 +8,8 @@ tokens are special.
 
 Merging the bytes of a pretoken by score gives our ids. The engines start with characters instead,
 and do not split text; `losses` reports where this gives other ids. The original `run.c` also
-assumes fixed ids of the bytes and of BOS: `renumber` creates such a vocabulary.
+assumes fixed ids of the bytes and of BOS: `bytepair.engines.with_sentencepiece_ids` gives a
+vocabulary these.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from typing import Final
 import numpy as np
 
 from bytepair import _core
-from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
-from bytepair.formats.metadata import engine_tokens
-from bytepair.formats.parts import Asked, Parts, all_pairs, all_tokens
-from bytepair.formats.renumber import FIRST_BYTE
-from bytepair.formats.roles import roles
+from bytepair.errors import ANY, FormatError, LossError, Option, UnsupportedError, WayOut
+from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
+from bytepair.formats.parts import Asked, Parts
+from bytepair.properties.metadata import engine_tokens
+from bytepair.properties.roles import giving, roles
+from bytepair.properties.tokens import all_pairs, all_tokens
+
+#: The id of the first byte in `run.c`.
+FIRST_BYTE: Final = 3
 
 #: The score of a token that no merge produces.
 NO_MERGE: Final = -1e6
@@ -121,8 +125,8 @@ def _special(ids: dict[bytes, int], scores: dict[bytes, float], asked: Asked) ->
             raise FormatError(
                 "special tokens",
                 f"the file does not mark special tokens, and {len(unmade)} tokens are not the "
-                f"result of a merge, such as {unmade[0]!r}; pass special_tokens=, or {{}} if there "
-                "are none",
+                f"result of a merge, such as {unmade[0]!r}",
+                WayOut.passing("special_tokens", ANY, ", or {} if there are none"),
             )
         return {}
     asked.check_special(ids)
@@ -179,24 +183,45 @@ _DROPPED: Final = (
 
 def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
     """The assumptions of `run.c` of llama2.c that do not hold."""
-    remedy = "Tokenizer.with_sentencepiece_ids() (--sentencepiece-ids) renumbers the ids for it"
     lost = ["the start of a text: run.c prepends a space"]
-    ids, known = tokenizer.mergeable_ranks(), tokenizer.special_tokens
-    if any(ids.get(bytes([byte])) != byte + FIRST_BYTE for byte in range(256)):
+    ids = tokenizer.mergeable_ranks()
+    if not _are_bytes_in_place(tokenizer):
         lost.append(
             "characters without a token: run.c uses the values of their bytes plus "
             f"{FIRST_BYTE} as ids, which are "
-            f"{_shown(tokenizer, *(byte + FIRST_BYTE for byte in 'é'.encode()))} for 'é'; {remedy}"
+            f"{_shown(tokenizer, *(byte + FIRST_BYTE for byte in 'é'.encode()))} for 'é'"
         )
-    if known.get(roles(tokenizer).get("bos", "")) != 1 or 2 not in known.values():
+    if not _are_ends_in_place(tokenizer):
         lost.append(
             "BOS and EOS: run.c uses id 1 as BOS, at which it also stops, and id 2 as the end of a "
-            f"turn, which are {_shown(tokenizer, 1, 2)}; {remedy}"
+            f"turn, which are {_shown(tokenizer, 1, 2)}"
         )
     cut = [token for token in ids if len(token) > 1 and 0 in token]
     if cut:
         lost.append(f"tokens with the byte 0, which ends a token in run.c, such as {cut[0]!r}")
     return lost
+
+
+def _are_bytes_in_place(tokenizer: _core.Tokenizer) -> bool:
+    """Whether the ids of bytes are those that `run.c` uses."""
+    ids = tokenizer.mergeable_ranks()
+    return all(ids.get(bytes([byte])) == byte + FIRST_BYTE for byte in range(256))
+
+
+def _are_ends_in_place(tokenizer: _core.Tokenizer) -> bool:
+    """Whether the ids of BOS and EOS are those that `run.c` uses."""
+    known = tokenizer.special_tokens
+    return known.get(roles(tokenizer).get("bos", "")) == 1 and 2 in known.values()
+
+
+def ways_out(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[WayOut]:
+    """How a file loses less."""
+    ways = [giving(role) for role in _unknown_roles(tokenizer, layout).values()]
+    in_place = _are_bytes_in_place(tokenizer) and _are_ends_in_place(tokenizer)
+    if layout is LLAMA2C and not in_place:
+        ids = Option("sentencepiece_ids", True, "bytepair.engines.with_sentencepiece_ids()")
+        ways.append(WayOut("renumber the ids for run.c with", ids))
+    return ways
 
 
 def _shown(tokenizer: _core.Tokenizer, *ids: int) -> str:
@@ -246,7 +271,7 @@ def entries_of(tokenizer: _core.Tokenizer) -> list[bytes]:
 def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> None:
     """Write a file, if all values of the header are known."""
     if unsaid := _unknown_values(tokenizer, layout):
-        raise LossError(layout.name, unsaid)
+        raise LossError(layout.name, unsaid, *ways_out(tokenizer, layout))
     entries, by_token = entries_of(tokenizer), scores(tokenizer)
     ids, ends = tokenizer.special_tokens, _ends(tokenizer)
     header = [max(map(len, entries), default=0), *(ids[ends[field]] for field in layout.fields)]
@@ -270,8 +295,12 @@ def _ends(tokenizer: _core.Tokenizer) -> dict[str, str]:
 def _unknown_values(tokenizer: _core.Tokenizer, layout: _Layout) -> list[str]:
     """The values of the header that are unknown."""
     return [
-        f"the token to {field} a text: set it with --{_ROLES[field]}-token or "
-        f"Tokenizer.with_roles({_ROLES[field]}=...)"
-        for field in layout.fields
-        if field not in _ends(tokenizer)
+        f"the token to {field} a text, since no token has the role {role}"
+        for field, role in _unknown_roles(tokenizer, layout).items()
     ]
+
+
+def _unknown_roles(tokenizer: _core.Tokenizer, layout: _Layout) -> dict[str, str]:
+    """The fields of the header whose role no token has, with the role."""
+    ends = _ends(tokenizer)
+    return {field: _ROLES[field] for field in layout.fields if field not in ends}

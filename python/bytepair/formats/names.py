@@ -1,8 +1,11 @@
-"""The names of the formats of tokenizers; `registry` has the reader and the writer of each."""
+"""The names of the native file and of the formats; `registry` has what reads and writes each."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+#: The name of the native file in a folder.
+FILE_NAME: Final = "tokenizer.bytepair"
 
 #: The formats that are written.
 WrittenFormat: TypeAlias = Literal[

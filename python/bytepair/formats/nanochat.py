@@ -21,10 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.errors import FormatError
-from bytepair.formats import published, tiktoken
-from bytepair.formats.files import read_file, write_whole
-from bytepair.formats.parts import Asked, Parts, bytes_per_token, unspeakable
+from bytepair.errors import FormatError, WayOut
+from bytepair.files.safe import read_file, write_whole
+from bytepair.formats import tiktoken
+from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.published import encodings as published
+from bytepair.properties.rules import unspeakable
+from bytepair.properties.tokens import token_lengths
 
 PICKLE_NAME: Final = "tokenizer.pkl"
 TOKEN_BYTES_NAME: Final = "token_bytes.pt"
@@ -89,8 +92,12 @@ def read(path: Path, asked: Asked) -> Parts:
     if not asked.allow_pickle:
         raise FormatError(
             PICKLE_NAME,
-            "a pickle may contain code, so it is read only on request: pass allow_pickle=True to "
-            "read it (no code in it is executed), and save the tokenizer in another format",
+            "a pickle may contain code, so it is read only on request",
+            WayOut.passing(
+                "allow_pickle",
+                True,
+                "to read it (no code in it is executed), and save the tokenizer in another format",
+            ),
         )
     held = _values(read_file(path / PICKLE_NAME if path.is_dir() else path))
     if isinstance(held, str):
@@ -123,7 +130,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write the two files into a folder."""
     path.mkdir(parents=True, exist_ok=True)
-    write_whole(path / TOKEN_BYTES_NAME, tensor_file(bytes_per_token(tokenizer)))
+    write_whole(path / TOKEN_BYTES_NAME, tensor_file(token_lengths(tokenizer)))
     write_pickle(tokenizer, path / PICKLE_NAME)
 
 

@@ -12,33 +12,30 @@ from typing import Any, Final, TypeAlias, get_args
 
 from bytepair import _core
 from bytepair.errors import (
+    ANY,
     ArgumentError,
     FormatError,
     LossError,
+    Option,
     PatternError,
+    Phrase,
     UnsupportedError,
     VocabularyError,
+    WayOut,
 )
-from bytepair.formats import (
-    companions,
-    entries,
-    existing,
-    gguf,
-    gpt2,
-    hub,
-    huggingface,
-    llama2c,
-    llmc,
-    metadata,
-    nanochat,
-    published,
-    sentencepiece,
-    tekken,
-    tiktoken,
-)
-from bytepair.formats.files import read_file
+from bytepair.files import existing
+from bytepair.files.safe import read_file
+from bytepair.formats import gpt2, llama2c, llmc, nanochat, tekken, tiktoken
+from bytepair.formats.gguf import file as gguf
+from bytepair.formats.gguf import metadata as gguf_metadata
+from bytepair.formats.huggingface import companions, objects
+from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.names import WrittenFormat
 from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.published import encodings as published
+from bytepair.formats.published import hub
+from bytepair.formats.sentencepiece import model as sentencepiece
+from bytepair.properties import entries, metadata
 
 _Read: TypeAlias = Callable[[Path, Asked], Parts]
 _Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
@@ -62,6 +59,7 @@ class Format:
         suffixes: how the names of its files end.
         merged: the names of files in a folder to which `write` adds.
         stale: the files in a folder that `write` removes.
+        ways_out: says how less is lost.
     """
 
     read: _Read
@@ -70,6 +68,7 @@ class Format:
     suffixes: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
     stale: _Stale = lambda _tokenizer, _path: []
+    ways_out: Callable[[_core.Tokenizer], list[WayOut]] = lambda _tokenizer: []
 
 
 FORMATS: Final[dict[str, Format]] = {
@@ -84,15 +83,16 @@ FORMATS: Final[dict[str, Format]] = {
     "tiktoken": Format(tiktoken.read, tiktoken.write, tiktoken.losses, (".tiktoken",)),
     "gpt2": Format(gpt2.read, gpt2.write, gpt2.losses, ("merges.txt", "vocab.json")),
     "nanochat": Format(nanochat.read, nanochat.write, nanochat.losses, (".pkl",)),
-    "llama2c": Format(llama2c.read, llama2c.write, llama2c.losses),
+    "llama2c": Format(llama2c.read, llama2c.write, llama2c.losses, ways_out=llama2c.ways_out),
     "qwen3": Format(
         partial(llama2c.read, layout=llama2c.QWEN3),
         partial(llama2c.write, layout=llama2c.QWEN3),
         partial(llama2c.losses, layout=llama2c.QWEN3),
         (".tokenizer",),
+        ways_out=partial(llama2c.ways_out, layout=llama2c.QWEN3),
     ),
-    "gguf": Format(gguf.read, gguf.write, gguf.losses, (".gguf",)),
-    "llmc": Format(llmc.read, llmc.write, llmc.losses),
+    "gguf": Format(gguf.read, gguf.write, gguf.losses, (".gguf",), ways_out=gguf_metadata.ways_out),
+    "llmc": Format(llmc.read, llmc.write, llmc.losses, ways_out=llmc.ways_out),
     "tekken": Format(tekken.read, None, lambda _: [], ("tekken.json",)),
     "sentencepiece": Format(sentencepiece.read, None, lambda _: []),
 }
@@ -117,8 +117,8 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
         )
         if tiktoken.is_encoding(source):
             return tiktoken.of_encoding(source)
-        if huggingface.is_object(source):
-            return huggingface.of_object(source, asked)
+        if objects.is_object(source):
+            return objects.of_object(source, asked)
         raise ArgumentError(
             "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
             f"loaded, not {type(source).__name__}"
@@ -146,7 +146,9 @@ def _check_ignored(place: str, kind: str, **options: str | None) -> None:
     """Reject options that have no effect for such a source."""
     for name, value in options.items():
         if value is not None:
-            raise FormatError(place, f"{name}={value!r} does not apply to this, which is {kind}")
+            raise FormatError(
+                place, Option(name, value), f"does not apply to this, which is {kind}"
+            )
 
 
 def _read_path(path: Path, format: str | None, asked: Asked) -> Parts:
@@ -156,9 +158,20 @@ def _read_path(path: Path, format: str | None, asked: Asked) -> Parts:
         return _format(format).read(path, asked)
     except FormatError as error:
         place = error.place if error.place == str(path) else f"{path}: {error.place}"
-        # A reader that asks for lossy=True although it was passed has no such way out.
-        reason = re.sub(r"[;,] (or )?pass lossy=True[^;]*", "", error.reason)
-        raise type(error)(place, reason if asked.lossy else error.reason) from None
+        raise type(error)(place, *_reason(error, asked)) from None
+
+
+#: The way out that a caller who passed it already does not have.
+_LOSSY: Final = Option("lossy", True)
+
+
+def _reason(error: FormatError, asked: Asked) -> list[Phrase]:
+    """The reason of an error, without the way out `lossy=True` if that was passed."""
+    return [
+        phrase
+        for phrase in error.phrases[1:]
+        if not (asked.lossy and isinstance(phrase, WayOut) and phrase.option == _LOSSY)
+    ]
 
 
 def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
@@ -166,7 +179,7 @@ def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
     try:
         return parts.model()
     except VocabularyError as error:
-        raise FormatError(str(source), str(error)) from None
+        raise FormatError(str(source), *error.phrases) from None
     except PatternError as error:
         if parts.rules == asked.pattern:
             raise
@@ -237,7 +250,7 @@ def write(
         raise UnsupportedError(format, f"{reason}; write huggingface (tokenizer.json) or bytepair")
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
-        raise LossError(format, lost)
+        raise LossError(format, lost, *found.ways_out(tokenizer))
     put = partial(found.write, tokenizer)
     if not overwrite:
         said = Asked(tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True)
@@ -286,6 +299,6 @@ def of_path(path: Path) -> str:
         if path.name.endswith(format.suffixes) and format.suffixes:
             return name
     raise ArgumentError(
-        f"the name {path.name!r} does not say which format to write; pass format=, one of "
-        f"{written()}"
+        f"the name {path.name!r} does not say which format to write",
+        WayOut.passing("format", ANY, f", one of {written()}"),
     )

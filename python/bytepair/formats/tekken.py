@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair.errors import FormatError, UnsupportedError
-from bytepair.formats.files import id_of, parse_json, read_file, typed
+from bytepair.files.safe import id_of, parse_json, read_file, typed
 from bytepair.formats.parts import Asked, Parts
 
 FILE: Final = "tekken.json"

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import ArgumentError
-from bytepair.formats.files import read_file, write_whole
-from bytepair.formats.parts import EMPTY, Asked, Parts, empty_token, unspeakable
+from bytepair.files.safe import read_file, write_whole
+from bytepair.formats.parts import Asked, Parts
+from bytepair.properties.rules import unspeakable
+from bytepair.properties.tokens import EMPTY, empty_token
 
 
 def is_rank_file(data: bytes) -> bool:
@@ -37,8 +39,8 @@ def read_ranks(data: bytes) -> tuple[dict[bytes, int], dict[str, str]]:
         >>> read_ranks(b"IQ== 0\nIiM= 1\n= 2\n")
         ({b'!': 0, b'"#': 1}, {'empty_token': '2'})
     """
-    ranks, empty = _core.rank_file(data)
-    return ranks, {} if empty is None else {EMPTY: str(empty)}
+    file = _core.rank_file(data)
+    return file.ranks, {} if file.empty is None else {EMPTY: str(file.empty)}
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:

@@ -11,13 +11,14 @@ from typing import Final
 import numpy as np
 
 from bytepair import plot
+from bytepair._core import UNICODE_VERSION
 from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import Markup, draw_all
 from bytepair.errors import ConversationError
 from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, summary, tables
 from bytepair.evaluate.table import language_row, needed
-from bytepair.formats.files import write_whole
-from bytepair.formats.parts import pattern_text
+from bytepair.files.safe import write_whole
+from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer import Tokenizer
 
 #: About how many bytes of each sample text the page shows first.
@@ -167,7 +168,7 @@ def _foot(found: Evaluation) -> str:
     return (
         f"<footer><p>Merge rule: {tok.merge_rule}. "
         f"Split pattern: <code>{escape(pattern_text(tok))}</code>, with the classes of Unicode "
-        f"{escape(tok.unicode_version)}.</p>"
+        f"{escape(UNICODE_VERSION)}.</p>"
         f"<p>Fingerprint <code>{tok.fingerprint}</code></p></footer>"
     )
 

@@ -5,6 +5,12 @@ README.md beside this file lists the files, their sources and their licences.
 
 from pathlib import Path
 
+from bytepair._internal.modules import call_instead
+
+__all__ = ["paths"]
+
+call_instead(__name__, "bytepair.sample.paths()")
+
 
 def paths() -> list[Path]:
     """Return the paths of the text files, one document each, always in the same order.

@@ -18,7 +18,7 @@ from bytepair.corpus.column import Errors
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import HoldOut, Split, hold_out
-from bytepair.errors import ShardError, SpecialTokenError
+from bytepair.errors import Option, ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.names import ShardFormat
 from bytepair.tokenizer import Tokenizer
@@ -74,7 +74,9 @@ class ShardOptions:
         """Check the values before anything is read."""
         check_fields(self)
         if self.tokens_per_shard < 1:
-            raise ShardError(f"tokens_per_shard is {self.tokens_per_shard}; pass at least 1")
+            raise ShardError(
+                Option("tokens_per_shard"), f"is {self.tokens_per_shard}; pass at least 1"
+            )
         hold_out(self.hold_out, self.split)
         Limits(doc_cap=self.doc_cap)
         _check_dropout(self.dropout, self.seed)
@@ -84,7 +86,7 @@ def _check_dropout(dropout: float | None, seed: int | None) -> None:
     if dropout is None and seed is None:
         return
     if dropout is None:
-        raise ShardError("seed would be ignored; pass dropout with it")
+        raise ShardError(Option("seed"), "would be ignored; pass", Option("dropout"), "with it")
     if not 0 <= dropout <= 1:
         raise ShardError(f"dropout is {dropout}; it must be a probability between 0 and 1")
     if seed is None:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.system import sync, sync_folder
 from bytepair.errors import ShardError
-from bytepair.formats.files import write_whole
+from bytepair.files.safe import write_whole
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import Shard, ShardPart, crc_of, partial
 from bytepair.shards.names import ShardFormat, ShardSplit

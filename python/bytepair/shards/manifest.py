@@ -25,9 +25,9 @@ from bytepair._internal import system
 from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_plain, check_regular
 from bytepair.corpus.inputs import BASE, INPUTS, is_same, shared
-from bytepair.corpus.outputs import check_output_folder
 from bytepair.errors import InUseError, ShardError
-from bytepair.formats.files import write_whole
+from bytepair.files.outputs import check_output_folder
+from bytepair.files.safe import write_whole
 from bytepair.shards.names import ShardSplit
 
 NAME: Final = "manifest.json"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, ShardError
+from bytepair.errors import ArgumentError, Option, ShardError
 from bytepair.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -22,9 +22,14 @@ def check_numbers(rank: int, world_size: int, **positive: int) -> None:
     """Raise a `ShardError` that names the first of these numbers that is out of range."""
     for name, value in {**positive, "world_size": world_size}.items():
         if value < 1:
-            raise ShardError(f"{name} is {value}; it must be positive")
+            raise ShardError(Option(name), f"is {value}; it must be positive")
     if not 0 <= rank < world_size:
-        raise ShardError(f"rank is {rank}; it must be from 0 to {world_size - 1} (world_size - 1)")
+        raise ShardError(
+            Option("rank"),
+            f"is {rank}; it must be from 0 to {world_size - 1} (",
+            Option("world_size"),
+            "- 1)",
+        )
 
 
 def check_epochs(epochs: int | None) -> None:
@@ -87,7 +92,7 @@ class WaitingDocuments(Generic[T]):
         row = self._packer.row()
         if row is None:
             return None
-        return [(self._documents.pop(number), length) for number, length in row]
+        return [(self._documents.pop(piece.document), piece.length) for piece in row]
 
 
 def delivered(inputs: NDArray[Any], targets: NDArray[Any], torch: bool) -> tuple[Any, Any]:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked, refuse, whole
-from bytepair.errors import ShardError
-from bytepair.formats.files import FILE_NAME
+from bytepair.errors import Option, ShardError, WayOut
+from bytepair.formats.names import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.names import Packing, ShardSplit
@@ -84,9 +84,13 @@ class Dataset:
         if not self.shards and self.manifest.shards:
             there = " and ".join(dict.fromkeys(s.split for s in self.manifest.shards))
             raise ShardError(
-                f"{folder} has no shards of the split {split!r}, only of {there!r}; write them to "
-                f"a folder of their own with bytepair.shards.write(..., split={split!r}) or "
-                "hold_out="
+                f"{folder} has no shards of the split {split!r}, only of {there!r}",
+                WayOut(
+                    "write them to a folder of their own with",
+                    Option("split", split, f"bytepair.shards.write(..., split={split!r})"),
+                    "or",
+                    Option("hold_out"),
+                ),
             )
         self._starts = np.cumsum([0, *(s.documents for s in self.shards)])
         self._open: OrderedDict[int, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()

@@ -15,7 +15,7 @@ from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar
 from bytepair.corpus.inputs import INPUTS, is_interleaved, shared
 from bytepair.errors import ShardError
-from bytepair.formats.files import FILE_NAME
+from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard

@@ -66,7 +66,7 @@ class TextBatches(Unpicklable):
         tokenizer: encodes each document, after `bos`.
         batch_size: the number of rows in a batch.
         length: the number of ids in a row.
-        split: as in `bytepair.read_documents`: where no data set says it, "val" is the last file
+        split: as in `corpus.read_documents`: where no data set says it, "val" is the last file
             and "train" all others; "all" means all.
         packing: "best-fit" is nanochat's of 2026: every row begins with a document, and is filled
             with the longest waiting document that fits; if none fits, the shortest is cropped and

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
-from bytepair.formats.files import FILE_NAME
+from bytepair.formats.names import FILE_NAME
+from bytepair.properties.tokens import all_tokens
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.read import Dataset
@@ -81,7 +82,7 @@ def verify(
     path = Path(folder)
     manifest = Manifest.load(path)
     wrong = list(_wrong_tokenizer(path, manifest))
-    tokens = None if wrong else load(path / FILE_NAME).tokens
+    tokens = None if wrong else all_tokens(load(path / FILE_NAME))
     valid = None if tokens is None else np.array([bool(t) for t in tokens], np.bool_)
     with Bar(progress) as bar:
         bar.update("verify", 0, len(manifest.shards), "shards")

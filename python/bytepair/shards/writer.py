@@ -26,8 +26,9 @@ from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import LOG, Input, Source
-from bytepair.errors import CorpusError, ShardError
-from bytepair.formats.files import FILE_NAME, write_whole
+from bytepair.errors import BytepairWarning, CorpusError, Option, ShardError, WayOut
+from bytepair.files.safe import write_whole
+from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest, resume
 from bytepair.shards.encode import encode_all
 from bytepair.shards.job import (
@@ -68,7 +69,7 @@ def write(
     a warning. A call with new inputs behind the old ones adds these.
 
     Args:
-        source: files, as in `bytepair.read_documents`; or a table, a data set or rows in memory, as
+        source: files, as in `corpus.read_documents`; or a table, a data set or rows in memory, as
             in `bytepair.train`, whose text is first written to a temporary parquet file (in
             `TMPDIR`; extra `data`). Strings are names of files.
         tokenizer: encodes it; special tokens in the text are text.
@@ -383,8 +384,11 @@ def finish(folder: Path, job: ShardJob, shards: list[Shard]) -> Manifest:
     remove_marks(folder)
     if shards and made.tokens and all(shard.split == "val" for shard in shards):
         warnings.warn(
-            f"all {made.tokens:,} tokens are in the first shard, which is for validation in the "
-            f"format {made.format!r}; pass a smaller tokens_per_shard",
+            BytepairWarning(
+                f"all {made.tokens:,} tokens are in the first shard, which is for validation in "
+                f"the format {made.format!r}",
+                WayOut("pass a smaller", Option("tokens_per_shard")),
+            ),
             stacklevel=5,
         )
     return made

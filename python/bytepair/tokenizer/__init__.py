@@ -5,15 +5,19 @@
     >>> tok.decode(tok.encode("another one"))
     'another one'
 
-The modules: `tokenizer` (the class), `loading` (`load`), `batch` (files, Arrow and iterables),
-`padding` (rows and tensors), `asynchronous` (coroutines), `session` (growing texts), `cover`
-(prompts that end within a token), `generation` (prompts and grammars), `habits` (names of other
-libraries), `special` (adding special tokens), `pruning` (removing tokens), `origins` (the old ids
-of new tokens), `display` (output for terminals and notebooks).
+The modules: `tokenizer` (the class), `loading` (`load`), `saving` (`save`, `export`), `batch`
+(files, Arrow, iterables), `padding` (rows and tensors), `asynchronous` (coroutines), `session`
+(growing texts), `cover` (prompts that end within a token), `generation` (prompts), `habits`
+(names of other libraries), `special` (adding special tokens), `pruning` (removing tokens, with
+`parents` and `renumber`), `origins` (the old ids of new tokens), `display` (output for terminals
+and notebooks), `callables` (what the core calls).
 """
 
+from bytepair.tokenizer import callables
 from bytepair.tokenizer.loading import load, pretokenize
 from bytepair.tokenizer.origins import TokenParts
 from bytepair.tokenizer.tokenizer import Pruned, Tokenizer
+
+callables.register()
 
 __all__ = ["Pruned", "TokenParts", "Tokenizer", "load", "pretokenize"]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice, product, takewhile
 from typing import Final, NamedTuple, TypeVar
 
@@ -128,11 +128,11 @@ def _splits(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[tuple[int, ...],
             start += len(pretoken)
             pretokens.append(pretoken)
         found.add((tuple(pretokens), rest[start:]))
+    encode = partial(_core.encode_pretoken, tokenizer)
     return {
-        (tuple(i for pretoken in before for i in tokenizer.encode_pretoken(pretoken.encode())),
-         last.encode())
+        (tuple(i for pretoken in before for i in encode(pretoken.encode())), last.encode())
         for before, last in found
-    }  # fmt: skip
+    }
 
 
 def _candidates(
@@ -147,7 +147,7 @@ def _candidates(
                 yield _Candidate((*before, id), more)
                 if vocabulary.merging is tokenizer:
                     continue
-            merged = vocabulary.merging.encode_pretoken(last[:start] + token)
+            merged = _core.encode_pretoken(vocabulary.merging, last[:start] + token)
             if merged[-1] == id:
                 yield _Candidate((*before, *merged), more)
 

@@ -1,4 +1,4 @@
-"""Display a text or ids in terminals and notebooks.
+"""Methods of `Tokenizer` that display a text or ids in terminals and notebooks.
 
 Without a mask, tokens have alternating backgrounds. With a mask, tokens that a model is trained on
 are green, others are red. Special tokens are light on dark. `_internal.drawing` draws each token.
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import integers
+from bytepair._internal.arguments import checked, integers
 from bytepair._internal.drawing import COLORS, SPECIAL, Drawn, Markup, draw_all
 from bytepair.errors import ArgumentError
-from bytepair.formats.parts import pattern_text
+from bytepair.properties.rules import pattern_text
 
 if TYPE_CHECKING:
     from bytepair.tokenizer.batch import SpecialMode
@@ -37,38 +37,84 @@ _MOST_SHOWN = 12
 _Shown: TypeAlias = "tuple[int, Drawn, bool | None]"
 
 
-def show(
-    tokenizer: _core.Tokenizer,
-    text_or_ids: str | Iterable[int],
-    mask: Sequence[int] | None = None,
-    *,
-    format: Literal["terminal", "html"] = "terminal",
-    special: SpecialMode = None,
-    with_ids: bool = False,
-    color: bool | None = None,
-) -> str:
-    """Show a text or ids; see `Tokenizer.show`."""
-    if isinstance(text_or_ids, str):
-        ids = tokenizer.encode(text_or_ids, special=special)
-    else:
-        ids = integers("text_or_ids", text_or_ids)
-    if mask is not None and len(ids) != len(mask):
-        raise ArgumentError(f"the mask has {len(mask)} entries, but there are {len(ids)} ids")
-    if format not in ("terminal", "html"):
-        raise ArgumentError(f'format is {format!r}; it must be "terminal" or "html"')
-    trained = [None] * len(ids) if mask is None else [bool(one) for one in mask]
-    tokens = list(zip(ids, draw_all(tokenizer, ids), trained, strict=True))
-    if format == "html":
-        return _html(tokenizer, tokens, with_ids=with_ids)
-    color = not os.environ.get("NO_COLOR") if color is None else color
-    before = f"{_GREY}(" if color else "("
-    shown = [
-        (_colored(index, token, mark) if color else f"[{token.plain()}]" if mark else token.plain())
-        + (f"{before}{id}){_RESET if color else ''}" if with_ids else "")
-        + ("\n" if color and mask is None and token.ends_line else "")
-        for index, (id, token, mark) in enumerate(tokens)
-    ]
-    return ("" if color and mask is None else "|").join(shown)
+class DisplayMethods(_core.Tokenizer):
+    """The methods of `Tokenizer` that show tokens."""
+
+    __slots__ = ()
+
+    @checked
+    def show(
+        self,
+        text_or_ids: str | Iterable[int],
+        mask: Sequence[int] | None = None,
+        *,
+        format: Literal["terminal", "html"] = "terminal",
+        special: SpecialMode = None,
+        with_ids: bool = False,
+        color: bool | None = None,
+    ) -> str:
+        """Display the tokens of a text or of ids, for a terminal or a notebook.
+
+        Args:
+            text_or_ids: a text, which is encoded, or ids.
+            mask: for each id, whether a model is trained on it: tokens with 1 are green, tokens
+                with 0 are red. Without a mask, backgrounds alternate.
+            format: "terminal", or "html" for notebooks, where the id of a token is in its tooltip.
+            special: for a text, as in `encode`: how special tokens in it are encoded.
+            with_ids: whether each token is followed by its id.
+            color: for a terminal, whether to use colours; None means yes, unless `NO_COLOR` is set.
+                Without colours, tokens are separated by `|`, and are in brackets if the mask is 1.
+
+        Returns:
+            The tokens. Bytes that are not a complete character are shown as `<E4>`, invisible
+            characters as `<U+200D>`, special tokens as `⟪<|bos|>⟫`, which never occurs for text.
+
+        Raises:
+            ValueError: if the mask and the ids have different lengths, or the format is unknown.
+            SpecialTokenError: as in `encode`.
+            UnknownIdError: if an id is not in the vocabulary.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], vocab_size=270)
+            >>> print(tok.show("hello hell", color=False))
+            hello| |hel|l
+            >>> print(tok.show([259, 261], mask=[0, 1], with_ids=True, color=False))
+            hello(259)|[⟪<|bos|>⟫](261)
+            >>> "id 259" in tok.show("hello", format="html")
+            True
+        """
+        if isinstance(text_or_ids, str):
+            ids = self.encode(text_or_ids, special=special)
+        else:
+            ids = integers("text_or_ids", text_or_ids)
+        if mask is not None and len(ids) != len(mask):
+            raise ArgumentError(f"the mask has {len(mask)} entries, but there are {len(ids)} ids")
+        if format not in ("terminal", "html"):
+            raise ArgumentError(f'format is {format!r}; it must be "terminal" or "html"')
+        trained = [None] * len(ids) if mask is None else [bool(one) for one in mask]
+        tokens = list(zip(ids, draw_all(self, ids), trained, strict=True))
+        if format == "html":
+            return _html(self, tokens, with_ids=with_ids)
+        color = not os.environ.get("NO_COLOR") if color is None else color
+        before = f"{_GREY}(" if color else "("
+        shown = [
+            (
+                _colored(index, token, mark)
+                if color
+                else f"[{token.plain()}]"
+                if mark
+                else token.plain()
+            )
+            + (f"{before}{id}){_RESET if color else ''}" if with_ids else "")
+            + ("\n" if color and mask is None and token.ends_line else "")
+            for index, (id, token, mark) in enumerate(tokens)
+        ]
+        return ("" if color and mask is None else "|").join(shown)
+
+    def _repr_html_(self) -> str:
+        """The properties of the tokenizer and some tokens, for notebooks."""
+        return _summary(self)
 
 
 def _colored(index: int, token: Drawn, trained: bool | None) -> str:
@@ -97,7 +143,7 @@ def _html(tokenizer: _core.Tokenizer, tokens: Iterable[_Shown], *, with_ids: boo
     return Markup(f'<div style="{_FRAME}">{"".join(shown)}</div>')
 
 
-def summary(tokenizer: _core.Tokenizer) -> Markup:
+def _summary(tokenizer: _core.Tokenizer) -> Markup:
     """An HTML table with the properties of a tokenizer and some of its tokens."""
     ordinary = [id for token, id in tokenizer.mergeable_ranks().items() if len(token) > 1]
     by_length = sorted(ordinary, key=lambda id: -len(tokenizer.token_bytes(id)))

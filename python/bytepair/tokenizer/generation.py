@@ -1,7 +1,4 @@
-"""Methods of `Tokenizer` for text generation: growing prompts, token healing and grammars.
-
-Libraries that constrain a model to a grammar need the vocabulary in their own format.
-"""
+"""Methods of `Tokenizer` for text generation: growing prompts and token healing."""
 
 from __future__ import annotations
 
@@ -9,21 +6,15 @@ from typing import TYPE_CHECKING
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
-from bytepair.formats import grammar
-from bytepair.formats.grammar import Stop
 from bytepair.tokenizer.batch import Affix, SpecialMode
 from bytepair.tokenizer.session import Session
 
 if TYPE_CHECKING:
-    import llguidance
-    import outlines_core
-    import xgrammar
-
     from bytepair.tokenizer.cover import Cover
 
 
 class GenerationMethods(_core.Tokenizer):
-    """The methods of `Tokenizer` for prompts and grammars."""
+    """The methods of `Tokenizer` for prompts."""
 
     __slots__ = ()
 
@@ -100,84 +91,3 @@ class GenerationMethods(_core.Tokenizer):
         from bytepair.tokenizer.cover import cover
 
         return cover(self, text, special)
-
-    @checked
-    def to_llguidance(
-        self, *, stop: Stop = None, vocab_size: int | None = None
-    ) -> llguidance.LLTokenizer:
-        """Convert the vocabulary for llguidance, which constrains generation by grammars.
-
-        Text that is determined by a grammar is encoded with this tokenizer.
-
-        Args:
-            stop: the special tokens that end a text, by name or id; None means the token with the
-                role `eos` (see `roles`). For a chat, pass the token that ends a turn.
-            vocab_size: the number of ids of the model, if it has more; additional ids are never
-                allowed.
-
-        Returns:
-            An `llguidance.LLTokenizer`.
-
-        Raises:
-            ImportError: if the package `llguidance` is not installed.
-            SpecialTokenError: if no special token ends a text, or `stop` is not a special token.
-            ValueError: if `vocab_size` is smaller than the vocabulary.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> tok.to_llguidance(stop="<|assistant_end|>").eos_token  # doctest: +SKIP
-            264
-        """
-        return grammar.to_llguidance(self, stop, vocab_size)
-
-    @checked
-    def to_xgrammar(
-        self, *, stop: Stop = None, vocab_size: int | None = None
-    ) -> xgrammar.TokenizerInfo:
-        """Convert the vocabulary for XGrammar, which constrains generation by grammars.
-
-        Special tokens have no bytes there, so only those in `stop` can be generated.
-
-        Args:
-            stop: as in `to_llguidance`.
-            vocab_size: as in `to_llguidance`.
-
-        Returns:
-            The argument of `xgrammar.GrammarCompiler`.
-
-        Raises:
-            ImportError: if the package `xgrammar` is not installed.
-            SpecialTokenError: as in `to_llguidance`.
-            ValueError: as in `to_llguidance`.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> tok.to_xgrammar(stop="<|assistant_end|>").stop_token_ids  # doctest: +SKIP
-            [264]
-        """
-        return grammar.to_xgrammar(self, stop, vocab_size)
-
-    @checked
-    def to_outlines(self, *, stop: str | int | None = None) -> outlines_core.Vocabulary:
-        """Convert the vocabulary for Outlines, which constrains generation by regular expressions.
-
-        Args:
-            stop: as in `to_llguidance`, but only one token.
-
-        Returns:
-            The argument of `outlines_core.Index`, with the ordinary tokens.
-
-        Raises:
-            ImportError: if the package `outlines_core` is not installed.
-            SpecialTokenError: as in `to_llguidance`.
-            ValueError: if more than one token is passed.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> tok.to_outlines(stop="<|assistant_end|>").get_eos_token_id()  # doctest: +SKIP
-            264
-        """
-        return grammar.to_outlines(self, stop)

@@ -13,11 +13,15 @@ from bytepair.errors import (
     ArgumentError,
     FileFormatError,
     FormatError,
+    Option,
     PatternError,
     VocabularyError,
+    WayOut,
 )
-from bytepair.formats.files import FILE_NAME, read_file
-from bytepair.formats.parts import Asked, splitter
+from bytepair.files.safe import read_file
+from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import Asked
+from bytepair.properties.rules import splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -88,7 +92,7 @@ def load(
         ...     path = tok.save(folder)
         ...     bytepair.load(path) == tok
         True
-        >>> bytepair.load(tok.to_tiktoken()) == tok
+        >>> bytepair.load(bytepair.compat.to_tiktoken(tok)) == tok
         True
     """
     if source == "":
@@ -114,7 +118,8 @@ def _check_options(tok: Tokenizer, options: Asked, place: str) -> None:
     if options.pattern is not None and tok.pattern != options.pattern:
         raise FormatError(
             place,
-            f"the split pattern is {tok.pattern!r}, not {options.pattern!r}; omit pattern=",
+            f"the split pattern is {tok.pattern!r}, not {options.pattern!r}",
+            WayOut("omit", Option("pattern")),
         )
     for name, id in (options.special_tokens or {}).items():
         known = tok.special_tokens.get(name)
@@ -122,7 +127,8 @@ def _check_options(tok: Tokenizer, options: Asked, place: str) -> None:
             there = "does not exist" if known is None else f"has the id {known}"
             raise FormatError(
                 place,
-                f"the special token {name!r} {there}, not {id}; omit special_tokens=",
+                f"the special token {name!r} {there}, not {id}",
+                WayOut("omit", Option("special_tokens")),
             )
 
 

@@ -48,10 +48,10 @@ def _rows(new: _core.Tokenizer, old: _core.Tokenizer) -> Iterator[list[int]]:
     tokens = {id: token for token, id in new.mergeable_ranks().items()}
     for id in range(new.vocab_size):
         if id in tokens:
-            yield old.encode_pretoken(tokens[id])
+            yield _core.encode_pretoken(old, tokens[id])
         elif id not in names:
             yield []
         elif (known := special.get(names[id])) is not None:
             yield [known]
         else:
-            yield old.encode_pretoken(names[id].encode())
+            yield _core.encode_pretoken(old, names[id].encode())

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import checked, refuse
-from bytepair.errors import ArgumentError
-from bytepair.formats import roles
+from bytepair.errors import ArgumentError, Option, WayOut
+from bytepair.properties import roles
 from bytepair.tokenizer.batch import Affix, SpecialMode
 
 if TYPE_CHECKING:
@@ -74,13 +74,19 @@ def encode_rows(
     _check(max_tokens=max_tokens, pad_to=pad_to, padding_side=padding_side,
            return_tensors=return_tensors)  # fmt: skip
     if padding_side is not None and pad_to is None:
-        raise ArgumentError('padding_side would be ignored; pass pad_to="longest" or a number')
+        raise ArgumentError(
+            Option("padding_side"),
+            "would be ignored",
+            WayOut.passing("pad_to", "longest", "or a number"),
+        )
     begin, end = tokenizer.rules.around if add_special_tokens else ([], [])
     before = tokenizer.encode("", prepend=prepend) + begin
     after = end + tokenizer.encode("", append=append)
     room = None if max_tokens is None else max_tokens - len(before) - len(after)
     if room is not None and room < 0:
-        raise ArgumentError(f"max_tokens is {max_tokens}, too small for prepend and append")
+        raise ArgumentError(
+            Option("max_tokens"), f"is {max_tokens}, too small for prepend and append"
+        )
     encoded = tokenizer.encode_batch(texts, special=special, threads=threads)
     rows = [[*before, *ids[:room], *after] for ids in encoded]
     if pad_to is None and return_tensors is None:
@@ -113,13 +119,15 @@ def _padded(
     width = pad_to if isinstance(pad_to, int) else longest
     if width < longest:
         raise ArgumentError(
-            f"text {int(lengths.argmax())} has {longest} ids, more than the row width {width} "
-            f"(pad_to); pass max_tokens={width} to truncate it"
+            f"text {int(lengths.argmax())} has {longest} ids, more than the row width {width} (",
+            Option("pad_to"),
+            ")",
+            WayOut.passing("max_tokens", width, "to truncate it"),
         )
     if pad_to is None and (lengths < longest).any():
         raise ArgumentError(
-            f"texts have {int(lengths.min())} to {longest} ids, which is no tensor; pass "
-            'pad_to="longest"'
+            f"texts have {int(lengths.min())} to {longest} ids, which is no tensor",
+            WayOut.passing("pad_to", "longest"),
         )
     places = np.arange(width) if side == "right" else np.arange(width)[::-1]
     mask = places < lengths[:, None]

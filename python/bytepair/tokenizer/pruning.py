@@ -5,7 +5,7 @@ encoded; with byte fallback these are the 256 byte tokens and the characters of 
 intermediate tokens needed to merge a kept token. This guarantees: **a text whose
 tokens are all kept is encoded to the same tokens.** Proof: the small vocabulary has a subset of the
 merges, in the same order. While the large one merges such a text, each merge produces a part of a
-kept token (see `bytepair.formats.parents`), so this merge is kept too. It was first among all
+kept token (see `bytepair.tokenizer.parents`), so this merge is kept too. It was first among all
 candidates, so it is first among the remaining ones. Ids keep their order, and so do ranks.
 
 With byte fallback, merging starts with characters. A character that is a part of a kept token is
@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from bytepair import _core
 from bytepair._internal.arguments import integers
-from bytepair.errors import ArgumentError, CountsError, VocabularyError
-from bytepair.formats.parents import Parents, needed_by, parents, with_ancestors
-from bytepair.formats.renumber import renumbered
+from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError
+from bytepair.tokenizer.parents import Parents, needed_by, parents, with_ancestors
+from bytepair.tokenizer.renumber import renumbered
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +70,7 @@ def pruned(
         )
     kept = _kept(tokenizer, keep, vocab_size, drop)
     ranks, special = tokenizer.mergeable_ranks(), tokenizer.special_tokens
-    twins = tokenizer.twin_ids
+    twins = _core.twin_ids(tokenizer)
     old = sorted({*(ranks[token] for token in kept), *special.values(), *twins})
     new = {id: place for place, id in enumerate(old)}
     left_out = _OF_TRAINING if len(kept) < len(ranks) else ()
@@ -98,10 +98,16 @@ def _kept(
 ) -> set[bytes]:
     """The ordinary tokens to keep."""
     if (keep is None) == (drop is None):
-        raise ArgumentError("pass either keep (what to keep) or drop= (the ids to remove)")
+        raise ArgumentError(
+            "pass either",
+            Option("keep"),
+            "(what to keep) or",
+            Option("drop"),
+            "(the ids to remove)",
+        )
     counted = isinstance(keep, PretokenCounts | Mapping)
     if vocab_size is not None and not counted:
-        raise ArgumentError("vocab_size needs counts, which determine what to keep")
+        raise ArgumentError(Option("vocab_size"), "needs counts, which determine what to keep")
     tokens, pairs = tokenizer.mergeable_ranks(), parents(tokenizer)
     always = _always(tokenizer, pairs)
     if isinstance(keep, int | Integral):
@@ -139,7 +145,7 @@ def _ordinary(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> set[bytes]:
 def _unmerged_ids(tokenizer: _core.Tokenizer) -> set[int]:
     """The ids of special tokens, and with byte fallback those of the bytes of other tokens."""
     special = set(tokenizer.special_tokens.values())
-    return special.difference(tokenizer.mergeable_ranks().values()).union(tokenizer.twin_ids)
+    return special.difference(tokenizer.mergeable_ranks().values()).union(_core.twin_ids(tokenizer))
 
 
 def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> int:
@@ -148,8 +154,9 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> in
     if room < len(always):
         special, least = len(tokenizer.special_tokens), vocab_size - room + len(always)
         raise VocabularyError(
-            f"vocab_size {vocab_size} is too small for the {special} special tokens and "
-            f"{least - special} bytes, which are always kept; pass at least {least}"
+            Option("vocab_size"),
+            f"{vocab_size} is too small for the {special} special tokens and {least - special} "
+            f"bytes, which are always kept; pass at least {least}",
         )
     return room
 
@@ -186,7 +193,7 @@ def uses(
         )
     used = {}
     for pretoken, times in counts.items():
-        for id in tokenizer.encode_pretoken(pretoken):
+        for id in _core.encode_pretoken(tokenizer, pretoken):
             used[id] = used.get(id, 0) + times
     return {tokenizer.token_bytes(id): times for id, times in used.items()}
 

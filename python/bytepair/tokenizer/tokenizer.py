@@ -1,7 +1,7 @@
-"""The public class `Tokenizer`.
+"""The public class `Tokenizer`: made from values, asked for its roles, changed to another one.
 
-Encoding, decoding and lookups are implemented in Rust (`bytepair._core.Tokenizer`). This module
-adds files, pickling and display.
+Encoding, decoding and lookups are implemented in Rust (`bytepair._core.Tokenizer`). The methods for
+large amounts of text, chats, prompts, files and display stand in files of their own.
 """
 
 from __future__ import annotations
@@ -9,24 +9,21 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.chat.methods import ChatMethods
-from bytepair.corpus.outputs import check_output_folder
-from bytepair.formats import metadata, roles
-from bytepair.formats.files import FILE_NAME, write_whole
-from bytepair.formats.names import WrittenFormat
-from bytepair.formats.parts import all_tokens, bytes_per_token, pattern_text
-from bytepair.tokenizer.batch import BulkMethods, SpecialMode
-from bytepair.tokenizer.conversion import ConversionMethods
-from bytepair.tokenizer.display import show, summary
+from bytepair.files.safe import write_whole
+from bytepair.properties import metadata, roles
+from bytepair.properties.rules import pattern_text
+from bytepair.tokenizer.batch import BulkMethods
+from bytepair.tokenizer.display import DisplayMethods
 from bytepair.tokenizer.generation import GenerationMethods
 from bytepair.tokenizer.habits import NamesOthers, missing, unknown_keyword
+from bytepair.tokenizer.saving import SavingMethods
 from bytepair.tokenizer.special import added
 
 if TYPE_CHECKING:
@@ -76,7 +73,12 @@ class Pruned:
 
 
 class Tokenizer(
-    BulkMethods, ChatMethods, GenerationMethods, ConversionMethods, metaclass=NamesOthers
+    BulkMethods,
+    ChatMethods,
+    DisplayMethods,
+    GenerationMethods,
+    SavingMethods,
+    metaclass=NamesOthers,
 ):
     """A byte-level BPE tokenizer: immutable and thread-safe.
 
@@ -246,37 +248,16 @@ class Tokenizer(
         return self.with_notes(roles.notes(self, wanted))
 
     @property
-    def bos_id(self) -> int:
-        """The id of the special token that begins a text (see `roles`).
-
-        Raises:
-            SpecialTokenError: if no token has the role, so that `prepend=tok.bos_id` cannot
-                silently prepend nothing. `bos_token_id`, which other libraries use, is None then.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hi hi"], 260, special_tokens=["<|bos|>", "<|eos|>"])
-            >>> tok.bos_id, tok.eos_id
-            (258, 259)
-        """
-        return roles.id_of(self, "bos")
-
-    @property
-    def eos_id(self) -> int:
-        """The id of the special token that ends a text (see `roles`); raises as `bos_id` does."""
-        return roles.id_of(self, "eos")
-
-    @property
     def bos_token_id(self) -> int | None:
-        """The id of the special token that begins a text, or None (for other libraries)."""
+        """The id of the special token that begins a text (see `roles`), or None."""
         return self.special_tokens.get(self.roles.get("bos", ""))
 
     @property
     def eos_token_id(self) -> int | None:
-        """The id of the special token that ends a text, or None (for other libraries).
+        """The id of the special token that ends a text (see `roles`), or None.
 
-        Libraries for constrained generation stop at this token. For a chat model it should be the
-        end of a turn: `tok.with_roles(eos=tok.roles["end_of_turn"])`.
+        For a chat model it should be the end of a turn:
+        `tok.with_roles(eos=tok.roles["end_of_turn"])`.
 
         Example:
             >>> import bytepair
@@ -288,32 +269,8 @@ class Tokenizer(
 
     @property
     def pad_token_id(self) -> int | None:
-        """The id of the special token that pads rows, or None (for other libraries)."""
+        """The id of the special token that pads rows (see `roles`), or None."""
         return self.special_tokens.get(self.roles.get("pad", ""))
-
-    @property
-    def special_token_ids(self) -> list[int]:
-        """The ids of the special tokens.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).special_token_ids
-            [258]
-        """
-        return list(self.special_tokens.values())
-
-    @property
-    def tokens(self) -> list[bytes]:
-        """The bytes of each id: for a special token its name, for an unused id nothing.
-
-        It is a property because llguidance requires one; each access creates a new list.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).tokens[256:]
-            [b'hi', b' hi', b'<|bos|>']
-        """
-        return all_tokens(self)
 
     def __call__(self, text: str, **options: Any) -> list[int]:
         """Encode a text, as `encode` does with its options (for libraries that call a tokenizer).
@@ -350,167 +307,6 @@ class Tokenizer(
             {'<|bos|>': 258, '<|tool|>': 259, '<|image|>': 260}
         """
         return type(self)(_core.with_special_tokens(self, added(self, names)))
-
-    def with_sentencepiece_ids(self) -> Self:
-        """Return a copy with the ids that `run.c` of llama2.c expects.
-
-        These are 0 for the unknown token, 1 and 2 for BOS and EOS (the end of a turn if one token
-        is both), 3 to 258 for the bytes, then the other tokens in their order, and the other
-        special tokens. `<unk>`, `<s>` and `</s>` are added if missing. Encoded text must be encoded
-        again.
-
-        Raises:
-            VocabularyError: if a byte has no token.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=269).with_sentencepiece_ids()
-            >>> tok.special_tokens["<|bos|>"], tok.encode("a"), tok.encode("hello")
-            (1, [100], [262])
-        """
-        from bytepair.formats.renumber import with_sentencepiece_ids
-
-        return type(self)(with_sentencepiece_ids(self))._with_repeats(self.repeats)
-
-    @checked
-    def save(
-        self, folder: str | os.PathLike[str], *, tables: bool = True, overwrite: bool = False
-    ) -> Path:
-        """Save the tokenizer to a folder, which is created if needed.
-
-        The file is written under a temporary name, synced and renamed: after a crash, the folder
-        contains either the old or the new tokenizer, completely, and a process that has loaded the
-        old one is not affected. The same tokenizer always gives the same file, and may be saved
-        again.
-
-        Args:
-            folder: the folder for `tokenizer.bytepair`.
-            tables: whether the file contains the lookup tables that `load` must otherwise build: it
-                loads instantly, but is three to four times larger. Small vocabularies are saved
-                without tables.
-            overwrite: whether to replace a different tokenizer.
-
-        Returns:
-            The path of the file.
-
-        Raises:
-            OverwriteError: if the folder contains a tokenizer with another fingerprint, and
-                `overwrite` is false.
-            NotADirectoryError: if this is a file, or has the name of one, such as `tokenizer.json`;
-                `export` writes files.
-            OSError: if the folder cannot be written.
-
-        Example:
-            >>> import bytepair, tempfile
-            >>> tok = bytepair.train(["hello"], vocab_size=265)
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     path = tok.save(folder)
-            ...     path.name, bytepair.load(folder) == tok
-            ('tokenizer.bytepair', True)
-        """
-        path = Path(folder) / FILE_NAME
-        try:
-            check_output_folder(path.parent)
-        except NotADirectoryError as error:
-            raise NotADirectoryError(f"{error}, or write the file with export") from None
-        is_new = not path.parent.exists()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._write(path, tables=tables, overwrite=overwrite)
-        except BaseException:
-            if is_new:
-                with suppress(OSError):  # it is not empty
-                    path.parent.rmdir()
-            raise
-        return path
-
-    def _write(self, path: Path, *, tables: bool = True, overwrite: bool) -> None:
-        from bytepair.formats import existing
-
-        data = self.to_bytes(tables=tables)
-        if not overwrite:
-            existing.check(self, path, lambda new: new.write_bytes(data), _core.Model.map)
-        write_whole(path, data)
-
-    @checked
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        format: WrittenFormat | str | None = None,
-        *,
-        lossy: bool = False,
-        overwrite: bool = False,
-    ) -> Path:
-        """Write the tokenizer in the format of another library.
-
-        Files are written atomically. `bytepair.load` reads them.
-
-        Args:
-            path: the output file, or the output folder for formats with several files.
-            format: the format: a name in the table of `docs/formats`, such as `huggingface` or
-                `tiktoken`; None means to choose it by the file name.
-            lossy: whether to write a format that cannot represent all of the tokenizer.
-            overwrite: whether to replace files of a different tokenizer.
-
-        Returns:
-            The path.
-
-        Raises:
-            LossError: if something would be lost and `lossy` is false; the message lists it.
-            OverwriteError: if a file of a different tokenizer would be replaced and `overwrite` is
-                false.
-            ValueError: if the format does not exist, or cannot be written.
-
-        Example:
-            >>> import bytepair, tempfile
-            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     path = tok.export(f"{folder}/tokenizer.json")
-            ...     bytepair.load(path) == tok
-            True
-        """
-        from bytepair.formats import registry
-
-        target = Path(path)
-        found = format or registry.of_path(target)
-        if found != "bytepair":
-            registry.write(self, target, found, lossy=lossy, overwrite=overwrite)
-        elif target.name.endswith(".bytepair"):
-            self._write(target, overwrite=overwrite)
-        else:
-            return self.save(target, overwrite=overwrite)
-        return target
-
-    @checked
-    def export_losses(
-        self, format: str | os.PathLike[str], path: str | os.PathLike[str] | None = None
-    ) -> list[str]:
-        """List what would be lost by writing the tokenizer in a format.
-
-        Args:
-            format: a name in the table of `docs/formats`, such as `gguf`; or a path with a known
-                file name, as in `export`.
-            path: the file or folder to write, if `format` is a name: a `tokenizer.json` alone has
-                no roles and no chat template, a folder has. None means a folder.
-
-        Returns:
-            A description of everything that the format cannot represent, or that programs which
-            read it handle differently; empty if nothing is lost.
-
-        Raises:
-            ValueError: if the format does not exist.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-            >>> tok.export_losses("huggingface"), tok.export_losses("tiktoken")
-            ([], ['the split pattern', 'the special tokens'])
-        """
-        from bytepair.formats import registry
-
-        if isinstance(format, os.PathLike):
-            format, path = registry.of_path(Path(format)), format
-        return registry.losses(self, format, None if path is None else Path(path))
 
     @checked
     def with_vocab_size(self, vocab_size: int) -> Self:
@@ -577,7 +373,7 @@ class Tokenizer(
         model, ids = pruned(self, keep, vocab_size, drop)
         if (ids >= 0).all():  # nothing goes; a new model would lack the counts of the merges
             return Pruned(self, ids)
-        return Pruned(type(self)(model)._with_repeats(self.repeats), ids)
+        return Pruned(type(self)(model)._with_repeats(_core.repeats(self)), ids)
 
     @checked
     def parts_in(self, old: _core.Tokenizer) -> TokenParts:
@@ -619,101 +415,11 @@ class Tokenizer(
 
     def _with_repeats(self, limit: int) -> Self:
         """This tokenizer with another size limit for the cache of repeated text."""
-        return self if limit == self.repeats else type(self)(_core.with_repeats(self, limit))
-
-    def compression_curve(self) -> NDArray[np.uint64]:
-        """The number of tokens of the training text before the first merge and after each merge.
-
-        uint64, one more than merges; empty if the tokenizer was not created by training. The number
-        of bytes of the text, divided by these, is the bytes per token of each smaller vocabulary.
-
-        With superwords, the values up to the end of the first stage are those of its pattern, and
-        later ones go on from there. If the second pattern splits tokens of the first stage, all
-        later values differ by the same number: for the default pattern it is small (102 of
-        868,440 tokens of the sample texts).
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hello hello"], 269).compression_curve().tolist()
-            [11, 9, 7, 5, 3]
-        """
-        import numpy as np
-
-        size = self.notes.get("text_bytes")
-        made = self.merge_counts()
-        if size is None or len(made) != len(self.merges()):
-            return np.empty(0, np.uint64)
-        fallen = np.concatenate([np.zeros(1, np.uint64), np.cumsum(made, dtype=np.uint64)])
-        return np.uint64(int(size)) - fallen
-
-    def bytes_per_token_array(self) -> NDArray[np.int32]:
-        """The number of bytes of each id; 0 for special tokens and unused ids.
-
-        `bytepair.evaluate.bits_per_byte` uses it to convert loss per token to bits per byte.
-
-        Returns:
-            int32, one per id.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hello hello"], 269).bytes_per_token_array()[255:].tolist()
-            [1, 2, 3, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-        """
-        return bytes_per_token(self)
-
-    @checked
-    def show(
-        self,
-        text_or_ids: str | Iterable[int],
-        mask: Sequence[int] | None = None,
-        *,
-        format: Literal["terminal", "html"] = "terminal",
-        special: SpecialMode = None,
-        with_ids: bool = False,
-        color: bool | None = None,
-    ) -> str:
-        """Display the tokens of a text or of ids, for a terminal or a notebook.
-
-        Args:
-            text_or_ids: a text, which is encoded, or ids.
-            mask: for each id, whether a model is trained on it: tokens with 1 are green, tokens
-                with 0 are red. Without a mask, backgrounds alternate.
-            format: "terminal", or "html" for notebooks, where the id of a token is in its tooltip.
-            special: for a text, as in `encode`: how special tokens in it are encoded.
-            with_ids: whether each token is followed by its id.
-            color: for a terminal, whether to use colours; None means yes, unless `NO_COLOR` is set.
-                Without colours, tokens are separated by `|`, and are in brackets if the mask is 1.
-
-        Returns:
-            The tokens. Bytes that are not a complete character are shown as `<E4>`, invisible
-            characters as `<U+200D>`, special tokens as `⟪<|bos|>⟫`, which never occurs for text.
-
-        Raises:
-            ValueError: if the mask and the ids have different lengths, or the format is unknown.
-            SpecialTokenError: as in `encode`.
-            UnknownIdError: if an id is not in the vocabulary.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=270)
-            >>> print(tok.show("hello hell", color=False))
-            hello| |hel|l
-            >>> print(tok.show([259, 261], mask=[0, 1], with_ids=True, color=False))
-            hello(259)|[⟪<|bos|>⟫](261)
-            >>> "id 259" in tok.show("hello", format="html")
-            True
-        """
-        return show(
-            self, text_or_ids, mask, format=format, special=special, with_ids=with_ids, color=color
-        )
-
-    def _repr_html_(self) -> str:
-        """The properties of the tokenizer and some tokens, for notebooks."""
-        return summary(self)
+        return self if limit == _core.repeats(self) else type(self)(_core.with_repeats(self, limit))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as native bytes, with tables, so that unpickling is fast."""
-        return _unpickled, (type(self), self.to_bytes(), self.repeats)
+        return _unpickled, (type(self), self.to_bytes(), _core.repeats(self))
 
     def __repr__(self) -> str:
         """The main properties of the tokenizer."""

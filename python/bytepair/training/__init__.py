@@ -11,20 +11,17 @@ The modules: `counting` (texts to counts), `counts` (the class
 tokenizer), `grow` (resume, extend and verify merges), `infer` (the mixture of a vocabulary).
 """
 
-from bytepair.corpus.skips import SkippedWarning
 from bytepair.training.counting import count
 from bytepair.training.counts import Counts, load_counts
 from bytepair.training.options import NANOCHAT_SPECIAL_TOKENS, TrainOptions
 from bytepair.training.parity import Parity
 from bytepair.training.superwords import Superwords
-from bytepair.training.trainer import ExhaustedWarning, train
+from bytepair.training.trainer import train
 
 __all__ = [
     "NANOCHAT_SPECIAL_TOKENS",
     "Counts",
-    "ExhaustedWarning",
     "Parity",
-    "SkippedWarning",
     "Superwords",
     "TrainOptions",
     "count",

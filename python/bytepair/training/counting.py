@@ -27,14 +27,14 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds, most_p
 from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.inputs import BASE, INPUTS, is_same, recorded
 from bytepair.corpus.kinds import corpus_file, kind_of
-from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.read import batch_size, read_batches
-from bytepair.corpus.scratch import scratch
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
-from bytepair.errors import ArgumentError, CorpusError, CountsError
+from bytepair.errors import ArgumentError, CorpusError, CountsError, Option
+from bytepair.files.outputs import check_output_file
+from bytepair.files.scratch import scratch
 from bytepair.training import checkpoint as checkpoints
 from bytepair.training.checkpoint import CheckpointWarning, CountState, FilePosition
 from bytepair.training.counts import Counts, metadata_of, read_counts
@@ -188,7 +188,7 @@ class CountJob:
         """Check all arguments before reading; the source last, since an iterator may be slow."""
         if self.memory_limit is not None and self.memory_limit < 1:
             raise ArgumentError(
-                f"memory_limit is {self.memory_limit}; pass a positive number of bytes"
+                Option("memory_limit"), f"is {self.memory_limit}; pass a positive number of bytes"
             )
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
@@ -306,12 +306,12 @@ class _Progress:
         folder = self._folder / str(self._parts)
         folder.mkdir()
         self._parts += 1
-        aside = (limit, str(folder)) if limit else None
         # A checkpoint must contain complete batches, even if the pattern fails on a text.
         careful = self._job.checkpoint is not None
         return _core.Counter(
-            self._job.pattern, self._job.threads, memory_limit=aside, careful=careful
-        )
+            self._job.pattern, self._job.threads,
+            memory_limit=limit or None, spill_folder=folder, careful=careful,
+        )  # fmt: skip
 
     def _load(self, path: Path) -> None:
         self._saved = read_counts(path, pattern=self._job.pattern)
@@ -398,9 +398,9 @@ class _Progress:
         self._reached = FilePosition(
             first + place.file, place.byte, place.line, place.row, place.chars
         )
-        documents, skips = counter.take_skips()
-        named = ((str(files[skip.file]), skip.row, skip.reason) for skip in skips)
-        self.skips.add_all(documents, named)
+        skips = counter.take_skips()
+        named = ((str(files[skip.file]), skip.row, skip.reason) for skip in skips.first)
+        self.skips.add_all(skips.documents, named)
 
     def _add_files(self, files: list[Path], first: int, bar: Bar) -> bool:
         """Count text and jsonl files from the current position until a checkpoint is due."""
@@ -467,8 +467,8 @@ class _Progress:
             else:
                 self._current().add_utf8(batch.data, batch.offsets)
         except CorpusError as error:
-            place = "" if isinstance(batch, list) else f"{batch.place}: "
-            raise CorpusError(f"{place}{error}") from None
+            place = [] if isinstance(batch, list) else [f"{batch.place}:"]
+            raise CorpusError(*place, *error.phrases) from None
 
     def _current(self) -> _core.Counter:
         """The current counter; a new one after a checkpoint."""

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
-from bytepair.corpus.outputs import check_output_file
-from bytepair.errors import ArgumentError, CountOverflowError, CountsError
+from bytepair.errors import ArgumentError, CountOverflowError, CountsError, WayOut
+from bytepair.files.outputs import check_output_file
 from bytepair.training import checkpoint
 
 FORMAT: Final = "1"
@@ -81,7 +81,7 @@ class Counts:
         """
         file = Path(path)
         with suppress(OSError):
-            return file.is_file() and _COLUMNS.issubset(_core.counts_footer(file)[0])
+            return file.is_file() and _COLUMNS.issubset(_core.counts_footer(file).columns)
         return False
 
     @checked
@@ -314,7 +314,7 @@ def read_counts(file: Path, *, pattern: str | Sequence[str] | None = None) -> Co
     except OSError as error:  # which names the file
         raise CountsError(str(error)) from error
     except CountsError as error:
-        raise CountsError(f"{file}: {error}") from None
+        raise CountsError(f"{file}:", *error.phrases) from None
 
 
 def metadata_of(path: Path) -> dict[str, str]:
@@ -324,7 +324,7 @@ def metadata_of(path: Path) -> dict[str, str]:
             f"{path} does not exist; check the path, or create it with bytepair count"
         )
     try:
-        return dict(_core.counts_footer(path)[1])
+        return dict(_core.counts_footer(path).metadata)
     except OSError as error:  # which names the file
         raise CountsError(str(error)) from error
 
@@ -355,7 +355,9 @@ def _pattern_of(
     stored = _pattern_in(metadata)
     if stored is None:
         if pattern is None:
-            raise CountsError("the file does not contain its split pattern; pass pattern=")
+            raise CountsError(
+                "the file does not contain its split pattern", WayOut.passing("pattern")
+            )
         return pattern
     if version != FORMAT or unicode != _core.UNICODE_VERSION:
         raise CountsError(

@@ -19,14 +19,14 @@ from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.signature import short_help
 from bytepair.corpus.source import Source
-from bytepair.errors import ArgumentError, CountsError
+from bytepair.errors import ANY, ArgumentError, CountsError, ExhaustedWarning, Option
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
 from bytepair.training.sources import counter_of, splitting
 from bytepair.training.superwords import NOTE, Stages
-from bytepair.training.trainer import ExhaustedWarning, exhausted, with_denominator
+from bytepair.training.trainer import exhausted, with_denominator
 
 
 @short_help
@@ -91,7 +91,7 @@ def resume(
         learn = partial(_core.resume, tokenizer, counts.core, options, superwords=limits)
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size < vocab_size:
-        warnings.warn(exhausted(grown, options), ExhaustedWarning, stacklevel=3)
+        warnings.warn(exhausted(grown, options), stacklevel=3)
     return grown if stages is None else grown.with_notes({NOTE: tokenizer.notes[NOTE]})
 
 
@@ -145,9 +145,11 @@ def extend(
         b' wor'
     """
     if extra is None:
-        raise ArgumentError("pass extra=, the maximum number of tokens to learn")
+        raise ArgumentError("pass", Option("extra", ANY), ", the maximum number of tokens to learn")
     if extra < 0:
-        raise ArgumentError(f"extra is {extra}; pass at least 0, the maximum number of tokens")
+        raise ArgumentError(
+            Option("extra"), f"is {extra}; pass at least 0, the maximum number of tokens"
+        )
     options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
     counted = counter_of(source, splitting(tokenizer), **reading)
     with Bar(progress) as bar:
@@ -164,7 +166,7 @@ def extend(
 def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) -> Tokenizer:
     """The tokenizer with more merges and unchanged roles."""
     model = learn(on_progress=lambda done, total: bar.update("merge", done, total, "merges"))
-    grown = Tokenizer(model)._with_repeats(tokenizer.repeats)
+    grown = Tokenizer(model)._with_repeats(_core.repeats(tokenizer))
     learnt = grown.vocab_size - tokenizer.vocab_size
     bar.update("merge", learnt, learnt, "merges")
     return grown._with_roles_of(tokenizer)
@@ -197,6 +199,16 @@ class Verdict:
         if self.best is None:
             return said + "no pair is left to merge"
         return said + f"{self.best[0]} with count {self.best[1]:,} comes first"
+
+
+def _verdict(merges: int, wrong: _core.UnmadeMerge | None) -> Verdict:
+    """The verdict on some merges, given the first wrong one."""
+    if wrong is None:
+        return Verdict(merges)
+    best = None
+    if wrong.best is not None and wrong.best_count is not None:
+        best = wrong.best, wrong.best_count
+    return Verdict(wrong.step, (wrong.pair, wrong.count), best)
 
 
 @checked
@@ -240,12 +252,14 @@ def verify_merges(
     """
     stages = Stages.of(tokenizer)
     _check_pattern(counts, splitting(tokenizer) if stages is None else stages.pattern)
-    if (stages is None) != (superword_counts is None):
+    given = Option("superword_counts")
+    if stages is None and superword_counts is not None:
+        raise CountsError(given, "are given, but the tokenizer has no superwords; omit them")
+    if stages is not None and superword_counts is None:
         raise CountsError(
-            "superword_counts are given, but the tokenizer has no superwords; omit them"
-            if stages is None
-            else "the tokenizer has superwords; also pass superword_counts, the counts of the same "
-            "text with its split pattern"
+            "the tokenizer has superwords; also pass",
+            given,
+            ", the counts of the same text with its split pattern",
         )
     merges = tokenizer.merges()
     options = TrainOptions(ties=ties, min_count=min_count)
@@ -255,18 +269,18 @@ def verify_merges(
             bar.update("verify", done, len(merges), "merges")
 
         first = merges if stages is None else merges[: stages.merges]
-        found = _core.verify_merges(
+        wrong = _core.verify_merges(
             first, counts.core, with_denominator(options, counts), on_progress=report
         )
-        if found is None and stages is not None and superword_counts is not None:
+        if wrong is None and stages is not None and superword_counts is not None:
             _check_pattern(superword_counts, splitting(tokenizer))
-            found = _core.verify_superwords(
+            wrong = _core.verify_superwords(
                 merges, stages.merges, superword_counts.core,
                 with_denominator(options, superword_counts), stages.limits, on_progress=report,
             )  # fmt: skip
-        steps = len(merges) if found is None else found[0]
-        bar.update("verify", steps, steps, "merges")
-    return Verdict(len(merges)) if found is None else Verdict(*found)
+        verdict = _verdict(len(merges), wrong)
+        bar.update("verify", verdict.steps, verdict.steps, "merges")
+    return verdict
 
 
 def _check_pattern(counts: Counts, regex: str | tuple[str, ...]) -> None:

@@ -196,13 +196,15 @@ class _Program:
     def _add_violated(self) -> bool:
         import numpy as np
 
-        steps, pairs, counts = self._history.rivals(
+        rivals = self._history.rivals(
             self.shares * self._scale, self.slack, list(self._pair_slack.items()), RIVALS, TOLERANCE
         )
-        margins = self._merged[steps] - counts.reshape(len(steps), len(self.shares)) * self._scale
+        steps, pairs = rivals.steps, rivals.pairs
+        counts = rivals.counts.reshape(len(steps), len(self.shares))
+        margins = self._merged[steps] - counts * self._scale
         known = set(zip(self._steps.tolist(), self._pairs.tolist(), strict=True))
-        rivals = zip(steps.tolist(), pairs.tolist(), strict=True)
-        new = np.array([pair not in known for pair in rivals], bool)
+        places = zip(steps.tolist(), pairs.tolist(), strict=True)
+        new = np.array([place not in known for place in places], bool)
         self._steps = np.concatenate([self._steps, steps[new]])
         self._pairs = np.concatenate([self._pairs, pairs[new]])
         self._margins = np.concatenate([self._margins, margins[new]])

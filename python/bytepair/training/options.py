@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from bytepair._internal.arguments import check_fields
-from bytepair.errors import ArgumentError, VocabularyError
+from bytepair.errors import ArgumentError, Option, VocabularyError
 from bytepair.tokenizer.special import check_not_ordinary, in_order, reserved
 
 #: The tie-breaking rules for pairs with equal counts; see `bytepair.reference.tie_break`.
@@ -65,7 +65,9 @@ class TrainOptions:
         check_fields(self)
         names = self.special_tokens
         if isinstance(names, str) and names != "nanochat":
-            raise ArgumentError(f'special_tokens is {names!r}; pass "nanochat" or a list of names')
+            raise ArgumentError(
+                Option("special_tokens"), f'is {names!r}; pass "nanochat" or a list of names'
+            )
         names = NANOCHAT_SPECIAL_TOKENS if isinstance(names, str) else names
         object.__setattr__(self, "special_tokens", in_order("special_tokens", names))
         object.__setattr__(self, "initial_tokens", in_order("initial_tokens", self.initial_tokens))
@@ -77,7 +79,7 @@ class TrainOptions:
             if value is not None and value < least:
                 why = {"min_count": " (merge every pair)",
                        "max_token_bytes": " (the shortest merged token)"}.get(name, "")  # fmt: skip
-                raise ArgumentError(f"{name} is {value}; pass at least {least}{why}")
+                raise ArgumentError(Option(name), f"is {value}; pass at least {least}{why}")
 
     @property
     def names(self) -> list[str]:
@@ -97,6 +99,7 @@ class TrainOptions:
         """
         if self.vocab_size < self.smallest:
             raise VocabularyError(
-                f"vocab_size {self.vocab_size} is too small for the 256 bytes and the "
-                f"{self.smallest - 256} special tokens; pass at least {self.smallest}"
+                Option("vocab_size"),
+                f"{self.vocab_size} is too small for the 256 bytes and the {self.smallest - 256} "
+                f"special tokens; pass at least {self.smallest}",
             )

@@ -16,7 +16,7 @@ from bytepair import _core
 from bytepair._internal.arguments import check_fields
 from bytepair._internal.progress import Bar
 from bytepair.corpus.source import Source
-from bytepair.errors import ArgumentError, CorpusError
+from bytepair.errors import ArgumentError, CorpusError, Option
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts, check_names
 from bytepair.training.options import TrainOptions
@@ -74,11 +74,13 @@ class Parity:
             if not (isfinite(ratio) and ratio > 0):
                 raise ArgumentError(f"the ratio of {name!r} is {ratio}; it must be above 0")
         if self.window is not None and self.window < 1:
-            raise ArgumentError(f"window is {self.window}; pass at least 1, or None for no window")
+            raise ArgumentError(
+                Option("window"), f"is {self.window}; pass at least 1, or None for no window"
+            )
         if not (isfinite(self.alpha) and self.alpha > 0):
-            raise ArgumentError(f"alpha is {self.alpha}; it must be above 0")
+            raise ArgumentError(Option("alpha"), f"is {self.alpha}; it must be above 0")
         if self.global_merges < 0:
-            raise ArgumentError(f"global_merges is {self.global_merges}; pass 0 or more")
+            raise ArgumentError(Option("global_merges"), f"is {self.global_merges}; pass 0 or more")
 
 
 def parity_counter(
@@ -144,14 +146,14 @@ class ParityCounts:
             {name: self.development[name] for name in self.groups} if self.development else {}
         )
         parity = self.parity
-        model, chosen = _core.train_parity(
+        trained = _core.train_parity(
             groups, development, replace(options, min_count=options.min_count * unit),
             ratios=None if parity.ratios is None else [parity.ratios[n] for n in self.groups],
-            window=None if parity.window is None else (parity.window, parity.alpha),
-            global_merges=parity.global_merges, threads=threads, on_progress=on_progress,
+            window=parity.window, alpha=parity.alpha, global_merges=parity.global_merges,
+            threads=threads, on_progress=on_progress,
         )  # fmt: skip
-        merges = {name: chosen.count(index) for index, name in enumerate(self.groups)}
-        tokenizer = _core.Tokenizer(model)
+        merges = {name: trained.groups.count(index) for index, name in enumerate(self.groups)}
+        tokenizer = _core.Tokenizer(trained.model)
         return _core.with_notes(
             tokenizer, {**tokenizer.notes, NOTE: json.dumps({"merges": merges})}
         )

@@ -6,7 +6,7 @@ mixture, each group has a given share of the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, TypeAlias, Unpack
@@ -16,7 +16,7 @@ from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.source import Files, Source, announce, resolve
 from bytepair.corpus.splits import HoldOut, Split, hold_out
-from bytepair.errors import ArgumentError, CountsError, PatternError
+from bytepair.errors import ArgumentError, CountsError, Option, PatternError, Phrase, WayOut
 from bytepair.training.counting import CountJob, ReadKeywords
 from bytepair.training.counts import Counts, check_names
 
@@ -90,8 +90,9 @@ def counter_of(
     given = [name for name, value in reading.items() if value != usual.get(name)]
     if given := [name for name in given if name != "threads"]:
         raise CountsError(
-            f"{', '.join(given)} would be ignored, because the source is counts; pass options for "
-            "reading text to bytepair.count"
+            *_named(given, ","),
+            "would be ignored, because the source is counts; pass options for reading text to "
+            "bytepair.count",
         )
     if regex != source.pattern:
         raise CountsError(
@@ -113,9 +114,24 @@ def refuse_checkpoint(reading: ReadKeywords, purpose: str) -> None:
     """
     if reading.get("checkpoint") is not None:
         raise ArgumentError(
-            f"checkpoint and {purpose} cannot be combined: a checkpoint is for one count; count "
-            "each source with bytepair.count(..., checkpoint=...), and train on the counts"
+            Option("checkpoint"),
+            "and",
+            Option(purpose) if purpose.isidentifier() else purpose,
+            "cannot be combined: a checkpoint is for one count",
+            WayOut(
+                "count each source with",
+                Option("checkpoint", python="bytepair.count(..., checkpoint=...)"),
+                ", and train on the counts",
+            ),
         )
+
+
+def _named(names: Iterable[str], between: str) -> list[Phrase]:
+    """Several options in a message."""
+    phrases: list[Phrase] = []
+    for name in names:
+        phrases += [between, Option(name)] if phrases else [Option(name)]
+    return phrases
 
 
 def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords]:
@@ -174,7 +190,7 @@ def group_counter(
     named = {key: value for key in ("files", "texts") if (value := reading.pop(key, None))}  # type: ignore[misc]
     if named:
         raise ArgumentError(
-            f"{' and '.join(named)} would be ignored, because the source is a mapping"
+            *_named(named, "and"), "would be ignored, because the source is a mapping"
         )
     refuse_checkpoint(reading, purpose)
     resolved, reading = resolved_once(groups, reading)

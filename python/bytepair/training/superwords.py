@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from bytepair import _core
 from bytepair._internal.arguments import check_fields
-from bytepair.errors import ArgumentError, CountsError, VocabularyError
+from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError
 from bytepair.tokenizer.special import in_order
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ class Superwords:
                 "as 0.8, or a number of ids"
             )
         if self.max_words is not None and self.max_words < 1:
-            raise ArgumentError(f"max_words is {self.max_words}; pass at least 1, or None")
+            raise ArgumentError(
+                Option("max_words"), f"is {self.max_words}; pass at least 1, or None"
+            )
         if not all(self.never):
             raise ArgumentError(
                 "never contains an empty string, which is in every token; remove it"
@@ -107,8 +109,9 @@ class Superwords:
         size = int(self.start * vocab_size) if isinstance(self.start, float) else self.start
         if not smallest <= size <= vocab_size:
             raise VocabularyError(
-                f"superwords start at {size} ids, which is not between {smallest} (no merges) and "
-                f"vocab_size {vocab_size}; choose another start"
+                f"superwords start at {size} ids, which is not between {smallest} (no merges) and",
+                Option("vocab_size"),
+                f"{vocab_size}; choose another start",
             )
         return size
 

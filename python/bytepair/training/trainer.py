@@ -17,7 +17,15 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
 from bytepair.corpus.splits import Split
-from bytepair.errors import ArgumentError, CorpusError, CountsError
+from bytepair.errors import (
+    ArgumentError,
+    CorpusError,
+    CountsError,
+    ExhaustedWarning,
+    Option,
+    Phrase,
+    WayOut,
+)
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.special import padding
 from bytepair.training.counting import ReadKeywords
@@ -34,10 +42,6 @@ from bytepair.training.sources import (
     resolved_once,
 )
 from bytepair.training.superwords import NOTE, Superwords
-
-
-class ExhaustedWarning(UserWarning):
-    """Training stopped early because the text has no more pairs to merge."""
 
 
 @short_help
@@ -130,7 +134,7 @@ def train(
 
     Returns:
         The tokenizer. If the text has no more pairs before `vocab_size` is reached, an
-        `ExhaustedWarning` is issued, and the attribute `exhausted` of the result is True.
+        `ExhaustedWarning` is issued, and `notes["exhausted"]` of the result is "true".
 
     Raises:
         PatternError: if the pattern is neither a name nor a valid regular expression; the message
@@ -223,8 +227,8 @@ def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
                 "text contains it; choose a name that no text contains, such as <|name|>"
             )
             warnings.warn(text, stacklevel=4)
-    if tokenizer.exhausted:
-        warnings.warn(exhausted(tokenizer, options), ExhaustedWarning, stacklevel=4)
+    if tokenizer.notes.get("exhausted") == "true":
+        warnings.warn(exhausted(tokenizer, options), stacklevel=4)
     if tokenizer.vocab_size % options.padded_to:
         special = padding(tokenizer, options.padded_to)
         tokenizer = Tokenizer(_core.with_special_tokens(tokenizer, special))
@@ -249,9 +253,16 @@ def _check_source(
     parts = source.values() if isinstance(source, Mapping) else [source]
     if any(isinstance(part, Counts) == (superwords.counts is None) for part in parts):
         raise CountsError(
-            "superwords need counts with two patterns: pass both as counts, the second as "
-            f"Superwords(counts=bytepair.count(..., pattern={superwords.regex(words)!r})), or pass "
-            "the text"
+            "superwords need counts with two patterns",
+            WayOut(
+                "pass both as counts, the second as",
+                Option(
+                    "superword_counts",
+                    python="Superwords(counts=bytepair.count(..., "
+                    f"pattern={superwords.regex(words)!r}))",
+                ),
+            ),
+            WayOut("pass the text"),
         )
     if any(isinstance(part, Iterator) for part in [*parts, *named]):
         raise CorpusError(
@@ -302,13 +313,19 @@ def with_denominator(options: TrainOptions, counts: Counts) -> TrainOptions:
     return replace(options, min_count=options.min_count * counts.denominator)
 
 
-def exhausted(tokenizer: Tokenizer, options: TrainOptions) -> str:
-    """The text of the warning that there are fewer ids than requested."""
-    pairs, way_out = "", "train on more text, or pass a smaller vocab_size"
+def exhausted(tokenizer: Tokenizer, options: TrainOptions) -> ExhaustedWarning:
+    """The warning that there are fewer ids than requested."""
+    least = Option("min_count")
+    pairs: list[Phrase] = []
+    ways_out = [
+        WayOut("train on more text"), WayOut("pass a smaller", Option("vocab_size"))
+    ]  # fmt: skip
     if options.min_count > 1:
-        pairs = f" that occur at least {options.min_count:,} times (min_count)"
-        way_out = f"lower min_count, {way_out}"
-    return (
-        f"the text has no more pairs to merge{pairs}: the vocabulary has "
-        f"{tokenizer.vocab_size:,} ids instead of {options.vocab_size:,}; {way_out}"
+        pairs = [f"that occur at least {options.min_count:,} times (", least, ")"]
+        ways_out = [WayOut("lower", least), *ways_out]
+    return ExhaustedWarning(
+        "the text has no more pairs to merge",
+        *pairs,
+        f": the vocabulary has {tokenizer.vocab_size:,} ids instead of {options.vocab_size:,}",
+        *ways_out,
     )

@@ -12,6 +12,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
 
+use crate::callables::callables;
 use crate::errors::{self, ArgumentError};
 use crate::text::text;
 
@@ -35,7 +36,7 @@ pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
 
 /// The error for a value that an argument cannot have.
 pub(crate) fn refused(name: &str, value: &Bound<'_, PyAny>, allowed: &str) -> PyErr {
-    ArgumentError::new_err(format!("{name} is {}; it must be {allowed}", shown(value)))
+    errors::about_argument(name, format!("is {}; it must be {allowed}", shown(value)))
 }
 
 /// Refuse keywords that a method does not have; the error names the one that other libraries mean.
@@ -59,8 +60,7 @@ pub(crate) fn no_habits(method: &str, given: [Option<&Bound<'_, PyAny>>; 2]) -> 
 
 fn unknown_keyword<'py>(py: Python<'py>, method: &str, names: impl IntoPyObject<'py>) -> PyErr {
     let refuse = || -> PyResult<Bound<'py, PyAny>> {
-        let habits = py.import("bytepair.tokenizer.habits")?;
-        habits.getattr("unknown_keyword")?.call1((method, names))
+        Ok(callables(py)?.unknown_keyword.call1(py, (method, names))?.into_bound(py))
     };
     refuse().map_or_else(|error| error, PyErr::from_value)
 }
@@ -87,7 +87,7 @@ pub(crate) fn choice<T: Copy>(argument: &str, name: &str, table: &[(&str, T)]) -
     entry.map(|&(_, value)| value).ok_or_else(|| {
         let known: Vec<_> = table.iter().map(|(known, _)| format!("{known:?}")).collect();
         let known = known.join(" or ");
-        ArgumentError::new_err(format!("{argument} is {name:?}; it must be {known}"))
+        errors::about_argument(argument, format!("is {name:?}; it must be {known}"))
     })
 }
 
@@ -202,7 +202,7 @@ fn column<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     {
         return Ok(texts.clone());
     }
-    py.import("bytepair.corpus.arrow")?.getattr("texts")?.call1((texts,))
+    Ok(callables(py)?.texts.call1(py, (texts,))?.into_bound(py))
 }
 
 /// The number of threads: the argument, else the number set by the environment, else the number of
@@ -257,17 +257,17 @@ pub(crate) fn dropout(
             (number("dropout", probability)?, integer("seed", seed, 0)?)
         }
         (Some(_), None) => {
-            let way_out = "pass seed=, a different number for each epoch";
-            return Err(ArgumentError::new_err(format!("dropout needs a seed; {way_out}")));
+            let seed = ("pass", "seed", None::<()>, ", a different number for each epoch");
+            return Err(ArgumentError::new_err((("dropout",), "needs a seed", seed)));
         }
         (None, Some(_)) => {
-            return Err(ArgumentError::new_err("seed would be ignored; also pass dropout="));
+            let dropout = ("also pass", "dropout", None::<()>, "");
+            return Err(ArgumentError::new_err((("seed",), "would be ignored", dropout)));
         }
     };
     if !(0.0..=1.0).contains(&probability) {
-        return Err(ArgumentError::new_err(format!(
-            "dropout is {probability}; it must be a probability between 0 and 1"
-        )));
+        let text = format!("is {probability}; it must be a probability between 0 and 1");
+        return Err(errors::about_argument("dropout", text));
     }
     Ok(Some(Dropout { probability, seed }))
 }

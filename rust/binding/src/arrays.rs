@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 
+use crate::callables::callables;
 use crate::errors;
 use crate::ints::Ints;
 
@@ -95,8 +96,8 @@ pub(crate) fn of_type<'py>(
     vocab_size: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some(dtype) = dtype else { return Ok(ids) };
-    let padding = ids.py().import("bytepair.tokenizer.padding")?;
-    padding.getattr("of_type")?.call1((ids, dtype, vocab_size))
+    let py = ids.py();
+    Ok(callables(py)?.of_type.call1(py, (ids, dtype, vocab_size))?.into_bound(py))
 }
 
 /// The range between two offsets of the core, which are never negative.

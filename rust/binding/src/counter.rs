@@ -17,6 +17,7 @@ use crate::file_place::PyFilePlace;
 use crate::invalid_text::documents;
 use crate::reading::{self, BoundFields, FileFields};
 use crate::skipped::PySkipped;
+use crate::skips::PySkips;
 use crate::{arguments, arrays, errors, rules};
 
 /// Counts the pretokens of a stream of texts.
@@ -50,17 +51,18 @@ impl PyCounter {
 #[pymethods]
 impl PyCounter {
     #[new]
-    #[pyo3(signature = (pattern, threads=None, *, memory_limit=None, careful=false))]
+    #[pyo3(signature = (pattern, threads=None, *, memory_limit=None, spill_folder=None, careful=false))]
     fn new(
         pattern: &Bound<'_, PyAny>,
         threads: Option<arguments::ThreadCount>,
-        memory_limit: Option<(usize, PathBuf)>,
+        memory_limit: Option<usize>,
+        spill_folder: Option<PathBuf>,
         careful: bool,
     ) -> PyResult<Self> {
         let pattern = rules::pattern(pattern)?;
         let mut counter =
             errors::checked(bytepair::Counter::new(&pattern, arguments::threads(threads)))?;
-        if let Some((bytes, folder)) = memory_limit {
+        if let Some((bytes, folder)) = memory_limit.zip(spill_folder) {
             counter = counter.with_memory_limit(bytes, &folder);
         }
         if careful {
@@ -194,10 +196,11 @@ impl PyCounter {
         *self.reached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of documents skipped since the last call, and the first of them.
-    fn take_skips(&self, py: Python<'_>) -> PyResult<(u64, Vec<PySkipped>)> {
+    /// The documents skipped since the last call.
+    fn take_skips(&self, py: Python<'_>) -> PyResult<PySkips> {
         let skips = self.with(py, |counter| Ok(counter.take_skips()))?;
-        Ok((skips.documents(), skips.first().iter().cloned().map(PySkipped::from).collect()))
+        let first = skips.first().iter().cloned().map(|one| Py::new(py, PySkipped::from(one)));
+        Ok(PySkips { documents: skips.documents(), first: first.collect::<PyResult<_>>()? })
     }
 
     /// The number of texts counted.

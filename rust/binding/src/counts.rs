@@ -178,11 +178,3 @@ impl PyCounts {
         py.detach(|| self.inner.divisor(of))
     }
 }
-
-/// The names of the columns of a parquet file, and its metadata.
-#[pyfunction]
-pub(crate) fn counts_footer(py: Python<'_>, path: PathBuf) -> PyResult<(Vec<String>, Metadata)> {
-    let file = py.detach(|| CountsFile::open(path)).map_err(|e| errors::python(&e))?;
-    let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-    Ok((file.columns().map(str::to_owned).collect(), file.metadata().map(owned).collect()))
-}

@@ -3,11 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use bytepair::{Error, memory};
+use bytepair::{Error, OptionValue, Reason, WayOut, memory, shortened};
+use pyo3::PyErrArguments;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyBool, PyList, PyString, PyTuple};
 
 use crate::interrupt;
 
@@ -25,40 +26,88 @@ import_exception!(bytepair.errors, UnknownIdError);
 import_exception!(bytepair.errors, UnsupportedError);
 import_exception!(bytepair.errors, VocabularyError);
 
+/// The arguments of an exception: text, and the ways out as tuples, which `bytepair.errors` reads.
+pub(crate) struct Phrases {
+    text: Vec<String>,
+    ways_out: &'static [WayOut],
+}
+
+impl Phrases {
+    /// What is wrong, with ways out.
+    fn new(text: impl IntoIterator<Item = String>, ways_out: &'static [WayOut]) -> Self {
+        Self { text: text.into_iter().collect(), ways_out }
+    }
+}
+
+impl PyErrArguments for Phrases {
+    fn arguments(self, py: Python<'_>) -> Py<PyAny> {
+        let phrases = || -> PyResult<Bound<'_, PyTuple>> {
+            let text = self.text.iter().map(|text| Ok(PyString::new(py, text).into_any()));
+            let ways_out = self.ways_out.iter().map(|one| Ok(way_out(py, one)?.into_any()));
+            PyTuple::new(py, text.chain(ways_out).collect::<PyResult<Vec<_>>>()?)
+        };
+        phrases()
+            .map_or_else(|error| error.into_value(py).into_any(), |all| all.into_any().unbind())
+    }
+}
+
+/// What to do, the name and the value of an option, and what it does then.
+fn way_out<'py>(py: Python<'py>, way_out: &WayOut) -> PyResult<Bound<'py, PyTuple>> {
+    let name = way_out.option.map(|option| option.name);
+    let value = match way_out.option.map(|option| option.value) {
+        None | Some(OptionValue::Any) => py.None().into_bound(py),
+        Some(OptionValue::Name(name)) => PyString::new(py, name).into_any(),
+        Some(OptionValue::True) => PyBool::new(py, true).to_owned().into_any(),
+    };
+    (way_out.action, name, value, way_out.purpose).into_pyobject(py)
+}
+
+/// The error for a value that an argument cannot have, given its name and what is wrong with it.
+pub(crate) fn about_argument(name: &str, text: String) -> PyErr {
+    ArgumentError::new_err(((name.to_owned(),), text))
+}
+
 /// The exception for an error, with the same message.
 pub(crate) fn python(error: &Error) -> PyErr {
-    let text = error.to_string();
+    let text = || Phrases::new([shortened(error.problem())], error.ways_out());
     match error {
-        Error::Pattern { .. } | Error::PatternName { .. } => PatternError::new_err(text),
+        Error::Pattern { .. } | Error::PatternName { .. } => PatternError::new_err(text()),
         Error::Split { .. } | Error::UncoveredByte { .. } | Error::UncoveredText { .. } => {
-            SplitError::new_err(text)
+            SplitError::new_err(text())
         }
-        Error::UnknownId { .. } => UnknownIdError::new_err(text),
+        Error::UnknownId { .. } => UnknownIdError::new_err(text()),
         Error::UnknownSpecial { .. } | Error::SpecialInText { .. } => {
-            SpecialTokenError::new_err(text)
+            SpecialTokenError::new_err(text())
         }
-        Error::TooLong { .. } => ConversationError::new_err(text),
-        Error::CountOverflow => CountOverflowError::new_err(text),
-        Error::Counts { .. } => CountsError::new_err(text),
-        Error::File { .. } | Error::Contradiction => FileFormatError::new_err(text),
-        Error::Format { place, reason } => FormatError::new_err((place.clone(), reason.clone())),
-        Error::Unsupported { place, reason } => {
-            UnsupportedError::new_err((place.clone(), reason.clone()))
-        }
+        Error::TooLong { .. } => ConversationError::new_err(text()),
+        Error::CountOverflow => CountOverflowError::new_err(text()),
+        Error::Counts { .. } => CountsError::new_err(text()),
+        Error::File { .. } | Error::Contradiction => FileFormatError::new_err(text()),
+        Error::Format { place, reason } => FormatError::new_err(at(place, reason)),
+        Error::Unsupported { place, reason } => UnsupportedError::new_err(at(place, reason)),
         Error::TextNotUtf8 { .. }
         | Error::Row { .. }
         | Error::Document { .. }
-        | Error::FileNotUtf8 { .. } => CorpusError::new_err(text),
+        | Error::FileNotUtf8 { .. } => CorpusError::new_err(text()),
+        // An option of reading a corpus matters.
+        Error::Unreadable { reason, .. } if !reason.ways_out().is_empty() => {
+            CorpusError::new_err(text())
+        }
         Error::Unreadable { .. } | Error::Unwritable { .. } | Error::Spill { .. } => {
-            PyOSError::new_err(text)
+            PyOSError::new_err(error.to_string())
         }
-        Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
         Error::Interrupted => {
-            interrupt::take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(text))
+            interrupt::take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(error.to_string()))
         }
-        Error::Changed => PyRuntimeError::new_err(text),
-        _ => VocabularyError::new_err(text),
+        Error::Changed => PyRuntimeError::new_err(error.to_string()),
+        _ => VocabularyError::new_err(text()),
     }
+}
+
+/// The arguments of an error at a place of a file.
+fn at(place: &str, reason: &Reason) -> Phrases {
+    Phrases::new([place.to_owned(), reason.text().to_owned()], reason.ways_out())
 }
 
 /// A result of the core as a Python result.

@@ -8,11 +8,8 @@ use pyo3::prelude::*;
 use crate::arrays;
 use crate::counts::PyCounts;
 use crate::errors;
+use crate::rivals::PyRivals;
 use crate::training::{Callback, interruptible, numbered};
-
-/// One step and one pair for each rival, and its counts in all texts, concatenated.
-type Rivals<'py> =
-    (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>);
 
 /// The counts of pairs in several texts at each merge of a list.
 #[pyclass(frozen, name = "PairHistory", module = "bytepair._core")]
@@ -52,17 +49,16 @@ impl PyPairHistory {
         Ok(counts.collect::<Vec<_>>().into_pyarray(py))
     }
 
-    /// The pairs whose weighted count exceeds that of the merged pair: the step, the index of the
-    /// pair, and its count in each text.
-    fn rivals<'py>(
+    /// The pairs whose weighted count exceeds that of the merged pair.
+    fn rivals(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         weights: PyReadonlyArray1<'_, f64>,
         slack: PyReadonlyArray1<'_, f64>,
         pair_slack: Vec<(u32, f64)>,
         most: usize,
         tolerance: f64,
-    ) -> PyResult<Rivals<'py>> {
+    ) -> PyResult<PyRivals> {
         let (weights, slack) = (weights.as_slice()?, slack.as_slice()?);
         if weights.len() != self.texts || slack.len() != self.inner.len() {
             return Err(PyValueError::new_err(
@@ -76,6 +72,10 @@ impl PyPairHistory {
         )?;
         let pairs: Vec<u32> = rivals.iter().map(|rival| rival.pair).collect();
         let counts: Vec<u64> = rivals.into_iter().flat_map(|rival| rival.counts).collect();
-        Ok((steps.into_pyarray(py), pairs.into_pyarray(py), counts.into_pyarray(py)))
+        Ok(PyRivals {
+            steps: steps.into_pyarray(py).unbind(),
+            pairs: pairs.into_pyarray(py).unbind(),
+            counts: counts.into_pyarray(py).unbind(),
+        })
     }
 }

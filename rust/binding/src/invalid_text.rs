@@ -1,4 +1,4 @@
-//! `lone_surrogates` and `not_utf8`: which texts are invalid; and the documents of a column.
+//! `InvalidText`: texts that are not Unicode; and the documents of a column.
 
 use bytepair::Text;
 use bytepair::text::{from_utf8, lone_surrogate, starts_char};
@@ -7,32 +7,40 @@ use pyo3::prelude::*;
 
 use crate::{arguments, arrays, errors, text};
 
-/// The texts of a list of `str` that have a lone surrogate: for each, its index, and what to say of
-/// the first one.
+/// A text that is not Unicode.
+#[pyclass(frozen, get_all, name = "InvalidText", module = "bytepair._core")]
+pub(crate) struct PyInvalidText {
+    /// The index of the text among the others.
+    pub(crate) index: usize,
+    /// What is wrong with it, and where.
+    pub(crate) reason: String,
+}
+
+/// The texts of a list of `str` that have a lone surrogate.
 #[pyfunction]
 pub(crate) fn lone_surrogates(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-) -> PyResult<Vec<(usize, String)>> {
+) -> PyResult<Vec<PyInvalidText>> {
     let strings = arguments::strings(texts)?;
     let texts = errors::collect(strings.iter().map(text::text))?;
     Ok(py.detach(|| {
         let lone = |(index, text): (usize, &Text<'_>)| {
             let (at, code) = text.lone_surrogate()?;
-            Some((index, format!("{}, at character {at}", lone_surrogate(code))))
+            let reason = format!("{}, at character {at}", lone_surrogate(code));
+            Some(PyInvalidText { index, reason })
         };
         texts.iter().enumerate().filter_map(lone).collect()
     }))
 }
 
-/// The documents of an Arrow string column that are not UTF-8, given its bytes and its offsets: for
-/// each, its index and the byte offset of its first invalid sequence.
+/// The documents of an Arrow string column that are not UTF-8, given its bytes and its offsets.
 #[pyfunction]
 pub(crate) fn not_utf8(
     py: Python<'_>,
     data: PyReadonlyArray1<'_, u8>,
     offsets: &Bound<'_, PyAny>,
-) -> PyResult<Vec<(usize, usize)>> {
+) -> PyResult<Vec<PyInvalidText>> {
     let offsets = arguments::offsets(offsets)?;
     let data = arrays::stable(&data)?;
     py.detach(|| {
@@ -45,7 +53,9 @@ pub(crate) fn not_utf8(
         let mut invalid = Vec::new();
         for (index, pair) in offsets.windows(2).enumerate() {
             if let Err(error) = from_utf8(document(&data, index, pair)?) {
-                invalid.push((index, error.valid_up_to()));
+                let at = error.valid_up_to();
+                let reason = format!("the document is not UTF-8 at byte {at}");
+                invalid.push(PyInvalidText { index, reason });
             }
         }
         Ok(invalid)

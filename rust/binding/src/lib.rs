@@ -7,13 +7,15 @@
 #![expect(clippy::doc_link_with_quotes, reason = "the same")]
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
 
+mod added_token;
 mod arguments;
 mod arrays;
-
+mod callables;
 mod columns;
 mod count_progress;
 mod counter;
 mod counts;
+mod counts_footer;
 mod decode_stream;
 mod decoding;
 mod derived;
@@ -26,27 +28,36 @@ mod file_place;
 mod files;
 mod history;
 mod ids;
+mod internals;
 mod interrupt;
 mod ints;
 mod invalid_text;
+mod match_lengths;
 mod model;
 mod options;
 mod packing;
 mod parity;
+mod parity_training;
 mod pattern;
+mod rank_file;
 mod reading;
 mod render;
+mod rivals;
 mod roles;
+mod row_packer;
+mod row_piece;
 mod row_range;
 mod rows;
 mod rules;
 mod session;
 mod skipped;
+mod skips;
 mod splitter;
 mod text;
 mod tokenizer;
 mod tokenizer_json;
 mod training;
+mod unmade_merge;
 mod view;
 mod vocabulary;
 
@@ -82,7 +93,11 @@ mod _core {
     const UNICODE_VERSION: &str = bytepair::pretokenize::UNICODE_VERSION;
 
     #[pymodule_export]
+    use crate::added_token::PyAddedToken;
+    #[pymodule_export]
     use crate::arguments::{shown, threads};
+    #[pymodule_export]
+    use crate::callables::register;
     #[pymodule_export]
     use crate::columns::{encode_file, encode_utf8};
     #[pymodule_export]
@@ -90,7 +105,9 @@ mod _core {
     #[pymodule_export]
     use crate::counter::PyCounter;
     #[pymodule_export]
-    use crate::counts::{PyCounts, counts_footer};
+    use crate::counts::PyCounts;
+    #[pymodule_export]
+    use crate::counts_footer::{PyCountsFooter, counts_footer};
     #[pymodule_export]
     use crate::decode_stream::PyDecodeStream;
     #[pymodule_export]
@@ -108,29 +125,45 @@ mod _core {
     #[pymodule_export]
     use crate::history::PyPairHistory;
     #[pymodule_export]
-    use crate::invalid_text::{lone_surrogates, not_utf8};
+    use crate::internals::{encode_pretoken, merge_counts, repeats, twin_ids};
+    #[pymodule_export]
+    use crate::invalid_text::{PyInvalidText, lone_surrogates, not_utf8};
+    #[pymodule_export]
+    use crate::match_lengths::{PyMatchLengths, match_lengths};
     #[pymodule_export]
     use crate::model::PyModel;
     #[pymodule_export]
-    use crate::packing::{PyRowPacker, crc32, gather, pack, plan_rows};
+    use crate::packing::{crc32, gather, pack, plan_rows};
     #[pymodule_export]
     use crate::parity::train_parity;
     #[pymodule_export]
-    use crate::pattern::{match_lengths, pattern};
+    use crate::parity_training::PyParityTraining;
+    #[pymodule_export]
+    use crate::pattern::pattern;
+    #[pymodule_export]
+    use crate::rank_file::{PyRankFile, rank_file};
     #[pymodule_export]
     use crate::render::render;
     #[pymodule_export]
+    use crate::rivals::PyRivals;
+    #[pymodule_export]
     use crate::roles::{roles, usual_roles};
+    #[pymodule_export]
+    use crate::row_packer::PyRowPacker;
+    #[pymodule_export]
+    use crate::row_piece::PyRowPiece;
     #[pymodule_export]
     use crate::row_range::PyRowRange;
     #[pymodule_export]
     use crate::rows::encode_rows;
     #[pymodule_export]
-    use crate::rules::{PyAddedToken, PyTextRules};
+    use crate::rules::PyTextRules;
     #[pymodule_export]
     use crate::session::PySession;
     #[pymodule_export]
     use crate::skipped::PySkipped;
+    #[pymodule_export]
+    use crate::skips::PySkips;
     #[pymodule_export]
     use crate::splitter::PySplitter;
     #[pymodule_export]
@@ -138,13 +171,15 @@ mod _core {
     #[pymodule_export]
     use crate::tokenizer_json::{
         composed_pattern, from_oniguruma, harmless_pattern, is_harmless, is_rank_file,
-        is_rule_of_ranks, means_the_same, mistaken, rank_file, to_bytes, to_characters,
-        to_oniguruma, tokenizer_json, tokenizer_json_losses,
+        is_rule_of_ranks, means_the_same, mistaken, to_bytes, to_characters, to_oniguruma,
+        tokenizer_json, tokenizer_json_losses,
     };
     #[pymodule_export]
     use crate::training::{
         extend, resume, train, verify_merges, verify_superwords, with_vocab_size,
     };
+    #[pymodule_export]
+    use crate::unmade_merge::PyUnmadeMerge;
     #[pymodule_export]
     use crate::view::PyView;
 

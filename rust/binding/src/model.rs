@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashMap};
 
+use crate::added_token::added_tokens;
 use crate::errors;
-use crate::rules::{added_tokens, rules as rules_of};
+use crate::rules::rules as rules_of;
 
 /// The values of a tokenizer, from training or from a file.
 #[pyclass(frozen, name = "Model", module = "bytepair._core")]

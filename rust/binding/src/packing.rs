@@ -1,40 +1,12 @@
-//! `RowPacker`, `plan_rows` and `pack` place documents in rows; `gather` copies their ids; `crc32`
+//! `plan_rows` and `pack` place documents in rows; `gather` copies their ids; `crc32`
 //! is the checksum of shards.
 
-use bytepair::rows::{self, RowEnd, RowPacker, SourceRange};
+use bytepair::rows::{self, SourceRange};
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::{arrays, errors};
-
-/// Fills rows with documents by best fit, while documents come.
-#[pyclass(name = "RowPacker", module = "bytepair._core")]
-pub(crate) struct PyRowPacker(RowPacker);
-
-#[pymethods]
-impl PyRowPacker {
-    /// With `cut`, the shortest waiting document is cut to fill a row into which none fits; else
-    /// the row ends there.
-    #[new]
-    #[pyo3(signature = (width, buffer, *, cut))]
-    fn new(width: usize, buffer: usize, cut: bool) -> Self {
-        let end = if cut { RowEnd::Cut } else { RowEnd::Pad };
-        Self(RowPacker::new(width, buffer, end))
-    }
-
-    /// Add a document; of equally long ones, that with the lowest number is first.
-    fn add(&mut self, document: usize, length: usize) {
-        self.0.add(document, length);
-    }
-
-    /// The next complete row, as documents and the number of their ids in it; None if more
-    /// documents must be added first.
-    fn row(&mut self) -> Option<Vec<(usize, usize)>> {
-        let row = self.0.row()?;
-        Some(row.into_iter().map(|piece| (piece.document, piece.length)).collect())
-    }
-}
 
 type PlanArrays<'py> =
     (Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>);

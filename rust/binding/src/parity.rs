@@ -6,16 +6,16 @@ use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
 use crate::model::PyModel;
+use crate::parity_training::PyParityTraining;
 use crate::training::{Callback, LearnOptions, interruptible};
 use crate::{arguments, errors};
 
 /// Learn a vocabulary from groups of texts, choosing each merge for the group that compresses
-/// worst. Returns it, and the index of the chosen group for each merge that was not chosen
-/// globally.
+/// worst.
 #[pyfunction]
 #[pyo3(signature = (
-    groups, development, options, *, ratios=None, window=None, global_merges=0, threads=None,
-    on_progress=None
+    groups, development, options, *, ratios=None, window=None, alpha=1.0, global_merges=0,
+    threads=None, on_progress=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn train_parity(
@@ -24,18 +24,19 @@ pub(crate) fn train_parity(
     development: Vec<Py<PyCounts>>,
     options: &Bound<'_, PyAny>,
     ratios: Option<Vec<f64>>,
-    window: Option<(usize, f64)>,
+    window: Option<usize>,
+    alpha: f64,
     global_merges: usize,
     threads: Option<arguments::ThreadCount>,
     on_progress: Callback,
-) -> PyResult<(PyModel, Vec<usize>)> {
+) -> PyResult<PyParityTraining> {
     let options = LearnOptions::new(options)?;
     let special = &options.special_tokens;
     let merges = errors::checked(grow::merges_for(options.vocab_size, special.len()))?;
     let learning = options.learning(merges, threads)?;
     let parity = Parity {
         measure: ratios.map_or(Measure::Tokens, |ratios| Measure::Rates { ratios }),
-        window: window.map(|(size, alpha)| ChoiceWindow { size, alpha }),
+        window: window.map(|size| ChoiceWindow { size, alpha }),
         global_merges,
     };
     let groups: Vec<&PyCounts> = groups.iter().map(Py::get).collect();
@@ -59,5 +60,5 @@ pub(crate) fn train_parity(
             .with_note("ties", &options.ties)
             .with_note("min_count", &options.min_count),
     );
-    Ok((model, chosen))
+    Ok(PyParityTraining { model: Py::new(py, model)?, groups: chosen })
 }

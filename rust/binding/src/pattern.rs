@@ -1,4 +1,4 @@
-//! Resolves the names of split patterns, and computes how long their matches can be.
+//! Resolves the names of split patterns.
 
 use bytepair::Pattern;
 use pyo3::prelude::*;
@@ -29,12 +29,4 @@ pub(crate) fn pattern<'py>(
         steps.extend(expression(&name?)?);
     }
     python_pattern(py, &errors::checked(Pattern::in_steps(steps))?)
-}
-
-/// The smallest and the largest number of characters of a match of a regular expression; `None` if
-/// there is no maximum.
-#[pyfunction]
-pub(crate) fn match_lengths(regex: &str) -> (usize, Option<usize>) {
-    let (fewest, most) = bytepair::pretokenize::match_lengths(regex);
-    (fewest, Some(most).filter(|&most| most < usize::MAX))
 }

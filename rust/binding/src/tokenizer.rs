@@ -11,10 +11,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
+use crate::added_token::PyAddedToken;
+use crate::callables::callables;
 use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::options::{Options, Prepared};
-use crate::rules::{PyAddedToken, PyTextRules, python_pattern};
+use crate::rules::{PyTextRules, python_pattern};
 use crate::text::{string, text as text_of};
 use crate::{arguments, arrays, errors, interrupt, splitter, vocabulary};
 
@@ -175,18 +177,10 @@ impl PyTokenizer {
         let (py, this) = (slf.py(), slf.get());
         let shape = (max_tokens, pad_to, padding_side, return_tensors);
         if max_tokens.or(pad_to).or(padding_side).or(return_tensors).is_some() {
-            let rows = py.import("bytepair.tokenizer.padding")?.getattr("encode_rows")?;
             let threads = threads.map(arguments::ThreadCount::get);
-            return rows.call1((
-                slf,
-                texts,
-                special,
-                prepend,
-                append,
-                add_special_tokens,
-                shape,
-                threads,
-            ));
+            let options =
+                (slf, texts, special, prepend, append, add_special_tokens, shape, threads);
+            return Ok(callables(py)?.encode_rows.call1(py, options)?.into_bound(py));
         }
         let options = this.options(special, prepend, append, add_special_tokens)?;
         let strings = arguments::strings(texts)?;
@@ -532,21 +526,6 @@ impl PyTokenizer {
         })
     }
 
-    /// Encode bytes as one pretoken, whether or not the split pattern would keep them together.
-    ///
-    /// Raises:
-    ///     SplitError: if no token covers one of the bytes.
-    ///
-    /// Example:
-    ///     >>> import bytepair
-    ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.encode_pretoken(b"\xff")
-    ///     [255]
-    fn encode_pretoken(&self, py: Python<'_>, pretoken: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-        let pretoken = arguments::bytes("pretoken", pretoken)?;
-        errors::checked(py.detach(|| self.core.encode_pretoken(pretoken)))
-    }
-
     /// The bytes of the native format, as `save` writes them.
     ///
     /// Args:
@@ -642,22 +621,6 @@ impl PyTokenizer {
         vocabulary::ranks(py, &self.core)
     }
 
-    /// How often training made each merge in its corpus; empty if unknown.
-    ///
-    /// Returns:
-    ///     uint64, one for each of the first merges: those whose counts are known.
-    ///
-    /// Example:
-    ///     >>> import bytepair
-    ///     >>> bytepair.train(["hello hello"], 269).merge_counts().tolist()
-    ///     [2, 2, 2, 2]
-    fn merge_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        arrays::ready(py)?;
-        errors::checked(self.core.make_tables())?;
-        let counts = errors::checked(memory::copy(self.core.merge_counts()))?;
-        Ok(counts.into_pyarray(py))
-    }
-
     /// Where the tokenizer comes from, as keys and values.
     #[getter]
     fn notes(&self) -> std::collections::BTreeMap<String, String> {
@@ -682,20 +645,6 @@ impl PyTokenizer {
         self.core.rule() == MergeRule::Merges { ignore_merges: true }
     }
 
-    /// The ids of tokens that are only decoded, because another token has the same bytes. With byte
-    /// fallback, these are the bytes whose character is a token.
-    #[getter]
-    fn twin_ids(&self) -> Vec<u32> {
-        self.core.vocabulary().twins().to_vec()
-    }
-
-    /// The version of Unicode whose character classes the pattern uses.
-    #[getter]
-    #[expect(clippy::unused_self, reason = "one version today; a value of the tokenizer to Python")]
-    fn unicode_version(&self) -> &'static str {
-        bytepair::pretokenize::UNICODE_VERSION
-    }
-
     /// A hash of the four values, stable between versions and machines.
     #[getter]
     fn fingerprint(&self) -> &str {
@@ -707,20 +656,6 @@ impl PyTokenizer {
     #[getter]
     fn split_engine(&self) -> &'static str {
         self.core.splitter().tier()
-    }
-
-    /// The limit in bytes of the cache of repeated text, as in `bytepair.load`; 0 if it is off.
-    ///
-    /// Tokenizers derived from this one, and pickled copies, have the same limit.
-    #[getter]
-    fn repeats(&self) -> usize {
-        self.core.repeats()
-    }
-
-    /// Whether training ran out of pairs before it reached `vocab_size` ids.
-    #[getter]
-    fn exhausted(&self) -> bool {
-        self.core.notes().get("exhausted").is_some_and(|value| value == "true")
     }
 }
 

@@ -6,7 +6,7 @@ use bytepair::formats::{recognize, rule_of_ranks};
 use bytepair::memory;
 use bytepair::rules::byte_level;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 
 use crate::errors;
 use crate::rules::{self, python_pattern};
@@ -32,20 +32,6 @@ pub(crate) fn tokenizer_json_losses(
 ) -> PyResult<Vec<String>> {
     let core = tokenizer.get().core();
     errors::checked(py.detach(|| Ok(file::losses(&core.parts()?))))
-}
-
-/// The tokens and ranks of a rank file, and the rank of the token without bytes.
-#[pyfunction]
-pub(crate) fn rank_file<'py>(
-    py: Python<'py>,
-    data: &[u8],
-) -> PyResult<(Bound<'py, PyDict>, Option<u32>)> {
-    let file = errors::checked(py.detach(|| RankFile::read(data)))?;
-    let ranks = PyDict::new(py);
-    for (token, rank) in file.tokens {
-        ranks.set_item(PyBytes::new(py, &token), rank)?;
-    }
-    Ok((ranks, file.empty))
 }
 
 /// Whether the beginning of a file looks like that of a rank file.

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use crate::counts::PyCounts;
 use crate::model::PyModel;
 use crate::tokenizer::PyTokenizer;
+use crate::unmade_merge::PyUnmadeMerge;
 use crate::{arguments, errors};
 
 /// The time between two checks for Ctrl-C and reports of progress.
@@ -165,15 +166,7 @@ pub(crate) fn extend(
     Ok(PyModel::of(extended))
 }
 
-/// A pair of byte strings and how often it occurred.
-type Counted = ((Vec<u8>, Vec<u8>), u64);
-
-/// The index of a merge that training would not have made, its pair, and the pair that training
-/// would have merged instead, if any.
-type Unmade = (usize, Counted, Option<Counted>);
-
-/// The first merge of a list that training would not have made: its index, its pair, and the pair
-/// that training would have merged instead, if any.
+/// The first merge of a list that training would not have made.
 #[pyfunction]
 #[pyo3(signature = (merges, counts, options, *, on_progress=None))]
 pub(crate) fn verify_merges(
@@ -182,13 +175,13 @@ pub(crate) fn verify_merges(
     counts: &PyCounts,
     options: &Bound<'_, PyAny>,
     on_progress: Callback,
-) -> PyResult<Option<Unmade>> {
+) -> PyResult<Option<PyUnmadeMerge>> {
     let options = LearnOptions::new(options)?.learning(merges.len(), None)?;
     let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
     let mismatch = interruptible(py, pairs.len(), on_progress.as_ref(), |report| {
         bytepair::verify(&pairs, &counts.inner, &options, report)
     })?;
-    Ok(mismatch.map(|mismatch| spelled(&mismatch, &tokens)))
+    Ok(mismatch.map(|mismatch| PyUnmadeMerge::new(&mismatch, &tokens)))
 }
 
 /// The same for the merges from index `start` on, which form superwords; `counts` were made with
@@ -203,7 +196,7 @@ pub(crate) fn verify_superwords(
     options: &Bound<'_, PyAny>,
     superwords: Limits,
     on_progress: Callback,
-) -> PyResult<Option<Unmade>> {
+) -> PyResult<Option<PyUnmadeMerge>> {
     let options = LearnOptions::new(options)?.learning(merges.len(), None)?;
     let options = TrainOptions { veto: Some(veto(superwords)), ..options };
     let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
@@ -215,15 +208,7 @@ pub(crate) fn verify_superwords(
         bytepair::verify_more(&base, &pairs[start..], &counts.inner, &options, report)
     })?;
     let mismatch = mismatch.map(|mismatch| Mismatch { step: mismatch.step + start, ..mismatch });
-    Ok(mismatch.map(|mismatch| spelled(&mismatch, &tokens)))
-}
-
-/// Replace the ids of a mismatch by their bytes.
-fn spelled(mismatch: &Mismatch, tokens: &[Vec<u8>]) -> Unmade {
-    let bytes =
-        |(left, right): (u32, u32)| (tokens[left as usize].clone(), tokens[right as usize].clone());
-    let counted = |(pair, count)| (bytes(pair), count);
-    (mismatch.step, counted(mismatch.pair), mismatch.best.map(counted))
+    Ok(mismatch.map(|mismatch| PyUnmadeMerge::new(&mismatch, &tokens)))
 }
 
 /// Pairs of ids, and the bytes of each id; merge `i` creates id `256 + i`.

@@ -1,5 +1,7 @@
 //! Why a call fails: errors of the core and of the arguments in, codes and messages out.
 
+use bytepair::{CallOption, OptionValue};
+
 /// What a call came to. New codes may be added.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +64,7 @@ impl CallFailure {
 
     pub(crate) fn message(&self) -> String {
         match self {
-            Self::Core(error) => error.to_string(),
+            Self::Core(error) => error.worded(in_c),
             Self::Argument(text) => bytepair::shortened(text.clone()),
             Self::TooSmall { needed, capacity } => {
                 format!("the result has {needed} values, and the buffer has room for {capacity}")
@@ -71,6 +73,16 @@ impl CallFailure {
                 bytepair::shortened(format!("a defect of bytepair, please report it: {text}"))
             }
         }
+    }
+}
+
+/// The words of C for an option; `None` for one that no function has.
+fn in_c(option: &CallOption) -> Option<String> {
+    match (option.name, option.value) {
+        ("special", OptionValue::Name(mode)) => {
+            Some(format!("BYTEPAIR_SPECIAL_{}", mode.to_uppercase()))
+        }
+        _ => None,
     }
 }
 

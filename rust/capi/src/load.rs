@@ -206,5 +206,5 @@ unsafe fn path_of(path: *const c_char) -> Result<PathBuf, CallFailure> {
 
 fn unreadable(path: &Path, error: &io::Error) -> CallFailure {
     let (path, reason) = (path.display().to_string(), error.to_string());
-    CallFailure::Core(Error::Unreadable { path, reason })
+    CallFailure::Core(Error::Unreadable { path, reason: reason.into() })
 }

@@ -89,7 +89,7 @@ pub use count::column::{ColumnReached, Progress};
 pub use count::file_options::FileCountOptions;
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
-pub use error::{Error, Result, shortened};
+pub use error::{CallOption, Error, OptionValue, Reason, Result, WayOut, shortened};
 #[cfg(feature = "parquet")]
 pub use formats::counts_file::CountsFile;
 pub use pretokenize::Pattern;

@@ -37,7 +37,7 @@ pub(crate) fn check_size(requested: usize) -> Result<()> {
         return Ok(());
     }
     let reason = format!(
-        "vocab_size {requested} is too large: a vocabulary has at most {largest} ids; pass a smaller one"
+        "the vocabulary size {requested} is too large: a vocabulary has at most {largest} ids; pass a smaller one"
     );
     Err(Error::Vocabulary { reason })
 }

@@ -19,7 +19,8 @@ pub type ViewResult<T> = Result<T, ViewError>;
 impl fmt::Display for ViewError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Core(error) => error.fmt(f),
+            // The page has none of the options that a way out may name.
+            Self::Core(error) => f.write_str(&error.worded(|_| None)),
             Self::Question(reason) | Self::Conversation(reason) => reason.fmt(f),
         }
     }

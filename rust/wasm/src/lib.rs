@@ -15,9 +15,18 @@ pub use streams::{DecodeStream, EncodeStream};
 pub use tokenizer::Tokenizer;
 pub use view::View;
 
+use bytepair::{CallOption, OptionValue};
 use wasm_bindgen::JsError;
 
-/// The exception for an error, with the same message.
-fn error(error: impl std::fmt::Display) -> JsError {
-    JsError::new(&error.to_string())
+/// The exception for an error of the core, in the words of JavaScript.
+fn error(error: bytepair::Error) -> JsError {
+    JsError::new(&error.worded(in_javascript))
+}
+
+/// The words of JavaScript for an option; `None` for one that no method has.
+fn in_javascript(option: &CallOption) -> Option<String> {
+    match (option.name, option.value) {
+        ("special", OptionValue::Name(mode)) => Some(format!("special: \"{mode}\"")),
+        _ => None,
+    }
 }

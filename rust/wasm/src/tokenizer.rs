@@ -94,7 +94,7 @@ impl Tokenizer {
         };
         set("ids", &spans.ids)
             .and_then(|()| set("offsets", &offsets))
-            .map_err(|_| error("no object"))?;
+            .map_err(|_| JsError::new("no object"))?;
         Ok(JsValue::from(found).unchecked_into())
     }
 

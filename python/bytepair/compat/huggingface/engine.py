@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bytepair.compat.huggingface.frame import Frames, frames_of
 from bytepair.errors import BytepairError
-from bytepair.formats.charmap import to_bytes
-from bytepair.formats.parts import strips
+from bytepair.formats.huggingface.charmap import to_bytes
+from bytepair.properties.rules import strips
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:

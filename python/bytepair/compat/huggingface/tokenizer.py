@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
-import bytepair
 from bytepair.compat.huggingface import batch
 from bytepair.compat.huggingface.encoding import Call, Settings, theirs
 from bytepair.compat.huggingface.engine import COMPONENTS, Engine, engine_of, state_of
+from bytepair.compat.objects import to_huggingface
 from bytepair.errors import BytepairError
+from bytepair.tokenizer import Tokenizer as BytepairTokenizer
 
 if TYPE_CHECKING:
     import tokenizers
@@ -55,8 +56,8 @@ class Tokenizer:
         """
         from bytepair._internal.extras import tokenizers
 
-        if isinstance(model, bytepair.Tokenizer):
-            model = model.to_huggingface()
+        if isinstance(model, BytepairTokenizer):
+            model = to_huggingface(model)
         elif not isinstance(model, tokenizers.Tokenizer):
             model = tokenizers.Tokenizer(model)
         self.name = "a tokenizers.Tokenizer"  # in the log
@@ -64,7 +65,7 @@ class Tokenizer:
         self._original: tokenizers.Tokenizer = model
         self._settings = _settings_of(model)
         self._engine: Engine | str | None = None
-        self._known: bytepair.Tokenizer | None = None  # makes the first engine without a conversion
+        self._known: BytepairTokenizer | None = None  # makes the first engine without a conversion
         self._handed_out: set[str] = set()  # components that others may change in place
         self._refused: dict[str, Any] = {}  # their states when no engine could be made
         self._calls: dict[bool, Call | None] = {}  # with and without special tokens

@@ -46,7 +46,7 @@ def completions(
             ids = _encode(tokenizer, rest[:cut] + token)
             found.add(_covering(tokenizer, ids, len(rest)))
     if halves := _halves(rest):
-        found.add(tuple(id for half in halves for id in tokenizer.encode_pretoken(half)))
+        found.add(tuple(id for half in halves for id in _core.encode_pretoken(tokenizer, half)))
     return [list(ids) for ids in sorted(found)]
 
 
@@ -60,7 +60,7 @@ def _encode(tokenizer: _core.Tokenizer, possible: bytes) -> list[int]:
     try:
         return tokenizer.encode(possible.decode())
     except UnicodeDecodeError:
-        return tokenizer.encode_pretoken(possible)
+        return _core.encode_pretoken(tokenizer, possible)
 
 
 def _covering(tokenizer: _core.Tokenizer, ids: Sequence[int], length: int) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair import _core
 from bytepair.compat.tiktoken._unstable import completions, unstable_length
 from bytepair.errors import UnknownIdError
 from bytepair.formats.tiktoken import values
@@ -292,7 +293,7 @@ class Encoding:
     def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
         """Encode without splitting."""
         piece = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
-        return self._tokenizer.encode_pretoken(piece)
+        return _core.encode_pretoken(self._tokenizer, piece)
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
         """Encode, split by the package `regex` instead of the core."""
@@ -308,7 +309,7 @@ class Encoding:
         except UnicodeDecodeError as error:
             valid, rest = text[: error.start].decode(), text[error.start :]
         stable, before = self._unstable(self.encode_ordinary(valid), valid)
-        return stable + self._tokenizer.encode_pretoken(before + rest)
+        return stable + _core.encode_pretoken(self._tokenizer, before + rest)
 
     # ------------------------------------------------------------------------ pickling
 

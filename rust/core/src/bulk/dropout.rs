@@ -75,7 +75,7 @@ impl Tokenizer {
             let reason = "dropout leaves out merges of bytes, and this tokenizer merges symbols with \
                           names";
             let place = "dropout".to_owned();
-            return Err(Error::Unsupported { place, reason: reason.to_owned() });
+            return Err(Error::Unsupported { place, reason: reason.into() });
         }
         let candidates = match self.rule() {
             MergeRule::Ranks => MergeCandidates::Ranks(self.vocabulary()),

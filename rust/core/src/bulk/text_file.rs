@@ -137,13 +137,13 @@ impl Tokenizer {
     ) -> Result<Arrays<T>> {
         let unreadable = |error: &io::Error| Error::Unreadable {
             path: path.display().to_string(),
-            reason: error.to_string(),
+            reason: error.to_string().into(),
         };
         // SAFETY: the caller guarantees that the file does not change.
         let content = unsafe { Content::open(path, file.reads) };
         let content = content.map_err(|error| Error::of_io(&error, unreadable))?;
         if let Some(reason) = pointer(&content) {
-            let (path, reason) = (path.display().to_string(), reason.to_owned());
+            let (path, reason) = (path.display().to_string(), reason.into());
             return Err(Error::Document { path, line: None, reason });
         }
         let separator = finder(&file.separator)?;

@@ -15,7 +15,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 use crate::corpus::jsonl::lines;
 use crate::corpus::stand_in::stand_in_at;
 use crate::corpus::stream::{Compression, Source, Stream};
-use crate::error::{Error, Result};
+use crate::error::{Error, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, Reason, Result};
 use crate::memory;
 use crate::pretokenize::Splitter;
 use crate::text::Text;
@@ -68,20 +68,17 @@ impl CorpusFile {
     /// The error for this file when reading or decompressing it fails.
     fn unreadable(&self, error: &io::Error) -> Error {
         let path = self.path.display().to_string();
-        let way_out = match self.kind {
-            _ if !self.is_damage(error) => "",
-            FileKind::Text => "; download or compress it again",
-            FileKind::Jsonl | FileKind::Lines => {
-                "; download or compress it again, or pass errors=\"skip\" to keep the documents \
-                 before the damage"
-            }
+        let ways_out = match self.kind {
+            _ if !self.is_damage(error) => &[],
+            FileKind::Text => FETCH_AGAIN,
+            FileKind::Jsonl | FileKind::Lines => FETCH_AGAIN_OR_SKIP,
         };
         Error::of_io(error, |_| Error::Document {
             path,
             line: None,
             reason: match stand_in_at(&self.path).filter(|_| self.is_damage(error)) {
-                Some(reason) => reason.to_owned(),
-                None => format!("it cannot be read: {error}{way_out}"),
+                Some(reason) => reason.into(),
+                None => Reason::new(format!("it cannot be read: {error}"), ways_out),
             },
         })
     }

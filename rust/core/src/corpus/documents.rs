@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use crate::corpus::blocks::{BlockReader, Bounds, CorpusFile, FileBlock, FileKind, FilePlace};
 use crate::corpus::jsonl::{self, Flaw, Surrogates};
 use crate::corpus::stand_in::{pointer, stand_in};
-use crate::error::{Error, Grouped, REPAIR, Result};
+use crate::error::{DIVIDE, Error, Grouped, OTHER_COLUMN, REPAIR, Reason, Result, WayOut};
 use crate::memory;
 use crate::text::{count_chars, first_chars, from_utf8};
 
@@ -158,7 +158,7 @@ impl Documents {
         std::mem::swap(&mut self.bytes, &mut block.bytes);
         if let Some(reason) = pointer(&self.bytes).filter(|_| block.start.byte == 0) {
             self.bytes.clear();
-            return self.skip_or_fail(0, reason.to_owned(), options.on_error, |reason| {
+            return self.skip_or_fail(0, reason.into(), options.on_error, |reason| {
                 Error::Document { path: path(), line: None, reason }
             });
         }
@@ -170,7 +170,7 @@ impl Documents {
                 self.bytes.clear();
                 let at = usize::try_from(block.start.byte).unwrap_or(usize::MAX).saturating_add(at);
                 let wrong = |_| Error::FileNotUtf8 { path: path(), at };
-                return self.skip_or_fail(0, not_utf8(at), options.on_error, wrong);
+                return self.skip_or_fail(0, not_utf8(at).into(), options.on_error, wrong);
             }
         }
         self.end()
@@ -200,15 +200,14 @@ impl Documents {
                 Ok(()) if is_first(row) && self.with_text == 0 => self.keys = jsonl::keys(line),
                 Ok(()) => {}
                 Err(LineError::Fatal(error)) => return Err(error),
-                Err(LineError::Invalid { .. }) if is_first(row) && stand_in(line).is_some() => {
-                    let reason = stand_in(line).unwrap_or_default().to_owned();
+                Err(LineError::Invalid(_)) if is_first(row) && stand_in(line).is_some() => {
+                    let reason = stand_in(line).unwrap_or_default().into();
                     let path = file.path.display().to_string();
                     return Err(Error::Document { path, line: None, reason });
                 }
-                Err(LineError::Invalid { reason, way_out }) => {
+                Err(LineError::Invalid(reason)) => {
                     self.bytes.truncate(start);
-                    let error = |reason| error_at(index)(format!("{reason}{way_out}"));
-                    self.skip_or_fail(row, reason, options.on_error, error)?;
+                    self.skip_or_fail(row, reason, options.on_error, error_at(index))?;
                 }
             }
         }
@@ -224,7 +223,7 @@ impl Documents {
         let start = self.bytes.len();
         if line.len() > options.bounds.document_bytes {
             let reason = longer_than("line", options.bounds.document_bytes);
-            return Err(LineError::Invalid { reason, way_out: "" });
+            return Err(LineError::Invalid(reason));
         }
         let lossy = options.on_error == OnError::Replace;
         let surrogates = if lossy { Surrogates::Replace } else { Surrogates::Refuse };
@@ -239,8 +238,8 @@ impl Documents {
                 Ok(_) => {}
                 Err(_) if lossy => self.replace_from(start)?,
                 Err(error) => {
-                    let reason = not_utf8(error.valid_up_to());
-                    return Err(LineError::Invalid { reason, way_out: REPAIR });
+                    let reason = Reason::new(not_utf8(error.valid_up_to()), REPAIR);
+                    return Err(LineError::Invalid(reason));
                 }
             }
             self.with_text += 1;
@@ -293,13 +292,14 @@ impl Documents {
     fn skip_or_fail(
         &mut self,
         row: u64,
-        reason: String,
+        reason: Reason,
         on_error: OnError,
-        error: impl FnOnce(String) -> Error,
+        error: impl FnOnce(Reason) -> Error,
     ) -> Result<()> {
         if on_error != OnError::Skip {
             return Err(error(reason));
         }
+        let reason = reason.text().to_owned();
         memory::push(&mut self.skipped, Skipped { file: self.file, row, rows: 1, reason })
     }
 
@@ -354,11 +354,7 @@ impl Documents {
 
 /// Why a line cannot be read: it is invalid, or reading must end.
 enum LineError {
-    /// The reason, and what to do about it, for messages.
-    Invalid {
-        reason: String,
-        way_out: &'static str,
-    },
+    Invalid(Reason),
     Fatal(Error),
 }
 
@@ -374,8 +370,8 @@ impl From<Flaw> for LineError {
             Flaw::Memory(error) => Self::Fatal(error),
             other => {
                 let is_lone = matches!(other, Flaw::LoneSurrogate(_));
-                let way_out = if is_lone { REPAIR } else { "" };
-                Self::Invalid { reason: other.to_string(), way_out }
+                let ways_out: &[WayOut] = if is_lone { REPAIR } else { &[] };
+                Self::Invalid(Reason::new(other.to_string(), ways_out))
             }
         }
     }
@@ -401,12 +397,12 @@ impl TextFlaw {
 
     /// The error with the row, and with what to do about it.
     pub(crate) fn error(self, path: &Path, row: u64) -> Error {
-        let way_out = match self {
+        let ways_out = match self {
             Self::NotUtf8 { .. } => REPAIR,
-            Self::TooLong { .. } => "",
+            Self::TooLong { .. } => DIVIDE,
         };
-        let (path, reason) = (path.display().to_string(), format!("{self}{way_out}"));
-        Error::Row { path, row, reason }
+        let reason = Reason::new(self.to_string(), ways_out);
+        Error::Row { path: path.display().to_string(), row, reason }
     }
 }
 
@@ -416,8 +412,7 @@ impl std::fmt::Display for TextFlaw {
         match *self {
             Self::TooLong { bytes, most } => write!(
                 f,
-                "the document has {} bytes, more than the limit of {}; raise \
-                 max_document_bytes, or divide it",
+                "the document has {} bytes, more than the limit of {}",
                 Grouped(bytes),
                 Grouped(most)
             ),
@@ -431,11 +426,9 @@ fn not_utf8(at: usize) -> String {
 }
 
 /// The message for a document or line that is too long and was not read to its end.
-fn longer_than(what: &str, most: usize) -> String {
-    format!(
-        "the {what} has more than the limit of {} bytes; raise max_document_bytes, or divide it",
-        Grouped(most)
-    )
+fn longer_than(what: &str, most: usize) -> Reason {
+    let text = format!("the {what} has more than the limit of {} bytes", Grouped(most));
+    Reason::new(text, DIVIDE)
 }
 
 /// Which documents of a file are read.
@@ -501,10 +494,9 @@ impl FieldTally {
         let path = file.path.display().to_string();
         let keys = self.keys.join(", ");
         let keys = if keys.is_empty() { "no fields".to_owned() } else { keys };
-        let reason = format!(
-            "no object has a field '{field}' with a text; the first object has {keys}; pass \
-             column= to read another field"
-        );
+        let text =
+            format!("no object has a field '{field}' with a text; the first object has {keys}");
+        let reason = Reason::new(text, OTHER_COLUMN);
         Err(Error::Document { path, line: None, reason })
     }
 }

@@ -301,7 +301,7 @@ impl CountsFile {
 /// The error for a file. The reasons given by this module are passed on unchanged.
 fn failed(path: &Path, error: ParquetError) -> Error {
     let ParquetError::General(reason) = error else { return unreadable(path, error) };
-    Error::Unreadable { path: path.display().to_string(), reason }
+    Error::Unreadable { path: path.display().to_string(), reason: reason.into() }
 }
 
 /// The error for a row, as an error of the parquet crate.

@@ -45,5 +45,5 @@ pub fn kind(head: &[u8]) -> Result<TokenizerFormat> {
              convert it with `bytepair convert`"
         }
     };
-    Err(Error::Format { place: "byte 0".to_owned(), reason: reason.to_owned() })
+    Err(Error::Format { place: "byte 0".to_owned(), reason: reason.into() })
 }

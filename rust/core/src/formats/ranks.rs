@@ -53,7 +53,10 @@ impl RankFile {
         let mut found = Self::default();
         let (mut tokens, mut ranks) = (HashSet::new(), HashSet::new());
         for (number, line) in lines(file) {
-            let wrong = |reason| Error::Format { place: format!("line {number}"), reason };
+            let wrong = |reason: String| Error::Format {
+                place: format!("line {number}"),
+                reason: reason.into(),
+            };
             let (token, rank) = parsed(line).map_err(wrong)?;
             if !tokens.insert(token.clone()) {
                 let shown = token.escape_ascii();
@@ -70,7 +73,7 @@ impl RankFile {
         }
         if found.tokens.is_empty() {
             let (place, reason) = ("line 1".to_owned(), "there is no token".to_owned());
-            return Err(Error::Format { place, reason });
+            return Err(Error::Format { place, reason: reason.into() });
         }
         Ok(found)
     }
@@ -152,7 +155,7 @@ mod tests {
             let Err(Error::Format { place, reason: found }) = RankFile::read(&file) else {
                 panic!("{line:?} is read");
             };
-            assert!(place == "line 3" && found.starts_with(reason), "{place}: {found}");
+            assert!(place == "line 3" && found.text().starts_with(reason), "{place}: {found}");
         }
     }
 

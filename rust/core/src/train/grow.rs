@@ -32,7 +32,7 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
     if keep > merges.len() {
         return Err(Error::Vocabulary {
             reason: format!(
-                "vocab_size {vocab_size} is larger than the vocabulary of {} ids; resume training \
+                "the vocabulary size {vocab_size} is larger than the vocabulary of {} ids; resume training \
                  to enlarge it",
                 tokenizer.vocabulary().len()
             ),
@@ -71,7 +71,7 @@ pub fn resume(
     let wanted = merges_for(vocab_size, special.len())?;
     let more = wanted.checked_sub(merges.len()).ok_or_else(|| Error::Vocabulary {
         reason: format!(
-            "vocab_size {vocab_size} is smaller than the vocabulary of {} ids; truncate it with \
+            "the vocabulary size {vocab_size} is smaller than the vocabulary of {} ids; truncate it with \
              with_vocab_size",
             tokenizer.vocabulary().len()
         ),
@@ -214,7 +214,7 @@ fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) 
     let first = train(&counts, &all, &mut |_| Ok(()))?;
     if first.merges.len() > options.merges || !first.exhausted {
         let reason = format!(
-            "the initial tokens take at least {} merges, but there is room for {}; raise vocab_size, or \
+            "the initial tokens take at least {} merges, but there is room for {}; raise the vocabulary size, or \
              pass fewer or shorter initial tokens",
             first.merges.len(),
             options.merges

@@ -25,7 +25,7 @@ use crate::corpus::documents::TextFlaw;
 use crate::corpus::parquet::pages::{self, Pages};
 use crate::corpus::parquet::source::{ReadAt, TablePlace};
 use crate::corpus::stand_in::stand_in_at;
-use crate::error::{Error, Result};
+use crate::error::{Error, OTHER_COLUMN, Reason, Result};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
 const RANGE_BYTES: usize = 1 << 24;
@@ -90,7 +90,7 @@ pub struct RowRange {
 pub(crate) struct Span {
     pub(crate) rows: Range<usize>,
     /// The reason to skip the rows, if their page is too large to be decompressed.
-    pub(crate) too_large: Option<String>,
+    pub(crate) too_large: Option<Reason>,
 }
 
 impl TextColumn {
@@ -455,8 +455,12 @@ pub(crate) fn unreadable(path: &Path, error: ParquetError) -> Error {
         ParquetError::General(reason) | ParquetError::EOF(reason) => reason.clone(),
         _ => error.to_string(),
     };
-    let otherwise = || Error::Unreadable { path: path.display().to_string(), reason };
+    let otherwise =
+        || Error::Unreadable { path: path.display().to_string(), reason: reason.into() };
     let ParquetError::External(inner) = error else { return otherwise() };
+    if let Some(reason) = inner.downcast_ref::<Reason>() {
+        return Error::Unreadable { path: path.display().to_string(), reason: reason.clone() };
+    }
     match inner.downcast_ref::<io::Error>() {
         Some(inner) => Error::of_io(inner, |_| otherwise()),
         None => otherwise(),
@@ -473,9 +477,8 @@ fn find(metadata: &ParquetMetaData, name: &str) -> ParquetResult<usize> {
         Some(column) if is_text(&schema.column(column)) => Ok(column),
         None if !names.contains(&name) => {
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Err(general(format!(
-                "it has no column '{name}'; it has {names}; pass column= to read one of these"
-            )))
+            let text = format!("it has no column '{name}'; it has {names}");
+            Err(ParquetError::External(Box::new(Reason::new(text, OTHER_COLUMN))))
         }
         Some(column) => {
             let kind = schema.column(column).physical_type();

@@ -15,7 +15,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::corpus::parquet::source::TrackedSource;
-use crate::error::Grouped;
+use crate::error::{Grouped, Reason, SMALLER_PAGES};
 use crate::memory;
 
 /// The pages of a column in a row group.
@@ -58,20 +58,16 @@ impl Pages {
 }
 
 /// The message for a page of `bytes` bytes if the limit is `most`.
-pub(super) fn too_large(bytes: usize, most: usize) -> String {
-    format!(
-        "the page has {} bytes, more than the limit of {}; raise max_document_bytes, or write \
-         smaller pages",
-        Grouped(bytes),
-        Grouped(most)
-    )
+pub(super) fn too_large(bytes: usize, most: usize) -> Reason {
+    let (bytes, most) = (Grouped(bytes), Grouped(most));
+    Reason::new(format!("the page has {bytes} bytes, more than the limit of {most}"), SMALLER_PAGES)
 }
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let Some((_, bytes)) = self.peek()? else { return Ok(None) };
         if bytes > self.most_bytes {
-            return Err(ParquetError::General(too_large(bytes, self.most_bytes)));
+            return Err(ParquetError::External(Box::new(too_large(bytes, self.most_bytes))));
         }
         // Both the compressed and the decompressed page are in memory.
         memory::check(bytes.saturating_mul(2)).map_err(io::Error::from)?;

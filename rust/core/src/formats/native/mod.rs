@@ -121,7 +121,7 @@ fn unmapped(file: &File, error: &io::Error) -> Error {
         return Error::OutOfMemory { bytes: usize::try_from(bytes).unwrap_or(usize::MAX) };
     }
     let reason = format!("it cannot be mapped into memory ({error}); read it instead");
-    Error::Unreadable { path: "the file".to_owned(), reason }
+    Error::Unreadable { path: "the file".to_owned(), reason: reason.into() }
 }
 
 impl Tokenizer {
@@ -139,7 +139,7 @@ impl Tokenizer {
         let path = path.as_ref();
         let unreadable = |error: std::io::Error| Error::Unreadable {
             path: path.display().to_string(),
-            reason: error.to_string(),
+            reason: error.to_string().into(),
         };
         Self::from_bytes(&std::fs::read(path).map_err(unreadable)?)
     }

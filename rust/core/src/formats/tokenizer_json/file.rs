@@ -13,7 +13,7 @@ use super::document::Document;
 use super::json::JsonNode;
 use super::tables::{self, Entries, IdsByName, MergeIds};
 use super::{added_tokens, decoder, normalizer, post_processor, pre_tokenizer};
-use crate::error::Result;
+use crate::error::{IGNORE_DROPOUT, Reason, Result};
 use crate::formats::ranks::EMPTY_NOTE;
 use crate::rules::{
     AddedToken, DecoderStep, Normalizer, PostProcessor, PreTokenizerStep, TextRules,
@@ -112,10 +112,12 @@ fn check_dropout(model: &JsonNode<'_>, lossy: bool) -> Result<()> {
     let Some(dropout) = model.find("dropout")? else { return Ok(()) };
     match dropout.value.as_f64().filter(|chance| (0.0..=1.0).contains(chance)) {
         None => Err(dropout.invalid(format!("{} is not in 0 … 1", dropout.value))),
-        Some(chance) if chance > 0.0 && !lossy => Err(dropout.unsupported(format!(
-            "with the chance {chance}, merges are left out at random, so a text has no certain ids; \
-             write null there, or pass lossy=True to ignore it"
-        ))),
+        Some(chance) if chance > 0.0 && !lossy => {
+            let text = format!(
+                "with the chance {chance}, merges are left out at random, so a text has no certain ids"
+            );
+            Err(dropout.unsupported(Reason::new(text, IGNORE_DROPOUT)))
+        }
         Some(_) => Ok(()),
     }
 }

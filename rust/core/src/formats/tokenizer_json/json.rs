@@ -12,15 +12,15 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result};
 
 /// A file breaks a rule of its format.
-pub(super) fn invalid(place: impl Into<String>, reason: impl Into<String>) -> Error {
+pub(super) fn invalid(place: impl Into<String>, reason: impl Into<Reason>) -> Error {
     Error::Format { place: place.into(), reason: reason.into() }
 }
 
 /// A file asks for something that is not reproduced exactly.
-pub(super) fn unsupported(place: impl Into<String>, reason: impl Into<String>) -> Error {
+pub(super) fn unsupported(place: impl Into<String>, reason: impl Into<Reason>) -> Error {
     Error::Unsupported { place: place.into(), reason: reason.into() }
 }
 
@@ -203,12 +203,12 @@ impl<'v> JsonNode<'v> {
     }
 
     /// The error for a value that breaks a rule.
-    pub(super) fn invalid(&self, reason: impl Into<String>) -> Error {
+    pub(super) fn invalid(&self, reason: impl Into<Reason>) -> Error {
         invalid(self.place.clone(), reason)
     }
 
     /// The error for a value that is not reproduced exactly.
-    pub(super) fn unsupported(&self, reason: impl Into<String>) -> Error {
+    pub(super) fn unsupported(&self, reason: impl Into<Reason>) -> Error {
         unsupported(self.place.clone(), reason)
     }
 

@@ -59,7 +59,8 @@ fn check_special(file: &File<'_>) -> Result<()> {
                 "merges make the special token {:?} of other text than its name; write \"special\": \
                  false there, or remove the merges that make it",
                 token.content
-            ),
+            )
+            .into(),
         }),
     }
 }

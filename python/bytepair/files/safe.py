@@ -1,0 +1,166 @@
+"""Read untrusted files safely, and write files atomically.
+
+Reading returns a complete regular file, or parses numbers and strings from its bytes one by one.
+Invalid content raises a `FormatError` with its place, such as the offset of a length that exceeds
+the file. Writing uses a temporary name, which is synced and renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import stat
+import struct
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from bytepair._internal.system import sync, sync_folder
+from bytepair.errors import FormatError
+from bytepair.files.outputs import check_output_file, not_written
+
+#: The limit for ids, as in the core, so that a damaged count cannot exhaust memory.
+MAX_VOCAB_SIZE = (1 << 21) - 2
+
+_T = TypeVar("_T")
+
+
+def read_file(path: Path, most: int = -1) -> bytes:
+    """Read a regular file, or its beginning; reject pipes and devices, which may never end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise FormatError(str(path), "this is not a regular file")
+    with path.open("rb") as file:
+        return file.read(most)
+
+
+def parse_json(data: bytes, place: str) -> Any:
+    """Parse JSON strictly: UTF-8, no duplicate names in an object, limited nesting depth."""
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_number)
+    except RecursionError:
+        raise FormatError(place, "the JSON is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{place}, byte {error.start}", "the JSON is not UTF-8") from None
+    except ValueError as error:  # also numbers with thousands of digits
+        raise FormatError(place, f"invalid JSON: {error}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"duplicate name {twice!r} in an object")
+    return found
+
+
+def _number(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def typed(value: Any, kind: type[_T], place: str) -> _T:
+    """Check the type of a JSON value; a bool is not an int, and a string must be valid UTF-8."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        found = type(value).__name__
+        raise FormatError(place, f"expected {kind.__name__}, not {found}")
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise FormatError(place, "the string contains an unpaired surrogate") from None
+    return cast(_T, value)
+
+
+def json_note(notes: Mapping[str, str], key: str, kind: type[_T]) -> _T:
+    """The value of a note that is JSON; an empty one if there is no such note.
+
+    Raises:
+        FormatError: if the note is damaged.
+
+    Example:
+        >>> json_note({"a": "[1]"}, "a", list), json_note({}, "a", list)
+        ([1], [])
+    """
+    text, place = notes.get(key), f"the note {key!r}"
+    return typed(parse_json(text.encode(), place), kind, place) if text else kind()
+
+
+def id_of(value: Any, place: str) -> int:
+    """Check that a JSON value is an id."""
+    id = typed(value, int, place)
+    if not 0 <= id < MAX_VOCAB_SIZE:
+        raise FormatError(place, f"id {id} is not in 0 … {MAX_VOCAB_SIZE - 1}")
+    return id
+
+
+class Cursor:
+    r"""Reads little-endian numbers and strings from bytes, and tracks the offset.
+
+    Example:
+        >>> cursor = Cursor(b"\x02\x00\x00\x00ab")
+        >>> cursor.take(cursor.u32("length"), "token"), cursor.left
+        (b'ab', 0)
+    """
+
+    def __init__(self, data: bytes | mmap.mmap) -> None:
+        self.data, self.at = data, 0
+
+    @property
+    def left(self) -> int:
+        """The number of remaining bytes."""
+        return len(self.data) - self.at
+
+    def take(self, count: int, what: str) -> bytes:
+        """The next `count` bytes."""
+        if count > self.left:
+            raise FormatError(
+                f"byte {self.at}", f"{what} needs {count} bytes, but only {self.left} remain"
+            )
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self, code: str, what: str) -> Any:
+        """The next number, with a format code of the module `struct`."""
+        layout = struct.Struct("<" + code)
+        return layout.unpack(self.take(layout.size, what))[0]
+
+    def u32(self, what: str) -> int:
+        """The next number of 4 bytes."""
+        return int(self.number("I", what))
+
+    def u64(self, what: str) -> int:
+        """The next number of 8 bytes."""
+        return int(self.number("Q", what))
+
+
+def write_whole(path: Path, data: bytes | memoryview) -> None:
+    """Write a file atomically: write to a temporary name, sync, rename, sync the folder.
+
+    A file that is replaced keeps its permissions.
+
+    Raises:
+        OSError: if that fails; it names the file, and its size if the disk is full.
+    """
+    check_output_file(path)
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    try:
+        with temporary.open("xb") as file:
+            with suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+            file.write(data)
+            file.flush()
+            sync(file.fileno())
+        temporary.replace(path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise not_written(error, path, len(data)) from error
+        raise
+    sync_folder(path.parent)
+
+
+def to_json(value: Any, *, indent: int | None = 2) -> bytes:
+    """Encode a value as JSON in UTF-8, without escapes for non-ASCII, with a final line break."""
+    return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode()

@@ -1,0 +1,361 @@
+"""GGUF: the keys `tokenizer.ggml.*` of a model file, or of a file with only these keys.
+
+A file contains the name of a split rule of llama.cpp instead of a pattern, so a tokenizer can be
+written exactly only if llama.cpp has a name for its pattern. Tokenizers with byte fallback are
+stored in another way, as pieces with scores (`gguf_pieces`).
+
+Files written by bytepair also contain the pattern and the merge rule under custom keys.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair import _core
+from bytepair.errors import ANY, FormatError, LossError, UnsupportedError, WayOut
+from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, typed, write_whole
+from bytepair.formats.gguf import llamacpp
+from bytepair.formats.gguf import metadata as gguf_metadata
+from bytepair.formats.gguf import pieces as gguf_pieces
+from bytepair.formats.gpt2 import (
+    check_merges,
+    merge_lines,
+    read_pair,
+    read_vocabulary,
+)
+from bytepair.formats.huggingface.charmap import lost_twins, to_characters
+from bytepair.formats.parts import Asked, Parts, Rules
+from bytepair.formats.sentencepiece.pieces import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+)
+from bytepair.properties.rules import form, ordinary, strips
+from bytepair.properties.tokens import is_rule_of_ranks
+
+MAGIC: Final = b"GGUF"
+VERSIONS: Final = (2, 3)
+
+# The types of values.
+_NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
+                   12: "d"}  # fmt: skip
+_U8, _U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 0, 4, 5, 6, 7, 8, 9
+
+_RULES_KEY: Final = "bytepair.rules"
+_RULE_KEY: Final = "bytepair.merge_rule"
+
+# ---------------------------------------------------------------------------- reading
+
+
+def read(path: Path, asked: Asked) -> Parts:
+    """Read the tokenizer of a GGUF file; all other content is ignored."""
+    with path.open("rb") as file:
+        try:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (ValueError, OSError) as error:  # an empty file, or not a file
+            raise FormatError(str(path), f"it cannot be memory-mapped: {error}") from None
+        with data:
+            return _parts(_values(Cursor(data)), asked)
+
+
+def _values(cursor: Cursor) -> dict[str, Any]:
+    """The keys and values of the header."""
+    if cursor.take(4, "the magic number") != MAGIC:
+        raise FormatError("byte 0", "it does not start with GGUF")
+    version = cursor.u32("the version")
+    if version not in VERSIONS:
+        raise UnsupportedError("byte 4", f"version {version} is not one of {VERSIONS}")
+    cursor.u64("the number of tensors")
+    count = cursor.u64("the number of keys")
+    if count > cursor.left // 13:  # each has a length, a type and at least one byte
+        raise FormatError("byte 16", f"{count} keys do not fit {cursor.left} bytes")
+    values: dict[str, Any] = {}
+    for _ in range(count):
+        at = cursor.at
+        key = _string(cursor)
+        if key in values:
+            raise FormatError(f"byte {at}", f"the key {key!r} is a duplicate")
+        kind = cursor.u32("a kind")
+        if kind == _ARRAY:
+            values[key] = _array(cursor, key.startswith(("tokenizer.", "bytepair.")))
+        elif kind == _STRING:
+            values[key] = _string(cursor)
+        else:
+            values[key] = cursor.number(_number(kind, cursor.at - 4), "a number")
+    return values
+
+
+def _string(cursor: Cursor) -> str:
+    at = cursor.at
+    data = cursor.take(cursor.u64("a length"), "a text")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise FormatError(f"byte {at}", "a text is not UTF-8") from None
+
+
+def _number(kind: int, at: int) -> str:
+    """The code of a number in the module `struct`."""
+    if kind not in _NUMBERS:
+        raise FormatError(f"byte {at}", f"{kind} is not a type of value")
+    return _NUMBERS[kind]
+
+
+def _array(cursor: Cursor, wanted: bool) -> list[Any] | None:
+    """The values of an array; unneeded numbers are skipped."""
+    at = cursor.at
+    kind, count = cursor.u32("a kind"), cursor.u64("a count")
+    if kind == _ARRAY:
+        raise UnsupportedError(f"byte {at}", "arrays of arrays are not supported")
+    if kind == _STRING:
+        if count > cursor.left // 8:
+            raise FormatError(f"byte {at}", f"{count} strings do not fit {cursor.left} bytes")
+        return [_string(cursor) for _ in range(count)]
+    layout = struct.Struct("<" + _number(kind, at))
+    data = cursor.take(count * layout.size, "an array")
+    return [value for (value,) in layout.iter_unpack(data)] if wanted else None
+
+
+def _parts(values: dict[str, Any], asked: Asked) -> Parts:
+    model = values.get("tokenizer.ggml.model")
+    if model not in {"gpt2", gguf_pieces.NAME}:
+        raise UnsupportedError(
+            "tokenizer.ggml.model",
+            f"{model!r} is neither gpt2 (byte-level BPE) nor llama (BPE with byte fallback)",
+        )
+    names, kinds = _names_and_kinds(values)
+    if model == gguf_pieces.NAME:
+        return _parts_of_pieces(values, names, kinds, asked)
+    rules, ignore = _splitting(values, asked)
+    ids, special = _ids(names, kinds)
+    tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", asked)
+    place = "tokenizer.ggml.merges"
+    lines = enumerate(_list(values, place, str))
+    pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
+    merges = check_merges(pairs, tokens, place)
+    notes = gguf_metadata.read(values, names, special)
+    flags = _users(kinds, special)
+    if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
+        return Parts(tokens, rules, special, notes=notes, flags=flags)
+    return Parts(tokens, rules, special, merges, ignore, notes, flags=flags)
+
+
+def _parts_of_pieces(
+    values: dict[str, Any], names: list[str], kinds: list[int], asked: Asked
+) -> Parts:
+    """The tokenizer of a file whose tokens have scores."""
+    key = "tokenizer.ggml.scores"
+    scores = _list(values, key, float)
+    if len(scores) != len(names):
+        raise FormatError(key, f"there are {len(scores)} scores for {len(names)} tokens")
+    own = _own_rules(values)
+    entries = {
+        id: entry
+        for id, entry in enumerate(zip(names, scores, kinds, strict=True))
+        if not (entry[2] == UNUSED and entry[0] == _hole(id))
+    }
+    made = gguf_pieces.parts(values, entries, {}, own, asked)
+    made.notes.update(gguf_metadata.read(values, names, made.special_tokens))
+    return replace(made, flags=_users(kinds, made.special_tokens))
+
+
+def _own_rules(values: dict[str, Any]) -> _core.TextRules | None:
+    """The rules that bytepair wrote, as the native file stores them."""
+    if values.get(_RULES_KEY) is None:
+        return None
+    try:
+        return _core.TextRules.from_bytes(bytes(_list(values, _RULES_KEY, int)))
+    except (UnsupportedError, ValueError):
+        raise FormatError(_RULES_KEY, "they are not the bytes of text rules") from None
+
+
+def _names_and_kinds(values: dict[str, Any]) -> tuple[list[str], list[int]]:
+    names = _list(values, "tokenizer.ggml.tokens", str)
+    if len(names) > MAX_VOCAB_SIZE:
+        raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE} tokens")
+    kinds = [NORMAL] * len(names)
+    if (key := "tokenizer.ggml.token_type") in values:
+        kinds = _list(values, key, int)
+        if len(kinds) != len(names):
+            raise FormatError(key, f"there are {len(kinds)} types for {len(names)} tokens")
+    return names, kinds
+
+
+def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
+    found = typed(values.get(key), list, key)
+    if all(type(value) is kind for value in found):
+        return found
+    return [typed(value, kind, f"{key}[{number}]") for number, value in enumerate(found)]
+
+
+def _splitting(values: dict[str, Any], asked: Asked) -> tuple[Rules, bool]:
+    """The rules, and whether a pretoken that is a token is not merged."""
+    name = values.get("tokenizer.ggml.pre", "default")
+    known = llamacpp.rule(name) if isinstance(name, str) else None
+    ignore = known[1] if known else values.get("bytepair.ignore_merges") is True
+    if (own := _own_rules(values)) is not None:
+        return own, ignore
+    if asked.pattern is not None:
+        return asked.pattern, ignore
+    if not known:
+        raise UnsupportedError(
+            "tokenizer.ggml.pre",
+            f"the split pattern {name!r} is not known exactly",
+            WayOut.passing("pattern", ANY, "to choose one"),
+        )
+    return known
+
+
+def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Ordinary tokens as characters, and special tokens, each with its id."""
+    ids: dict[str, int] = {}
+    special: dict[str, int] = {}
+    for id, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        place = f"tokenizer.ggml.tokens[{id}]"
+        if name in ids or name in special:
+            raise FormatError(place, f"{name!r} is a duplicate")
+        if kind == BYTE:
+            raise UnsupportedError(
+                place, "a byte token in a byte-level vocabulary is not supported"
+            )
+        if kind in (UNKNOWN, CONTROL, USER_DEFINED):
+            special[name] = id
+        elif not (kind == UNUSED and name == _hole(id)):
+            ids[name] = id
+    return ids, special
+
+
+def _users(kinds: list[int], special: dict[str, int]) -> dict[str, _core.AddedToken]:
+    """The added tokens that llama.cpp finds in every text, by name."""
+    return {
+        name: _core.AddedToken(name, id, special=False)
+        for name, id in special.items()
+        if kinds[id] == USER_DEFINED
+    }
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What a GGUF file cannot represent."""
+    is_pieces = tokenizer.merge_rule == "characters"
+    lost = gguf_pieces.losses(tokenizer) if is_pieces else _losses_of_bytes(tokenizer)
+    return lost + gguf_metadata.losses(tokenizer)
+
+
+def _losses_of_bytes(tokenizer: _core.Tokenizer) -> list[str]:
+    """What a GGUF file cannot represent of a byte-level tokenizer, apart from roles."""
+    lost = [*llamacpp.losses(tokenizer), *lost_twins(tokenizer)]
+    if normalizer := form(tokenizer.rules):
+        lost.append(f"the normalization to {normalizer}, which llama.cpp does not support")
+    if strips(tokenizer):
+        lost.append("special tokens that strip white space (lstrip, rstrip)")
+    if any(token.single_word for token in tokenizer.added_tokens):
+        lost.append("that added tokens are found only as words (single_word)")
+    if any(token.normalized for token in tokenizer.added_tokens):
+        lost.append("that added tokens are found in normalized texts (normalized)")
+    return lost
+
+
+def write(tokenizer: _core.Tokenizer, path: Path) -> None:
+    """Write a file without tensors; llama.cpp rejects files in which two ids have the same text."""
+    values = _keys(tokenizer)
+    header = struct.pack("<4sIQQ", MAGIC, 3, 0, len(values))
+    body = [_text(key) + struct.pack("<I", kind) + data for key, (kind, data) in values.items()]
+    write_whole(path, header + b"".join(body))
+
+
+def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
+    is_pieces = tokenizer.merge_rule == "characters"
+    values = {
+        "general.architecture": (_STRING, _text("llama")),
+        **(_keys_of_pieces(tokenizer) if is_pieces else _keys_of_bytes(tokenizer)),
+        _RULES_KEY: (_ARRAY, _array_of("B", _U8, tokenizer.rules.to_bytes())),
+    }
+    return values | {key: _encoded(v) for key, v in gguf_metadata.keys(tokenizer).items()}
+
+
+def _encoded(value: gguf_metadata.Value) -> tuple[int, bytes]:
+    """The type and the bytes of a value."""
+    if isinstance(value, str):
+        return _STRING, _text(value)
+    if isinstance(value, bool):
+        return _BOOL, bytes([value])
+    if isinstance(value, int):
+        return _U32, struct.pack("<I", value)
+    texts = [each for each in value if isinstance(each, str)]
+    if texts:
+        return _ARRAY, _texts(texts)
+    return _ARRAY, _array_of("i", _I32, [each for each in value if isinstance(each, int)])
+
+
+def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
+    """The keys of a byte-level tokenizer."""
+    users = ordinary(tokenizer)
+    entries = {i: (to_characters(t), NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
+    for name, id in tokenizer.special_tokens.items():
+        entries[id] = (name, USER_DEFINED if id in users else CONTROL)
+    ids = range(tokenizer.vocab_size)
+    names, kinds = zip(*(entries.get(id, (_hole(id), UNUSED)) for id in ids), strict=True)
+    return {
+        "tokenizer.ggml.model": (_STRING, _text("gpt2")),
+        "tokenizer.ggml.pre": (_STRING, _text(llamacpp.nearest(tokenizer))),
+        **_tokens(names, kinds),
+        "tokenizer.ggml.merges": (_ARRAY, _texts(merge_lines(tokenizer))),
+        "tokenizer.ggml.add_space_prefix": (_BOOL, b"\0"),
+        _RULE_KEY: (_STRING, _text(tokenizer.merge_rule)),
+        "bytepair.ignore_merges": (_BOOL, bytes([tokenizer.ignore_merges])),
+    }
+
+
+def _keys_of_pieces(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
+    """The keys of a tokenizer with byte fallback."""
+    entries, ids = gguf_pieces.entries(tokenizer), range(tokenizer.vocab_size)
+    names, scores, kinds = zip(
+        *(entries.get(id, (_hole(id), 0.0, UNUSED)) for id in ids), strict=True
+    )
+    return {
+        "tokenizer.ggml.model": (_STRING, _text(gguf_pieces.NAME)),
+        "tokenizer.ggml.pre": (_STRING, _text("default")),
+        **_tokens(names, kinds),
+        "tokenizer.ggml.scores": (_ARRAY, _array_of("f", _F32, scores)),
+        "tokenizer.ggml.add_space_prefix": (_BOOL, bytes([gguf_pieces.puts_spaces(tokenizer)])),
+    }
+
+
+def _tokens(names: Sequence[str], kinds: Sequence[int]) -> dict[str, tuple[int, bytes]]:
+    """The texts and types of all ids; an unused id has an unused name."""
+    if len(set(names)) < len(names):
+        ((twin, _),) = Counter(names).most_common(1)
+        raise LossError("gguf", [f"two ids with the same text {twin!r}"])
+    return {
+        "tokenizer.ggml.tokens": (_ARRAY, _texts(names)),
+        "tokenizer.ggml.token_type": (_ARRAY, _array_of("i", _I32, kinds)),
+    }
+
+
+def _array_of(code: str, kind: int, numbers: Sequence[float]) -> bytes:
+    return struct.pack(f"<IQ{len(numbers)}{code}", kind, len(numbers), *numbers)
+
+
+def _hole(id: int) -> str:
+    return f"[PAD{id}]"
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def _texts(texts: Sequence[str]) -> bytes:
+    return struct.pack("<IQ", _STRING, len(texts)) + b"".join(map(_text, texts))

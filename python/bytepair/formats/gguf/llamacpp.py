@@ -1,0 +1,223 @@
+"""The split rules of llama.cpp, by their names in the field `tokenizer.ggml.pre`.
+
+llama.cpp does not read split patterns. It has a fixed list of names, which also determine whether a
+pretoken that is a token is merged. The behaviour of each name is reproduced here, with one
+exception: its contractions exclude `ſ` (U+017F), which the case-insensitive published patterns
+include. Its `gpt-4o` and `tekken` differ from the published patterns of these vocabularies: letters
+other than `a` to `z` count as both cases, and marks are not letters.
+
+If it has no name for a pattern, the name whose pattern differs least is used (`differences`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+from bytepair import _core
+from bytepair.formats.gguf import differences
+from bytepair.properties.tokens import unmade
+
+_GPT2: Final = _core.PATTERNS["gpt2"]
+_LLAMA3: Final = _core.PATTERNS["llama3"]
+_QWEN2: Final = _core.PATTERNS["qwen2"]
+_UPPER: Final = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER: Final = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_LETTERS: Final = (
+    "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-"
+    "ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-"
+    "ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃"
+)
+_CJK: Final = "[一-龥\u3040-ゟ゠-ヿ]+"
+_DEEPSEEK3: Final = (
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+    "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
+    "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+)
+_WORDS: Final = " ?[^(\\s|.,!?…。，、।۔،)]+"
+
+#: For each kind of rule, the patterns that are applied one after the other.
+_STEPS: Final[dict[str, tuple[str, ...]]] = {
+    "gpt2": (_GPT2,),
+    "gpt4o": (
+        _core.PATTERNS["gpt4o"].replace(_UPPER, r"[\p{L}&&[^a-z]]").replace(
+            _LOWER, r"[\p{L}&&[^A-Z]]"
+        ),
+    ),
+    "tekken": (
+        r"[^\r\n\p{L}\p{N}]?[\p{L}&&[^a-z]]*[\p{L}&&[^A-Z]]+"
+        r"|[^\r\n\p{L}\p{N}]?[\p{L}&&[^a-z]]+[\p{L}&&[^A-Z]]*"
+        r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    "llama3": (_LLAMA3,),
+    "qwen2": (_QWEN2,),
+    "qwen35": (_QWEN2.replace(r"\p{L}+", r"[\p{L}\p{M}]+").replace(r"\s\p{L}", r"\s\p{L}\p{M}"),),
+    "bailing": (_core.PATTERNS["nanochat"].replace("{1,2}", ""),),
+    "seed-coder": (_QWEN2.replace(r"\p{L}\p{N}]+[\r\n]*", r"\p{L}\p{N}\r\n]+"),),
+    "ufakzeka": (_QWEN2.partition("|[^")[2].join(["[^", ""]),),
+    "bloom": (_WORDS,),
+    "viking": (_WORDS, r"\p{N}"),
+    "digits": (r"\p{N}", _GPT2),
+    "minicpm5": (r"\p{N}{1,3}", _LLAMA3.replace("{1,3}", "+")),
+    "deepseek3": (r"\p{N}{1,3}", _CJK, _DEEPSEEK3),
+    "deepseek-llm": (
+        "[\r\n]", rf"\s?[{_LETTERS}]+", "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", r"\s+$",
+        "[一-龥ࠀ-一가-퟿]+", r"\p{N}+",
+    ),
+    "deepseek-coder": (
+        "[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}",
+    ),
+    "falcon": (r"[\p{P}\$\+<=>\^~\|`]+", _GPT2, "[0-9][0-9][0-9]"),
+    "laguna": (r"[^\n]+|[\n]+", _QWEN2),
+    # Runs of digits, split before each group of three digits, counted from the end; llama.cpp has
+    # two rules for it, of which the second only has empty matches.
+    "superbpe": (r"\p{N}(?:(?!(?:[0-9]{3})+(?![0-9]))\p{N})*",),
+    "default": (r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]"),
+}  # fmt: skip
+
+#: The names of each kind of rule, and whether pretokens that are tokens are not merged.
+_NAMES: Final = {
+    ("gpt2", False): "gpt-2 phi-2 mpt olmo jais exaone4 trillion granite-docling modern-bert "
+    "roberta-bpe gigachat a.x-4.0 mellum jina-v1-en jina-v2-code jina-v2-es jina-v2-de jina-es "
+    "jina-de",
+    ("llama3", True): "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 glm4 glm5 "
+    "jina-v5-nano",
+    ("llama3", False): "smaug-bpe dbrx chatglm-bpe",
+    ("qwen2", False): "qwen2 deepseek-r1-qwen megrez stablelm2 hunyuan grok-2 solar-open kormo "
+    "f2llmv2",
+    ("qwen35", False): "qwen35",
+    ("digits", False): "starcoder refact command-r smollm codeshell exaone minerva-7b mellum2",
+    ("deepseek3", False): "deepseek-v3 hunyuan-dense joyai-llm hy_v4",
+    ("deepseek-llm", False): "deepseek-llm",
+    ("deepseek-coder", False): "deepseek-coder",
+    ("falcon", False): "falcon",
+    ("bailing", False): "bailingmoe bailingmoe2 llada-moe",
+    ("minicpm5", True): "minicpm5",
+    ("bloom", False): "bloom poro-chat gpt3-finnish",
+    ("viking", False): "viking",
+    ("seed-coder", False): "seed-coder",
+    ("ufakzeka", False): "ufakzeka",
+    ("laguna", False): "laguna",
+    ("superbpe", False): "superbpe",
+    ("gpt4o", False): "gpt-4o llama4 kanana2 talkie minimax-m2",
+    ("tekken", True): "tekken",
+    ("default", False): "default",
+}
+
+
+#: The names of tokens at which llama.cpp stops, whatever their roles.
+STOPS: Final = frozenset((
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
+    "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
+    "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>",
+    "<｜end▁of▁sentence｜>", "[e~[",
+))  # fmt: skip
+
+#: The names whose files get BOS before a text, or the separator between two, if no key says it.
+_ADD_BOS: Final = (
+    "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken"
+)
+_ADD_SEP: Final = "jina-v1-en jina-v2-code roberta-bpe"
+
+#: The names with which llama.cpp removes spaces before punctuation when it decodes.
+_CLEAN_UP: Final = (
+    "default minicpm5 llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 "
+    "jina-v5-nano falcon mpt starcoder gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de "
+    "a.x-4.0 mellum modern-bert jina-v1-en jina-v2-code roberta-bpe refact stablelm2 olmo dbrx "
+    "smaug-bpe glm4 chatglm-bpe jais codeshell bloom gpt3-finnish exaone exaone4 minerva-7b megrez "
+    "mellum2"
+)
+
+
+def usual_flags(model: Any, name: Any) -> list[str]:
+    """The flags that llama.cpp sets for a tokenizer model and a name, if a file has no keys.
+
+    Example:
+        >>> usual_flags("llama", None), usual_flags("gpt2", "roberta-bpe")
+        (['add_bos_token'], ['add_sep_token'])
+    """
+    if model == "llama" or name in _ADD_BOS.split():
+        return ["add_bos_token"]
+    return ["add_sep_token"] if name in _ADD_SEP.split() else []
+
+
+def cleans_up(name: str) -> bool:
+    """Whether llama.cpp removes spaces before punctuation when it decodes with this rule."""
+    return name in _CLEAN_UP.split()
+
+
+def rule(name: str) -> tuple[str | tuple[str, ...], bool] | None:
+    """The split pattern of a name, and whether pretokens that are tokens are not merged.
+
+    None if the name is unknown.
+
+    Example:
+        >>> rule("qwen2") == (_QWEN2, False), rule("unheard-of")
+        (True, None)
+    """
+    for (kind, ignore), names in _NAMES.items():
+        if name in names.split():
+            return _pattern(kind), ignore
+    return None
+
+
+def name_of(tokenizer: _core.Tokenizer) -> str | None:
+    """The name of the rule of this tokenizer, or None."""
+    for (kind, ignore), names in _NAMES.items():
+        if tokenizer.pattern == _pattern(kind) and _fits(tokenizer, ignore):
+            return names.split()[0]
+    return None
+
+
+def nearest(tokenizer: _core.Tokenizer) -> str:
+    """The name of the rule of this tokenizer, or else of the most similar rule.
+
+    Example:
+        >>> tokens = {bytes([byte]): byte for byte in range(256)}
+        >>> model = _core.Model.from_ranks(tokens, _core.PATTERNS["nanochat"], {})
+        >>> nearest(_core.Tokenizer(model))
+        'llama-bpe'
+    """
+    found = name_of(tokenizer)
+    if found is None:
+        every = tuple((kind, _pattern(kind)) for kind in _STEPS)
+        kinds = differences.nearest(tokenizer.pattern, every)
+        named = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
+                 for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
+        found = min(named, key=lambda entry: (not entry[0], entry[1]))[2]
+    return found
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What llama.cpp does differently with the most similar rule."""
+    if name_of(tokenizer):
+        return []
+    name = nearest(tokenizer)
+    regex, ignore = rule(name) or ("", False)
+    own = tokenizer.pattern
+    lost = []
+    if regex != own:
+        every = {_pattern(kind) for kind in _STEPS}
+        known = [name for name, regex in _core.PATTERNS.items() if regex in every]
+        lost.append(
+            f"the split pattern: llama.cpp has no name for it (it supports "
+            f"{', '.join(known)}); its rule {name!r} differs least: "
+            f"{differences.described(own, regex)}"
+        )
+    if not _fits(tokenizer, ignore):
+        what = "does not merge" if ignore else "merges"
+        lost.append(f"the merging of pretokens that are tokens: {name!r} {what} them")
+    return lost
+
+
+def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
+    """Whether pretokens that are tokens are treated as in this tokenizer."""
+    if tokenizer.merge_rule == "ranks":
+        return ignore or not unmade(tokenizer)
+    return ignore == tokenizer.ignore_merges
+
+
+@lru_cache
+def _pattern(kind: str) -> str | tuple[str, ...]:
+    """The pattern of a kind of rule, in the form as read from a `tokenizer.json`."""
+    return _core.composed_pattern(_STEPS[kind])

@@ -1,0 +1,223 @@
+"""GGUF: the keys of roles, flags, chat templates and stop tokens (the table in `entries`).
+
+llama.cpp adds BOS and EOS by flags, and stops at EOS, EOT and EOM, and at tokens with certain names
+(`llamacpp.STOPS`). It has no place for a missing role: if a file does not set BOS or EOS, it takes
+an unrelated token. So the keys of such roles are filled with other tokens, and a key of bytepair's
+own lists the true ones.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from bytepair import _core
+from bytepair.errors import WayOut
+from bytepair.files.safe import typed
+from bytepair.formats.gguf import llamacpp
+from bytepair.properties import metadata, post_processor, roles
+from bytepair.properties.entries import END_OF_TEXT, FLAGS, TOKENS
+
+#: The key of the roles that tokens have; the others are fallbacks that llama.cpp requires.
+ROLES_KEY: Final = "bytepair.roles"
+_TEMPLATE: Final = "tokenizer.chat_template"
+#: The names of the other templates, as the package `gguf` lists them.
+_TEMPLATES: Final = "tokenizer.chat_templates"
+_STOPS: Final = "tokenizer.ggml.eos_token_ids"
+#: The names of templates that keys may have.
+_NAME: Final = re.compile(r"[A-Za-z0-9_]{1,100}")
+#: The ids that llama.cpp uses for EOS if a file does not set it: for bytes, and for pieces.
+_DEFAULT_ENDS: Final = (11, 2)
+
+#: A value of a file: of type u32, bool, string, or an array of u32 or of strings.
+Value = int | bool | str | list[int] | list[str]
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def read(
+    values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]
+) -> dict[str, str]:
+    """The notes of a file.
+
+    Args:
+        values: the keys and values of the header.
+        names: the texts of all ids.
+        special: the special tokens and their ids.
+
+    Raises:
+        FormatError: if a value has another type.
+    """
+    notes = _roles(values, names, special) | _flags(values)
+    if stops := values.get(_STOPS):
+        ids = [typed(id, int, _STOPS) for id in typed(stops, list, _STOPS)]
+        notes[roles.STOPS] = metadata.stops_note(ids, special)
+    return notes | _templates(values)
+
+
+def _roles(
+    values: Mapping[str, Any], names: Sequence[str], special: Collection[str]
+) -> dict[str, str]:
+    notes = {}
+    said = values.get(ROLES_KEY)
+    true = said.split(" ") if isinstance(said, str) else None
+    for entry in TOKENS:
+        id = values.get(entry.gguf or "")
+        if type(id) is int and 0 <= id < len(names):
+            notes[entry.note] = names[id]
+    if true is None:
+        return notes
+    ends = notes.get("eos_token"), notes.get("eot_token")
+    if END_OF_TEXT in true and ends[0] != ends[1]:  # another program has changed it
+        true.append("eos_token")
+    usual = [roles.NOTES[role] for role in roles.usual(special)]
+    taken = {note: "" for note in usual if note not in true}
+    if END_OF_TEXT in true:
+        taken.pop("eos_token", None)
+    return taken | {note: name for note, name in notes.items() if note in true}
+
+
+def _flags(values: Mapping[str, Any]) -> dict[str, str]:
+    """The flags of a file, or those that llama.cpp takes from the rule that splits texts."""
+    usual = llamacpp.usual_flags(
+        values.get("tokenizer.ggml.model"), values.get("tokenizer.ggml.pre")
+    )
+    notes = dict.fromkeys(usual, "true")
+    for entry in FLAGS:
+        if (value := values.get(entry.gguf or "")) is not None:
+            notes[entry.note] = metadata.flag_note(typed(value, bool, entry.gguf or ""))
+    return notes
+
+
+def _templates(values: Mapping[str, Any]) -> dict[str, str]:
+    others = {
+        key.removeprefix(f"{_TEMPLATE}."): typed(value, str, key)
+        for key, value in values.items()
+        if key.startswith(f"{_TEMPLATE}.")
+    }
+    notes = {roles.TEMPLATES: json.dumps(others), roles.TEMPLATE: ""} if others else {}
+    if (template := values.get(_TEMPLATE)) is not None:
+        notes[roles.TEMPLATE] = typed(template, str, _TEMPLATE)
+    return notes
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
+    """The keys and values of a file."""
+    ids, named = role_ids(tokenizer), metadata.engine_tokens(tokenizer)
+    true = [END_OF_TEXT if note == "eos_token" and END_OF_TEXT in named else note for note in named]
+    found: dict[str, Value] = {ROLES_KEY: " ".join(dict.fromkeys(true))}
+    found |= {entry.gguf: ids[entry.note] for entry in TOKENS if entry.gguf and entry.note in ids}
+    found |= _flag_keys(tokenizer)
+    if metadata.stated_stops(tokenizer):
+        found[_STOPS] = metadata.stops(tokenizer)
+    template = roles.chat_template(tokenizer)
+    if template or tokenizer.notes.get(roles.TEMPLATE) == "":
+        found[_TEMPLATE] = template or ""
+    others = {
+        name: text
+        for name, text in roles.other_templates(tokenizer).items()
+        if _NAME.fullmatch(name)
+    }
+    found |= {f"{_TEMPLATE}.{name}": text for name, text in others.items()}
+    return found | ({_TEMPLATES: list(others)} if others else {})
+
+
+def _flag_keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
+    """The keys of flags; those of BOS and EOS always, since llama.cpp has no one default."""
+    stated, known = metadata.flags(tokenizer), metadata.tokens(tokenizer)
+    for note, role in metadata.ADDED.items():
+        stated[note] = stated.get(note, False) and known.get(role) in tokenizer.special_tokens
+    return {
+        entry.gguf: stated[entry.note] for entry in FLAGS if entry.gguf and entry.note in stated
+    }
+
+
+def role_ids(tokenizer: _core.Tokenizer) -> dict[str, int]:
+    """The id of each role, by the keys of notes, with what llama.cpp needs in place of others.
+
+    If no token ends a text, the token that ends a turn is used, or the one that begins a text. A
+    token at which llama.cpp would not stop takes the role of ending a message, if that is free.
+    """
+    named = metadata.engine_tokens(tokenizer)
+    ids = {note: metadata.token_id(tokenizer, name) for note, name in named.items()}
+    found = {note: id for note, id in ids.items() if id is not None}
+    ends = [found[note] for note in ("eos_token", "eot_token", "bos_token") if note in found]
+    if ends:
+        found = {"bos_token": ends[0], "eos_token": ends[0]} | found
+    if "eom_token" not in found and (more := _other_stops(tokenizer, found)):
+        found["eom_token"] = more[0]
+    return found
+
+
+def _other_stops(tokenizer: _core.Tokenizer, ids: Mapping[str, int]) -> list[int]:
+    """The ids at which generation stops, without those at which llama.cpp does."""
+    names = {id: name for name, id in tokenizer.special_tokens.items()}
+    known = {ids.get(note) for note in ("eos_token", "eot_token", "eom_token")}
+    return [
+        id for id in metadata.stops(tokenizer)
+        if id not in known and names.get(id) not in llamacpp.STOPS
+    ]  # fmt: skip
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """The entries of the table that a file cannot represent."""
+    return [
+        *_losses_of_ends(tokenizer),
+        *metadata.unspeakable_flags(tokenizer),
+        *_losses_around(tokenizer),
+        *_losses_of_names(tokenizer),
+    ]
+
+
+def _losses_of_ends(tokenizer: _core.Tokenizer) -> list[str]:
+    ids = role_ids(tokenizer)
+    lost = []
+    if "eos_token" not in ids:
+        end = _DEFAULT_ENDS[tokenizer.merge_rule == "characters"]
+        lost.append(
+            f"the token that ends a text, since no token has this role: llama.cpp would stop at id "
+            f"{end} ({shown(tokenizer, end)})"
+        )
+    if more := _other_stops(tokenizer, ids):
+        names = ", ".join(shown(tokenizer, id) for id in more)
+        lost.append(f"the tokens at which generation stops: llama.cpp would not stop at {names}")
+    return lost
+
+
+def ways_out(tokenizer: _core.Tokenizer) -> list[WayOut]:
+    """How a file loses less."""
+    return [] if "eos_token" in role_ids(tokenizer) else [roles.giving("eos")]
+
+
+def shown(tokenizer: _core.Tokenizer, id: int) -> str:
+    """The token of an id, for messages."""
+    known = id < tokenizer.vocab_size and tokenizer.token_bytes(id)
+    return repr(known.decode("utf-8", "replace")) if known else "no token"
+
+
+def _losses_around(tokenizer: _core.Tokenizer) -> list[str]:
+    """What llama.cpp, which adds BOS and EOS at most, does otherwise around or in texts."""
+    lost = []
+    if post_processor.NOTE in metadata.values(tokenizer):
+        lost.append("what the post-processor puts around texts: llama.cpp adds BOS and EOS at most")
+    is_pieces = tokenizer.merge_rule == "characters"
+    cleans = not is_pieces and llamacpp.cleans_up(llamacpp.nearest(tokenizer))
+    if metadata.flag(tokenizer, "clean_up_tokenization_spaces") and not cleans:
+        lost.append("the flag clean_up_tokenization_spaces: llama.cpp decodes texts as they are")
+    return lost
+
+
+def _losses_of_names(tokenizer: _core.Tokenizer) -> list[str]:
+    names = [name for name in roles.other_templates(tokenizer) if not _NAME.fullmatch(name)]
+    lost = [
+        f"the chat template {name!r}: a key has letters, digits and underscores" for name in names
+    ]
+    known = metadata.tokens(tokenizer)
+    unknown = [note for note in known if metadata.token_id(tokenizer, known[note]) is None]
+    return lost + [f"the role {note} of {known[note]!r}, which is not a token" for note in unknown]

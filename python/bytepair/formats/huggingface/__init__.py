@@ -1,0 +1,1 @@
+"""Hugging Face: the folder with `tokenizer.json`, the files beside it, and objects in memory."""

@@ -1,0 +1,336 @@
+"""The files beside a `tokenizer.json`, which `transformers` reads and writes.
+
+`tokenizer_config.json` has the roles of tokens, flags and the class of the tokenizer;
+`special_tokens_map.json` has roles too; `chat_template.jinja` and the folder
+`additional_chat_templates` have the chat templates, which were a field of the first before;
+`generation_config.json`, a file of the model, has the ids at which generation stops. None of them
+affects ids. The entries of the table (`entries`) become notes of their own, the other fields one
+note for each file, and all are written back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair import _core
+from bytepair.errors import FormatError, UnsupportedError
+from bytepair.files.safe import (
+    id_of,
+    json_note,
+    parse_json,
+    read_file,
+    to_json,
+    typed,
+    write_whole,
+)
+from bytepair.formats.huggingface import added_tokens
+from bytepair.formats.parts import Asked, Parts
+from bytepair.properties import metadata, post_processor, roles
+from bytepair.properties.entries import (
+    CONFIG,
+    END_OF_TEXT,
+    FLAGS,
+    GENERATION,
+    MAP,
+    TEMPLATE,
+    TEMPLATES,
+    TOKENS,
+)
+
+#: Fields that are not kept: the first is regenerated, the second refers to code.
+_LEFT_OUT: Final = ("added_tokens_decoder", "auto_map")
+#: How the names of templates are written that are the names of files on every system.
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def read(folder: Path, parts: Parts, asked: Asked) -> dict[str, str]:
+    """The notes from the files in a folder; missing files are ignored."""
+    config, special = _object(folder, CONFIG), parts.special_tokens
+    _check(config, parts, asked)
+    named = _object(folder, MAP)
+    named |= {
+        name: value for name, value in config.items() if value is not None or name not in named
+    }
+    notes = role_notes(named, CONFIG, special)
+    in_config = template_notes(config.pop("chat_template", _MISSING), f"{CONFIG}: chat_template")
+    in_files = _template_files(folder)
+    notes |= in_config if in_files is None else in_files
+    notes |= _generation_notes(_object(folder, GENERATION), notes, special)
+    if roles.STOPS in notes and END_OF_TEXT not in named:
+        notes = _end_of_text(notes, special) | notes
+    for entry in FLAGS:
+        if (value := config.get(entry.note)) is not None:
+            notes[entry.note] = metadata.flag_note(typed(value, bool, f"{CONFIG}: {entry.note}"))
+    rest = {name: value for name, value in config.items() if not _is_entry(name, value)}
+    return notes | ({metadata.CONFIG_NOTE: json.dumps(rest)} if rest else {})
+
+
+def _is_entry(field: str, value: Any) -> bool:
+    """Whether a field of a configuration is an entry of the table, or is not kept."""
+    entries = {entry.note for entry in (*TOKENS, *FLAGS)}
+    return field in {*_LEFT_OUT, END_OF_TEXT} or (field in entries and value is not None)
+
+
+def object_notes(value: Any, parts: Parts) -> dict[str, str]:
+    """The notes from a tokenizer object, which may have the attributes of `transformers`."""
+    fields = (*(entry.note for entry in TOKENS), END_OF_TEXT)
+    named = {field: getattr(value, field, None) for field in fields}
+    named = {field: name for field, name in named.items() if name is not None}
+    notes = role_notes(named, type(value).__name__, parts.special_tokens)
+    template = getattr(value, "chat_template", None)
+    if isinstance(template, str | dict):
+        notes |= template_notes(template, "chat_template")
+    parts.notes.update(notes)
+    return notes | flag_notes(parts)
+
+
+def flag_notes(parts: Parts) -> dict[str, str]:
+    """The notes of the flags that the post-processor implies, after all others are read."""
+    return post_processor.read(parts.notes, parts.special_tokens)
+
+
+def _object(folder: Path, name: str) -> dict[str, Any]:
+    """The object in a file; an empty one if there is no file."""
+    file = folder / name
+    return typed(parse_json(read_file(file), name), dict, name) if file.is_file() else {}
+
+
+def role_notes(config: Mapping[str, Any], file: str, special: Mapping[str, int]) -> dict[str, str]:
+    """The notes of the tokens that have a role, which are texts or objects with flags.
+
+    A role of null is taken from the token that has it by its name.
+    """
+    notes = {}
+    usual = {roles.NOTES[role] for role in roles.usual(special)}
+    for note in (entry.note for entry in TOKENS):
+        name = config.get(note)
+        name = name.get("content") if isinstance(name, dict) else name
+        if isinstance(name, str):
+            notes[note] = typed(name, str, f"{file}: {note}")
+        elif note in config and note in usual:
+            notes[note] = ""
+    if END_OF_TEXT in config and notes.get("eos_token") == notes.get("eot_token"):
+        notes.pop("eos_token", None)  # it was written for programs, see `metadata.engine_tokens`
+    return notes
+
+
+_MISSING: Final = object()
+
+
+def template_notes(field: Any, place: str) -> dict[str, str]:
+    """The notes of a chat template, or of several by name: an object, or a list of pairs."""
+    if field is _MISSING:
+        return {}
+    if field is None:
+        return {roles.TEMPLATE: ""}
+    if isinstance(field, str):
+        return {roles.TEMPLATE: typed(field, str, place)}
+    if isinstance(field, list):
+        field = _named(field, place)
+    named = {
+        typed(name, str, place): typed(template, str, f"{place}[{name!r}]")
+        for name, template in typed(field, dict, place).items()
+    }
+    notes = {roles.TEMPLATE: named.pop(roles.DEFAULT, "")}
+    return notes | ({roles.TEMPLATES: json.dumps(named)} if named else {})
+
+
+def _named(listed: list[Any], place: str) -> dict[str, Any]:
+    """The templates of a list by their names."""
+    found: dict[str, Any] = {}
+    for number, entry in enumerate(listed):
+        each = f"{place}[{number}]"
+        pair = typed(entry, dict, each)
+        name = typed(pair.get("name"), str, f"{each}.name")
+        if name in found:
+            raise FormatError(f"{each}.name", f"{name!r} is a duplicate")
+        found[name] = pair.get("template")
+    return found
+
+
+def _template_files(folder: Path) -> dict[str, str] | None:
+    """The notes of the templates in files, which replace all those of the configuration."""
+    files = {roles.DEFAULT: folder / TEMPLATE} if (folder / TEMPLATE).is_file() else {}
+    files |= {path.stem: path for path in _additional(folder)}
+    named = {}
+    for name, path in files.items():
+        try:
+            named[name] = read_file(path).decode()
+        except UnicodeDecodeError as error:
+            place = path.relative_to(folder).as_posix()
+            raise FormatError(f"{place}, byte {error.start}", "it is not UTF-8") from None
+    return template_notes(named, TEMPLATES) if named else None
+
+
+def _additional(folder: Path) -> list[Path]:
+    """The files of the templates other than the default one."""
+    return sorted(path for path in (folder / TEMPLATES).glob("*.jinja") if path.is_file())
+
+
+def _generation_notes(
+    config: dict[str, Any], notes: Mapping[str, str], special: Mapping[str, int]
+) -> dict[str, str]:
+    """The notes of `generation_config.json`; special tokens are kept by their names.
+
+    The ids at which generation stops are noted if they are not those that the roles imply.
+    """
+    found = {}
+    names = {id: name for name, id in special.items()}
+    stops = _ids(config.pop("eos_token_id", None), f"{GENERATION}: eos_token_id")
+    named = {roles.NOTES[role]: name for role, name in roles.usual(special).items()} | dict(notes)
+    ends = [named.get(note) for note in ("eot_token", "eos_token")]
+    if stops and [names.get(id) for id in stops] != list(dict.fromkeys(filter(None, ends))):
+        found[roles.STOPS] = metadata.stops_note(stops, special)
+    rest = {
+        field: names.get(value, value) if _is_id(field, value) else value
+        for field, value in config.items()
+    }
+    return found | ({metadata.GENERATION_NOTE: json.dumps(rest)} if rest else {})
+
+
+def _is_id(field: str, value: Any) -> bool:
+    return field.endswith("_token_id") and type(value) is int
+
+
+def _end_of_text(notes: Mapping[str, str], special: Mapping[str, int]) -> dict[str, str]:
+    """The role eos of the first token at which generation stops, if no token has it otherwise."""
+    first = json_note(notes, roles.STOPS, list)[0]
+    is_known = "eos_token" in notes or "eos" in roles.usual(special)
+    return {} if is_known or not isinstance(first, str) else {"eos_token": first}
+
+
+def _ids(value: Any, place: str) -> list[int]:
+    """An id, or a list of ids."""
+    listed = value if isinstance(value, list) else [] if value is None else [value]
+    return list(dict.fromkeys(id_of(id, place) for id in listed))
+
+
+def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
+    """`transformers` adds the tokens that are listed here; they must be those we have."""
+    decoder = f"{CONFIG}: added_tokens_decoder"
+    listed = typed(config.get("added_tokens_decoder") or {}, dict, decoder)
+    flags = {token.content: token for token in parts.added()}
+    for id, entry in listed.items():
+        place = f"{decoder}[{id}]"
+        token = typed(entry, dict, place)
+        if asked.lossy:
+            continue
+        name = token.get("content")
+        if not isinstance(name, str) or str(parts.special_tokens.get(name)) != id:
+            raise UnsupportedError(place, f"{name!r} does not have this id in tokenizer.json")
+        for flag in ("single_word", "lstrip", "rstrip"):
+            here = token.get(flag)
+            if here is not None and bool(here) != getattr(flags[name], flag):
+                why = f"it is {here!r}, which differs from tokenizer.json"
+                raise UnsupportedError(f"{place}.{flag}", why)
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """The content of a `tokenizer_config.json`; its class uses `tokenizer.json` unchanged."""
+    template: dict[str, Any] = {}
+    if not _fit_files(tokenizer):
+        template = {"chat_template": _listed(tokenizer)}
+    elif tokenizer.notes.get(roles.TEMPLATE) == "":
+        template = {"chat_template": None}
+    return {
+        **json_note(tokenizer.notes, metadata.CONFIG_NOTE, dict),
+        **_role_fields(tokenizer),
+        "added_tokens_decoder": {
+            str(token["id"]): {flag: token[flag] for flag in ("content", *added_tokens.FLAGS)}
+            for token in added_tokens.written(tokenizer)
+        },
+        "clean_up_tokenization_spaces": False,
+        **metadata.flags(tokenizer),
+        **template,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+
+
+def _role_fields(tokenizer: _core.Tokenizer) -> dict[str, str | None]:
+    """The fields of roles; null takes a role from the token that has it by its name."""
+    named = metadata.engine_tokens(tokenizer)
+    return dict.fromkeys(metadata.without_roles(tokenizer)) | {
+        field: name or None for field, name in named.items()
+    }
+
+
+def _fit_files(tokenizer: _core.Tokenizer) -> bool:
+    """Whether the names of all chat templates can be names of files."""
+    names = roles.other_templates(tokenizer)
+    folded = {name.casefold() for name in names}
+    return len(folded) == len(names) and all(map(_FILE_NAME.fullmatch, names))
+
+
+def _listed(tokenizer: _core.Tokenizer) -> list[dict[str, str]]:
+    """The chat templates, as older versions of `transformers` write them."""
+    templates = roles.chat_templates(tokenizer)
+    return [{"name": name, "template": template} for name, template in templates.items()]
+
+
+def _templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The files of the chat templates, by their paths in the folder."""
+    if not _fit_files(tokenizer):
+        return {}
+    templates = roles.chat_templates(tokenizer)
+    return {
+        TEMPLATE if name == roles.DEFAULT else f"{TEMPLATES}/{name}.jinja": template
+        for name, template in templates.items()
+    }
+
+
+def generation(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """The fields of a `generation_config.json`: where generation stops, and what a file had."""
+    rest = json_note(tokenizer.notes, metadata.GENERATION_NOTE, dict)
+    fields = {name: _written_id(tokenizer, name, value) for name, value in rest.items()}
+    if not metadata.stated_stops(tokenizer):
+        known = metadata.tokens(tokenizer)
+        made = {f"{note}_id": known.get(note) for note in ("bos_token", "pad_token")}
+        fields = {
+            name: _written_id(tokenizer, name, value) for name, value in made.items()
+        } | fields
+    stops = metadata.stops(tokenizer)
+    fields["eos_token_id"] = stops[0] if len(stops) == 1 else stops
+    found = {name: value for name, value in fields.items() if value is not None and value != []}
+    return found if stops or rest else {}
+
+
+def _written_id(tokenizer: _core.Tokenizer, field: str, value: Any) -> Any:
+    """The value of a field: the id of a token that is kept by its name, or the value itself."""
+    is_name = field.endswith("_token_id") and isinstance(value, str)
+    return metadata.token_id(tokenizer, value) if is_name else value
+
+
+def write(tokenizer: _core.Tokenizer, folder: Path) -> None:
+    """Write the files into a folder, and remove other chat templates from it.
+
+    A `generation_config.json` that is there keeps its other fields.
+    """
+    named = {field: name for field, name in _role_fields(tokenizer).items() if name}
+    write_whole(folder / CONFIG, to_json(config(tokenizer)))
+    write_whole(folder / MAP, to_json(named))
+    if fields := generation(tokenizer):
+        there = _object(folder, GENERATION)
+        if there | fields != there:
+            write_whole(folder / GENERATION, to_json(there | fields))
+    for name, template in _templates(tokenizer).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        write_whole(folder / name, template.encode())
+    for path in stale(tokenizer, folder):
+        path.unlink()
+
+
+def stale(tokenizer: _core.Tokenizer, folder: Path) -> list[Path]:
+    """The chat templates in a folder that would be read as those of the tokenizer, and are not."""
+    written = {folder / name for name in _templates(tokenizer)}
+    files = [path for path in [folder / TEMPLATE] if path.is_file()] + _additional(folder)
+    return [path for path in files if path not in written]

@@ -1,0 +1,97 @@
+"""Hugging Face: `tokenizer.json` and the files beside it.
+
+The core reads and writes `tokenizer.json`; here are the folder around it and the objects of
+`tokenizers` and `transformers`. `docs/formats/tokenizer-json.md` lists what each part of a file
+becomes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bytepair import _core
+from bytepair.errors import FormatError, PatternError, VocabularyError
+from bytepair.files.safe import read_file, write_whole
+from bytepair.formats.huggingface import companions
+from bytepair.formats.parts import Asked, Parts
+from bytepair.properties import post_processor
+from bytepair.properties.rules import flags
+
+if TYPE_CHECKING:
+    pass
+
+FILE: Final = "tokenizer.json"
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def read(path: Path, asked: Asked) -> Parts:
+    """Read a `tokenizer.json`, or a folder with one and the files that `transformers` wrote.
+
+    Raises:
+        FormatError: if a file is invalid.
+        UnsupportedError: if it uses a feature that cannot be reproduced exactly.
+    """
+    folder = path if path.is_dir() else path.parent
+    file = path / FILE if path.is_dir() else path
+    parts = parse(read_file(file), asked)
+    if file.name == FILE:
+        parts.notes.update(companions.read(folder, parts, asked))
+    parts.notes.update(companions.flag_notes(parts))
+    return parts
+
+
+def parse(data: bytes, asked: Asked) -> Parts:
+    """The values in the bytes of a `tokenizer.json`.
+
+    Args:
+        data: the bytes.
+        asked: the options passed by the caller.
+
+    Raises:
+        FormatError: if the file breaks a rule, or its values contradict each other.
+        UnsupportedError: if it uses a feature that cannot be reproduced exactly.
+    """
+    try:
+        model = _core.Model.from_tokenizer_json(data, asked.lossy)
+    except (VocabularyError, PatternError) as error:
+        raise FormatError(FILE, str(error)) from None
+    read = _core.Tokenizer(model)
+    return Parts(model, read.rules, read.special_tokens, notes=read.notes, flags=flags(read))
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What `tokenizer.json` cannot represent."""
+    return _core.tokenizer_json_losses(tokenizer)
+
+
+def text(tokenizer: _core.Tokenizer) -> str:
+    """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
+    processor = post_processor.written(tokenizer)
+    noted = "" if processor is None else json.dumps(processor)
+    if tokenizer.notes.get(post_processor.NOTE, "") != noted:
+        notes = tokenizer.notes | {post_processor.NOTE: noted}
+        tokenizer = _core.Tokenizer(_core.with_notes(tokenizer, notes))
+    return _core.tokenizer_json(tokenizer)
+
+
+def is_alone(path: Path) -> bool:
+    """Whether this is the path of a `tokenizer.json` alone, and not of a folder."""
+    return path.suffix == ".json"
+
+
+def write(tokenizer: _core.Tokenizer, path: Path) -> None:
+    """Write a `tokenizer.json`, or a folder with it and the other files of `transformers`."""
+    data = text(tokenizer).encode()
+    if is_alone(path):
+        write_whole(path, data)
+        return
+    path.mkdir(parents=True, exist_ok=True)
+    companions.write(tokenizer, path)
+    write_whole(path / FILE, data)

@@ -1,0 +1,1 @@
+"""Published vocabularies by name: encodings of tiktoken, and repositories of the hub."""

@@ -1,0 +1,1 @@
+"""SentencePiece: the file, its pieces, and vocabularies of characters with byte fallback."""

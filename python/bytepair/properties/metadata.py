@@ -1,0 +1,260 @@
+"""The entries of the table (`bytepair.properties.entries`) as a tokenizer has them.
+
+They come from its notes, or else from the names of its special tokens (`roles`). An entry that a
+file would have anyway, since it has the special tokens, is not lost with the note.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from bytepair import _core
+from bytepair._core import to_bytes
+from bytepair.errors import FormatError
+from bytepair.files.safe import json_note
+from bytepair.properties import post_processor, roles
+from bytepair.properties.entries import END_OF_TEXT, ENTRIES, FLAGS, TOKENS, MetadataEntry
+from bytepair.properties.tokens import EMPTY
+
+#: The notes with the other fields of `tokenizer_config.json` and of `generation_config.json`.
+CONFIG_NOTE: Final = "huggingface.config"
+GENERATION_NOTE: Final = "huggingface.generation_config"
+
+#: A flag that adds a token to texts, and the role of the token.
+ADDED: Final = {"add_bos_token": "bos_token", "add_eos_token": "eos_token"}
+
+
+# ---------------------------------------------------------------------------- values
+
+
+def tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The tokens with a role, by the keys of their notes."""
+    noted = {entry.note: tokenizer.notes.get(entry.note) for entry in TOKENS}
+    found = {note: name for note, name in noted.items() if name}
+    return found | {roles.NOTES[role]: name for role, name in roles.roles(tokenizer).items()}
+
+
+def engine_tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The tokens with a role, for programs that run models: they stop at `eos_token`.
+
+    It is the token that ends a turn, if there is one and no file or caller states `eos`. The one
+    that ends a text is then in a field of its own, which is empty if there is none.
+    """
+    found = tokens(tokenizer)
+    end = found.get("eot_token")
+    stated = "eos_token" in tokenizer.notes or flags(tokenizer).get("add_eos_token")
+    if stated or end is None or found.get("eos_token") == end:
+        return found
+    return {**found, "eos_token": end, END_OF_TEXT: found.get("eos_token", "")}
+
+
+def without_roles(tokenizer: _core.Tokenizer) -> list[str]:
+    """The notes of the roles that a token would have by its name, and which were taken from it."""
+    usual = roles.usual(tokenizer.special_tokens)
+    return [
+        note
+        for role, note in roles.NOTES.items()
+        if tokenizer.notes.get(note) == "" and role in usual
+    ]
+
+
+def flag(tokenizer: _core.Tokenizer, note: str) -> bool | None:
+    """The value of a flag; None if it is not stated."""
+    value = tokenizer.notes.get(note)
+    if value not in {None, "", "true", "false"}:
+        raise FormatError(f"the note {note!r}", f"{value!r} is neither 'true' nor 'false'")
+    return None if not value else value == "true"
+
+
+def flags(tokenizer: _core.Tokenizer) -> dict[str, bool]:
+    """The flags that are stated, or that the post-processor sets."""
+    found = {entry.note: flag(tokenizer, entry.note) for entry in FLAGS}
+    found |= dict.fromkeys(post_processor.implied(tokenizer), True)
+    return {note: value for note, value in found.items() if value is not None}
+
+
+def flag_note(value: bool) -> str:
+    """The note of a flag."""
+    return "true" if value else "false"
+
+
+def token_id(tokenizer: _core.Tokenizer, name: str) -> int | None:
+    """The id of a token with a role; it may be an ordinary one, as Hugging Face writes it."""
+    if name in tokenizer.special_tokens:
+        return tokenizer.special_tokens[name]
+    is_pieces = tokenizer.merge_rule == "characters"
+    token = name.replace("▁", " ").encode() if is_pieces else to_bytes(name)
+    return tokenizer.mergeable_ranks().get(token or b"")
+
+
+def stated_stops(tokenizer: _core.Tokenizer) -> list[str | int]:
+    """The tokens at which generation stops, if a file stated them: names, or ordinary ids."""
+    return json_note(tokenizer.notes, roles.STOPS, list)
+
+
+def ends(tokenizer: _core.Tokenizer) -> list[str]:
+    """The tokens that end a turn and a text, at which generation stops if nothing is stated."""
+    known = tokens(tokenizer)
+    return list(dict.fromkeys(known[note] for note in ("eot_token", "eos_token") if note in known))
+
+
+def stops(tokenizer: _core.Tokenizer) -> list[int]:
+    """The ids at which generation stops."""
+    special = tokenizer.special_tokens
+    listed = stated_stops(tokenizer) or ends(tokenizer)
+    ids = [stop if isinstance(stop, int) else special.get(stop) for stop in listed]
+    return list(dict.fromkeys(id for id in ids if id is not None))
+
+
+def stops_note(ids: Iterable[int], special: Mapping[str, int]) -> str:
+    """The note of the tokens at which generation stops."""
+    names = {id: name for name, id in special.items()}
+    return json.dumps([names.get(id, id) for id in ids], ensure_ascii=False)
+
+
+def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """The value of each entry that a tokenizer has, by the key of its note.
+
+    Flags that are false are left out, as they are where nothing is said; so are post-processors
+    that only do what the flags say.
+    """
+    found: dict[str, Any] = dict(tokens(tokenizer))
+    found |= {note: True for note, value in flags(tokenizer).items() if value}
+    processor = post_processor.noted(tokenizer.notes)
+    around = post_processor.around(processor, tokenizer.special_tokens)
+    stated = stated_stops(tokenizer)
+    more = {
+        roles.TEMPLATE: roles.chat_template(tokenizer),
+        roles.TEMPLATES: roles.other_templates(tokenizer),
+        roles.STOPS: [] if stated == ends(tokenizer) else stated,
+        post_processor.NOTE: processor if post_processor.is_more(around, tokenizer) else None,
+    }
+    return found | {note: value for note, value in more.items() if value}
+
+
+# ---------------------------------------------------------------------------- losses
+
+
+def lost(
+    tokenizer: _core.Tokenizer, kept: Mapping[str, str] = MappingProxyType({})
+) -> list[MetadataEntry]:
+    """The entries that a file would not have, or have otherwise.
+
+    Args:
+        tokenizer: the tokenizer.
+        kept: the notes that are read from the file, beside the special tokens.
+    """
+    here = values(tokenizer)
+    there = values(_core.Tokenizer(_core.with_notes(tokenizer, dict(kept))))
+    return [entry for entry in ENTRIES if here.get(entry.note) != there.get(entry.note)]
+
+
+def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
+    """The entries that a format has no place for, as `Tokenizer.export_losses` reports them.
+
+    Formats other than those of Hugging Face and GGUF have places for the roles at most.
+    """
+    if format == "huggingface":
+        contradicted = [
+            f"the flag {note}, which is false, while the post-processor adds the token"
+            for note in post_processor.contradicted(tokenizer)
+        ]
+        others = [
+            f"the role {note} and the flag add_{note}, which the post-processor sets otherwise"
+            for note in post_processor.other_roles(tokenizer)
+        ]
+        return [*unspeakable_flags(tokenizer), *contradicted, *others]
+    found = [entry for entry in lost(tokenizer) if format not in entry.others]
+    known = tokens(tokenizer)
+    end = engine_tokens(tokenizer).get("eos_token", known.get("eot_token"))
+    if format == "qwen3" and known.get("eos_token") != end:
+        found.append(next(entry for entry in TOKENS if entry.note == "eos_token"))
+    return described(tokenizer, found)
+
+
+def lost_alone(tokenizer: _core.Tokenizer) -> list[str]:
+    """The entries that a `tokenizer.json` without the other files of its folder does not have."""
+    processor = post_processor.written(tokenizer)
+    kept = {post_processor.NOTE: json.dumps(processor)} if processor else {}
+    kept |= post_processor.read(kept, tokenizer.special_tokens)
+    return [
+        f"{what} (export to a folder, whose other files have this)"
+        for what in described(tokenizer, lost(tokenizer, kept))
+    ]
+
+
+def described(tokenizer: _core.Tokenizer, found: Iterable[MetadataEntry]) -> list[str]:
+    """The loss of entries, those of one kind in one line."""
+    notes: dict[str, list[str]] = {}
+    for entry in found:
+        notes.setdefault(entry.kind, []).append(entry.note)
+    words = {
+        "token": f"the roles of tokens: {', '.join(notes.get('token', ()))}",
+        "flag": f"the flags: {', '.join(notes.get('flag', ()))}",
+        "template": "the chat template",
+        "templates": f"the chat templates {', '.join(roles.other_templates(tokenizer))}",
+        "stops": f"the tokens at which generation stops: {_shown(stated_stops(tokenizer))}",
+        "around": "what the post-processor puts around texts",
+    }
+    return [words[kind] for kind in notes]
+
+
+def unspeakable_flags(tokenizer: _core.Tokenizer) -> list[str]:
+    """The flags that add a token although no token has the role."""
+    known = tokens(tokenizer)
+    return [
+        f"the flag {note}, since no token has the role {role}"
+        for note, role in ADDED.items()
+        if flags(tokenizer).get(note) and known.get(role) not in tokenizer.special_tokens
+    ]
+
+
+def _shown(stops: Iterable[str | int]) -> str:
+    return ", ".join(map(str, stops))
+
+
+# ---------------------------------------------------------------------------- other ids
+
+
+def carried(tokenizer: _core.Tokenizer, special: Mapping[str, int]) -> dict[str, str]:
+    """The notes for a tokenizer with other merges and the same special tokens, by new ids."""
+    keys = {entry.note for entry in ENTRIES} | {CONFIG_NOTE, GENERATION_NOTE}
+    kept = {key: value for key, value in tokenizer.notes.items() if key in keys}
+    return renumbered(kept, special)
+
+
+def renumbered(
+    notes: Mapping[str, str], special: Mapping[str, int], ids: Mapping[int, int] | None = None
+) -> dict[str, str]:
+    """The notes of a tokenizer whose tokens get other ids.
+
+    Args:
+        notes: the notes.
+        special: the new ids of the special tokens.
+        ids: the new ids of the ordinary tokens that stay; None if none changes.
+    """
+    found = dict(notes)
+    if ids is not None:
+        found.pop(EMPTY, None)
+    if processor := post_processor.noted(notes):
+        new = post_processor.renumbered(processor, special)
+        found[post_processor.NOTE] = json.dumps(new) if new else ""
+    if stops := json_note(notes, roles.STOPS, list):
+        kept = [_moved(stop, special, ids) for stop in stops]
+        found[roles.STOPS] = json.dumps([stop for stop in kept if stop is not None])
+    if rest := json_note(notes, GENERATION_NOTE, dict):
+        # A list or an object may contain ids.
+        plain = {name: value for name, value in rest.items() if not isinstance(value, list | dict)}
+        found[GENERATION_NOTE] = json.dumps(plain)
+    return found
+
+
+def _moved(
+    stop: str | int, special: Mapping[str, int], ids: Mapping[int, int] | None
+) -> str | int | None:
+    if isinstance(stop, str):
+        return stop if stop in special else None
+    return stop if ids is None else ids.get(stop)

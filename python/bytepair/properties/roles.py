@@ -1,0 +1,115 @@
+"""The roles of special tokens, such as to begin or end a text, and the chat template.
+
+Roles change no id, so they are notes: saved with the tokenizer, read from and written to the
+formats that store them, and ignored when tokenizers are compared. Without a note, roles follow from
+the names of the special tokens; the core has the table of names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from bytepair import _core
+from bytepair.errors import ArgumentError, Option, SpecialTokenError, WayOut
+from bytepair.files.safe import json_note
+from bytepair.properties.entries import TOKENS
+
+#: The roles, and the note of each. An empty note means that no token has the role.
+NOTES: Final = {entry.role: entry.note for entry in TOKENS if entry.role}
+
+#: The note of the chat template, and that of the others, by name, as JSON.
+TEMPLATE: Final = "chat_template"
+TEMPLATES: Final = "chat_templates"
+
+#: The name of the template that is used if none is named.
+DEFAULT: Final = "default"
+
+#: The note of the tokens at which generation stops, if a file states them: names, or ids of
+#: ordinary tokens, as JSON.
+STOPS: Final = "stop_tokens"
+
+
+def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The names of the special tokens that have a role; see `Tokenizer.roles`."""
+    return dict(_core.roles(tokenizer))
+
+
+def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
+    """The id of the special token with a role; an error if there is none."""
+    special, name = tokenizer.special_tokens, roles(tokenizer).get(role)
+    if name is None:
+        raise SpecialTokenError(
+            f"no special token has the role {role}",
+            giving(role, f", of {', '.join(special) or 'none'}"),
+        )
+    return special[name]
+
+
+def giving(role: str, *more: str) -> WayOut:
+    """The way out where no special token has a role."""
+    option = Option(f"{role}_token", python=f"Tokenizer.with_roles({role}=...)")
+    return WayOut("give a special token this role with", option, *more)
+
+
+def usual(special: Collection[str]) -> dict[str, str]:
+    """The roles that special tokens have by their names alone."""
+    return dict(_core.usual_roles([*special]))
+
+
+def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[str, str]:
+    """The notes that assign roles to tokens; see `Tokenizer.with_roles`."""
+    made = {}
+    for role, name in wanted.items():
+        if role not in NOTES:
+            raise ArgumentError(f"{role!r} is not a role; the roles are {', '.join(NOTES)}")
+        if name is not None and name not in tokenizer.special_tokens:
+            raise SpecialTokenError(
+                f"{name!r} cannot be the {role} token, since it is not a special token of the "
+                f"tokenizer; it has {', '.join(tokenizer.special_tokens) or 'none'}"
+            )
+        made[NOTES[role]] = name or ""
+    if tokenizer.notes.get(STOPS) and not wanted.keys().isdisjoint(("eos", "end_of_turn")):
+        made[STOPS] = ""  # generation stops at the tokens that have these roles now
+    return made
+
+
+def chat_template(tokenizer: _core.Tokenizer) -> str | None:
+    """The chat template in Jinja; see `Tokenizer.chat_template`."""
+    noted = tokenizer.notes.get(TEMPLATE)
+    if noted is None and "<|assistant_end|>" in tokenizer.special_tokens:
+        source = nanochat()
+        if tokenizer.special_tokens.keys() >= set(re.findall(r"<\|\w+\|>", source)):
+            return source
+    return noted or None
+
+
+def other_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The chat templates other than the default one, by name."""
+    return json_note(tokenizer.notes, TEMPLATES, dict)
+
+
+def chat_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """All chat templates by name; see `Tokenizer.chat_templates`."""
+    template = chat_template(tokenizer)
+    default = {} if template is None else {DEFAULT: template}
+    return default | other_templates(tokenizer)
+
+
+def with_template(tokenizer: _core.Tokenizer, template: str | None, name: str) -> dict[str, str]:
+    """The notes that set or remove a chat template; see `Tokenizer.with_chat_template`."""
+    if name == DEFAULT:
+        return {TEMPLATE: template or ""}
+    others = {key: text for key, text in other_templates(tokenizer).items() if key != name}
+    others |= {name: template} if template else {}
+    return {TEMPLATES: json.dumps(others) if others else ""}
+
+
+@cache
+def nanochat() -> str:
+    """The chat template of nanochat, in Jinja."""
+    return Path(__file__).with_name("nanochat.jinja").read_text(encoding="utf-8")

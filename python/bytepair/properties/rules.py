@@ -1,0 +1,80 @@
+"""What a tokenizer does to a text before and while it is split, in words and in parts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from bytepair import _core
+
+
+def form(rules: _core.TextRules) -> str | None:
+    """What the normalizer does: the names of its steps, or None without any.
+
+    Example:
+        >>> form(_core.TextRules("a", normalizer=["NFC"])), form(_core.TextRules("a"))
+        ('NFC', None)
+    """
+    return ", ".join(rules.normalizer) or None
+
+
+def ordinary(tokenizer: _core.Tokenizer) -> set[int]:
+    """The ids of the added tokens that are not special: they are found in every text."""
+    return {token.id for token in tokenizer.added_tokens if not token.special}
+
+
+def strips(tokenizer: _core.Tokenizer) -> bool:
+    """Whether an added token strips white space."""
+    return any(token.lstrip or token.rstrip for token in tokenizer.added_tokens)
+
+
+def flags(tokenizer: _core.Tokenizer) -> dict[str, _core.AddedToken]:
+    """The added tokens with their flags, by their names."""
+    return {token.content: token for token in tokenizer.added_tokens}
+
+
+def unspeakable(tokenizer: _core.Tokenizer) -> str | None:
+    """What a tokenizer does to a text that a regular expression and special tokens cannot say.
+
+    Returns:
+        The first such thing, to follow the word "that" or "asks"; None if there is none.
+    """
+    rules = tokenizer.rules
+    if rules.normalizer:
+        spaces = rules.normalizer[0].startswith("spaces")
+        return "to replace spaces in texts" if spaces else f"to normalize texts to {form(rules)}"
+    if any(token.single_word for token in tokenizer.added_tokens):
+        return "to find added tokens only as words"
+    if strips(tokenizer):
+        return "that special tokens strip white space"
+    if ordinary(tokenizer):
+        return "to find added tokens in every text"
+    if rules.user_defined:
+        return "to find user-defined tokens before merging"
+    if rules.has_symbols or rules.decodes_names:
+        return "to merge and decode tokens by their names"
+    if rules.pattern is None:
+        return "to split in another way than by a regular expression"
+    return "to split in several steps" if isinstance(rules.pattern, tuple) else None
+
+
+def pattern_text(tokenizer: _core.Tokenizer) -> str:
+    """How a tokenizer splits: the name of its pattern, or its regular expressions.
+
+    If no expressions say it, the kinds of the steps of its pre-tokenizer.
+
+    Example:
+        >>> model = _core.Model.from_ranks({}, ("a", "b"), {})
+        >>> pattern_text(_core.Tokenizer(model))
+        'a, then b'
+    """
+    pattern = tokenizer.pattern
+    names = (name for name, regex in _core.PATTERNS.items() if regex == pattern)
+    if isinstance(pattern, str):
+        return next(names, pattern)
+    return ", then ".join(pattern or tokenizer.rules.pre_tokenizer) or "not at all"
+
+
+@lru_cache(maxsize=64)
+def splitter(pattern: str | tuple[str, ...]) -> _core.Splitter:
+    """The splitter of a pattern, compiled once."""
+    return _core.Splitter(pattern)

@@ -1,0 +1,119 @@
+"""The tokens of a tokenizer by id, and the pairs that merge into them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bytepair import _core
+from bytepair._internal.arguments import checked
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: The note with the id of a token without bytes. No text has it, so it is no token here, but it is
+#: written back: the files of Whisper list one.
+EMPTY: Final = "empty_token"
+
+
+def empty_token(tokenizer: _core.Tokenizer) -> int | None:
+    """The id of the token without bytes, if the tokenizer was read from a file with one."""
+    note = tokenizer.notes.get(EMPTY, "")
+    id = int(note) if note.isdecimal() and len(note) <= 7 else None
+    taken = {*tokenizer.mergeable_ranks().values(), *tokenizer.special_tokens.values()}
+    return None if id in taken else id
+
+
+def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
+    """The bytes of each id: for a special token its name, for an unused id nothing."""
+    tokens = [b""] * tokenizer.vocab_size
+    for token, id in tokenizer.mergeable_ranks().items():
+        tokens[id] = token
+    for id in _core.twin_ids(tokenizer):
+        tokens[id] = tokenizer.token_bytes(id)
+    for name, id in tokenizer.special_tokens.items():
+        tokens[id] = tokens[id] or name.encode()  # a shared token already has its bytes
+    return tokens
+
+
+@checked
+def token_lengths(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
+    """The number of bytes of each id; 0 for special tokens and unused ids.
+
+    Args:
+        tokenizer: the tokenizer.
+
+    Returns:
+        int32, one per id.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> token_lengths(tok)[255:].tolist()
+        [1, 2, 3, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    """
+    import numpy as np
+
+    lengths = np.zeros(tokenizer.vocab_size, np.int32)
+    for token, id in tokenizer.mergeable_ranks().items():
+        lengths[id] = len(token)
+    lengths[_core.twin_ids(tokenizer)] = 1
+    return lengths
+
+
+def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
+    """The rule "ranks" as a list of merges: all pairs of tokens that join to a token, by rank.
+
+    Among the pairs of one token, those with a shorter left part come first.
+
+    Example:
+        >>> all_pairs({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4})
+        [(b'a', b'b'), (b'a', b'bb'), (b'ab', b'b'), (b'b', b'b')]
+    """
+    return [
+        (token[:cut], token[cut:])
+        for token in sorted(tokens, key=tokens.__getitem__)
+        for cut in range(1, len(token))
+        if token[:cut] in tokens and token[cut:] in tokens
+    ]
+
+
+def is_rule_of_ranks(
+    tokens: dict[bytes, int], merges: list[tuple[bytes, bytes]], ignore_merges: bool
+) -> bool:
+    """Whether a list of merges provably gives the same ids as the rule "ranks" for every text.
+
+    Example:
+        >>> tokens = {b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4}
+        >>> is_rule_of_ranks(tokens, all_pairs(tokens), False)
+        True
+        >>> is_rule_of_ranks(tokens, [(b"b", b"b")], False)
+        False
+    """
+    listed = _core.Tokenizer(_core.Model.from_merges(tokens, merges, r"(?s:.)", {}))
+    return _core.is_rule_of_ranks(listed, ignore_merges)
+
+
+def pairs_of_ranks(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
+    """The rule "ranks" as the shortest list of merges: the one pair that merges into each token.
+
+    A token that no merge produces has none.
+
+    Example:
+        >>> pairs_of_ranks({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4})
+        [(b'a', b'b'), (b'ab', b'b'), (b'b', b'b')]
+    """
+    return _core.Tokenizer(_core.Model.from_ranks(tokens, r"(?s:.)", {})).merges()
+
+
+def listed_merges(tokenizer: _core.Tokenizer) -> list[tuple[bytes, bytes]]:
+    """The merges of a tokenizer, for formats without the rule "ranks"."""
+    if tokenizer.merge_rule == "ranks":
+        return pairs_of_ranks(tokenizer.mergeable_ranks())
+    return tokenizer.merges()
+
+
+def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
+    """The tokens of several bytes that no merge produces; only a whole pretoken can become one."""
+    made = {left + right for left, right in tokenizer.merges()}
+    return [token for token in tokenizer.mergeable_ranks() if len(token) > 1 and token not in made]

@@ -1,0 +1,48 @@
+"""What the package does for the core, registered when it is imported.
+
+The core calls these for keywords of other libraries, Arrow columns, padded rows and types of numpy.
+Each imports what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from bytepair import _core
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bytepair.tokenizer.padding import PaddedBatch
+
+
+def _unknown_keyword(method: str, names: Iterable[str]) -> Exception:
+    from bytepair.tokenizer.habits import unknown_keyword
+
+    return unknown_keyword(method, names)
+
+
+def _texts(column: Any) -> Iterable[str]:
+    from bytepair.corpus.arrow import texts
+
+    return texts(column)
+
+
+def _encode_rows(*arguments: Any) -> list[list[int]] | PaddedBatch:
+    from bytepair.tokenizer.padding import encode_rows
+
+    return encode_rows(*arguments)
+
+
+def _of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
+    from bytepair.tokenizer.padding import of_type
+
+    return of_type(ids, dtype, vocab_size)
+
+
+def register() -> None:
+    """Register the callables with the core."""
+    _core.register(
+        unknown_keyword=_unknown_keyword, texts=_texts, encode_rows=_encode_rows, of_type=_of_type
+    )

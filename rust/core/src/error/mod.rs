@@ -1,0 +1,489 @@
+//! The errors of this crate, one variant for each broken rule.
+//!
+//! A message names the rule, the value, the place and the way out, so that the reader can act on it
+//! without this code.
+
+mod reason;
+
+use std::path::Path;
+use std::{fmt, io};
+
+#[cfg(feature = "json")]
+pub(crate) use reason::IGNORE_DROPOUT;
+#[cfg(feature = "parquet")]
+pub(crate) use reason::SMALLER_PAGES;
+pub use reason::{CallOption, OptionValue, Reason, WayOut};
+pub(crate) use reason::{DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, OTHER_COLUMN, REPAIR};
+
+/// The result of every fallible function of this crate.
+///
+/// ```
+/// fn pattern() -> bytepair::Result<bytepair::Pattern> {
+///     bytepair::Pattern::new("gpt4")
+/// }
+/// assert_eq!(pattern()?.name(), Some("gpt4"));
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A broken rule.
+///
+/// ```
+/// use bytepair::{Error, Vocabulary};
+/// let twice = Vocabulary::new([(b"a".to_vec(), 0), (b"a".to_vec(), 1)], []);
+/// assert!(matches!(twice, Err(Error::Vocabulary { .. })));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The split pattern is not a valid regular expression.
+    Pattern {
+        /// The pattern as given.
+        pattern: String,
+        /// The byte offset of the error in the pattern, if known.
+        at: Option<usize>,
+        /// The reason, from the compiler of the expression.
+        reason: String,
+    },
+    /// An unknown name of a split pattern.
+    PatternName {
+        /// The name, the most similar name, and the existing names.
+        reason: String,
+    },
+    /// The split pattern failed on a text, for instance after too much backtracking.
+    Split {
+        /// The byte offset in the text where the failed search started.
+        at: usize,
+        /// The message of the regular-expression engine.
+        reason: String,
+    },
+    /// The requested vocabulary cannot hold the 256 bytes and the special tokens.
+    VocabularyTooSmall {
+        /// The requested size.
+        requested: usize,
+        /// The smallest valid size.
+        smallest: usize,
+    },
+    /// A vocabulary, a merge list or a set of special tokens breaks one of its rules.
+    Vocabulary {
+        /// The rule, with the token or the id that breaks it.
+        reason: String,
+    },
+    /// An id that the vocabulary does not have.
+    UnknownId {
+        /// The id as given, which may exceed every integer type.
+        id: String,
+        /// The size of the vocabulary; valid ids are below it.
+        vocab_size: usize,
+    },
+    /// Vector instructions that this processor does not have, or that were requested too late.
+    Simd {
+        /// The requested name and the names that can be used.
+        reason: String,
+    },
+    /// An unknown special token.
+    UnknownSpecial {
+        /// The requested name.
+        name: String,
+        /// The existing names, in id order.
+        known: Vec<String>,
+    },
+    /// The text of a special token occurs where the caller forbade it.
+    SpecialInText {
+        /// The special token.
+        name: String,
+        /// The byte offset of the special token in the text.
+        at: usize,
+    },
+    /// A byte that no token of the vocabulary covers.
+    UncoveredByte {
+        /// The byte.
+        byte: u8,
+    },
+    /// A part of a text that no token covers, in a vocabulary without an unknown token.
+    UncoveredText {
+        /// The part.
+        text: String,
+    },
+    /// Bytes of a text are not UTF-8.
+    TextNotUtf8 {
+        /// The index of the text.
+        document: usize,
+        /// The byte offset of the first invalid sequence in the text.
+        at: usize,
+    },
+    /// A row of a parquet file cannot be read.
+    Row {
+        /// The file.
+        path: String,
+        /// The row, from 0.
+        row: u64,
+        /// What is wrong with it.
+        reason: Reason,
+    },
+    /// A text file is not UTF-8.
+    FileNotUtf8 {
+        /// The file.
+        path: String,
+        /// The byte offset of the first invalid sequence in the file.
+        at: usize,
+    },
+    /// A document of a file cannot be read.
+    Document {
+        /// The file.
+        path: String,
+        /// The line, counted from 1, if the file has lines.
+        line: Option<u64>,
+        /// What is wrong with it.
+        reason: Reason,
+    },
+    /// A text file cannot be read.
+    Unreadable {
+        /// The file.
+        path: String,
+        /// The message of the system.
+        reason: Reason,
+    },
+    /// A file cannot be written.
+    Unwritable {
+        /// The file.
+        path: String,
+        /// The message of the system.
+        reason: String,
+    },
+    /// A file of another library breaks a rule of its format.
+    Format {
+        /// The place in the file: a field such as `model.vocab`, an offset, or a line.
+        place: String,
+        /// The rule, with the value that breaks it.
+        reason: Reason,
+    },
+    /// A file of another library asks for something that this crate does not do exactly.
+    Unsupported {
+        /// The place in the file, as in [`Format`](Self::Format).
+        place: String,
+        /// What it asks for.
+        reason: Reason,
+    },
+    /// A conversation is longer than a row.
+    TooLong {
+        /// The index of the conversation.
+        conversation: usize,
+        /// Its number of ids.
+        length: usize,
+        /// The number of ids of a row.
+        width: usize,
+    },
+    /// A count exceeds 64 bits.
+    CountOverflow,
+    /// A table of counts breaks one of its rules.
+    Counts {
+        /// The row, from 0.
+        row: usize,
+        /// The rule.
+        rule: String,
+    },
+    /// Counts could not be spilled to disk, or read back.
+    Spill {
+        /// The file or folder.
+        path: String,
+        /// The message of the system.
+        reason: String,
+    },
+    /// The distinct pretokens have more bytes than training supports.
+    TooManyPretokens,
+    /// The bytes of a tokenizer file break its format.
+    File {
+        /// The byte offset in the file.
+        at: usize,
+        /// The rule.
+        reason: String,
+    },
+    /// The ids of a text do not decode to its bytes: the tables of a tokenizer file contradict its
+    /// tokens.
+    Contradiction,
+    /// An array changed while it was read.
+    Changed,
+    /// Memory could not be allocated.
+    OutOfMemory {
+        /// The number of bytes.
+        bytes: usize,
+    },
+    /// The caller's progress callback requested a stop.
+    Interrupted,
+}
+
+/// Shows at most 1,000 characters, since a file may contain a name of a million.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.worded(reason::in_rust))
+    }
+}
+
+/// What is wrong, however long its values are.
+struct Problem<'e>(&'e Error);
+
+impl fmt::Display for Problem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f)
+    }
+}
+
+/// A message of at most 1,000 characters: the middle of a longer one is left out, because the place
+/// stands at the start and the way out at the end.
+///
+/// ```
+/// assert_eq!(bytepair::shortened("short".to_owned()), "short");
+/// assert_eq!(bytepair::shortened("é".repeat(5_000)).chars().count(), 1_000);
+/// ```
+pub fn shortened(message: String) -> String {
+    const START: usize = 600;
+    const END: usize = 1_000 - START - 3;
+    let chars = message.chars().count();
+    if chars <= START + END + 3 {
+        return message;
+    }
+    let at = |index| message.char_indices().nth(index).map_or(message.len(), |(at, _)| at);
+    format!("{}...{}", &message[..at(START)], &message[at(chars - END)..])
+}
+
+impl Error {
+    /// What is wrong, without the ways out that name an option.
+    ///
+    /// ```
+    /// let error = bytepair::Error::SpecialInText { name: "<|bos|>".to_owned(), at: 3 };
+    /// assert_eq!(error.problem(), "the text contains the special token \"<|bos|>\" at byte 3");
+    /// ```
+    pub fn problem(&self) -> String {
+        Problem(self).to_string()
+    }
+
+    /// What to do about it, where an option of the call matters.
+    pub fn ways_out(&self) -> &'static [WayOut] {
+        match self {
+            Self::SpecialInText { .. } => reason::SPECIAL_IN_TEXT,
+            Self::FileNotUtf8 { .. } => REPAIR,
+            Self::Contradiction => reason::LOAD_AGAIN,
+            Self::Row { reason, .. }
+            | Self::Document { reason, .. }
+            | Self::Unreadable { reason, .. }
+            | Self::Format { reason, .. }
+            | Self::Unsupported { reason, .. } => reason.ways_out(),
+            _ => &[],
+        }
+    }
+
+    /// The message for a caller with its own words for options: at most 1,000 characters.
+    ///
+    /// `word` returns an option with its value in the words of the caller, or `None` if the caller
+    /// does not have the option; then the way out is left out.
+    ///
+    /// ```
+    /// let error = bytepair::Error::FileNotUtf8 { path: "a.txt".to_owned(), at: 1 };
+    /// let message = error.worded(|_| None);
+    /// assert_eq!(message, "a.txt is not UTF-8 at byte 1; repair it");
+    /// ```
+    pub fn worded(&self, word: impl Fn(&CallOption) -> Option<String>) -> String {
+        shortened(reason::sentence(self.problem(), self.ways_out(), word))
+    }
+
+    /// Write what is wrong.
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pattern { .. } | Self::PatternName { .. } => self.write_about_pattern(f),
+            Self::Split { at, reason } => write!(
+                f,
+                "the split pattern failed on the text at byte {at}: {reason}; \
+                 use a pattern that does not backtrack, or shorter texts"
+            ),
+            Self::VocabularyTooSmall { .. } | Self::OutOfMemory { .. } => self.write_about_size(f),
+            Self::Vocabulary { reason } | Self::Simd { reason } => f.write_str(reason),
+            Self::UnknownId { id, vocab_size } => {
+                write!(f, "id {id} is not in the vocabulary, whose ids are below {vocab_size}")
+            }
+            Self::UnknownSpecial { name, known } => write!(
+                f,
+                "{name:?} is not a special token of this tokenizer; it has {}",
+                if known.is_empty() { "none".to_owned() } else { known.join(" ") }
+            ),
+            Self::SpecialInText { name, at } => write!(
+                f,
+                "the text contains the special token {name:?} at byte {at}"
+            ),
+            Self::UncoveredByte { .. }
+            | Self::UncoveredText { .. }
+            | Self::TextNotUtf8 { .. }
+            | Self::Row { .. }
+            | Self::FileNotUtf8 { .. }
+            | Self::Document { .. }
+            | Self::Unreadable { .. }
+            | Self::Unwritable { .. } => self.write_about_text(f),
+            Self::TooLong { conversation, length, width } => write!(
+                f,
+                "conversation {conversation} has {length} ids and does not fit a row of {width}; \
+                 truncate it first, or make rows wider"
+            ),
+            Self::CountOverflow => f.write_str("a count exceeds 64 bits"),
+            Self::Counts { row, rule } => write!(f, "the counts are invalid at row {row}: {rule}"),
+            Self::Spill { path, reason } => write!(
+                f,
+                "counts could not be spilled to {path}: {reason}; free some space, put temporary files \
+                 elsewhere, or count with a larger memory limit"
+            ),
+            Self::TooManyPretokens => f.write_str(
+                "the distinct pretokens have more than 2^32 bytes; train on a sample, or drop \
+                 pretokens that occur once",
+            ),
+            Self::File { .. }
+            | Self::Format { .. }
+            | Self::Unsupported { .. }
+            | Self::Contradiction => self.write_about_tokenizer_file(f),
+            Self::Interrupted => f.write_str("interrupted"),
+            Self::Changed => f.write_str(
+                "an array changed while it was read; no other thread may write to it during a call, \
+                 so pass a copy",
+            ),
+        }
+    }
+
+    /// The error of this crate that an I/O error wraps; without one, the result of `otherwise`.
+    pub(crate) fn of_io(error: &io::Error, otherwise: impl FnOnce(&io::Error) -> Self) -> Self {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>());
+        inner.cloned().unwrap_or_else(|| otherwise(error))
+    }
+
+    /// An error while counts are written to or read from a file.
+    pub(crate) fn of_spill(path: &Path, error: &io::Error) -> Self {
+        Self::of_io(error, |error| Self::Spill {
+            path: path.display().to_string(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// The error with `bytes` added to its offset: converts an offset in a part of a text to an
+    /// offset in the text.
+    pub(crate) fn shifted(mut self, bytes: usize) -> Self {
+        if let Self::Split { at, .. } | Self::SpecialInText { at, .. } = &mut self {
+            *at += bytes;
+        }
+        self
+    }
+
+    /// Write the message of an invalid pattern.
+    fn write_about_pattern(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pattern { pattern, at, reason } => write_pattern(f, pattern, *at, reason),
+            Self::PatternName { reason } => f.write_str(reason),
+            _ => Ok(()),
+        }
+    }
+
+    /// Write the message of a size that is too small or too large.
+    fn write_about_size(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::VocabularyTooSmall { requested, smallest } => write!(
+                f,
+                "the vocabulary size {requested} is too small for the 256 bytes and the special tokens; \
+                 pass at least {smallest}"
+            ),
+            Self::OutOfMemory { bytes } => write!(
+                f,
+                "out of memory: {bytes} bytes could not be allocated; pass less text at once, use fewer \
+                 threads, or raise the limit of the process"
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Write the message of an invalid tokenizer file.
+    fn write_about_tokenizer_file(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { at, reason } => {
+                write!(f, "not a valid tokenizer file, at byte {at}: {reason}")
+            }
+            Self::Format { place, reason } | Self::Unsupported { place, reason } => {
+                write!(f, "{place}: {}", reason.text())
+            }
+            Self::Contradiction => f.write_str(
+                "the tokenizer file is inconsistent: the ids of a text do not decode to its bytes",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Write the message of an invalid text or an unreadable file.
+    fn write_about_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UncoveredByte { byte } => write!(
+                f,
+                "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
+            ),
+            Self::UncoveredText { text } => {
+                write!(f, "{text:?} occurs in the text but no token of the vocabulary covers it")
+            }
+            Self::TextNotUtf8 { document, at } => write!(
+                f,
+                "document {document} is not UTF-8 at byte {at}; repair it, or replace invalid bytes"
+            ),
+            Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {}", reason.text()),
+            Self::FileNotUtf8 { path, at } => {
+                write!(f, "{path} is not UTF-8 at byte {at}")
+            }
+            Self::Document { path, line: Some(line), reason } => {
+                write!(f, "{path}, line {line}: {}", reason.text())
+            }
+            Self::Document { path, line: None, reason } => write!(f, "{path}: {}", reason.text()),
+            Self::Unreadable { path, reason } => {
+                write!(f, "{path} cannot be read: {}", reason.text())
+            }
+            Self::Unwritable { path, reason } => write!(f, "{path} cannot be written: {reason}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A number with a comma between every three digits.
+pub(crate) struct Grouped(pub(crate) usize);
+
+impl fmt::Display for Grouped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (at, digit) in digits.char_indices() {
+            let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
+            write!(f, "{}{digit}", if comma { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// Write the part of a pattern around an error, with a caret below its position, if it is known.
+fn write_pattern(
+    f: &mut fmt::Formatter<'_>,
+    pattern: &str,
+    at: Option<usize>,
+    reason: &str,
+) -> fmt::Result {
+    const AROUND: usize = 60;
+    let Some(at) = at else {
+        return write!(f, "the split pattern is not valid: {reason}\n  {pattern}");
+    };
+    let (head, tail) = pattern.split_at_checked(at).unwrap_or((pattern, ""));
+    let length = head.chars().count();
+    let (dots, skipped) = if length > AROUND { ("...", length - AROUND) } else { ("", 0) };
+    let before: String = dots.chars().chain(head.chars().skip(skipped)).collect();
+    let after: String = tail.chars().take(AROUND).collect();
+    let caret = " ".repeat(before.chars().count());
+    write!(
+        f,
+        "the split pattern is not valid at byte {at}: {reason}\n  {before}{after}\n  {caret}^"
+    )
+}
+
+impl std::error::Error for Error {}
+
+/// Lets implementations of `Read` and `Write` return this error; `Error::of_io` is the inverse.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        Self::other(error)
+    }
+}
