@@ -11,7 +11,6 @@ import pytest
 
 import bytepair
 from bytepair import chat
-from bytepair.compat import to_tiktoken
 from bytepair.errors import ArgumentError, LossError, SpecialTokenError
 from bytepair.properties.rules import ordinary
 
@@ -176,4 +175,4 @@ def test_what_cannot_hold_them_says_so(tmp_path: Path) -> None:
     with pytest.raises(LossError, match="added tokens in every text"):
         tok.export(tmp_path / "nanochat", "nanochat")
     with pytest.raises(ArgumentError, match="added tokens in every text"):
-        to_tiktoken(tok)
+        tok.to_tiktoken()

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import bytepair
 from against_tokenizers import differences
 from bytepair import _core, reference
-from bytepair.compat import to_tiktoken
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.properties.tokens import all_tokens
 from commands import package, run
@@ -262,7 +261,7 @@ def test_formats_of_bytes_are_refused(format: str, tmp_path: Path) -> None:
 def test_what_needs_bytes_says_so() -> None:
     tok, _ = pair("prepend", False)
     with pytest.raises(ValueError, match="replace spaces in texts"):
-        to_tiktoken(tok)
+        tok.to_tiktoken()
     with pytest.raises(bytepair.errors.PatternError, match="covers are exact only"):
         tok.cover("the")
 

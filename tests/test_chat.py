@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import chat
 from bytepair.chat.segments import role_of, role_or_none
-from bytepair.compat import to_tiktoken
 from bytepair.errors import ConversationError, CorpusError, SpecialTokenError
 
 SPECIAL = bytepair.NANOCHAT_SPECIAL_TOKENS
@@ -114,7 +113,7 @@ def test_parts_are_encoded_apart() -> None:
 
 def plainly(conversation: dict[str, Any]) -> tuple[list[int], list[int]]:
     """nanochat's rendering, written again with tiktoken alone."""
-    encoding = to_tiktoken(TOK)
+    encoding = TOK.to_tiktoken()
     special, text = encoding.encode_single_token, encoding.encode_ordinary
     rows: list[tuple[list[int], int]] = [([special("<|bos|>")], 0)]
     messages = conversation["messages"]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import chat
 from bytepair.chat import rows
-from bytepair.compat import to_huggingface
 from bytepair.errors import ConversationError, SpecialTokenError
 
 pytest.importorskip("jinja2", reason="needs the package jinja2")
@@ -335,7 +334,7 @@ def published() -> tuple[bytepair.Tokenizer, Any]:
         bytepair.sample.paths(), 2000, special_tokens=sorted(names | {"<|bos|>", "<|eos|>"})
     ).with_roles(bos="<|bos|>", eos="<|eos|>")
     theirs = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=to_huggingface(tok),
+        tokenizer_object=tok.to_huggingface(),
         bos_token="<|bos|>",
         eos_token="<|eos|>",
     )

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.compat import to_huggingface, to_tiktoken
 from bytepair.evaluate import reasons, sides
 from bytepair.properties.tokens import all_pairs
 from commands import run
@@ -90,7 +89,7 @@ def test_every_reason_is_found(name: str, swapped: bool) -> None:
 
 def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
     assert bytepair.evaluate.compare(trained, trained).texts == 61
-    for other in (to_tiktoken(trained), to_huggingface(trained)):
+    for other in (trained.to_tiktoken(), trained.to_huggingface()):
         found = bytepair.evaluate.compare(trained, other)
         assert found
         assert found.tokens == sum(trained.count_tokens_batch(
@@ -99,8 +98,8 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
         assert "equal on 61 texts" in str(found)
     for special in ("all", "text"):
         for other in (
-            to_tiktoken(trained),
-            to_huggingface(trained),
+            trained.to_tiktoken(),
+            trained.to_huggingface(),
         ):
             texts = ["a<|bos|>b", "<|user_start|>"]
             assert bytepair.evaluate.compare(other, trained, texts=texts, special=special)

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 
 import bytepair
-from bytepair.compat import huggingface, to_huggingface
+from bytepair.compat import huggingface
 from texts import hard_text
 
 Documents = Callable[[str], list[str]]
@@ -35,7 +35,7 @@ NAMES = ["<|bos|>", "<|eos|>", "<|pad|>", "<tool>", "<mask>", "<|é|>", "ab", "<
 
 def small() -> tokenizers.Tokenizer:
     tok = bytepair.train(bytepair.sample.paths(), 600, pattern="gpt2", special_tokens=NAMES[:3])
-    theirs = to_huggingface(tok)
+    theirs = tok.to_huggingface()
     theirs.add_tokens([AddedToken("<tool>", normalized=False), AddedToken("ab", normalized=False)])
     theirs.add_tokens([AddedToken("<|é|>", normalized=False)])
     theirs.add_special_tokens(
@@ -73,7 +73,7 @@ def plain(
 ) -> tokenizers.Tokenizer:
     """Without tokens that strip white space, so that strings and offsets follow from the ids."""
     tok = bytepair.train(bytepair.sample.paths(), 600, special_tokens=NAMES[:3])
-    made = to_huggingface(tok)
+    made = tok.to_huggingface()
     made.add_tokens([AddedToken(name, normalized=False) for name in ("<tool>", more)])
     made.post_processor = processor(made)
     return made
@@ -598,7 +598,7 @@ def test_what_is_no_tokenizer_is_not_wrapped() -> None:
 
 def test_arrays_of_texts_are_batches() -> None:
     tok = bytepair.train(["hello hello"], vocab_size=269)
-    ours, theirs = huggingface.Tokenizer(tok), to_huggingface(tok)
+    ours, theirs = huggingface.Tokenizer(tok), tok.to_huggingface()
     arrays: list[Any] = [
         np.array(["hello", "x"]), np.array(["hello", "x"], object), np.array(["hello"] * 20),
         np.array([["hello", "x"]]), np.array([["a", "b"], ["c", "d"]], object), np.array([], "U1"),
@@ -617,7 +617,7 @@ def test_arrays_of_texts_are_batches() -> None:
 
 def test_a_tokenizer_is_shown_as_the_original() -> None:
     tok = bytepair.train(["hello hello"], vocab_size=269)
-    ours, theirs = huggingface.Tokenizer(tok), to_huggingface(tok)
+    ours, theirs = huggingface.Tokenizer(tok), tok.to_huggingface()
     assert (repr(ours), str(ours)) == (repr(theirs), str(theirs))
 
 

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.compat import to_transformers
 from bytepair.errors import ArgumentError, UnknownIdError
 
 TOK = bytepair.Tokenizer.from_ranks(
@@ -68,7 +67,7 @@ class TestSkipping:
         pytest.importorskip("transformers")
         tok = bytepair.train(["hello hello"], 269)
         ids = tok.encode("hello<|bos|> hello<|user_end|>", special="all")
-        theirs = to_transformers(tok).decode(ids, skip_special_tokens=True)
+        theirs = tok.to_transformers().decode(ids, skip_special_tokens=True)
         assert tok.decode(ids, skip_special_tokens=True) == theirs == "hello hello"
 
     def test_a_value_that_is_no_flag_is_refused(self) -> None:

@@ -111,7 +111,7 @@ def test_a_pattern_with_empty_matches_needs_lossy(
         "that matches of no characters split nothing: tokenizers splits there"
     ]
     for export in (
-        lambda: bytepair.compat.to_huggingface(tok),
+        lambda: tok.to_huggingface(),
         lambda: tok.export(tmp_path / "tokenizer.json"),
     ):
         with pytest.raises(LossError, match="tokenizers splits there"):

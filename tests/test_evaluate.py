@@ -23,7 +23,6 @@ from rich.console import Console
 
 import bytepair
 from bytepair import evaluate, reference
-from bytepair.compat import to_tiktoken
 from bytepair.errors import NotFetchedError
 from bytepair.evaluate.languages import LANGUAGES
 from bytepair.formats.published import encodings
@@ -43,7 +42,7 @@ def found(trained: bytepair.Tokenizer) -> evaluate.Evaluation:
 
 @pytest.fixture(scope="module")
 def encoding(trained: bytepair.Tokenizer) -> tiktoken.Encoding:
-    return to_tiktoken(trained)
+    return trained.to_tiktoken()
 
 
 # ---------------------------------------------------------------------------- texts

@@ -16,7 +16,6 @@ import tiktoken
 import bytepair
 from bytepair import AddedToken
 from bytepair.cli import option
-from bytepair.compat import to_huggingface, to_tiktoken
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import registry
 from formats import TARGETS, asked, small, written
@@ -138,15 +137,15 @@ def test_the_format_of_a_file_is_recognised(format: str, tmp_path: Path) -> None
 
 def test_objects_and_names() -> None:
     pytest.importorskip("tokenizers")
-    assert bytepair.load(to_tiktoken(TOK)) == TOK
-    assert bytepair.load(to_huggingface(LIST)) == LIST
-    assert bytepair.load(to_huggingface(TOK)) == TOK
+    assert bytepair.load(TOK.to_tiktoken()) == TOK
+    assert bytepair.load(LIST.to_huggingface()) == LIST
+    assert bytepair.load(TOK.to_huggingface()) == TOK
     with pytest.raises(TypeError, match="not int"):
         bytepair.load(3)
 
 
 def test_an_encoding_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoding = to_tiktoken(TOK, "gpt2")
+    encoding = TOK.to_tiktoken("gpt2")
     monkeypatch.setattr(tiktoken, "get_encoding", {"gpt2": encoding}.__getitem__)
     loaded = bytepair.load("gpt2")
     assert loaded == TOK
@@ -231,7 +230,7 @@ def test_a_pattern_that_another_engine_may_read_otherwise(tmp_path: Path) -> Non
     with pytest.raises(LossError, match="Oniguruma"):
         small(pattern=r"\w+|\W+").export(tmp_path / "tokenizer.json")
     with pytest.raises(LossError, match="Oniguruma"):
-        to_huggingface(small(pattern=r"\w+|\W+"))
+        small(pattern=r"\w+|\W+").to_huggingface()
 
 
 def test_formats_that_are_not_written(tmp_path: Path) -> None:

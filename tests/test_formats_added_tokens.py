@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.compat import to_tiktoken
 from bytepair.errors import UnsupportedError
 from formats import json_of, load, small
 
@@ -63,7 +62,7 @@ def test_tokens_that_take_the_white_space_beside_them(
     assert ours != small(special_tokens=ours.special_tokens)
     assert any("white space" in lost for lost in ours.export_losses("gguf"))
     with pytest.raises(ValueError, match="white space"):
-        to_tiktoken(ours)
+        ours.to_tiktoken()
 
 
 def test_overlapping_kinds_of_added_tokens() -> None:

@@ -22,7 +22,6 @@ from hypothesis import given
 
 import bytepair
 from bytepair import AddedToken
-from bytepair.compat import to_tiktoken
 from bytepair.errors import FormatError, LossError, UnsupportedError, VocabularyError
 from bytepair.formats import llama2c
 from formats import small, written
@@ -419,7 +418,7 @@ def test_a_pickle_of_anything_else_runs_nothing(tmp_path: Path) -> None:
         b"ctiktoken.core\nEncoding\n.",
     ]
     values = {"name": "x", "pat_str": "gpt2", "mergeable_ranks": {b"a": 0}, "special_tokens": {}}
-    good = pickle.dumps(to_tiktoken(small(), "rustbpe"))
+    good = pickle.dumps(small().to_tiktoken("rustbpe"))
     for change in ({"pat_str": 5}, {"mergeable_ranks": {"a": 0}}, {"mergeable_ranks": {b"a": -1}},
                    {"mergeable_ranks": 3}, {"special_tokens": {b"x": 1}}):  # fmt: skip
         state = {**values, **change}

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair._core import to_oniguruma
-from bytepair.compat import to_huggingface
 
 TOK = bytepair.train(bytepair.sample.paths(), vocab_size=1500)
-THEIRS = to_huggingface(TOK, special=False)
+THEIRS = TOK.to_huggingface(special=False)
 
 
 @given(st.one_of(st.text(max_size=30), st.text("ab \n'<|>bos1é", max_size=40)))
@@ -25,7 +24,7 @@ def test_ids_are_equal_on_any_text(text: str) -> None:
 
 def test_special_tokens() -> None:
     text = "<|bos|>hi<|user_end|>"
-    assert to_huggingface(TOK).encode(text).ids == TOK.encode(text, special="all")
+    assert TOK.to_huggingface().encode(text).ids == TOK.encode(text, special="all")
     assert THEIRS.encode(text).ids == TOK.encode(text)
     assert THEIRS.token_to_id("<|bos|>") == TOK.special_tokens["<|bos|>"]
     assert THEIRS.get_vocab_size() == TOK.vocab_size
@@ -38,7 +37,7 @@ def test_a_list_of_merges_goes_out_as_it_is() -> None:
         tok = bytepair.Tokenizer.from_merges(
             tokens, merges, pattern="gpt4", special_tokens={"<|bos|>": 300}, ignore_merges=ignore
         )
-        exported = to_huggingface(tok)
+        exported = tok.to_huggingface()
         for text in ("ab", "abc", "abcab bc", "<|bos|>abc"):
             assert exported.encode(text).ids == tok.encode(text, special="all")
 
@@ -47,7 +46,7 @@ def test_ids_are_equal_on_real_text(
     pair: tuple[bytepair.Tokenizer, tiktoken.Encoding], documents: Callable[[str], list[str]]
 ) -> None:
     ours, _ = pair
-    exported = to_huggingface(ours, special=False)
+    exported = ours.to_huggingface(special=False)
     for kind in ("english", "code"):
         texts = [text[:20_000] for text in documents(kind)[:40]]
         theirs = [found.ids for found in exported.encode_batch(texts)]
@@ -72,4 +71,4 @@ def test_patterns_are_written_for_the_other_engine(pattern: str, expected: str) 
 def test_a_missing_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
     with pytest.raises(ImportError):
-        to_huggingface(TOK)
+        TOK.to_huggingface()

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.compat import to_huggingface
 from bytepair.errors import FormatError, LossError, OverwriteError
 from bytepair.files.safe import Cursor
 from bytepair.formats.gguf import file as gguf
@@ -204,7 +203,7 @@ def test_two_tokens_before_a_text_are_a_loss_and_stay(tmp_path: Path) -> None:
     assert any("post-processor" in lost for lost in tok.export_losses("nanochat"))
     assert tok.export_losses("huggingface") == []
     again = bytepair.load(tok.export(tmp_path / "again", "huggingface"))
-    assert to_huggingface(again).encode("he").ids == [264, 259, 256]
+    assert again.to_huggingface().encode("he").ids == [264, 259, 256]
 
 
 def test_a_flag_that_differs_from_the_post_processor(tmp_path: Path) -> None:
@@ -254,13 +253,13 @@ def check_hugging_face(tok: bytepair.Tokenizer, flags: tuple[bool, bool], path: 
     written = json.loads((path / "tokenizer_config.json").read_text())
     assert (written["add_bos_token"], written["add_eos_token"]) == flags
     expected = [259] * flags[0] + tok.encode("hell") + [260] * flags[1]
-    assert to_huggingface(tok).encode("hell").ids == expected
+    assert tok.to_huggingface().encode("hell").ids == expected
     transformers = pytest.importorskip("transformers")
     theirs = transformers.AutoTokenizer.from_pretrained(path)
     assert theirs("hell")["input_ids"] == expected
     theirs.save_pretrained(path / "again")
     for back in (bytepair.load(path / "again"), bytepair.load(theirs)):
-        assert to_huggingface(back).encode("hell").ids == expected
+        assert back.to_huggingface().encode("hell").ids == expected
 
 
 def test_flags_that_llama_cpp_takes_from_the_rule(tmp_path: Path) -> None:
@@ -502,7 +501,7 @@ def test_entries_outlive_other_ids(tmp_path: Path) -> None:
     others.append(grown._with_roles_of(tok))
     for other in others:
         assert metadata.values(other) == kept
-        found = to_huggingface(other).encode("hel").ids
+        found = other.to_huggingface().encode("hel").ids
         assert found == [other.special_tokens["<s>"], *other.encode("hel"),
                          other.special_tokens["</s>"]]  # fmt: skip
         generation = tmp_path / f"{other.vocab_size}-{other.fingerprint}"

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.compat import to_transformers
 from bytepair.errors import ArgumentError, CorpusError, SpecialTokenError
 from texts import hard_text
 
@@ -41,7 +40,7 @@ def test_rows_equal_lists_padded_one_by_one(texts: list[str], extra: int, side: 
 def test_tensors_are_those_of_transformers() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    texts, theirs = ["To be, or not", "to", ""], to_transformers(TOK)
+    texts, theirs = ["To be, or not", "to", ""], TOK.to_transformers()
     sides: list[Any] = ["right", "left"]
     for side in sides:
         theirs.padding_side = side

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair.compat import rustbpe, tiktoken, to_huggingface
+from bytepair.compat import rustbpe, tiktoken
 from bytepair.errors import PatternError
 from formats import small
 
@@ -124,7 +124,7 @@ def test_a_literal_pattern_can_be_grouped() -> None:
 def test_the_pattern_of_a_file_is_an_expression_whatever_it_looks_like(
     pattern: str, tmp_path: Path
 ) -> None:
-    document = json.loads(to_huggingface(small()).to_str())
+    document = json.loads(small().to_huggingface().to_str())
     document["pre_tokenizer"] = {
         "type": "Sequence",
         "pretokenizers": [

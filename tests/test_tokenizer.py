@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import reference
-from bytepair.compat import to_tiktoken
 from bytepair.errors import FileFormatError, SpecialTokenError, UnknownIdError, VocabularyError
 from texts import hard_text, unsplittable
 
@@ -87,7 +86,7 @@ class TestEqualToTiktoken:
             assert ours.decode_bytes(ids) == theirs.decode_bytes(ids)
 
     def test_a_vocabulary_just_trained(self, trained: bytepair.Tokenizer) -> None:
-        theirs = to_tiktoken(trained, "mine")
+        theirs = trained.to_tiktoken("mine")
 
         @given(hard_text)
         def check(text: str) -> None:
@@ -301,7 +300,7 @@ class TestFiles:
     def test_a_list_of_merges_has_no_tiktoken(self) -> None:
         ids = {bytes([b]): b for b in range(256)}
         with pytest.raises(ValueError, match="tiktoken merges by rank"):
-            to_tiktoken(bytepair.Tokenizer.from_merges(ids, [], pattern="gpt2"))
+            bytepair.Tokenizer.from_merges(ids, [], pattern="gpt2").to_tiktoken()
 
 
 class TestSharing:

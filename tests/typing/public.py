@@ -34,7 +34,7 @@ def a_tokenizer_shows_its_values(tok: bytepair.Tokenizer) -> None:
     assert_type(tok.mergeable_ranks(), dict[bytes, int])
     assert_type(tok.merges(), list[tuple[bytes, bytes]])
     assert_type(tok.special_tokens, dict[str, int])
-    assert_type(bytepair.compat.to_tiktoken(tok), tiktoken.Encoding)
+    assert_type(tok.to_tiktoken(), tiktoken.Encoding)
 
 
 def a_tokenizer_is_evaluated(tok: bytepair.Tokenizer) -> None:

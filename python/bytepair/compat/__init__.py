@@ -7,8 +7,6 @@
     from bytepair.compat import huggingface   # huggingface.use(): transformers runs on bytepair
 
 Each wrapper only translates. Its docstring names where it differs from the original.
-`to_tiktoken`, `to_huggingface` and `to_transformers` give a tokenizer as an object of these
-libraries themselves.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -18,20 +16,11 @@ from bytepair._internal.modules import call_instead
 
 if _TYPE_CHECKING:
     from bytepair.compat import autoresearch, huggingface, nanochat, rustbpe, tiktoken
-    from bytepair.compat.objects import to_huggingface, to_tiktoken, to_transformers
 
 _MODULES = ("autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken")
-_FUNCTIONS = ("to_huggingface", "to_tiktoken", "to_transformers")
 
-__all__ = [
-    "autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken", "to_huggingface",
-    "to_tiktoken", "to_transformers",
-]  # fmt: skip
+__all__ = ["autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken"]
 
-_lazy(
-    __name__,
-    {name: f"bytepair.compat.{name}" for name in _MODULES}
-    | dict.fromkeys(_FUNCTIONS, "bytepair.compat.objects"),
-)
+_lazy(__name__, {name: f"bytepair.compat.{name}" for name in _MODULES})
 
-call_instead(__name__, "bytepair.compat.to_tiktoken(tok), or import one of its wrappers")
+call_instead(__name__, "tok.to_tiktoken(), or import one of its wrappers")

@@ -92,7 +92,7 @@ def load(
         ...     path = tok.save(folder)
         ...     bytepair.load(path) == tok
         True
-        >>> bytepair.load(bytepair.compat.to_tiktoken(tok)) == tok
+        >>> bytepair.load(tok.to_tiktoken()) == tok
         True
     """
     if source == "":

@@ -20,6 +20,7 @@ from bytepair.files.safe import write_whole
 from bytepair.properties import metadata, roles
 from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer.batch import BulkMethods
+from bytepair.tokenizer.conversion import ConversionMethods
 from bytepair.tokenizer.display import DisplayMethods
 from bytepair.tokenizer.generation import GenerationMethods
 from bytepair.tokenizer.habits import NamesOthers, missing, unknown_keyword
@@ -75,6 +76,7 @@ class Pruned:
 class Tokenizer(
     BulkMethods,
     ChatMethods,
+    ConversionMethods,
     DisplayMethods,
     GenerationMethods,
     SavingMethods,

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self
 from bytepair.compat.huggingface import batch
 from bytepair.compat.huggingface.encoding import Call, Settings, theirs
 from bytepair.compat.huggingface.engine import COMPONENTS, Engine, engine_of, state_of
-from bytepair.compat.objects import to_huggingface
 from bytepair.errors import BytepairError
 from bytepair.tokenizer import Tokenizer as BytepairTokenizer
 
@@ -57,7 +56,7 @@ class Tokenizer:
         from bytepair._internal.extras import tokenizers
 
         if isinstance(model, BytepairTokenizer):
-            model = to_huggingface(model)
+            model = model.to_huggingface()
         elif not isinstance(model, tokenizers.Tokenizer):
             model = tokenizers.Tokenizer(model)
         self.name = "a tokenizers.Tokenizer"  # in the log
