@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+# `Option` and `WayOut` are values of errors; nobody else makes them.
 __all__ = [
     "ArgumentError", "BytepairError", "BytepairWarning", "ConversationError", "CorpusError",
     "CountOverflowError", "CountsError", "DownloadError", "ExhaustedWarning", "FileFormatError",
-    "FormatError", "InUseError", "LossError", "NotFetchedError", "Option", "OverwriteError",
-    "PatternError", "PlanError", "ShardError", "SkippedWarning", "SpecialTokenError", "SplitError",
-    "UnknownIdError", "UnsupportedError", "VocabularyError", "WayOut",
+    "FormatError", "InUseError", "LossError", "NotFetchedError", "OverwriteError", "PatternError",
+    "PlanError", "ShardError", "SkippedWarning", "SpecialTokenError", "SplitError",
+    "UnknownIdError", "UnsupportedError", "VocabularyError",
 ]  # fmt: skip
 
 
@@ -204,7 +205,7 @@ class BytepairError(Worded, Exception):
 
     Example:
         >>> import bytepair
-        >>> from bytepair import BytepairError
+        >>> from bytepair.errors import BytepairError
         >>> tok = bytepair.train(["hello hello"], 269)
         >>> try:
         ...     tok.encode("<|bos|>", special="error")
