@@ -1,10 +1,11 @@
-"""Instructions, cache misses and branch mispredictions of bytepair's calls, counted by cachegrind.
+"""Instructions, cache misses and branch mispredictions of encoders, counted by cachegrind.
 
-    python benchmarks/counters.py DATA [--builds OLD/python NEW/python] [--rows NAME ...]
+    python benchmarks/counters.py DATA [--rows NAME ...] [--peers gigatoken fastokens]
+    python benchmarks/counters.py DATA [--rows NAME ...] --builds OLD/python NEW/python
 
-Input: a folder of texts as `texts.py` makes it, and folders with a build of `bytepair` (without
-any: the one that is installed). Output: a table with a line for each row and build, every figure
-divided by the number of pretokens.
+Input: a folder of texts as `texts.py` makes it, and other libraries beside `bytepair`, or folders
+with builds of `bytepair` (without any: the one that is installed). Output: a table with a line for
+each row and library or build, every figure divided by the number of pretokens.
 
 Each row is a list of calls of which the last one is counted: it runs under `valgrind
 --tool=cachegrind` once with all calls and once without the last one, and the difference is the
@@ -21,10 +22,10 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import bytepair
 import rows
+from peers import PEERS, Calls, Vocabulary
 
 CACHES = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=2097152,16,64"]
 #: How much text each call encodes, in megabytes.
@@ -37,9 +38,9 @@ EVENTS = {
     "first level missed": ("D1mr", "D1mw"),
     "second level missed": ("DLmr", "DLmw"),
 }
-Calls = list[Callable[[], object]]
+Made = list[Callable[[], object]]
 Halves = tuple[list[str], list[str]]
-Kind = Callable[[Any, Halves], tuple[Calls, list[str]]]
+Kind = Callable[[Calls, Halves], tuple[Made, list[str]]]
 
 
 def halves(data: Path, name: str) -> Halves:
@@ -52,33 +53,35 @@ def halves(data: Path, name: str) -> Halves:
     return texts[:middle], texts[middle:]
 
 
-def arrays(tok: Any, texts: list[str]) -> Callable[[], object]:
-    return lambda: tok.encode_batch_to_numpy(texts, threads=1)
+def arrays(calls: Calls, texts: list[str]) -> Callable[[], object]:
+    encode = calls.arrays or calls.lists
+    return lambda: encode(texts)
 
 
-def first(tok: Any, texts: Halves) -> tuple[Calls, list[str]]:
-    return [arrays(tok, texts[1])], texts[1]
+def first(calls: Calls, texts: Halves) -> tuple[Made, list[str]]:
+    return [arrays(calls, texts[1])], texts[1]
 
 
-def steady(tok: Any, texts: Halves) -> tuple[Calls, list[str]]:
-    return [arrays(tok, texts[0]), arrays(tok, texts[1])], texts[1]
+def steady(calls: Calls, texts: Halves) -> tuple[Made, list[str]]:
+    return [arrays(calls, texts[0]), arrays(calls, texts[1])], texts[1]
 
 
-def second(tok: Any, texts: Halves) -> tuple[Calls, list[str]]:
-    return [arrays(tok, texts[1])] * 2, texts[1]
+def second(calls: Calls, texts: Halves) -> tuple[Made, list[str]]:
+    return [arrays(calls, texts[1])] * 2, texts[1]
 
 
-def messages(tok: Any, texts: Halves) -> tuple[Calls, list[str]]:
-    """New texts of 100 characters, a call each, to lists."""
+def messages(calls: Calls, texts: Halves) -> tuple[Made, list[str]]:
+    """New texts of 100 characters, a call each, to lists; one call before that for what is lazy."""
     long = [text[:2000] for text in texts[1]]
     short = [text[at : at + 100] for text in long for at in range(0, len(text), 100)][:MESSAGES]
-    return [lambda: [tok.encode(text) for text in short]], short
+    return [lambda: calls.one("."), lambda: [calls.one(text) for text in short]], short
 
 
-def decode(tok: Any, texts: Halves) -> tuple[Calls, list[str]]:
+def decode(calls: Calls, texts: Halves) -> tuple[Made, list[str]]:
     """Lists of ids to text."""
-    ids = tok.encode_batch(texts[1])
-    return [lambda: [tok.decode(one) for one in ids]], texts[1]
+    ids, one = [[*ids] for ids in calls.lists(texts[1])], calls.decode
+    assert one is not None, "this library does not decode"
+    return [lambda: [one(some) for some in ids]], texts[1]
 
 
 #: What is called, on which text, with which vocabulary.
@@ -101,16 +104,18 @@ ROWS: dict[str, tuple[Kind, str, str]] = {
 def work(args: argparse.Namespace) -> None:
     """Make the calls of a row, or all but the last; or print the pretokens of the last."""
     kind, text, vocabulary = ROWS[args.worker]
-    pattern = rows.PATTERNS[vocabulary]
-    ranks = bytepair.load(args.data / "vocabularies" / f"{vocabulary}.tiktoken", pattern=pattern)
-    with tempfile.TemporaryDirectory() as folder:
-        tok = bytepair.load(ranks.save(folder))  # with the tables that are in the file
-    calls, counted = kind(tok, halves(args.data, text))
+    calls, counted = kind(PEERS[args.peers[0]](known(args, vocabulary)), halves(args.data, text))
     if args.phase == "pretokens":
-        print(bytepair.count(counted, pattern=pattern).total)
+        print(bytepair.count(counted, pattern=rows.PATTERNS[vocabulary]).total)
         return
     for call in calls if args.phase == "all" else calls[:-1]:
         call()
+
+
+def known(args: argparse.Namespace, name: str) -> Vocabulary:
+    """A vocabulary in the files that the libraries read."""
+    rank_file = args.data / "vocabularies" / f"{name}.tiktoken"
+    return Vocabulary(args.files / name, str(rank_file), rows.PATTERNS[name])
 
 
 def events(command: list[str], build: Path | None) -> dict[str, int]:
@@ -131,31 +136,45 @@ def run(command: list[str], build: Path | None) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, env=told).stdout
 
 
-def measure(args: argparse.Namespace, name: str, build: Path | None) -> list[float]:
+def measure(args: argparse.Namespace, name: str, peer: str, build: Path | None) -> list[float]:
     """The events of a row, for each pretoken, in the order of `EVENTS`."""
-    command = [str(Path(__file__).resolve()), str(args.data), "--worker", name, "--phase"]
+    command = [str(Path(__file__).resolve()), str(args.data), "--worker", name]
+    command += ["--files", str(args.files), "--peers", peer, "--phase"]
     pretokens = int(run([sys.executable, *command, "pretokens"], build))
     whole, before = (events([*command, phase], build) for phase in ("all", "before"))
     return [sum(whole[key] - before[key] for key in keys) / pretokens for keys in EVENTS.values()]
 
 
+def table(args: argparse.Namespace) -> None:
+    """Print a line for each row and library, or build."""
+    print(f"| a pretoken of | of | {' | '.join(EVENTS)} |")
+    print(f"| --- | --- {'| ---: ' * len(EVENTS)}|")
+    measured = [("bytepair", build) for build in args.builds or [None]]
+    for name in args.rows:
+        for peer, build in [*measured, *((peer, None) for peer in args.peers)]:
+            figures = " | ".join(f"{it:.2f}" for it in measure(args, name, peer, build))
+            print(f"| {name} | {build or peer} | {figures} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--builds", type=Path, nargs="*", default=[None])
+    parser.add_argument("--builds", type=Path, nargs="*", default=[])
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=[])
     parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS))
     parser.add_argument("--worker", choices=ROWS, help="make the calls of this row, here and now")
+    parser.add_argument("--files", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--phase", choices=("all", "before", "pretokens"), default="all")
     args = parser.parse_args()
     if args.worker:
         work(args)
         return
-    print(f"| a pretoken of | build | {' | '.join(EVENTS)} |")
-    print(f"| --- | --- {'| ---: ' * len(EVENTS)}|")
-    for name in args.rows:
-        for build in args.builds:
-            figures = " | ".join(f"{figure:.2f}" for figure in measure(args, name, build))
-            print(f"| {name} | {build or 'installed'} | {figures} |", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        args.files = Path(folder)
+        for vocabulary in {ROWS[name][2] for name in args.rows}:
+            (args.files / vocabulary).mkdir()
+            known(args, vocabulary).write()
+        table(args)
 
 
 if __name__ == "__main__":

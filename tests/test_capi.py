@@ -140,11 +140,12 @@ def test_the_table_of_roles_is_that_of_python() -> None:
 # ---------------------------------------------------------------------------- the same ids
 
 
-def ids_of_c(compiled: Compile, path: Path, texts: Sequence[str]) -> list[list[int]]:
-    """The ids of texts, by a program with four threads."""
+def ids_of_c(compiled: Compile, path: Path, texts: Sequence[str], *around: str) -> list[list[int]]:
+    """The ids of texts, by a program with four threads; with `around`, also those around a text."""
     encoded = [text.encode() for text in texts]
     stdin = b"".join(struct.pack("=I", len(text)) + text for text in encoded)
-    numbers = np.frombuffer(run(compiled(PROGRAMS / "texts.c"), path, "4", stdin=stdin), np.uint32)
+    printed = run(compiled(PROGRAMS / "texts.c"), path, "4", *around, stdin=stdin)
+    numbers = np.frombuffer(printed, np.uint32)
     found, at = [], 0
     for _ in texts:
         end = at + 1 + int(numbers[at])
@@ -199,6 +200,8 @@ def test_files_of_other_publishers_give_the_ids_of_python(
         unchanged = [tok.decode(ids) == text for ids, text in zip(expected, texts, strict=True)]
         if all(unchanged):  # the program compares the decoded text with the text
             assert ids_of_c(compiled, path, texts) == expected, path
+        whole = [tok.encode(text, special="all", add_special_tokens=True) for text in texts[:3]]
+        assert ids_of_c(compiled, path, texts[:3], "around") == whole, path
     assert read > 3
 
 

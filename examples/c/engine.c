@@ -52,7 +52,7 @@ static bytepair_ids encode(const bytepair_tokenizer *tokenizer, const char *prom
     bytepair_options *options;
     uint32_t begin = bytepair_role(tokenizer, BYTEPAIR_ROLE_BOS);
     check(bytepair_options_new(tokenizer, BYTEPAIR_SPECIAL_TEXT, NULL, 0, begin, BYTEPAIR_NO_ID,
-                               &options, &error), &error);
+                               false, &options, &error), &error);
     check(bytepair_encode_append(tokenizer, prompt, length, options, &ids, &error), &error);
     bytepair_options_free(options);
     return ids;

@@ -146,7 +146,7 @@ static void vocabulary(const bytepair_tokenizer *tokenizer) {
 static bytepair_options *prepare(const bytepair_tokenizer *tokenizer, uint32_t special,
                                  const bytepair_text *names, size_t count) {
     bytepair_options *options;
-    OK(bytepair_options_new(tokenizer, special, names, count, 260, 261, &options, &error));
+    OK(bytepair_options_new(tokenizer, special, names, count, 260, 261, false, &options, &error));
     return options;
 }
 
@@ -182,10 +182,10 @@ static void encoding(const bytepair_tokenizer *tokenizer, const bytepair_tokeniz
     bytepair_options_free(NULL);
 
     uint32_t none = BYTEPAIR_NO_ID;
-    FAILS(ARGUMENT, "special is 6", bytepair_options_new(tokenizer, 6, NULL, 0, none, none, &options, &error));
-    FAILS(ARGUMENT, "names are for", bytepair_options_new(tokenizer, 0, names, 1, none, none, &options, &error));
-    FAILS(ARGUMENT, "names is NULL", bytepair_options_new(tokenizer, 2, NULL, 1, none, none, &options, &error));
-    FAILS(BYTEPAIR_CODE_UNKNOWN_ID, "id 263", bytepair_options_new(tokenizer, 0, NULL, 0, none, 263, &options, &error));
+    FAILS(ARGUMENT, "special is 6", bytepair_options_new(tokenizer, 6, NULL, 0, none, none, false, &options, &error));
+    FAILS(ARGUMENT, "names are for", bytepair_options_new(tokenizer, 0, names, 1, none, none, false, &options, &error));
+    FAILS(ARGUMENT, "names is NULL", bytepair_options_new(tokenizer, 2, NULL, 1, none, none, false, &options, &error));
+    FAILS(BYTEPAIR_CODE_UNKNOWN_ID, "id 263", bytepair_options_new(tokenizer, 0, NULL, 0, none, 263, false, &options, &error));
     FAILS(ARGUMENT, "length is NULL", bytepair_encode(tokenizer, "a", 1, NULL, NULL, 0, NULL, &error));
     FAILS(ARGUMENT, "the buffer is NULL", bytepair_encode(tokenizer, "a", 1, NULL, NULL, 1, &count, &error));
     FAILS(BYTEPAIR_CODE_TOO_SMALL, "room for 0", bytepair_encode(tokenizer, "ab", 2, NULL, NULL, 0, &count, &error));

@@ -288,13 +288,15 @@ uint32_t bytepair_role(const bytepair_tokenizer *tokenizer, uint32_t role);
 
 // Prepare options. `special` is one of BYTEPAIR_SPECIAL_TEXT, ..._ALL, ..._ONLY, ..._ERROR,
 // ..._NONE and ..._MESSAGE; `names` are those of BYTEPAIR_SPECIAL_ONLY. The ids `prepend` and
-// `append` precede and follow each text, unless they are BYTEPAIR_NO_ID.
+// `append` precede and follow each text, unless they are BYTEPAIR_NO_ID; if `add_special_tokens`,
+// so do those of the post-processor of a tokenizer.json, next to the text.
 bytepair_code bytepair_options_new(const bytepair_tokenizer *tokenizer,
                                    uint32_t special,
                                    const bytepair_text *names,
                                    size_t names_count,
                                    uint32_t prepend,
                                    uint32_t append,
+                                   bool add_special_tokens,
                                    bytepair_options **options,
                                    bytepair_error *error);
 

@@ -206,12 +206,13 @@ public:
     // Prepares how texts are encoded: the text of special tokens, and the ids around each text.
     Options options(Special special, std::span<const std::string_view> names = {},
                     std::optional<std::uint32_t> prepend = {},
-                    std::optional<std::uint32_t> append = {}) const {
+                    std::optional<std::uint32_t> append = {},
+                    bool add_special_tokens = false) const {
         std::vector<bytepair_text> texts = detail::texts(names);
         bytepair_options *options = nullptr;
         detail::call(bytepair_options_new, get(), static_cast<std::uint32_t>(special), texts.data(),
                      texts.size(), prepend.value_or(BYTEPAIR_NO_ID),
-                     append.value_or(BYTEPAIR_NO_ID), &options);
+                     append.value_or(BYTEPAIR_NO_ID), add_special_tokens, &options);
         return Options(options);
     }
 

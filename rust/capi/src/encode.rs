@@ -37,7 +37,8 @@ pub const BYTEPAIR_SPECIAL_MESSAGE: u32 = 5;
 
 /// Prepare options. `special` is one of BYTEPAIR_SPECIAL_TEXT, ..._ALL, ..._ONLY, ..._ERROR,
 /// ..._NONE and ..._MESSAGE; `names` are those of BYTEPAIR_SPECIAL_ONLY. The ids `prepend` and
-/// `append` precede and follow each text, unless they are BYTEPAIR_NO_ID.
+/// `append` precede and follow each text, unless they are BYTEPAIR_NO_ID; if `add_special_tokens`,
+/// so do those of the post-processor of a tokenizer.json, next to the text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bytepair_options_new(
     tokenizer: Option<&Handle>,
@@ -46,6 +47,7 @@ pub unsafe extern "C" fn bytepair_options_new(
     names_count: usize,
     prepend: u32,
     append: u32,
+    add_special_tokens: bool,
     options: Option<&mut MaybeUninit<*mut OptionsHandle>>,
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
@@ -58,7 +60,10 @@ pub unsafe extern "C" fn bytepair_options_new(
         for id in around.into_iter().flatten() {
             tokenizer.token_bytes(id)?;
         }
-        let made = tokenizer.options(&special, around[0].as_slice(), around[1].as_slice())?;
+        let (before, after) =
+            if add_special_tokens { tokenizer.around() } else { <(Vec<u32>, Vec<u32>)>::default() };
+        let [prepend, append] = [[around[0].as_slice(), &before], [&after, around[1].as_slice()]];
+        let made = tokenizer.options(&special, &prepend.concat(), &append.concat())?;
         let place = given("options", options)?;
         place.write(Box::into_raw(Box::new(OptionsHandle { tokenizer, options: made })));
         Ok(())
