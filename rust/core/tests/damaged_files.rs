@@ -36,7 +36,7 @@ fn whole_documents_before_the_damage_of_a_file_are_kept() {
         let strict = options(block, OnError::Strict);
         let done = counter.add_files(&files, &mut Reached::default(), &strict, &mut |_| Ok(()));
         let error = done.unwrap_err().to_string();
-        assert!(error.contains("or pass errors=\"skip\" to keep the documents before"), "{error}");
+        assert!(error.contains("or pass OnError::Skip to keep the documents before"), "{error}");
 
         let mut counter = Counter::new(&pattern, threads).unwrap();
         let skipping = options(block, OnError::Skip);

@@ -360,7 +360,7 @@ mod tests {
             (
                 "other.jsonl",
                 "other.jsonl: no object has a field 'text' with a text; the first object has body; \
-                 pass column= to",
+                 pass DocumentOptions::field to read",
             ),
             ("half.jsonl", "half.jsonl, line 1: the text has the lone surrogate \\ud83d, half of"),
             ("page.jsonl", "page.jsonl: it is a page of HTML"),
