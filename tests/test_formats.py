@@ -291,7 +291,7 @@ def test_special_tokens_are_not_guessed(format: str, tmp_path: Path) -> None:
     plain = bytepair.load(path, format, pattern="gpt2", special_tokens={})
     assert plain.token_id(b"<|endoftext|>") == TOK.special_tokens["<|endoftext|>"]
     for wrong in ({"<|endoftext|>": 5}, {"nope": 1199}):
-        with pytest.raises(FormatError, match="as in special_tokens="):
+        with pytest.raises(FormatError, match="as in special_tokens"):
             bytepair.load(path, format, pattern="gpt2", special_tokens=wrong)
 
 

@@ -222,12 +222,12 @@ def test_a_file_and_the_caller_do_not_contradict_each_other(format: str, tmp_pat
         path, format, **{**said, "pattern": "gpt2", "special_tokens": TOK.special_tokens}
     )
     if "pattern" not in said and format != "gpt2":
-        with pytest.raises(FormatError, match="omit pattern="):
+        with pytest.raises(FormatError, match="omit pattern"):
             bytepair.load(path, format, **said, pattern="qwen2")
     if "special_tokens" not in said:
-        with pytest.raises(FormatError, match="omit special_tokens="):
+        with pytest.raises(FormatError, match="omit special_tokens"):
             bytepair.load(path, format, **said, special_tokens={"<|bos|>": 7})
-    with pytest.raises(FormatError, match="revision='main' does not apply"):
+    with pytest.raises(FormatError, match='revision="main" does not apply'):
         bytepair.load(path, format, **said, revision="main")
 
 

@@ -220,7 +220,7 @@ def _of_content(path: Path, head: bytes) -> str:
         return "nanochat"
     if head.startswith(b"#version") or path.name in gpt2.NAMES:
         return "gpt2"
-    if re.match(rb"\s*\{", head):
+    if re.match(rb"\s*\{", head) or (re.match(rb"\s*\[", head) and b"\0" not in head):
         return "tekken" if tekken.is_one(head) else "huggingface"
     if tiktoken.is_rank_file(head):
         return "tiktoken"

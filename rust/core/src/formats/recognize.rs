@@ -10,7 +10,6 @@ const HEAD_BYTES: usize = 1 << 10;
 /// use bytepair::formats::recognize::mistaken;
 /// assert!(mistaken(b"").unwrap().contains("empty"));
 /// assert!(mistaken(b"<!DOCTYPE html>\n<html>").unwrap().contains("HTML"));
-/// assert!(mistaken(b"[1]").unwrap().contains("JSON"));
 /// assert_eq!(mistaken(b"{\"version\": \"1.0\""), None);
 /// ```
 pub fn mistaken(head: &[u8]) -> Option<&'static str> {
@@ -35,11 +34,6 @@ pub fn mistaken(head: &[u8]) -> Option<&'static str> {
         );
     }
     let start = head[..head.len().min(HEAD_BYTES)].trim_ascii_start();
-    if start.starts_with(b"[") && !head.contains(&0) {
-        return Some(
-            "this is a list in JSON, and no tokenizer: a tokenizer.json is an object, {...}",
-        );
-    }
     let is = |tag: &[u8]| start.get(..tag.len()).is_some_and(|s| s.eq_ignore_ascii_case(tag));
     (is(b"<!doctype html") || is(b"<html")).then_some(
         "this is a page of HTML, and not the file itself; download the file itself (of a page of a \
