@@ -599,8 +599,7 @@ def test_a_chat_has_tool_calls(page: Any, trained: bytepair.Tokenizer) -> None:
         "(said) => document.querySelector('#chat-said').textContent === said", arg=said
     )
     assert "<|python_start|>" in page.inner_text("#chat-tokens")
-    page.click("#share")
-    page.wait_for_function("() => location.hash.length > 10")
+    share(page)
     page.reload()
     page.wait_for_function(
         "(said) => document.querySelector('#chat-said').textContent === said", arg=said
