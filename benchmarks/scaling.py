@@ -44,7 +44,13 @@ def prepared(job: str, path: Path, threads: int, out: Path) -> Callable[[], Any]
     if job == "encode":
         texts = path.read_text(encoding="utf-8").split("\n\n")
         return lambda: tok.encode_batch_to_numpy(texts, threads=threads)
-    return lambda: bytepair.shards.write(path, tok, out, threads=threads, progress=False)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = out.with_suffix(".parquet")
+    texts = path.read_text(encoding="utf-8").split("\n\n")
+    pq.write_table(pa.table({"text": texts}), rows, row_group_size=4096, compression="zstd")
+    return lambda: bytepair.shards.write(rows, tok, out, threads=threads, progress=False)
 
 
 def measured(job: str, path: Path, threads: int) -> tuple[float, float]:
