@@ -85,7 +85,8 @@ mod avx512 {
         let (Some(first), Some(second)) = (bytes_at(start), bytes_at(ends[HALF - 1])) else {
             return false;
         };
-        // SAFETY: eight ends are 64 bytes, and the load needs no alignment.
+        const { assert!(size_of::<[usize; RUN]>() == size_of::<__m512i>()) }
+        // SAFETY: `ends` has the size of the register, and the load needs no alignment.
         let lengths = lengths(start, unsafe { _mm512_loadu_si512(ends.as_ptr().cast()) });
         if has_long(lengths, RUN) {
             return false;
