@@ -69,8 +69,9 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in {"Content_Length": str(len(data)), **headers}.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        self.wfile.write(data)
+        # Counted first: the client may have all bytes before this thread goes on.
         self.server.sent[self.path] += len(data)
+        self.wfile.write(data)
 
     def tree(self) -> None:
         """The list of files of a data set, as the Hub gives it."""
