@@ -47,9 +47,8 @@ impl Options {
             return Ok(Prepared::Plain(tokenizer.plain()));
         }
         let (special, prepend, append) = arguments::options(tokenizer, special, prepend, append)?;
-        let (before, after) = if adds_special { tokenizer.around() } else { Default::default() };
-        let prepend = prepend.into_iter().chain(before).collect();
-        let values: Values = (special, prepend, after.into_iter().chain(append).collect());
+        let (prepend, append) = tokenizer.around(prepend, append, adds_special);
+        let values: Values = (special, prepend, append);
         // Never blocks: the lock may have been held when the process forked.
         let mut last = self.last.try_lock().ok();
         if let Some((cached, options)) = last.as_deref().and_then(Option::as_ref)

@@ -60,10 +60,8 @@ pub unsafe extern "C" fn bytepair_options_new(
         for id in around.into_iter().flatten() {
             tokenizer.token_bytes(id)?;
         }
-        let (before, after) =
-            if add_special_tokens { tokenizer.around() } else { <(Vec<u32>, Vec<u32>)>::default() };
-        let [prepend, append] = [[around[0].as_slice(), &before], [&after, around[1].as_slice()]];
-        let made = tokenizer.options(&special, &prepend.concat(), &append.concat())?;
+        let (prepend, append) = tokenizer.around(around[0], around[1], add_special_tokens);
+        let made = tokenizer.options(&special, &prepend, &append)?;
         let place = given("options", options)?;
         place.write(Box::into_raw(Box::new(OptionsHandle { tokenizer, options: made })));
         Ok(())

@@ -89,9 +89,7 @@ pub(crate) fn encode_options(
     let adds = member(options, "addSpecialTokens").map_or(Ok(false), |one| {
         one.as_bool().ok_or_else(|| JsError::new("addSpecialTokens must be true or false"))
     })?;
-    let (before, after) = if adds { tokenizer.around() } else { Default::default() };
-    let prepend: Vec<u32> = prepend.into_iter().chain(before).collect();
-    let append: Vec<u32> = after.into_iter().chain(append).collect();
+    let (prepend, append) = tokenizer.around(prepend, append, adds);
     tokenizer.options(&special, &prepend, &append).map_err(error)
 }
 

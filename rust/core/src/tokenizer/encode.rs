@@ -35,10 +35,17 @@ impl Tokenizer {
         EncodeOptions::new(self.vocabulary(), passes, special, prepend, append)
     }
 
-    /// The ids that the post-processor puts before and after one text (`add_special_tokens` of other
-    /// libraries); none without a template.
-    pub fn around(&self) -> (Vec<u32>, Vec<u32>) {
-        self.rules().post_processor.around()
+    /// The ids before and after one text: those of a caller and, next to the text if `adds_special`,
+    /// those of the post-processor (`add_special_tokens` of other libraries).
+    pub fn around(
+        &self,
+        prepend: impl IntoIterator<Item = u32>,
+        append: impl IntoIterator<Item = u32>,
+        adds_special: bool,
+    ) -> (Vec<u32>, Vec<u32>) {
+        let template = adds_special.then(|| self.rules().post_processor.around());
+        let (before, after) = template.unwrap_or_default();
+        (prepend.into_iter().chain(before).collect(), after.into_iter().chain(append).collect())
     }
 
     /// The options of a call without any: the text of special tokens is encoded as ordinary text, and
