@@ -259,7 +259,7 @@ def test_a_cloud_that_does_not_answer_is_an_error(
     with socket.socket() as closed:  # it is bound, so nobody else listens there
         closed.bind(("127.0.0.1", 0))
         options = f"endpoint_override=127.0.0.1:{closed.getsockname()[1]}&scheme=http"
-        with pytest.raises(CorpusError, match=rf"^gs://.*{path[0]}.*Check the network"):
+        with pytest.raises(CorpusError, match=rf"^gs://.*{path[0]}.*check the network"):
             bytepair.count(f"gs://anonymous@bucket/{path}?{options}")
 
 

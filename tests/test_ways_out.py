@@ -29,6 +29,14 @@ PACKAGE: Final = ROOT / "python/bytepair"
 #: What only callers of Python meet: APIs of other libraries, and keywords of theirs.
 OF_PYTHON: Final = ("compat", "habits.py")
 
+#: A message that ends with something to do.
+ADVICE: Final = re.compile(
+    r"; (?:then )?(?:ask|call|change|check|choose|convert|count|create|decode|divide|download|"
+    r"export|fetch|free|give|install|load|lower|make|mend|name|omit|pass|put|raise|read|remove|"
+    r"rename|repair|report|run|see|set|split|start|train|unpack|use|wait|write)\b(?! and\b)",
+    re.IGNORECASE,
+)
+
 TEXT: Final = st.text(st.characters(codec="utf-8", exclude_characters='"\\'), max_size=12)
 OPTIONS: Final = st.builds(
     Option,
@@ -86,6 +94,18 @@ def test_no_message_of_the_package_spells_an_option() -> None:
         if len(text.split()) > 2  # else it is a place in a file
     ]
     assert spelled == []
+
+
+def test_no_message_of_the_package_has_advice_in_its_text() -> None:
+    """Advice is a `WayOut`, so that the command line can write it on a line of its own."""
+    inside = [
+        (str(path.relative_to(PACKAGE)), line, text)
+        for path in PACKAGE.rglob("*.py")
+        if not set(OF_PYTHON).intersection(path.relative_to(PACKAGE).parts)
+        for line, text in messages_of(path)
+        if ADVICE.search(text)
+    ]
+    assert inside == []
 
 
 def test_no_message_of_the_core_spells_an_option() -> None:

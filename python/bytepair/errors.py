@@ -14,15 +14,16 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 # `Option` and `WayOut` are values of errors; nobody else makes them.
 __all__ = [
     "ArgumentError", "BytepairError", "BytepairWarning", "ConversationError", "CorpusError",
     "CountOverflowError", "CountsError", "DownloadError", "ExhaustedWarning", "FileFormatError",
-    "FormatError", "InUseError", "LossError", "NotFetchedError", "OverwriteError", "PatternError",
-    "PlanError", "ShardError", "SkippedWarning", "SpecialTokenError", "SplitError",
-    "UnknownIdError", "UnsupportedError", "VocabularyError",
+    "FormatError", "InUseError", "LossError", "NotAFileError", "NotAFolderError",
+    "NotFetchedError", "NotFoundError", "OverwriteError", "PatternError", "PlanError", "PortError",
+    "ShardError", "SkippedWarning", "SpecialTokenError", "SplitError", "UnknownIdError",
+    "UnsupportedError", "VocabularyError",
 ]  # fmt: skip
 
 
@@ -111,6 +112,43 @@ Phrase = str | Option | WayOut
 Wording = Callable[[Option], str | None]
 
 
+class Words(NamedTuple):
+    """A message in the words of a caller.
+
+    Attributes:
+        problem: what is wrong.
+        advice: what to do about it; may be empty.
+    """
+
+    problem: str
+    advice: str
+
+
+def words(phrases: Sequence[Phrase], wording: Wording = str) -> Words:
+    """What is wrong, and what to do about it, in the words of a caller.
+
+    Args:
+        phrases: what is wrong, then the ways out.
+        wording: words an option; a way out that needs an option which it does not know is left out.
+
+    Example:
+        >>> from bytepair.errors import WayOut, words
+        >>> ways_out = [WayOut.passing("errors", value) for value in ("replace", "skip")]
+        >>> words(["it is not UTF-8", WayOut("repair it"), *ways_out]).advice
+        'repair it, or pass errors="replace", or errors="skip"'
+    """
+    said = [phrase for phrase in phrases if not isinstance(phrase, WayOut)]
+    problem = _joined([one if isinstance(one, str) else wording(one) or one.name for one in said])
+    ways_out = list(_worded([one for one in phrases if isinstance(one, WayOut)], wording))
+    advice = ""
+    for number, way_out in enumerate(ways_out):
+        again = number and ways_out[number - 1].startswith("pass ")  # the word stands once
+        advice += (
+            f"{', or ' if number else ''}{way_out.removeprefix('pass ') if again else way_out}"
+        )
+    return Words(problem, advice)
+
+
 def message(phrases: Sequence[Phrase], wording: Wording = str) -> str:
     """A message in the words of a caller, of at most 1,000 characters.
 
@@ -129,12 +167,18 @@ def message(phrases: Sequence[Phrase], wording: Wording = str) -> str:
         >>> message(["it is not UTF-8", WayOut("repair it"), *ways_out], lambda option: None)
         'it is not UTF-8; repair it'
     """
-    said = [phrase for phrase in phrases if not isinstance(phrase, WayOut)]
-    text = _joined([one if isinstance(one, str) else wording(one) or one.name for one in said])
-    ways_out = list(_worded([one for one in phrases if isinstance(one, WayOut)], wording))
-    for number, way_out in enumerate(ways_out):
-        again = number and ways_out[number - 1].startswith("pass ")  # the word stands once
-        text += f"{', or' if number else ';'} {way_out.removeprefix('pass ') if again else way_out}"
+    problem, advice = words(phrases, wording)
+    return shortened(f"{problem}; {advice}" if advice else problem)
+
+
+def shortened(text: str) -> str:
+    """A text of at most 1,000 characters: the middle of a longer one is left out.
+
+    Example:
+        >>> from bytepair.errors import shortened
+        >>> len(shortened("a" * 2_000))
+        1000
+    """
     return text if len(text) <= 1_000 else f"{text[:600]}...{text[-397:]}"
 
 
@@ -174,7 +218,8 @@ class Worded:
     args: tuple[Any, ...]
 
     def __init__(self, *phrases: Any) -> None:
-        super().__init__(*(_of_core(one) if isinstance(one, tuple) else one for one in phrases))
+        super().__init__()  # `OSError` would read two arguments as a number and a reason
+        self.args = tuple(_of_core(one) if isinstance(one, tuple) else one for one in phrases)
 
     @property
     def phrases(self) -> tuple[Phrase, ...]:
@@ -294,6 +339,22 @@ class LossError(BytepairError, ValueError):
         )
 
 
+class NotFoundError(BytepairError, FileNotFoundError):
+    """A file or folder does not exist, or a folder has no such file."""
+
+
+class NotAFileError(BytepairError, IsADirectoryError):
+    """The path of a file to write is that of a folder."""
+
+
+class NotAFolderError(BytepairError, NotADirectoryError):
+    """The path of a folder is that of a file, or has the name of one."""
+
+
+class PortError(BytepairError, OSError):
+    """A server cannot listen on its port."""
+
+
 class OverwriteError(BytepairError, FileExistsError):
     """A tokenizer would overwrite a file with different content.
 
@@ -359,5 +420,5 @@ class ExhaustedWarning(BytepairWarning):
     """Training stopped early because the text has no more pairs to merge."""
 
 
-class SkippedWarning(UserWarning):
+class SkippedWarning(BytepairWarning):
     """Invalid documents were skipped, because `errors="skip"` was passed."""

@@ -29,7 +29,7 @@ from bytepair._internal.progress import Callback
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Files, Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import hold_out
-from bytepair.errors import ShardError
+from bytepair.errors import ShardError, WayOut
 from bytepair.files.safe import write_whole
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards.job import ShardOptions
@@ -213,7 +213,8 @@ def _begin(folder: Path, job: dict[str, Any]) -> None:
         others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
         if others:
             raise ShardError(
-                f"{folder} is not empty (it contains {min(others)!r}); choose another folder"
+                f"{folder} is not empty (it contains {min(others)!r})",
+                WayOut("choose another folder"),
             )
     _save_sums(folder, job)
 

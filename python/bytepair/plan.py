@@ -19,7 +19,7 @@ from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
-from bytepair.errors import PlanError
+from bytepair.errors import PlanError, WayOut
 from bytepair.tokenizer import Tokenizer
 
 __all__ = ["PRESET", "PRESETS", "DataPlan", "Preset", "measure", "model_params", "plan_data"]
@@ -183,7 +183,7 @@ def plan_data(
     )  # fmt: skip
     _check_positive(params=params, depth=depth, width=width, chars_per_second=chars_per_second)
     if params is not None and depth is not None and width is not None:
-        raise PlanError("params, width and depth are all given; omit one of the three")
+        raise PlanError("params, width and depth are all given", WayOut("omit one of the three"))
     if depth is not None and width is None:
         width = ASPECT * depth
     if params is None:
@@ -208,7 +208,7 @@ def plan_data(
 def _numbers(preset: str, **given: float | None) -> Preset:
     """The numbers of a preset, with explicit values taking precedence."""
     if preset not in PRESETS:
-        raise PlanError(f"unknown preset {preset!r}; pass one of {', '.join(PRESETS)}")
+        raise PlanError(f"unknown preset {preset!r}", WayOut(f"pass one of {', '.join(PRESETS)}"))
     _check_positive(**{name: value for name, value in given.items() if name != "shards"})
     changed: Any = {name: value for name, value in given.items() if value is not None}
     return replace(PRESETS[preset], **changed)

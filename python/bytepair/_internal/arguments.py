@@ -33,7 +33,7 @@ from typing import (
 )
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, Option
+from bytepair.errors import ArgumentError, Option, WayOut
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,7 +65,7 @@ def shown(value: Any) -> str:
     return _core.shown(value)
 
 
-def refuse(name: str, value: Any, allowed: str) -> ArgumentError:
+def refuse(name: str, value: Any, allowed: str, *ways_out: WayOut) -> ArgumentError:
     """The error for a value that an argument cannot have.
 
     Example:
@@ -73,7 +73,7 @@ def refuse(name: str, value: Any, allowed: str) -> ArgumentError:
         threads is -1; it must be an integer of at least 1
     """
     subject = Option(name) if name.isidentifier() else name
-    return ArgumentError(subject, f"is {shown(value)}; it must be {allowed}")
+    return ArgumentError(subject, f"is {shown(value)}; it must be {allowed}", *ways_out)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -192,9 +192,10 @@ def check(name: str, value: Any, tests: list[_Test]) -> None:
         ArgumentError: if not.
     """
     if not _fits(value, tests):
-        raise refuse(
-            name, value, _described(name, [text for _, text in tests]) + _way_out(value, tests)
-        )
+        allowed = _described(name, [text for _, text in tests])
+        if isinstance(value, str) and not is_text(value):
+            allowed += " without lone surrogates"
+        raise refuse(name, value, allowed, *_ways_out(value, tests))
     if value is not None and not isinstance(value, str) and _is_integer(value):
         least = LEAST.get(name, -_MOST)
         if name not in ("seed", "weight") and not least <= value <= _MOST:
@@ -213,14 +214,12 @@ def _described(name: str, allowed: list[str]) -> str:
     return " or ".join([", ".join(allowed[:-1]), allowed[-1]] if len(allowed) > 1 else allowed)
 
 
-def _way_out(value: Any, tests: list[_Test]) -> str:
+def _ways_out(value: Any, tests: list[_Test]) -> list[WayOut]:
     if isinstance(value, str | os.PathLike) and any(text == "a Tokenizer" for _, text in tests):
-        return "; load it with bytepair.load"
+        return [WayOut("load it with bytepair.load")]
     if isinstance(value, str) and any(text.endswith("of str") for _, text in tests):
-        return "; pass [text]"
-    if isinstance(value, str) and any(text == _STR for _, text in tests):
-        return " without lone surrogates"
-    return ""
+        return [WayOut("pass [text]")]
+    return []
 
 
 # ---------------------------------------------------------------------------- annotations

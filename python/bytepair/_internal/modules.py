@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import NoReturn
 
-from bytepair.errors import ArgumentError
+from bytepair.errors import ArgumentError, WayOut
 
 
 class PublicModule(ModuleType):
@@ -18,7 +18,9 @@ class PublicModule(ModuleType):
         Raises:
             ArgumentError: always; it names the function to call.
         """
-        raise ArgumentError(f"{self.__name__} is a module; call {vars(self)['_call_instead']}")
+        raise ArgumentError(
+            f"{self.__name__} is a module", WayOut(f"call {vars(self)['_call_instead']}")
+        )
 
 
 def call_instead(module: str, call: str) -> None:

@@ -121,7 +121,7 @@ def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
         )  # fmt: skip
     width = pad_to if pad_to is not None else pack_to
     if width is not None and width < 1:
-        raise ArgumentError(f"the row width is {width}; pass at least 1")
+        raise ArgumentError(f"the row width is {width}", WayOut("pass at least 1"))
     return width
 
 

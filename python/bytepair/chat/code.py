@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from bytepair.chat.rows import Row, TrainOn
 from bytepair.chat.segments import role_or_none
 from bytepair.chat.template import CodeTool, Template
-from bytepair.errors import ConversationError
+from bytepair.errors import ConversationError, WayOut
 
 _Numbered: TypeAlias = "tuple[int, Any]"
 
@@ -79,8 +79,9 @@ def of_turns(
         found[start] = any(own)
         if train_on != "last" and not all(own) and any(own):
             raise ConversationError(
-                f"the messages {start} to {end - 1} are one turn in this template, so all of them "
-                "are trained on, or none; give them the same train or weight"
+                f"the messages {start} to {end - 1} are one turn in this template, so all of "
+                "them are trained on, or none",
+                WayOut("give them the same train or weight"),
             )
     return found
 

@@ -21,7 +21,7 @@ from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.regions import Region
 from bytepair.chat.rows import REASONING, reasoning_of, text_of
 from bytepair.chat.template import MessageField
-from bytepair.errors import ConversationError, Option
+from bytepair.errors import ConversationError, Option, WayOut
 
 #: The start and the end of a field.
 _Span: TypeAlias = "tuple[int, int, MessageField]"
@@ -124,7 +124,7 @@ class _Finder:
     def _unclear(self, why: str) -> ConversationError:
         return ConversationError(
             Option("train_fields"),
-            f"leaves out fields of message {self._index}, but the template does not "
-            f"write them apart: {why}; train on all fields, or put reasoning and calls into fields "
-            "of their own",
+            f"leaves out fields of message {self._index}, but the template does not write them "
+            f"apart: {why}",
+            WayOut("train on all fields, or put reasoning and calls into fields of their own"),
         )

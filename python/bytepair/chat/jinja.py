@@ -243,8 +243,8 @@ class JinjaWriter:
                 return self._rendering(string, disguise, disguised)
         raise ConversationError(
             f"the template {self.template.name!r} searches for special tokens in the text of "
-            "messages, but text never contains any; pass this content in the fields that the "
-            "template has for it"
+            "messages, but text never contains any",
+            WayOut("pass this content in the fields that the template has for it"),
         )
 
     def _rendering(self, string: str, disguise: Disguise, fields: dict[str, Any]) -> Rendering:

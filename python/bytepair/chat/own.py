@@ -10,7 +10,7 @@ from __future__ import annotations
 from bytepair import _core
 from bytepair.chat.jinja import JinjaTemplate
 from bytepair.chat.template import NANOCHAT, Template
-from bytepair.errors import ArgumentError
+from bytepair.errors import ArgumentError, WayOut
 from bytepair.properties import roles
 
 
@@ -47,9 +47,11 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
     if name not in found:
         raise ArgumentError(
             f"template is {name[:40]!r}, but the tokenizer has "
-            f"{'the chat templates ' + ', '.join(found) if found else 'no chat template'}; pass "
-            "the name of one, a template of bytepair.chat, such as chat.CHATML, or "
-            "chat.JinjaTemplate(source)"
+            f"{'the chat templates ' + ', '.join(found) if found else 'no chat template'}",
+            WayOut(
+                "pass the name of one, a template of bytepair.chat, such as chat.CHATML, or "
+                "chat.JinjaTemplate(source)"
+            ),
         )
     return _template(name, found[name])
 

@@ -303,7 +303,7 @@ def _message(
     if "content" not in fields:
         if fields.keys() <= {"role", "name", "tool_call_id"}:
             raise ConversationError(
-                f"message {index} has no content; pass a string or a list of parts"
+                f"message {index} has no content", WayOut("pass a string or a list of parts")
             )
         fields["content"] = None  # templates test for it
     elif reader.joins_parts(role) and (text := text_of(fields["content"])) is not None:
@@ -377,9 +377,9 @@ def _check_result(
         if ids[place : place + 1] != [id]:
             if not reader.writes_ids_of_calls:
                 raise ConversationError(
-                    f"message {index} is the result of the call {id!r}, but result {place} of this "
-                    f"turn, and the template {reader.name!r} does not write the ids of calls; put "
-                    "the results in the order of the calls"
+                    f"message {index} is the result of the call {id!r}, but result {place} of "
+                    f"this turn, and the template {reader.name!r} does not write the ids of calls",
+                    WayOut("put the results in the order of the calls"),
                 )
             place = ids.index(id)
     called = calls[place] if place < len(calls) else {}

@@ -145,9 +145,9 @@ def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int])
             items.append(special[text])
         else:
             raise SpecialTokenError(
-                f"segment {number} is control and must be one special token, but {text!r} is not; "
-                f"the tokenizer has {' '.join(special) or 'none'}; pass text around special "
-                'tokens as separate "untrusted" segments'
+                f"segment {number} is control and must be one special token, but {text!r} is "
+                f"not; the tokenizer has {' '.join(special) or 'none'}",
+                WayOut('pass text around special tokens as separate "untrusted" segments'),
             )
     return items
 

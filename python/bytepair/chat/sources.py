@@ -18,7 +18,7 @@ from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Input, files_of
-from bytepair.errors import ConversationError
+from bytepair.errors import ConversationError, WayOut
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,10 +48,11 @@ def read(source: ConversationSource, options: RowOptions = DEFAULT) -> Iterator[
     if is_table(source):
         return _read_tables(_tables(source), "the table", options)
     if isinstance(source, Mapping):
-        raise ConversationError("this is one conversation; pass a list of conversations")
+        raise ConversationError("this is one conversation", WayOut("pass a list of conversations"))
     if not isinstance(source, Iterable):
         raise ConversationError(
-            f"a {type(source).__name__} has no conversations; pass a list of them, files or a table"
+            f"a {type(source).__name__} has no conversations",
+            WayOut("pass a list of them, files or a table"),
         )
     return iter(source)
 
@@ -75,8 +76,8 @@ def sequence(source: Any, options: RowOptions) -> Sequence[Conversation]:
         hasattr(source, name) for name in ("__len__", "__getitem__")
     ):
         raise ConversationError(
-            f"a {type(source).__name__} is not a sequence of conversations; pass a list, a table "
-            "or files"
+            f"a {type(source).__name__} is not a sequence of conversations",
+            WayOut("pass a list, a table or files"),
         )
     rows: Sequence[Conversation] = source
     return rows

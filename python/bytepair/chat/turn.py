@@ -67,7 +67,8 @@ def appended(
     for index, flag in row.flags.items():
         if flag:
             raise ConversationError(
-                f"message {index} is to be trained on, but only sampled ids are; remove the flag"
+                f"message {index} is to be trained on, but only sampled ids are",
+                WayOut("remove the flag"),
             )
     if not ids:
         out = Segments()
@@ -93,7 +94,8 @@ def _after_value(
 ) -> Segments:
     if fields.get("tools"):
         raise ConversationError(
-            "tools are defined at the start of a conversation; pass them with the first messages"
+            "tools are defined at the start of a conversation",
+            WayOut("pass them with the first messages"),
         )
     out, prompted = Segments(), writer.prompted
     closed_role, rest = _end_of(writer, ids)
@@ -144,8 +146,11 @@ def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]
         if ids[end + 1 :] == _encoded(writer, frame[1:]):
             return name, []
     raise ConversationError(
-        f"the ids end neither with a closed turn nor within one of {prompted.name!r}; pass the "
-        "prompt that was rendered and all that was sampled after it, up to the stop token"
+        f"the ids end neither with a closed turn nor within one of {prompted.name!r}",
+        WayOut(
+            "pass the prompt that was rendered and all that was sampled after it, up to the "
+            "stop token"
+        ),
     )
 
 
@@ -205,7 +210,7 @@ def _after_jinja(
     start = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] == opening), len(ids))
     if stops & set(ids[start + 1 :]):
         raise ConversationError(
-            "the ids continue after the stop token; pass only the ids up to that token"
+            "the ids continue after the stop token", WayOut("pass only the ids up to that token")
         )
     done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
     return [*end[done:], *following]

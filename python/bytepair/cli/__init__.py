@@ -18,11 +18,11 @@ from typing import Any, Final, cast
 
 import click
 
-from bytepair import __version__, errors
-from bytepair.cli.messages import show_log, tell
+from bytepair import __version__
+from bytepair.cli.messages import CannotCompareError, Failure, Misuse, show_log, tell, tell_of
 from bytepair.cli.output import is_closed_pipe, use_output
 from bytepair.cli.signals import treat_as_interrupts
-from bytepair.cli.words import wording
+from bytepair.cli.words import in_words
 from bytepair.errors import BytepairError
 
 #: The commands in the order of `--help`. Each is a function in the file of the same name.
@@ -38,12 +38,6 @@ CONTINUED: Final = ("download", "shard", "pipeline")
 
 #: The commands whose exit code 1 is a result, so that 2 means a failure.
 COMPARING: Final = ("compare",)
-
-
-class CannotCompareError(click.ClickException):
-    """A failure of a command whose exit code 1 is a result."""
-
-    exit_code = 2
 
 
 class Commands(click.Group):
@@ -62,7 +56,7 @@ class Commands(click.Group):
             from difflib import get_close_matches
 
             for near in get_close_matches(name, COMMANDS, 1):
-                ctx.fail(f"No such command {name!r}; did you mean {near!r}?")
+                raise Misuse(f"No such command {name!r}", f"did you mean {near!r}?", ctx=ctx)
             return None
         found: click.Command = getattr(import_module(f"bytepair.cli.{name}"), name)
         return found
@@ -82,9 +76,10 @@ class Commands(click.Group):
             raise
         except Exception as error:
             _debug()
-            is_comparing = ctx.invoked_subcommand in COMPARING
-            failure = CannotCompareError if is_comparing else click.ClickException
-            raise failure(_with_option(_reason(error), ctx)) from None
+            problem, *hints = _reason(error)
+            hints += _other_tokenizer(problem, ctx)
+            failure = CannotCompareError if ctx.invoked_subcommand in COMPARING else Failure
+            raise failure(problem, *hints) from None
 
     def _invoke_to_closed_pipe(self, ctx: click.Context) -> Any:
         """Run a command; a closed output pipe is not a failure."""
@@ -126,55 +121,43 @@ def main() -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else "bytepair"
-        said = error.format_message().removesuffix(".")
-        tell("error", f"{said[:1].lower()}{said[1:]}; see {path} --help")
-        sys.exit(error.exit_code)
     except click.ClickException as error:
-        tell("error", error.message)
+        tell_of(error)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):  # Ctrl-C before or after a command runs
         sys.exit(130)
     except Exception as error:  # a command that cannot be imported
         _debug()
-        tell("error", _reason(error))
+        tell("error", *_reason(error))
         sys.exit(1)
 
 
-def _worded(text: Exception | str) -> str:
-    """The message of an error or a warning, in the words of the running command."""
-    if not isinstance(text, errors.Worded):
-        return str(text)
-    return errors.message(text.phrases, wording())
-
-
-def _reason(error: Exception) -> str:
-    """The reason of a failure in one line; an unexpected exception is reported as a bug."""
+def _reason(error: Exception) -> list[str]:
+    """The reason of a failure in one line, and hints; an unexpected exception is a bug."""
     notes = getattr(error, "__notes__", [])  # of a number that is too large
-    text = _worded(error)
+    text, *hints = in_words(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"  # without the errno
     said = " ".join(" ".join([text, *notes]).split())
     if isinstance(error, BytepairError | OSError | OverflowError | ImportError) and said:
-        return said
+        return [said, *hints]
     if isinstance(error, MemoryError):
-        return f"not enough memory{said and f': {said}'}"
-    return (
-        f"unexpected {type(error).__name__}{said and f': {said}'}; this is a bug in bytepair: "
-        "please report it with the traceback that BYTEPAIR_DEBUG=1 prints"
-    )
+        return [f"not enough memory{said and f': {said}'}"]
+    return [
+        f"unexpected {type(error).__name__}{said and f': {said}'}; this is a bug in bytepair",
+        "please report it with the traceback that BYTEPAIR_DEBUG=1 prints",
+    ]
 
 
-def _with_option(message: str, ctx: click.Context) -> str:
-    """The message, with the option that names a tokenizer if there is none at its default."""
+def _other_tokenizer(problem: str, ctx: click.Context) -> list[str]:
+    """The option that names a tokenizer, if there is none at its default."""
     command = ctx.invoked_subcommand and cast("Commands", ctx.command).get_command(
         ctx, ctx.invoked_subcommand
     )
-    if not command or not message.startswith("there is no tokenizer at "):
-        return message
+    if not command or not problem.startswith("there is no tokenizer at "):
+        return []
     names = {name for param in command.params for name in param.opts}
-    return f"{message}; name another one with -t" if "-t" in names else message
+    return ["name another one with -t"] if "-t" in names else []
 
 
 def _debug() -> None:
@@ -185,4 +168,4 @@ def _debug() -> None:
 
 def _one_line(message: Warning | str, *_: object, **_named: object) -> None:
     """Replace `warnings.showwarning`: print the message without its source location."""
-    tell("warning", _worded(message))
+    tell("warning", *in_words(message))

@@ -10,9 +10,8 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.cli.messages import tell
-from bytepair.cli.words import wording
-from bytepair.errors import message
+from bytepair.cli.messages import BadValue, tell
+from bytepair.cli.words import in_words
 
 
 @option.command(
@@ -72,7 +71,7 @@ def convert(
     try:
         path = tokenizer.export(target, format, lossy=lossy, overwrite=overwrite)
     except bytepair.errors.ArgumentError as error:
-        raise click.BadParameter(message(error.phrases, wording()), param_hint="--format") from None
+        raise BadValue(*in_words(error), param_hint="--format") from None
     for lost in tokenizer.export_losses(format or target, target):
         tell("warning", f"not kept in {path}: {lost}")
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
@@ -83,9 +82,7 @@ def _special(text: str) -> dict[str, int]:
     try:
         tokens = json.loads(text)
     except ValueError as error:
-        raise click.BadParameter(f"invalid JSON: {error}", param_hint="--special-tokens") from None
+        raise BadValue(f"invalid JSON: {error}", param_hint="--special-tokens") from None
     if not isinstance(tokens, dict) or not all(type(id) is int for id in tokens.values()):
-        raise click.BadParameter(
-            "expected a JSON object of names and ids", param_hint="--special-tokens"
-        )
+        raise BadValue("expected a JSON object of names and ids", param_hint="--special-tokens")
     return tokens

@@ -9,6 +9,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import Misuse
 from bytepair.corpus.column import Errors
 
 
@@ -100,11 +101,11 @@ def count(
 def _check_out(source: tuple[str, ...], out: Path) -> None:
     """Refuse to replace a file that is not counts, or that would be read."""
     if out.exists() and not bytepair.Counts.found_in(out):
-        raise click.UsageError(f"{out} exists and is not a file of counts; pass another --out")
+        raise Misuse(f"{out} exists and is not a file of counts", "pass another --out")
     names = [name for name in source if name != "-" and "://" not in name]
     read = (file for name in names for file in bytepair.corpus.list_files(name))
     if any(Path(file).resolve() == out.resolve() for file in read):
-        raise click.UsageError(f"{out} is also read, as part of SOURCE; pass another --out")
+        raise Misuse(f"{out} is also read, as part of SOURCE", "pass another --out")
 
 
 def _report(counts: bytepair.Counts, out: Path) -> None:

@@ -13,6 +13,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import BadValue
 from bytepair.corpus.column import REPAIR, Errors, TextBatch, strings
 from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
@@ -82,7 +83,7 @@ def encode(
     for pieces in inputs.sources(files, text):
         if isinstance(pieces, Documents) or lines:
             if isinstance(pieces, Documents) and lines:
-                raise click.BadParameter("--lines is for text; a table has one document per row")
+                raise BadValue("--lines is for text; a table has one document per row")
             if not isinstance(pieces, Documents):
                 pieces = inputs.lines(pieces)
             for batch in map(strings, pieces.batches):

@@ -11,7 +11,8 @@ import click
 
 import bytepair
 from bytepair.cli import groups, option
-from bytepair.cli.messages import tell
+from bytepair.cli.messages import Misuse, tell
+from bytepair.cli.words import in_words
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import is_divided, resolve_files
 from bytepair.corpus.splits import Split
@@ -185,7 +186,7 @@ def parallel_for(
 def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
     """The name of the tokenizer and the tokenizers to compare it with."""
     if "none" in against and set(against) != {"none"}:
-        raise click.UsageError("--against none contradicts the other --against; give one of them")
+        raise Misuse("--against none contradicts the other --against", "give one of them")
     name = Path(tokenizer).resolve().name if Path(tokenizer).exists() else tokenizer
     rivals = [name for name in against or bytepair.evaluate.USUAL_RIVALS if name != "none"]
     return {"name": f"{name} (ours)" if name in against else name, "against": rivals}
@@ -195,7 +196,7 @@ def _print_missing(
     evaluation: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText,
 ) -> None:
     for reason in evaluation.missing.values():
-        tell("warning", str(reason))
+        tell("warning", *in_words(reason))
 
 
 def _print(evaluation: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:

@@ -11,9 +11,8 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.cli.messages import tell
-from bytepair.cli.words import wording
-from bytepair.errors import message
+from bytepair.cli.messages import Failure, Misuse, tell
+from bytepair.cli.words import in_words
 
 #: The text of a page with all views for which none is given.
 PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 👋🏽"
@@ -106,8 +105,8 @@ def _input() -> str:
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
-        place = f"standard input is not UTF-8 at byte {error.start}"
-        raise click.ClickException(f"{place}; convert it, for example with iconv") from None
+        problem = f"standard input is not UTF-8 at byte {error.start}"
+        raise Failure(problem, "convert it, for example with iconv") from None
 
 
 def _opened(
@@ -132,13 +131,13 @@ def _opened(
             missing.append(error)
     if left:
         ignored = f"--pattern {left[0]!r} would be ignored"
-        raise click.UsageError(f"{ignored}: each other tokenizer contains its split pattern")
+        raise Misuse(f"{ignored}: each other tokenizer contains its split pattern")
     if missing and not found:
         raise missing[0]
-    reasons = [message(error.phrases, wording()) for error in missing]
+    reasons = [in_words(error) for error in missing]
     for reason in reasons:
-        tell("warning", reason)
-    return found, reasons
+        tell("warning", *reason)
+    return found, ["; ".join(reason) for reason in reasons]
 
 
 def _loaded(name: str, patterns: list[str]) -> bytepair.Tokenizer:

@@ -17,6 +17,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import BadValue, Misuse
 
 mixture = click.option(
     "--mixture",
@@ -99,7 +100,7 @@ def groups_of(sources: Sequence[str]) -> dict[str, Any]:
         for file in bytepair.corpus.list_files(source):
             paths.setdefault(re.split(r"[/\\]", file)[-1].partition(".")[0], []).append(file)
     if not paths:
-        raise click.UsageError("name the sources, as NAME=PATH")
+        raise Misuse("name the sources, as NAME=PATH")
     return {name: _source(files) for name, files in paths.items()}
 
 
@@ -125,8 +126,6 @@ def numbers_of(text: str, name: str) -> dict[str, Fraction]:
     for part in text.split(","):
         group, _, value = part.strip().rpartition("=")
         if not group or group in numbers:
-            raise click.BadParameter(
-                f"{part!r} is not NAME=NUMBER, or repeats a name", param_hint=name
-            )
+            raise BadValue(f"{part!r} is not NAME=NUMBER, or repeats a name", param_hint=name)
         numbers[group] = option.positive(value, name)
     return numbers

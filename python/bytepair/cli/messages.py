@@ -8,44 +8,84 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import click
 
+from bytepair.errors import shortened
+
 _COLORS: Final = {"error": "red", "warning": "yellow", "hint": "cyan"}
 
-#: Words with which a way out begins.
-_ADVICE: Final = re.compile(
-    r"(; |\. )(?=(?:then )?(?:ask|change|check|choose|convert|count|create|did you mean|divide|"
-    r"download|export|fetch|free|give|install|load|lower|make|mend|name|omit|pass|put|raise|read|"
-    r"remove|rename|repair|report|run|see|set|split|start|train|unpack|use|wait|write) )",
-    re.IGNORECASE,
-)
+
+class Hinted(click.ClickException):
+    """An error of a command: what is wrong, and hints that say what to do.
+
+    Args:
+        message: what is wrong.
+        hints: what to do, each on a line of its own; empty ones are left out.
+        place: arguments of the class of click.
+    """
+
+    def __init__(self, message: str, *hints: str, **place: Any) -> None:
+        super().__init__(message, **place)
+        self.hints = tuple(filter(None, hints))
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, without the hints."""
+        return super().format_message()
+
+    def format_message(self) -> str:
+        """The message that click itself would show."""
+        return "; ".join([self.problem, *self.hints])
 
 
-def tell(kind: Literal["error", "warning", "hint"], message: str) -> None:
-    """Write a message, and the ways out that it ends with as hints."""
-    text, *hints = parts_of(message)
-    _line(kind, text)
-    for hint in hints:
+class Failure(Hinted):
+    """A command fails."""
+
+
+class CannotCompareError(Failure):
+    """A command fails whose exit code 1 is a result."""
+
+    exit_code = 2
+
+
+class Misuse(Hinted, click.UsageError):
+    """A command is used in a way that is not allowed."""
+
+
+class BadValue(Hinted, click.BadParameter):
+    """An option has a value that is not allowed."""
+
+
+def tell(kind: Literal["error", "warning", "hint"], message: str, *hints: str) -> None:
+    """Write a message, and a line for each hint that is not empty."""
+    _line(kind, shortened(message))
+    for hint in filter(None, hints):
         _line("hint", hint)
 
 
-def parts_of(message: str) -> list[str]:
-    """A message, and each way out at its end.
+def tell_of(error: click.ClickException) -> None:
+    """Write an error of click or of a command, and its hints.
 
     Example:
-        >>> from bytepair.cli.messages import parts_of
-        >>> parts_of("a.txt is not UTF-8; repair it, or pass --errors replace")
-        ['a.txt is not UTF-8', 'repair it, or pass --errors replace']
-        >>> parts_of("there is no format 'foo'; there are bytepair, gguf")
-        ["there is no format 'foo'; there are bytepair, gguf"]
+        >>> import contextlib, io
+        >>> with contextlib.redirect_stderr(io.StringIO()) as written:
+        ...     tell_of(Failure("a.txt is not UTF-8", "repair it"))
+        >>> print(written.getvalue(), end="")
+        error: a.txt is not UTF-8
+        hint: repair it
     """
-    text, *rest = _ADVICE.split(message)
-    hints = rest[1::2]
-    return [text, *(hint[:1].lower() + hint[1:].removesuffix(".") for hint in hints)]
+    hints = [*error.hints] if isinstance(error, Hinted) else []
+    text = error.problem if isinstance(error, Hinted) else error.format_message()
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        text = error.message
+        hints.append(f"did you mean {' or '.join(sorted(error.possibilities))}?")
+    if isinstance(error, click.UsageError):
+        text = text[:1].lower() + text[1:].removesuffix(".")
+        hints.append(f"see {error.ctx.command_path if error.ctx else 'bytepair'} --help")
+    tell("error", text, *hints)
 
 
 def _line(kind: str, text: str) -> None:

@@ -20,7 +20,8 @@ from typing import Any, Final, TypeVar, get_args, get_type_hints
 import click
 
 import bytepair
-from bytepair.cli.messages import hide_log
+from bytepair.cli.messages import BadValue, Misuse, hide_log
+from bytepair.cli.words import in_words
 from bytepair.corpus.column import Errors
 from bytepair.corpus.splits import Split
 from bytepair.files.outputs import check_output_file, check_output_folder
@@ -56,7 +57,7 @@ class Output(click.Path):
         try:
             self._check(path)
         except OSError as error:
-            self.fail(str(error), param, ctx)
+            raise BadValue(*in_words(error), param=param, ctx=ctx) from None
         return path
 
 
@@ -75,7 +76,7 @@ def number(text: str | float) -> int:
     )
     value = Fraction(match[1].replace(",", "")) * _SIZES[match[2].upper()] if match else Fraction(0)
     if not 1 <= value < 1 << 63 or value.denominator != 1:
-        raise click.BadParameter(
+        raise BadValue(
             f"{str(text)!r} is not an integer from 1 to 2^63, such as 561M, 1.5B or 100000"
         )
     return int(value)
@@ -94,7 +95,7 @@ def amount(text: str | float) -> float:
     match = re.fullmatch(r"(0?\.[0-9]+)|([0-9]{1,2}(?:\.[0-9]+)?)%", str(text).strip())
     value = float(match[1] or Fraction(match[2]) / 100) if match else number(text)
     if not value:
-        raise click.BadParameter(f"{str(text)!r} holds nothing out")
+        raise BadValue(f"{str(text)!r} holds nothing out")
     return value
 
 
@@ -135,10 +136,10 @@ def given(*names: str) -> list[str]:
     ]
 
 
-def refuse(reason: str, *names: str) -> None:
+def refuse(reason: str, *names: str, hint: str = "") -> None:
     """Raise a usage error if one of these options is given, because it would be ignored."""
     if options := given(*names):
-        raise click.UsageError(f"{', '.join(options)} would be ignored: {reason}")
+        raise Misuse(f"{', '.join(options)} would be ignored: {reason}", hint)
 
 
 def check_checkpoint(checkpoint: Path | None, source: Sequence[str], *others: str) -> None:
@@ -146,31 +147,31 @@ def check_checkpoint(checkpoint: Path | None, source: Sequence[str], *others: st
     if checkpoint is None:
         return
     if "-" in source:
-        raise click.UsageError("--checkpoint needs files: standard input cannot be read again")
+        raise Misuse("--checkpoint needs files: standard input cannot be read again")
     refuse(
-        "a checkpoint is for one count; count each source with bytepair count --checkpoint, and "
-        "train on the counts",
+        "a checkpoint is for one count",
         *others,
+        hint="count each source with bytepair count --checkpoint, and train on the counts",
     )
 
 
 def one_of(*names: str) -> None:
     """Raise a usage error if two of these options are given, because they contradict each other."""
     if len(options := given(*names)) > 1:
-        raise click.UsageError(f"{' and '.join(options)} contradict each other; give one of them")
+        raise Misuse(f"{' and '.join(options)} contradict each other", "give one of them")
 
 
 def both_or_none(first: str, second: str) -> None:
     """Raise a usage error if one of two options is given without the other."""
     if len(options := given(first, second)) == 1:
         other = second if options == given(first) else first
-        raise click.UsageError(f"{options[0]} needs --{other.replace('_', '-')}; give both")
+        raise Misuse(f"{options[0]} needs --{other.replace('_', '-')}", "give both")
 
 
 def ending(path: Path | None, *known: str) -> None:
     """Raise a usage error unless an output file has one of these suffixes."""
     if path is not None and path.suffix not in known:
-        raise click.UsageError(f"{path} must end in {' or '.join(known)}; rename the file")
+        raise Misuse(f"{path} must end in {' or '.join(known)}", "rename the file")
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
@@ -436,7 +437,7 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
 def positive(text: str, name: str) -> Fraction:
     """Parse the value of an option: a decimal number or fraction above 0, such as 2.5 or 1/3."""
     if not re.fullmatch(r"[0-9]+(\.[0-9]+|/[1-9][0-9]*)?", text) or not Fraction(text):
-        raise click.BadParameter(f"{text!r} is not a number above 0", param_hint=name)
+        raise BadValue(f"{text!r} is not a number above 0", param_hint=name)
     return Fraction(text)
 
 
@@ -448,9 +449,7 @@ def weighted(
     for text in weights:
         name, _, value = text.rpartition("=")
         if name not in known:
-            raise click.BadParameter(
-                f"{name!r} is not one of the SOURCE arguments", param_hint="--weight"
-            )
+            raise BadValue(f"{name!r} is not one of the SOURCE arguments", param_hint="--weight")
         known[name] = positive(value, "--weight")
     parts = [count(name).times(weight) for name, weight in known.items()]
     return functools.reduce(operator.add, parts)
@@ -469,7 +468,7 @@ def read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise click.BadParameter(f"{file} is not UTF-8 at byte {error.start}") from None
+        raise BadValue(f"{file} is not UTF-8 at byte {error.start}") from None
 
 
 def colored() -> bool:

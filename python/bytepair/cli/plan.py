@@ -8,6 +8,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import BadValue, Misuse
 from bytepair.corpus.column import Errors
 
 
@@ -86,11 +87,9 @@ def plan(
     """Estimate the data needed to train a model: tokens, text, shards, disk space, time."""
     option.one_of("params", "depth")
     if options["params"] is None and options["depth"] is None:
-        raise click.UsageError("give the number of parameters (--params) or of layers (--depth)")
+        raise Misuse("give the number of parameters (--params) or of layers (--depth)")
     if options["vocab_size"] is not None and options["vocab_size"] < 256:
-        raise click.BadParameter(
-            "a vocabulary has at least the 256 bytes", param_hint="--vocab-size"
-        )
+        raise BadValue("a vocabulary has at least the 256 bytes", param_hint="--vocab-size")
     if tokenizer is None:
         option.refuse("it needs --tokenizer", "corpus", "pattern", "errors")
     else:

@@ -9,6 +9,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import Misuse
 
 
 @option.command(
@@ -61,7 +62,7 @@ def prune(
     elif vocab_size is not None:
         pruned = tok.prune(vocab_size)
     else:
-        raise click.UsageError("pass --counts, --vocab-size or --unreachable: which tokens to keep")
+        raise Misuse("pass --counts, --vocab-size or --unreachable: which tokens to keep")
     path = pruned.tokenizer.save(out, overwrite=overwrite)
     if ids is not None:
         pruned.save_ids(ids)

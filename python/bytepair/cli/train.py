@@ -90,7 +90,8 @@ def train(
         tell(
             "warning",
             f"{out} already contains a tokenizer; a different one will be saved to a new folder "
-            "beside it; pass --force to overwrite",
+            "beside it",
+            "pass --force to overwrite",
         )
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
     options["vocab_size"] = default_size if vocab_size is None else vocab_size
@@ -132,7 +133,8 @@ def train(
         tell(
             "error",
             f"{out} contains a different tokenizer, which is unchanged; the new one is in "
-            f"{path.parent}; pass --force to overwrite",
+            f"{path.parent}",
+            "pass --force to overwrite",
         )
         sys.exit(1)
 

@@ -10,6 +10,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import Failure
 
 
 @option.command(
@@ -66,9 +67,10 @@ def verify(
         option.refuse("it needs COUNTS", "ties", "min_count", "superword_counts")
         option.refuse(f"{path} contains no shards", "samples")
         if shard := next(Path(path).glob("*[0-9][0-9][0-9][0-9]*.bin"), None):
-            raise FileNotFoundError(
+            raise Failure(
                 f"{path} contains {shard.name} but no manifest.json: the shards are unfinished, or "
-                "their manifest was removed; run bytepair shard again to finish them"
+                "their manifest was removed",
+                "run bytepair shard again to finish them",
             )
         _verify_tokenizer(path, pattern)
         return
@@ -85,5 +87,5 @@ def _verify_tokenizer(path: str, pattern: str | None) -> None:
             reason = f"{path} contains neither a tokenizer nor shards"
         else:
             reason = f"{path} does not exist"
-        raise FileNotFoundError(f"{reason}; check the path") from None
+        raise Failure(reason, "check the path") from None
     click.echo(f"verified, all tables are correct: {tok!r}")

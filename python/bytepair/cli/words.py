@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from bytepair.errors import Option, Wording
+from bytepair.errors import Option, Worded, Wording, words
 
 #: Arguments of Python whose option has a different name.
 RENAMED: Final = {
@@ -34,6 +34,22 @@ def wording(ctx: click.Context | None = None) -> Wording:
     names = dict.fromkeys([ctx.invoked_subcommand, "convert"])
     commands = [ctx.command.get_command(ctx, name) for name in names]
     return wording_of([command for command in commands if command])
+
+
+def in_words(said: Exception | str) -> list[str]:
+    """What is wrong in the words of the running command, and what to do about it if it says so.
+
+    Example:
+        >>> from bytepair.errors import CorpusError, WayOut
+        >>> in_words(CorpusError("a.txt is not UTF-8", WayOut("repair it")))
+        ['a.txt is not UTF-8', 'repair it']
+        >>> in_words(OSError("the disk is full"))
+        ['the disk is full']
+    """
+    if not isinstance(said, Worded):
+        return [str(said)]
+    problem, advice = words(said.phrases, wording())
+    return [problem, advice] if advice else [problem]
 
 
 def wording_of(commands: Sequence[click.Command]) -> Wording:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
-from bytepair.errors import ConversationError
+from bytepair.errors import ConversationError, NotFoundError, WayOut
 from bytepair.formats import nanochat
 from bytepair.properties.tokens import token_lengths
 from bytepair.shards import TextBatches
@@ -339,9 +339,9 @@ def _loaded(
 
     files = list_parquet_files()
     if not files:
-        raise FileNotFoundError(
-            f"{get_base_dir()} has no shards of text; download them: "
-            f"bytepair download climbmix -n 170 -o {get_base_dir()}/base_data_climbmix"
+        command = f"bytepair download climbmix -n 170 -o {get_base_dir()}/base_data_climbmix"
+        raise NotFoundError(
+            f"{get_base_dir()} has no shards of text", WayOut(f"download them: {command}")
         )
     batches = TextBatches(
         [Path(name) for name in files], _inner(tokenizer.enc), batch_size, length,

@@ -38,7 +38,7 @@ def imported(source: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(source, pa.Array | pa.ChunkedArray):
         return source
     if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
-        raise ArgumentError(_NO_TABLE)
+        raise ArgumentError(*_NO_TABLE)
     if hasattr(source, "__arrow_c_stream__"):
         found = pa.chunked_array(source)
     elif hasattr(source, "__arrow_c_array__"):
@@ -46,11 +46,11 @@ def imported(source: Any) -> pa.Array | pa.ChunkedArray:
     else:
         kind = type(source).__name__
         raise ArgumentError(
-            f"a {kind} is not Arrow data; pass a list of str to encode_batch_to_numpy"
+            f"a {kind} is not Arrow data", WayOut("pass a list of str to encode_batch_to_numpy")
         )
     if pa.types.is_struct(found.type):
         if not _is_column_of_duckdb(source):
-            raise ArgumentError(_NO_TABLE)
+            raise ArgumentError(*_NO_TABLE)
         chunks = [chunk.field(0) for chunk in found.chunks]
         return pa.chunked_array(chunks, found.type.field(0).type)
     return found
@@ -62,7 +62,7 @@ def _is_column_of_duckdb(source: Any) -> bool:
     return type(source).__name__ == "DuckDBPyRelation" and names is not None and len(names) == 1
 
 
-_NO_TABLE: Final = "expected a column, not a table; pass for example table['text']"
+_NO_TABLE: Final = "expected a column, not a table", WayOut("pass for example table['text']")
 
 
 def texts(source: Any) -> Iterable[str]:

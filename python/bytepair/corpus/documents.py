@@ -119,7 +119,9 @@ def read_documents(
         60
     """
     if start < 0 or step < 1:
-        raise CorpusError(f"start is {start} and step is {step}; pass start >= 0 and step >= 1")
+        raise CorpusError(
+            f"start is {start} and step is {step}", WayOut("pass start >= 0 and step >= 1")
+        )
     files = files_by_position(source, split)
     limits = Limits(max_chars, doc_cap)
     how = ReadOptions(column, errors, doc_cap, max_document_bytes)

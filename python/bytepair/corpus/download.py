@@ -30,7 +30,7 @@ from bytepair._internal.arguments import checked
 from bytepair._internal.names import is_plain
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
-from bytepair.errors import DownloadError
+from bytepair.errors import DownloadError, WayOut
 
 ENDPOINT: Final = "https://huggingface.co"
 
@@ -144,15 +144,17 @@ def download_dataset(
         ImportError: if the package `huggingface_hub` is needed and not installed.
     """
     if n < -1 or n == 0 or workers < 1:
-        raise DownloadError(f"n is {n} and workers {workers}; pass a positive number (or -1 for n)")
+        raise DownloadError(
+            f"n is {n} and workers {workers}", WayOut("pass a positive number (or -1 for n)")
+        )
     base = (endpoint or os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
     if not re.match(r"https?://[^/\s]", base):
         raise DownloadError(f"the endpoint {base!r} is not a URL such as {ENDPOINT}")
     if dataset in DATASETS:
         if pattern != "*.parquet":
             raise DownloadError(
-                f"pattern is {pattern!r}, but {dataset} has a fixed list of files; pass n, or the "
-                "name of a data set on the Hub (owner/name)"
+                f"pattern is {pattern!r}, but {dataset} has a fixed list of files",
+                WayOut("pass n, or the name of a data set on the Hub (owner/name)"),
             )
         root = f"{base}/datasets/{DATASETS[dataset].repository}/resolve/main"
         files = [Remote(f"{root}/{name}", name) for name in DATASETS[dataset].names(n)]
@@ -168,8 +170,8 @@ def _listed(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]:
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
         known = ", ".join(DATASETS)
         raise DownloadError(
-            f"unknown data set {dataset!r}; pass {known}, or the name of a data set on the Hub "
-            "(owner/name)"
+            f"unknown data set {dataset!r}",
+            WayOut(f"pass {known}, or the name of a data set on the Hub (owner/name)"),
         )
     try:
         from huggingface_hub import HfApi
@@ -553,5 +555,5 @@ def _opened(
         if error.code in (408, 425, 429) or error.code >= 500:
             after = error.headers.get("Retry-After") or ""
             raise _RetryError(message, float(_number(after) or 0)) from None
-        raise DownloadError(f"{message}; check the name and your access") from None
+        raise DownloadError(message, WayOut("check the name and your access")) from None
     return response, response.headers, response.status

@@ -18,7 +18,7 @@ from typing import Final
 
 from bytepair._internal.arguments import shown
 from bytepair.corpus.kinds import is_listed, kind_of, listed_endings
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, WayOut
 
 #: The parts of a glob that match any name, and so select nothing by it.
 _ANY: Final = ("*", "**")
@@ -125,8 +125,8 @@ def _entries(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError as error:
         raise CorpusError(
-            f"the folder {folder} cannot be read: {error.strerror}; change its permissions, or "
-            "name the files to read"
+            f"the folder {folder} cannot be read: {error.strerror}",
+            WayOut("change its permissions, or name the files to read"),
         ) from error
 
 
@@ -142,7 +142,7 @@ def _is_folder(path: Path) -> bool:
         reason = f"cannot be read: {error.strerror}"
         if path.is_symlink():
             reason = f"is a link to {path.readlink()}, which cannot be read: {error.strerror}"
-        raise CorpusError(f"{path} {reason}; repair or remove it") from error
+        raise CorpusError(f"{path} {reason}", WayOut("repair or remove it")) from error
     return path.is_dir()
 
 

@@ -109,7 +109,9 @@ class Limits:
         """Reject negative limits: as slices, they would silently cut text at the end."""
         for name, value in (("max_chars", self.max_chars), ("doc_cap", self.doc_cap)):
             if value is not None and value < 1:
-                raise CorpusError(f"{name} is {value}; pass at least 1, or None for no limit")
+                raise CorpusError(
+                    f"{name} is {value}", WayOut("pass at least 1, or None for no limit")
+                )
 
 
 @dataclass(frozen=True)
@@ -241,28 +243,31 @@ def _resolved(source: Source, files: Any, texts: Any) -> Resolved:
     """Resolve a source, whatever its splits."""
     if texts is not None:
         if isinstance(texts, str | bytes):
-            raise CorpusError(f"texts is a {type(texts).__name__}; pass a list of texts")
+            raise CorpusError(f"texts is a {type(texts).__name__}", WayOut("pass a list of texts"))
         return Texts(texts)
     if files is not None:
         return _listed(files)
     if isinstance(source, str | os.PathLike):
         return _listed(source, "to pass a text instead of a path, pass [text]")
     if isinstance(source, bytes):
-        raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
+        raise CorpusError(
+            "the source is bytes", WayOut("decode it to str and pass a list of texts")
+        )
     if is_arrow(source):
         return ArrowData(source)
     if isinstance(source, Mapping):
         raise CorpusError(
-            f"a mapping ({type(source).__name__}) is not a source of text, but its values may be; "
-            f"pass one of {', '.join(map(repr, itertools.islice(source, NAMED)))}"
+            f"a mapping ({type(source).__name__}) is not a source of text, but its values may be",
+            WayOut(f"pass one of {', '.join(map(repr, itertools.islice(source, NAMED)))}"),
         )
     if _is_of_datasets(source):
         return HubData(source)
     if not isinstance(source, Iterable):
-        way_out = "; call its method collect" if hasattr(source, "collect") else ""
+        collect = [WayOut("call its method collect")] if hasattr(source, "collect") else []
         raise CorpusError(
-            f"an object of type {type(source).__name__} is not a source of text{way_out}; see "
-            "bytepair.corpus.source"
+            f"an object of type {type(source).__name__} is not a source of text",
+            *collect,
+            WayOut("see bytepair.corpus.source"),
         )
     return _of_items(source)
 
@@ -596,7 +601,7 @@ def _local(name: str, way_out: str) -> Files:
     if not _exists(name):
         if not glob.has_magic(name):
             shown = name if len(name) < 80 else f"{name[:77]}..."
-            raise CorpusError(f"there is no file or folder {shown!r}; {way_out}")
+            raise CorpusError(f"there is no file or folder {shown!r}", WayOut(way_out))
         listing = matching(name)
     elif Path(name).is_dir():
         listing = in_folder(Path(name))
@@ -632,8 +637,8 @@ def _remote(url: str) -> Files:
     try:
         infos, base = _stored(first, path)
     except Exception as error:  # file systems have no common base class of errors
-        way_out = "" if asked == url else f" {_GOOGLE_WAY_OUT}"
-        raise CorpusError(f"{url}: {error or type(error).__name__}{way_out}") from error
+        ways_out = () if asked == url else _GOOGLE_WAYS_OUT
+        raise CorpusError(f"{url}: {error or type(error).__name__}", *ways_out) from error
     sizes = {info.path: info.size for info in infos if info.type == fs.FileType.File}
     names, skipped = (list(sizes), []) if base is None else in_cloud(list(sizes), base, path)
     if not names:
@@ -674,9 +679,10 @@ def with_retry_limit(url: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}retry_limit_seconds={ANSWER_SECONDS}"
 
 
-_GOOGLE_WAY_OUT: Final = (
-    "Check the network and your credentials; gs://anonymous@bucket/... reads a public bucket "
-    "without credentials, and ...?retry_limit_seconds=300 waits longer for an answer"
+_GOOGLE_WAYS_OUT: Final = (
+    WayOut("check the network and your credentials"),
+    WayOut("read a public bucket without credentials, as gs://anonymous@bucket/..."),
+    WayOut("wait longer for an answer, with ...?retry_limit_seconds=300"),
 )
 
 

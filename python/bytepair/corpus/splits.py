@@ -125,13 +125,13 @@ def _read_manifest(path: Path) -> dict[str, list[str]]:
     try:
         splits = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise CorpusError(f"{path} is not JSON: {error}; repair or remove it") from None
+        raise CorpusError(f"{path} is not JSON: {error}", WayOut("repair or remove it")) from None
     values: list[Any] = list(splits.values()) if isinstance(splits, dict) else [None]
     lists = all(isinstance(names, list) for names in values)
     if not lists or not all(isinstance(name, str) for names in values for name in names):
         raise CorpusError(
-            f'{path} must hold lists of file names, as {{"val": ["a.parquet"]}}; repair or remove '
-            "it"
+            f'{path} must hold lists of file names, as {{"val": ["a.parquet"]}}',
+            WayOut("repair or remove it"),
         )
     return dict(splits)
 
@@ -293,15 +293,15 @@ def hold_out(amount: Any, split: Split | None) -> HoldOut | None:
     if not is_count and not (is_number and 0 < amount < 1):
         raise ArgumentError(
             Option("hold_out"),
-            f"is {amount!r}; pass a number of documents, such as 1000, or a share below "
-            "1, such as 0.01",
+            f"is {amount!r}",
+            WayOut("pass a number of documents, such as 1000, or a share below 1, such as 0.01"),
         )
     if split == "all":
         raise ArgumentError(
             Option("hold_out"),
             "would be ignored with",
             Option("split", "all"),
-            "; pass one of them",
+            WayOut("pass one of them"),
         )
     return HoldOut(amount, split or "train")
 

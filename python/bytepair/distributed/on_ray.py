@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bytepair.errors import ShardError
+from bytepair.errors import ShardError, WayOut
 
 PATIENCE = 10.0
 """The number of seconds in which a cluster must answer."""
@@ -91,9 +91,11 @@ def _check_reachable() -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
     except OSError as error:
         raise ConnectionError(
-            f"no Ray cluster answers at {named}, which {origin} names: {error}; start one with "
-            "`ray start --head`, name another in RAY_ADDRESS, or set RAY_ADDRESS=local to use "
-            "this machine alone"
+            f"no Ray cluster answers at {named}, which {origin} names: {error}",
+            WayOut(
+                "start one with `ray start --head`, name another in RAY_ADDRESS, or set "
+                "RAY_ADDRESS=local to use this machine alone"
+            ),
         ) from error
 
 

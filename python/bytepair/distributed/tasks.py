@@ -148,7 +148,7 @@ def place(
             world_size = int(known[number])
         break
     if rank is None or world_size is None:
-        raise ShardError("the rank and the number of ranks are unknown; pass both")
+        raise ShardError("the rank and the number of ranks are unknown", WayOut("pass both"))
     if not 0 <= rank < world_size:
         raise ShardError(
             Option("rank"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
-from bytepair.errors import ArgumentError, Option, SpecialTokenError
+from bytepair.errors import ArgumentError, Option, SpecialTokenError, WayOut
 from bytepair.properties import roles
 from bytepair.properties.tokens import all_tokens
 
@@ -51,8 +51,8 @@ def _padding(tokenizer: _core.Tokenizer, vocab_size: int | None) -> list[bytes]:
     if more < 0:
         raise ArgumentError(
             Option("vocab_size"),
-            f"is {vocab_size}, but the tokenizer has {tokenizer.vocab_size} ids; pass the "
-            "vocabulary size of the model, which must be at least as large",
+            f"is {vocab_size}, but the tokenizer has {tokenizer.vocab_size} ids",
+            WayOut("pass the vocabulary size of the model, which must be at least as large"),
         )
     return [b""] * more
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bytepair._internal.arguments import checked, instance, refuse
-from bytepair.errors import ArgumentError, NotFetchedError
+from bytepair.errors import ArgumentError, NotFetchedError, WayOut
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.languages import Language, by_language
 from bytepair.evaluate.sizes import Sweep, compression_curve, sweep
@@ -30,7 +30,7 @@ class Subject:
     """
 
     tokenizers: dict[str, Tokenizer]
-    missing: dict[str, str]
+    missing: dict[str, NotFetchedError]
 
     @property
     def name(self) -> str:
@@ -99,7 +99,7 @@ def measure(
         width: the number of values in the embedding of an id, for the cost of the vocabulary.
 
     Raises:
-        FileNotFoundError: if a path in `against` has no tokenizer.
+        NotFoundError: if a path in `against` has no tokenizer.
         ValueError: if two tokenizers have the same name.
 
     Example:
@@ -135,7 +135,7 @@ def measure(
 
 def rivals_of(
     tokenizer: Tokenizer, name: str, against: Iterable[str] | Mapping[str, Tokenizer]
-) -> tuple[dict[str, Tokenizer], dict[str, str]]:
+) -> tuple[dict[str, Tokenizer], dict[str, NotFetchedError]]:
     """A tokenizer and those that it is compared with, by name; and why others are missing.
 
     Args:
@@ -144,24 +144,24 @@ def rivals_of(
         against: as in `measure`.
 
     Raises:
-        FileNotFoundError: if a path in `against` has no tokenizer.
+        NotFoundError: if a path in `against` has no tokenizer.
         ValueError: if two tokenizers have the same name.
     """
     tokenizers, missing = _rivals(against, name)
     if name in tokenizers:
-        raise ArgumentError(f"two tokenizers are named {name!r}; pass another name")
+        raise ArgumentError(f"two tokenizers are named {name!r}", WayOut("pass another name"))
     return {name: tokenizer, **tokenizers}, missing
 
 
 def _rivals(
     against: Iterable[str] | Mapping[str, Tokenizer], ours: str
-) -> tuple[dict[str, Tokenizer], dict[str, str]]:
+) -> tuple[dict[str, Tokenizer], dict[str, NotFetchedError]]:
     if isinstance(against, Mapping):
         for rival in against.values():
             instance("against", rival, Tokenizer)
         return dict(against), {}
     found: dict[str, Tokenizer] = {}
-    missing: dict[str, str] = {}
+    missing: dict[str, NotFetchedError] = {}
     for rival in against:
         if not isinstance(rival, str | os.PathLike):
             raise refuse("against", against, "names or paths of tokenizers, or a mapping of them")
@@ -169,5 +169,5 @@ def _rivals(
         try:
             found[rival if name in {ours, *found} else name] = load(rival)
         except NotFetchedError as error:
-            missing[name] = str(error)
+            missing[name] = error
     return found, missing

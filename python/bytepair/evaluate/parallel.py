@@ -95,7 +95,7 @@ def measure_parallel(
     Raises:
         CorpusError: if there is no text, the numbers of lines differ, or `base` is not a language
             of the text.
-        FileNotFoundError: if a path in `against` has no tokenizer.
+        NotFoundError: if a path in `against` has no tokenizer.
         ValueError: if two tokenizers have the same name.
 
     Example:

@@ -268,7 +268,7 @@ def _parallel_json(found: ParallelText) -> str:
     value = {
         "name": found.name,
         "fingerprint": found.tokenizer.fingerprint,
-        "missing": found.missing,
+        "missing": {name: str(why) for name, why in found.missing.items()},
         "lines": found.lines,
         "bytes": found.bytes,
         "tokens": found.tokens,
@@ -297,7 +297,7 @@ def to_json(found: Evaluation | ParallelText) -> str:
     value = {
         "name": found.name,
         "fingerprint": tok.fingerprint,
-        "missing": found.missing,
+        "missing": {name: str(why) for name, why in found.missing.items()},
         "sizes": {who: tokenizer.vocab_size for who, tokenizer in found.tokenizers.items()},
         "compression": [vars(one) for one in found.compression],
         "languages": [

@@ -31,7 +31,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, BytepairError
+from bytepair.errors import ArgumentError, BytepairError, PortError, WayOut
 from bytepair.explore.answers import Answers
 from bytepair.tokenizer import Tokenizer
 
@@ -208,7 +208,7 @@ class Server(ThreadingTCPServer):
         missing: Sequence[str] = (),
     ) -> None:
         if not tokenizers:
-            raise ArgumentError("there is no tokenizer to explore; name one")
+            raise ArgumentError("there is no tokenizer to explore", WayOut("name one"))
         self.answers, self.told = Answers(tokenizers, missing), host
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         if ":" in host:
@@ -216,8 +216,10 @@ class Server(ThreadingTCPServer):
         try:
             super().__init__((host, port), _Handler)
         except OSError as error:
-            where = f"cannot listen on port {port} of {host}: {error.strerror}"
-            raise OSError(f"{where}; pass another port, or 0 for any free port") from None
+            raise PortError(
+                f"cannot listen on port {port} of {host}: {error.strerror}",
+                WayOut("pass another port, or 0 for any free port"),
+            ) from None
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Whether a connection is answered, in a thread: not if too many are open."""

@@ -97,7 +97,7 @@ def read_vocabulary(ids: dict[str, int], place: str, asked: Asked) -> dict[bytes
             if asked.lossy and name:
                 continue
             if not name:
-                raise UnsupportedError(f"{place}['']", "the token is empty; remove it")
+                raise UnsupportedError(f"{place}['']", "the token is empty", WayOut("remove it"))
             raise UnsupportedError(
                 f"{place}[{name!r}]",
                 "a character of the token does not represent a byte, so this is not a byte-level "

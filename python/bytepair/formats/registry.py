@@ -16,6 +16,7 @@ from bytepair.errors import (
     ArgumentError,
     FormatError,
     LossError,
+    NotFoundError,
     Option,
     PatternError,
     Phrase,
@@ -138,7 +139,7 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
                 "train one and save it there, or name an encoding of tiktoken or a repository of "
                 "the hub"
             )  # fmt: skip
-            raise FileNotFoundError(f"there is no tokenizer at {path}; {way_out}")
+            raise NotFoundError(f"there is no tokenizer at {path}", WayOut(way_out))
     return _read_path(path, format, asked)
 
 
@@ -183,7 +184,7 @@ def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
     except PatternError as error:
         if parts.rules == asked.pattern:
             raise
-        raise FormatError(str(source), str(error)) from None
+        raise FormatError(str(source), *error.phrases) from None
 
 
 def _format(name: str) -> Format:
@@ -202,9 +203,9 @@ def recognize(path: Path) -> tuple[Path, str]:
                 return (path, format) if format else recognize(path / name)
         if gpt2.find(path):
             return path, "gpt2"
-        raise FileNotFoundError(
-            f"there is no tokenizer at {path}, no file in it is of a known format; train one and "
-            "save it there"
+        raise NotFoundError(
+            f"there is no tokenizer at {path}, no file in it is of a known format",
+            WayOut("train one and save it there"),
         )
     return path, _of_content(path, read_file(path, HEAD_BYTES))
 
@@ -231,7 +232,7 @@ def _of_content(path: Path, head: bytes) -> str:
     if len(layouts) == 1:
         return layouts[0]
     what = f"it may be any of {', '.join(layouts)}" if layouts else "it is of no format we know"
-    raise FormatError(str(path), f"{what}; name its format, one of {', '.join(FORMATS)}")
+    raise FormatError(str(path), f"{what}", WayOut(f"name its format, one of {', '.join(FORMATS)}"))
 
 
 # ---------------------------------------------------------------------------- writing
@@ -247,7 +248,9 @@ def write(
     if found.write is None:
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
     if reason := _of_characters(tokenizer, format):
-        raise UnsupportedError(format, f"{reason}; write huggingface (tokenizer.json) or bytepair")
+        raise UnsupportedError(
+            format, f"{reason}", WayOut("write huggingface (tokenizer.json) or bytepair")
+        )
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
         raise LossError(format, lost, *found.ways_out(tokenizer))

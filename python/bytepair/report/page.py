@@ -93,7 +93,7 @@ def _head(found: Evaluation) -> str:
         for name, value in cards.items()
     )
     left_out = "".join(
-        f"<p class=note>Left out: {escape(why)}.</p>" for why in found.missing.values()
+        f"<p class=note>Left out: {escape(str(why))}.</p>" for why in found.missing.values()
     )
     return (
         f"<header><p class=kicker>bytepair report</p><h1>{escape(found.name)}</h1>"

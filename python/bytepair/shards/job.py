@@ -18,7 +18,7 @@ from bytepair.corpus.column import Errors
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Input, Limits, Source, resolve_files
 from bytepair.corpus.splits import HoldOut, Split, hold_out
-from bytepair.errors import Option, ShardError, SpecialTokenError
+from bytepair.errors import Option, ShardError, SpecialTokenError, WayOut
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.names import ShardFormat
 from bytepair.tokenizer import Tokenizer
@@ -75,7 +75,7 @@ class ShardOptions:
         check_fields(self)
         if self.tokens_per_shard < 1:
             raise ShardError(
-                Option("tokens_per_shard"), f"is {self.tokens_per_shard}; pass at least 1"
+                Option("tokens_per_shard"), f"is {self.tokens_per_shard}", WayOut("pass at least 1")
             )
         hold_out(self.hold_out, self.split)
         Limits(doc_cap=self.doc_cap)
@@ -86,11 +86,13 @@ def _check_dropout(dropout: float | None, seed: int | None) -> None:
     if dropout is None and seed is None:
         return
     if dropout is None:
-        raise ShardError(Option("seed"), "would be ignored; pass", Option("dropout"), "with it")
+        raise ShardError(
+            Option("seed"), "would be ignored", WayOut("pass", Option("dropout"), "with it")
+        )
     if not 0 <= dropout <= 1:
         raise ShardError(f"dropout is {dropout}; it must be a probability between 0 and 1")
     if seed is None:
-        raise ShardError("dropout needs a seed; pass one, and another one in each epoch")
+        raise ShardError("dropout needs a seed", WayOut("pass one, and another one in each epoch"))
     if not isinstance(seed, int) or not 0 <= seed < 1 << 64:
         raise ShardError(f"seed is {seed!r}; it must be a number from 0 to 2^64 - 1")
 
@@ -230,7 +232,7 @@ def special_id(tokenizer: Tokenizer, wanted: bool | str, role: str) -> int | Non
     if name not in known:
         what = f"{role} token" if wanted is True else f"special token {wanted}"
         raise SpecialTokenError(
-            f"the tokenizer has no {what}; it has {', '.join(known) or 'no special tokens'}; name "
-            f"one of them, or pass {role}=False to use none"
+            f"the tokenizer has no {what}; it has {', '.join(known) or 'no special tokens'}",
+            WayOut(f"name one of them, or pass {role}=False to use none"),
         )
     return known[name]

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.system import sync, sync_folder
-from bytepair.errors import ShardError
+from bytepair.errors import ShardError, WayOut
 from bytepair.files.safe import write_whole
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import Shard, ShardPart, crc_of, partial
@@ -133,8 +133,8 @@ class NanoGpt(Layout):
         """NanoGPT only reads uint16."""
         if largest_id >= 1 << 16:
             raise ShardError(
-                f"nanoGPT reads ids as uint16, and this vocabulary goes up to {largest_id:,}; "
-                "choose the format llmc, or a vocabulary of at most 65,536 ids"
+                f"nanoGPT reads ids as uint16, and this vocabulary goes up to {largest_id:,}",
+                WayOut("choose the format llmc, or a vocabulary of at most 65,536 ids"),
             )
         return np.dtype("<u2")
 

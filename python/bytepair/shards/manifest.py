@@ -25,7 +25,7 @@ from bytepair._internal import system
 from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_plain, check_regular
 from bytepair.corpus.inputs import BASE, INPUTS, is_same, shared
-from bytepair.errors import InUseError, ShardError
+from bytepair.errors import InUseError, ShardError, WayOut
 from bytepair.files.outputs import check_output_folder
 from bytepair.files.safe import write_whole
 from bytepair.shards.names import ShardSplit
@@ -208,8 +208,10 @@ class Manifest:
         check_regular(path)
         if not path.exists():
             under_way = (Path(folder) / PROGRESS).is_dir()
-            why = "the run is not finished; start it again" if under_way else "no shards are here"
-            raise ShardError(f"there is no {path}: {why}")
+            if under_way:
+                unfinished = f"there is no {path}: the run is not finished"
+                raise ShardError(unfinished, WayOut("start it again"))
+            raise ShardError(f"there is no {path}: no shards are here")
         values = read_json(path, Path(folder))
         if values.get("bytepair_shards") != VERSION:
             raise ShardError(f"{path} has version {values.get('bytepair_shards')}, not {VERSION}")
@@ -299,7 +301,8 @@ def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any], base: Pa
         name, before, now = _difference(wrong[0], known, job, base)
         raise ShardError(
             f"{folder} belongs to a run with different {name} ({_short(before)}, now "
-            f"{_short(now)}); choose another folder, or remove it"
+            f"{_short(now)})",
+            WayOut("choose another folder, or remove it"),
         )
 
 
@@ -352,7 +355,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             held.enter_context(system.locked(folder / LOCK))
         except BlockingIOError:
-            raise InUseError(f"another run is working on {folder}; wait for it") from None
+            raise InUseError(f"another run is working on {folder}", WayOut("wait for it")) from None
         yield
 
 
@@ -394,7 +397,7 @@ class DamageError(ShardError):
 
 def damaged(path: Path, why: object, folder: Path) -> DamageError:
     """The error of a damaged file, with the way out: to remove the folder."""
-    return DamageError(f"{path} is damaged: {why}; remove {folder} and start again")
+    return DamageError(f"{path} is damaged: {why}", WayOut(f"remove {folder} and start again"))
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, Option, ShardError
+from bytepair.errors import ArgumentError, Option, ShardError, WayOut
 from bytepair.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def check_numbers(rank: int, world_size: int, **positive: int) -> None:
 def check_epochs(epochs: int | None) -> None:
     """Raise a `ShardError` unless this is a number of passes, or None for no end."""
     if epochs is not None and epochs < 1:
-        raise ShardError(f"epochs is {epochs}; pass at least 1, or None for no end")
+        raise ShardError(f"epochs is {epochs}", WayOut("pass at least 1, or None for no end"))
 
 
 def check_tokenizer(tokenizer: object) -> None:
@@ -43,7 +43,7 @@ def check_tokenizer(tokenizer: object) -> None:
     if not isinstance(tokenizer, Tokenizer):
         kind = type(tokenizer).__name__
         raise ArgumentError(
-            f"tokenizer is of type {kind}; pass a Tokenizer, as bytepair.load gives"
+            f"tokenizer is of type {kind}", WayOut("pass a Tokenizer, as bytepair.load gives")
         )
 
 

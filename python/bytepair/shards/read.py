@@ -68,7 +68,7 @@ class Dataset:
         self._folder = Path(folder)
         self.manifest = Manifest.load(folder)
         if split not in ("train", "val", None):
-            raise ShardError(f"the split is {split!r}; pass 'train', 'val' or None")
+            raise ShardError(f"the split is {split!r}", WayOut("pass 'train', 'val' or None"))
         if tokenizer is not None and tokenizer.fingerprint != self.manifest.fingerprint:
             raise ShardError(
                 f"{folder} was made by tokenizer {self.manifest.fingerprint[:12]}, not by "

@@ -186,8 +186,8 @@ def _write_again(
     if made != shards[number]:
         raise ShardError(
             f"shard {number} of {folder} was missing or damaged, and writing it again gives "
-            "different data: an input has changed, or the library that writes the format; remove "
-            f"{folder} and start again"
+            "different data: an input has changed, or the library that writes the format",
+            WayOut(f"remove {folder} and start again"),
         )
 
 

@@ -19,7 +19,7 @@ from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
-from bytepair.errors import ArgumentError
+from bytepair.errors import ArgumentError, WayOut
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -166,13 +166,17 @@ class BulkMethods(_core.Tokenizer):
             ([259, 33, 104, 111], [0, 2, 4])
         """
         if separator is not None and not separator:
-            raise ArgumentError("separator is empty; pass None for one document, or a string")
+            raise ArgumentError(
+                "separator is empty", WayOut("pass None for one document, or a string")
+            )
         skips = SkipLog()
         # A missing file raises the usual FileNotFoundError; a pipe can be opened only once.
         with nullcontext() if Path(path).is_fifo() else Path(path).open("rb"):
             if not is_plain_text(Path(path)):
                 if separator is not None:
-                    raise ArgumentError(f"separator is for plain text, but {path} is not; omit it")
+                    raise ArgumentError(
+                        f"separator is for plain text, but {path} is not", WayOut("omit it")
+                    )
                 batches = read_batches(
                     [Path(path)], column=column, errors=errors,
                     max_document_bytes=max_document_bytes, on_skip=skips.add,
@@ -257,7 +261,7 @@ class BulkMethods(_core.Tokenizer):
             [[259, 33]]
         """
         if isinstance(texts, str):
-            raise ArgumentError("expected an iterable of texts, not a str; pass [text]")
+            raise ArgumentError("expected an iterable of texts, not a str", WayOut("pass [text]"))
         stream = _core.EncodeStream(self)
         for text in texts:
             ids = stream.push(text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair.errors import ArgumentError
+from bytepair.errors import ArgumentError, WayOut
 
 _VOCABULARY = "mergeable_ranks() for the ordinary tokens and special_tokens for the others"
 _BY_ID = "token_bytes(id)"
@@ -144,8 +144,8 @@ def unknown_keyword(method: str, names: Iterable[str]) -> ArgumentError:
     """
     name = next(iter(names))
     hints = KEYWORDS[""] | KEYWORDS.get(method, {})
-    hint = f"; use {hints[name]}" if name in hints else ""
-    return ArgumentError(f"{method} has no argument {name!r}{hint}")
+    ways_out = [WayOut(f"use {hints[name]}")] if name in hints else []
+    return ArgumentError(f"{method} has no argument {name!r}", *ways_out)
 
 
 def missing(name: str) -> AttributeError:

@@ -13,6 +13,7 @@ from bytepair.errors import (
     ArgumentError,
     FileFormatError,
     FormatError,
+    NotFoundError,
     Option,
     PatternError,
     VocabularyError,
@@ -78,7 +79,7 @@ def load(
 
     Raises:
         ValueError: if `repeats` is negative.
-        FileNotFoundError: if the file does not exist.
+        NotFoundError: if the file does not exist.
         FileFormatError: if the file is damaged or of an unknown format; the message contains the
             place.
         FormatError: if the file contradicts the given pattern, special tokens or format, or a
@@ -96,9 +97,11 @@ def load(
         True
     """
     if source == "":
-        raise FileNotFoundError("the path is empty; pass a file, a folder or a name")
+        raise NotFoundError("the path is empty", WayOut("pass a file, a folder or a name"))
     if repeats is not None and repeats < 0:
-        raise ArgumentError(f"repeats is {repeats}; pass a number of bytes, or 0 for no cache")
+        raise ArgumentError(
+            f"repeats is {repeats}", WayOut("pass a number of bytes, or 0 for no cache")
+        )
     regex = None if pattern is None else _core.pattern(pattern)
     options = Asked(regex, special_tokens, allow_pickle, lossy)
     own = _own_file(source, format)
@@ -143,7 +146,7 @@ def _native(path: Path, *, check: bool, memory_map: bool) -> Tokenizer:
             return Tokenizer(_core.Model.from_bytes(path.read_bytes()))
         return Tokenizer(_core.Model.map(path))
     except (FileFormatError, VocabularyError, PatternError) as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        raise FileFormatError(f"{path}:", *error.phrases) from None
 
 
 def _own_file(source: Any, format: str | None) -> Path | None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from bytepair import _core
 from bytepair._internal.arguments import integers
-from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError
+from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError, WayOut
 from bytepair.tokenizer.parents import Parents, needed_by, parents, with_ancestors
 from bytepair.tokenizer.renumber import renumbered
 
@@ -156,7 +156,8 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> in
         raise VocabularyError(
             Option("vocab_size"),
             f"{vocab_size} is too small for the {special} special tokens and {least - special} "
-            f"bytes, which are always kept; pass at least {least}",
+            "bytes, which are always kept",
+            WayOut(f"pass at least {least}"),
         )
     return room
 
@@ -183,13 +184,16 @@ def uses(
         return {tokenizer.token_bytes(id): times for id, times in used.items()}
     if tokenizer.rules.normalizer:
         raise CountsError(
-            "the tokenizer normalizes texts, so counts of pretokens do not say which tokens occur; "
-            "pass how often each id occurs, such as collections.Counter(tokenizer.encode(text))"
+            "the tokenizer normalizes texts, so counts of pretokens do not say which tokens occur",
+            WayOut(
+                "pass how often each id occurs, such as collections.Counter(tokenizer.encode(text))"
+            ),
         )
     if counts.pattern != tokenizer.pattern:
         raise CountsError(
             f"the counts have the pattern {counts.pattern!r}, but the tokenizer has "
-            f"{tokenizer.pattern!r}; count the text with the tokenizer's pattern"
+            f"{tokenizer.pattern!r}",
+            WayOut("count the text with the tokenizer's pattern"),
         )
     used = {}
     for pretoken, times in counts.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair.errors import NotAFolderError, WayOut
 from bytepair.files.outputs import check_output_folder
 from bytepair.files.safe import write_whole
 from bytepair.formats.names import FILE_NAME, WrittenFormat
@@ -42,7 +43,7 @@ class SavingMethods(_core.Tokenizer):
         Raises:
             OverwriteError: if the folder contains a tokenizer with another fingerprint, and
                 `overwrite` is false.
-            NotADirectoryError: if this is a file, or has the name of one, such as `tokenizer.json`;
+            NotAFolderError: if this is a file, or has the name of one, such as `tokenizer.json`;
                 `export` writes files.
             OSError: if the folder cannot be written.
 
@@ -57,8 +58,8 @@ class SavingMethods(_core.Tokenizer):
         path = Path(folder) / FILE_NAME
         try:
             check_output_folder(path.parent)
-        except NotADirectoryError as error:
-            raise NotADirectoryError(f"{error}, or write the file with export") from None
+        except NotAFolderError as error:
+            raise NotAFolderError(*error.phrases, WayOut("write the file with export")) from None
         is_new = not path.parent.exists()
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

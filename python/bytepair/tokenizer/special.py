@@ -13,7 +13,7 @@ from typing import Final
 
 from bytepair import _core
 from bytepair._internal.arguments import is_text, refuse
-from bytepair.errors import ArgumentError, SpecialTokenError
+from bytepair.errors import ArgumentError, SpecialTokenError, WayOut
 
 #: The names of reserved ids: as above, and as in Llama 3.
 _RESERVED: Final = re.compile(r"<\|reserved_(?:special_token_)?([0-9]+)\|>")
@@ -22,14 +22,17 @@ _RESERVED: Final = re.compile(r"<\|reserved_(?:special_token_)?([0-9]+)\|>")
 def in_order(option: str, names: Sequence[str]) -> list[str]:
     """The names as a list in the order of their ids; reject types without order or with ids."""
     if isinstance(names, str):
-        raise ArgumentError(f"{option} is a str; pass a list of names")
+        raise ArgumentError(f"{option} is a str", WayOut("pass a list of names"))
     if isinstance(names, Mapping):
         raise ArgumentError(
             f"{option} is a dict, but training assigns the ids: special tokens get the ids after "
-            "the last merge; pass a list of names, in the order of their ids"
+            "the last merge",
+            WayOut("pass a list of names, in the order of their ids"),
         )
     if isinstance(names, Set):
-        raise ArgumentError(f"{option} is a set, which has no order; pass a list of names")
+        raise ArgumentError(
+            f"{option} is a set, which has no order", WayOut("pass a list of names")
+        )
     if not isinstance(names, Iterable):
         raise refuse(option, names, "a list of str")
     values = list(names)
@@ -49,7 +52,8 @@ def check_not_ordinary(names: Sequence[str], initial: Sequence[str]) -> None:
         if name in initial or len(name.encode()) == 1:
             what = "an initial token" if name in initial else f"the byte {ord(name)}"
             raise SpecialTokenError(
-                f"{name!r} is an ordinary token ({what}); choose another name for the special token"
+                f"{name!r} is an ordinary token ({what})",
+                WayOut("choose another name for the special token"),
             )
 
 
@@ -74,10 +78,10 @@ def added(tokenizer: _core.Tokenizer, names: Sequence[str]) -> dict[str, int]:
     for name in in_order("names", names):
         if not name or name in ids:
             what = f"{name!r} is a special token already" if name else "a name is empty"
-            raise SpecialTokenError(f"{what}; omit it")
+            raise SpecialTokenError(what, WayOut("omit it"))
         if (known := ranks.get(name.encode())) is not None:
             raise SpecialTokenError(
-                f"{name!r} is an ordinary token (id {known}); choose another name"
+                f"{name!r} is an ordinary token (id {known})", WayOut("choose another name")
             )
         if room:
             ids[name] = ids.pop(room.pop(0))

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from bytepair._internal import system
 from bytepair._internal.names import check_regular
-from bytepair.errors import CountsError, InUseError
+from bytepair.errors import CountsError, InUseError, WayOut
 
 #: The name of the state in the metadata of a file of counts.
 KEY: Final = "bytepair.checkpoint"
@@ -116,7 +116,7 @@ class CountState:
 
 def damaged(path: str | Path) -> CountsError:
     """The error of a checkpoint that is not as it was written."""
-    return CountsError(f"the checkpoint {path} is damaged; remove it to start again")
+    return CountsError(f"the checkpoint {path} is damaged", WayOut("remove it to start again"))
 
 
 def _crc_of(values: dict[str, Any]) -> str:
@@ -138,6 +138,7 @@ def locked(path: Path) -> Iterator[None]:
             held.enter_context(system.locked(lock))
         except BlockingIOError:
             raise InUseError(
-                f"another count is using the checkpoint {path}; wait for it, or pass another file"
+                f"another count is using the checkpoint {path}",
+                WayOut("wait for it, or pass another file"),
             ) from None
         yield

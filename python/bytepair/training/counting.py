@@ -32,7 +32,7 @@ from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
-from bytepair.errors import ArgumentError, CorpusError, CountsError, Option
+from bytepair.errors import ArgumentError, CorpusError, CountsError, Option, WayOut
 from bytepair.files.outputs import check_output_file
 from bytepair.files.scratch import scratch
 from bytepair.training import checkpoint as checkpoints
@@ -188,7 +188,9 @@ class CountJob:
         """Check all arguments before reading; the source last, since an iterator may be slow."""
         if self.memory_limit is not None and self.memory_limit < 1:
             raise ArgumentError(
-                Option("memory_limit"), f"is {self.memory_limit}; pass a positive number of bytes"
+                Option("memory_limit"),
+                f"is {self.memory_limit}",
+                WayOut("pass a positive number of bytes"),
             )
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
@@ -317,7 +319,9 @@ class _Progress:
         self._saved = read_counts(path, pattern=self._job.pattern)
         said = metadata_of(path).get(checkpoints.KEY)
         if said is None:
-            raise CountsError(f"{path} contains counts but is not a checkpoint; pass another file")
+            raise CountsError(
+                f"{path} contains counts but is not a checkpoint", WayOut("pass another file")
+            )
         state = CountState.read(said, path)
         if state.pretokens != self._saved.total:
             raise checkpoints.damaged(path)
@@ -332,7 +336,8 @@ class _Progress:
         if differing:
             raise CountsError(
                 f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
-                "differ; pass another file, or remove it to start again"
+                "differ",
+                WayOut("pass another file, or remove it to start again"),
             )
 
     def uncounted(self, stream: Iterator[TextBatch]) -> Iterator[TextBatch]:
@@ -352,7 +357,8 @@ class _Progress:
         if skip or size:
             raise CountsError(
                 f"the checkpoint {self._job.checkpoint} was written for different text than the "
-                "source; remove it to start again"
+                "source",
+                WayOut("remove it to start again"),
             )
 
     @property

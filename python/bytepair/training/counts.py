@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
-from bytepair.errors import ArgumentError, CountOverflowError, CountsError, WayOut
+from bytepair.errors import ArgumentError, CountOverflowError, CountsError, NotFoundError, WayOut
 from bytepair.files.outputs import check_output_file
 from bytepair.training import checkpoint
 
@@ -257,8 +257,8 @@ def check_names(option: str, given: Mapping[str, object], groups: Mapping[str, o
     if not groups or set(given) != set(groups):
         raise ArgumentError(
             f"{option} has the names {', '.join(map(repr, sorted(given))) or '(none)'}, but the "
-            f"groups are {', '.join(map(repr, sorted(groups))) or '(none)'}; pass one value for "
-            "each group"
+            f"groups are {', '.join(map(repr, sorted(groups))) or '(none)'}",
+            WayOut("pass one value for each group"),
         )
 
 
@@ -280,7 +280,7 @@ def load_counts(
             `bytepair.PATTERNS` or a regular expression.
 
     Raises:
-        FileNotFoundError: if the file does not exist.
+        NotFoundError: if the file does not exist.
         CountsError: if the file is not a table of counts: columns are missing, a pretoken is empty
             or repeated, a count is not positive, the pattern is unknown, or the version of Unicode
             or of the format differs; or if it is the checkpoint of an unfinished count.
@@ -298,8 +298,8 @@ def load_counts(
     state = metadata_of(file).get(checkpoint.KEY)
     if state is not None and not checkpoint.CountState.read(state, file).complete:
         raise CountsError(
-            f"{path} is the checkpoint of an unfinished count; run the count again with this "
-            "checkpoint, and save its result"
+            f"{path} is the checkpoint of an unfinished count",
+            WayOut("run the count again with this checkpoint, and save its result"),
         )
     return read_counts(file, pattern=pattern)
 
@@ -320,8 +320,8 @@ def read_counts(file: Path, *, pattern: str | Sequence[str] | None = None) -> Co
 def metadata_of(path: Path) -> dict[str, str]:
     """The metadata of a file of counts."""
     if not path.exists():
-        raise FileNotFoundError(
-            f"{path} does not exist; check the path, or create it with bytepair count"
+        raise NotFoundError(
+            f"{path} does not exist", WayOut("check the path, or create it with bytepair count")
         )
     try:
         return dict(_core.counts_footer(path).metadata)

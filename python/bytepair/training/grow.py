@@ -19,7 +19,7 @@ from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.signature import short_help
 from bytepair.corpus.source import Source
-from bytepair.errors import ANY, ArgumentError, CountsError, ExhaustedWarning, Option
+from bytepair.errors import ANY, ArgumentError, CountsError, ExhaustedWarning, Option, WayOut
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
@@ -148,7 +148,7 @@ def extend(
         raise ArgumentError("pass", Option("extra", ANY), ", the maximum number of tokens to learn")
     if extra < 0:
         raise ArgumentError(
-            Option("extra"), f"is {extra}; pass at least 0, the maximum number of tokens"
+            Option("extra"), f"is {extra}", WayOut("pass at least 0, the maximum number of tokens")
         )
     options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
     counted = counter_of(source, splitting(tokenizer), **reading)
@@ -158,8 +158,8 @@ def extend(
         learn = partial(_core.extend, tokenizer, counts.core, extra, options)
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size == tokenizer.vocab_size and extra:
-        reason = "no token was learnt, because the text has no pair to merge; pass more text"
-        warnings.warn(reason, ExhaustedWarning, stacklevel=3)
+        reason = "no token was learnt, because the text has no pair to merge"
+        warnings.warn(ExhaustedWarning(reason, WayOut("pass more text")), stacklevel=3)
     return grown
 
 
@@ -254,7 +254,9 @@ def verify_merges(
     _check_pattern(counts, splitting(tokenizer) if stages is None else stages.pattern)
     given = Option("superword_counts")
     if stages is None and superword_counts is not None:
-        raise CountsError(given, "are given, but the tokenizer has no superwords; omit them")
+        raise CountsError(
+            given, "are given, but the tokenizer has no superwords", WayOut("omit them")
+        )
     if stages is not None and superword_counts is None:
         raise CountsError(
             "the tokenizer has superwords; also pass",
@@ -286,6 +288,6 @@ def verify_merges(
 def _check_pattern(counts: Counts, regex: str | tuple[str, ...]) -> None:
     if regex != counts.pattern:
         raise CountsError(
-            f"the counts have the pattern {counts.pattern!r}, but the tokenizer has {regex!r}; "
-            "count the text with the tokenizer's pattern"
+            f"the counts have the pattern {counts.pattern!r}, but the tokenizer has {regex!r}",
+            WayOut("count the text with the tokenizer's pattern"),
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from bytepair._internal.arguments import check_fields
-from bytepair.errors import ArgumentError, Option, VocabularyError
+from bytepair.errors import ArgumentError, Option, VocabularyError, WayOut
 from bytepair.tokenizer.special import check_not_ordinary, in_order, reserved
 
 #: The tie-breaking rules for pairs with equal counts; see `bytepair.reference.tie_break`.
@@ -66,7 +66,9 @@ class TrainOptions:
         names = self.special_tokens
         if isinstance(names, str) and names != "nanochat":
             raise ArgumentError(
-                Option("special_tokens"), f'is {names!r}; pass "nanochat" or a list of names'
+                Option("special_tokens"),
+                f"is {names!r}",
+                WayOut('pass "nanochat" or a list of names'),
             )
         names = NANOCHAT_SPECIAL_TOKENS if isinstance(names, str) else names
         object.__setattr__(self, "special_tokens", in_order("special_tokens", names))
@@ -79,7 +81,9 @@ class TrainOptions:
             if value is not None and value < least:
                 why = {"min_count": " (merge every pair)",
                        "max_token_bytes": " (the shortest merged token)"}.get(name, "")  # fmt: skip
-                raise ArgumentError(Option(name), f"is {value}; pass at least {least}{why}")
+                raise ArgumentError(
+                    Option(name), f"is {value}", WayOut(f"pass at least {least}{why}")
+                )
 
     @property
     def names(self) -> list[str]:
@@ -101,5 +105,6 @@ class TrainOptions:
             raise VocabularyError(
                 Option("vocab_size"),
                 f"{self.vocab_size} is too small for the 256 bytes and the {self.smallest - 256} "
-                f"special tokens; pass at least {self.smallest}",
+                "special tokens",
+                WayOut(f"pass at least {self.smallest}"),
             )

@@ -16,7 +16,7 @@ from bytepair import _core
 from bytepair._internal.arguments import check_fields
 from bytepair._internal.progress import Bar
 from bytepair.corpus.source import Source
-from bytepair.errors import ArgumentError, CorpusError, Option
+from bytepair.errors import ArgumentError, CorpusError, Option, WayOut
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts, check_names
 from bytepair.training.options import TrainOptions
@@ -67,20 +67,24 @@ class Parity:
         check_fields(self)
         if self.development is not None and self.ratios is not None:
             raise ArgumentError(
-                "development and ratios are both given; pass one of them: each defines which group "
-                "compresses worst"
+                "development and ratios are both given",
+                WayOut("pass one of them: each defines which group compresses worst"),
             )
         for name, ratio in (self.ratios or {}).items():
             if not (isfinite(ratio) and ratio > 0):
                 raise ArgumentError(f"the ratio of {name!r} is {ratio}; it must be above 0")
         if self.window is not None and self.window < 1:
             raise ArgumentError(
-                Option("window"), f"is {self.window}; pass at least 1, or None for no window"
+                Option("window"),
+                f"is {self.window}",
+                WayOut("pass at least 1, or None for no window"),
             )
         if not (isfinite(self.alpha) and self.alpha > 0):
             raise ArgumentError(Option("alpha"), f"is {self.alpha}; it must be above 0")
         if self.global_merges < 0:
-            raise ArgumentError(Option("global_merges"), f"is {self.global_merges}; pass 0 or more")
+            raise ArgumentError(
+                Option("global_merges"), f"is {self.global_merges}", WayOut("pass 0 or more")
+            )
 
 
 def parity_counter(
@@ -131,7 +135,7 @@ class ParityCounts:
         for kind, texts in (("group", self.groups), ("development set", self.development)):
             for name, counts in texts.items():
                 if not counts.text_bytes:
-                    raise CorpusError(f"the {kind} {name!r} has no text; check its path")
+                    raise CorpusError(f"the {kind} {name!r} has no text", WayOut("check its path"))
 
     def learn(
         self,

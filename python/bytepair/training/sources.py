@@ -81,8 +81,8 @@ def counter_of(
     """
     if isinstance(source, Mapping):
         raise ArgumentError(
-            "the source is a mapping of groups, but neither mixture nor parity is given; pass a "
-            "list of files to train on all text equally"
+            "the source is a mapping of groups, but neither mixture nor parity is given",
+            WayOut("pass a list of files to train on all text equally"),
         )
     if not isinstance(source, Counts):
         return CountJob.of(source, regex, **reading).run
@@ -91,13 +91,16 @@ def counter_of(
     if given := [name for name in given if name != "threads"]:
         raise CountsError(
             *_named(given, ","),
-            "would be ignored, because the source is counts; pass options for reading text to "
-            "bytepair.count",
+            "would be ignored, because the source is counts",
+            WayOut("pass options for reading text to bytepair.count"),
         )
     if regex != source.pattern:
         raise CountsError(
-            f"the counts have the pattern {source.pattern!r}, not {regex!r}; pass no pattern to "
-            "use that of the counts, or count the text again with the other one"
+            f"the counts have the pattern {source.pattern!r}, not {regex!r}",
+            WayOut(
+                "pass no pattern to use that of the counts, or count the text again with the "
+                "other one"
+            ),
         )
     return lambda _: source
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from bytepair import _core
 from bytepair._internal.arguments import check_fields
-from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError
+from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError, WayOut
 from bytepair.tokenizer.special import in_order
 
 if TYPE_CHECKING:
@@ -79,16 +79,19 @@ class Superwords:
         object.__setattr__(self, "never", tuple(in_order("never", self.never)))
         if not self.start > 0 or (isinstance(self.start, float) and self.start > 1):
             raise ArgumentError(
-                f"start is {self.start}; pass a fraction of the vocabulary between 0 and 1, such "
-                "as 0.8, or a number of ids"
+                f"start is {self.start}",
+                WayOut(
+                    "pass a fraction of the vocabulary between 0 and 1, such as 0.8, or a "
+                    "number of ids"
+                ),
             )
         if self.max_words is not None and self.max_words < 1:
             raise ArgumentError(
-                Option("max_words"), f"is {self.max_words}; pass at least 1, or None"
+                Option("max_words"), f"is {self.max_words}", WayOut("pass at least 1, or None")
             )
         if not all(self.never):
             raise ArgumentError(
-                "never contains an empty string, which is in every token; remove it"
+                "never contains an empty string, which is in every token", WayOut("remove it")
             )
 
     @property
@@ -111,7 +114,8 @@ class Superwords:
             raise VocabularyError(
                 f"superwords start at {size} ids, which is not between {smallest} (no merges) and",
                 Option("vocab_size"),
-                f"{vocab_size}; choose another start",
+                str(vocab_size),
+                WayOut("choose another start"),
             )
         return size
 

@@ -19,6 +19,7 @@ from bytepair.corpus.source import Source
 from bytepair.corpus.splits import Split
 from bytepair.errors import (
     ArgumentError,
+    BytepairWarning,
     CorpusError,
     CountsError,
     ExhaustedWarning,
@@ -171,7 +172,9 @@ def train(
     if parity is not None:
         if mixture is not None or superwords is not None:
             other = "superwords" if mixture is None else "mixture"
-            raise ArgumentError(f"{other} and parity cannot be combined; pass one of them")
+            raise ArgumentError(
+                f"{other} and parity cannot be combined", WayOut("pass one of them")
+            )
         counted_groups = parity_counter(source, parity, regex, **reading)
         with Bar(progress) as bar:
             tokenizer = _learnt(counted_groups(bar).learn, options, threads, bar)
@@ -189,8 +192,10 @@ def train(
         # If there are no merges to learn, no text is needed: the 256 bytes are a tokenizer.
         if not counts.text_bytes and vocab_size > options.smallest:
             raise CorpusError(
-                "there is no text to train on: the source has no documents, or only empty ones; "
-                "check the path and the column, or whether an iterator was already consumed"
+                "there is no text to train on: the source has no documents, or only empty ones",
+                WayOut(
+                    "check the path and the column, or whether an iterator was already consumed"
+                ),
             )
         first = with_denominator(options if second is None else second.first, counts)
         tokenizer = _learnt(partial(_core.train, counts.core), first, threads, bar)
@@ -222,11 +227,12 @@ def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
     ranks = tokenizer.mergeable_ranks() if options.special_tokens else {}
     for name in options.special_tokens:
         if (id := ranks.get(name.encode())) is not None:
-            text = (
+            warning = BytepairWarning(
                 f"the special token {name!r} became an ordinary token (id {id}) as well, as the "
-                "text contains it; choose a name that no text contains, such as <|name|>"
+                "text contains it",
+                WayOut("choose a name that no text contains, such as <|name|>"),
             )
-            warnings.warn(text, stacklevel=4)
+            warnings.warn(warning, stacklevel=4)
     if tokenizer.notes.get("exhausted") == "true":
         warnings.warn(exhausted(tokenizer, options), stacklevel=4)
     if tokenizer.vocab_size % options.padded_to:
@@ -266,8 +272,8 @@ def _check_source(
         )
     if any(isinstance(part, Iterator) for part in [*parts, *named]):
         raise CorpusError(
-            "superwords read the text twice, but an iterator can be read only once; pass a list, "
-            "files, or an object whose __iter__ returns a new iterator"
+            "superwords read the text twice, but an iterator can be read only once",
+            WayOut("pass a list, files, or an object whose __iter__ returns a new iterator"),
         )
 
 

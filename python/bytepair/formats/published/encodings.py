@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bytepair import _core
-from bytepair.errors import FormatError, NotFetchedError, VocabularyError
+from bytepair.errors import FormatError, NotFetchedError, VocabularyError, WayOut
 from bytepair.files.safe import read_file
 from bytepair.formats import tiktoken
 from bytepair.formats.parts import Parts
@@ -116,11 +116,11 @@ def of_name(name: str) -> Parts:
 
         return tiktoken.of_encoding(library.get_encoding(name))
     except ImportError as error:
-        raise NotFetchedError(_missing(name, str(error))) from None
+        raise _missing(name, str(error)) from None
     except ValueError as error:
         raise VocabularyError(f"tiktoken cannot give the encoding {name!r}: {error}") from error
     except OSError as error:  # includes the exceptions of requests
-        raise NotFetchedError(_missing(name, type(error).__name__)) from None
+        raise _missing(name, type(error).__name__) from None
 
 
 def _from_local_files(name: str) -> Parts | None:
@@ -151,7 +151,8 @@ def rank_file(name: str) -> Path | None:
             raise FormatError(
                 str(path),
                 f"this is not the rank file of {name}: its SHA-256 is {found}, that of "
-                f"{URL}{ranks}.tiktoken is {expected}; remove it",
+                f"{URL}{ranks}.tiktoken is {expected}",
+                WayOut("remove it"),
             )
     return None
 
@@ -165,14 +166,18 @@ def _files(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
         yield place.path / digest, False
 
 
-def _missing(name: str, reason: str) -> str:
+def _missing(name: str, reason: str) -> NotFetchedError:
     """The error for a missing encoding, with the files that would suffice."""
     what = f"{name} is not on this machine and could not be fetched ({reason})"
     folder = os.environ.get("TIKTOKEN_CACHE_DIR")
     if name not in ENCODINGS:
-        return f"{what}; tiktoken keeps what it fetched in the folder of TIKTOKEN_CACHE_DIR"
+        return NotFetchedError(
+            f"{what}; tiktoken keeps what it fetched in the folder of TIKTOKEN_CACHE_DIR"
+        )
     into = f"{folder} (TIKTOKEN_CACHE_DIR)" if folder else "a folder"
     then = "" if folder else ", and set TIKTOKEN_CACHE_DIR to that folder"
     url = f"{URL}{ENCODINGS[name].ranks}.tiktoken"
-    list_here = "bytepair vocabularies lists what is here"
-    return f"{what}; put {url} into {into} as {name}.tiktoken{then}; {list_here}"
+    return NotFetchedError(
+        f"{what}; bytepair vocabularies lists what is here",
+        WayOut(f"put {url} into {into} as {name}.tiktoken{then}"),
+    )

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from bytepair.errors import FormatError
+from bytepair.errors import FormatError, NotFoundError, WayOut
 from bytepair.formats.published.places import hub_place, package_places
 
 #: The files to download, as patterns: no weights.
@@ -44,7 +44,7 @@ def folder(name: str, revision: str | None) -> Path:
     """The folder of a repository's tokenizer, downloaded if possible; its files are checked.
 
     Raises:
-        FileNotFoundError: if it is not on this machine and cannot be downloaded.
+        NotFoundError: if it is not on this machine and cannot be downloaded.
         ImportError: if it is not on this machine, and `huggingface_hub` is not installed.
         FormatError: if a file does not match its hash.
     """
@@ -56,7 +56,7 @@ def folder(name: str, revision: str | None) -> Path:
         )
         if not has_library:
             raise ImportError(f"{missing}; to download it, install bytepair[hub]")
-        raise FileNotFoundError(f"{missing}, and cannot be downloaded")
+        raise NotFoundError(f"{missing}, and cannot be downloaded")
     for pattern in FILES:
         for file in path.glob(pattern):
             if file.is_file():
@@ -124,5 +124,5 @@ def check(file: Path) -> None:
         return
     if found != blob:
         raise FormatError(
-            str(file), f"its hash is {found}, not {blob}; remove it and download it again"
+            str(file), f"its hash is {found}, not {blob}", WayOut("remove it and download it again")
         )

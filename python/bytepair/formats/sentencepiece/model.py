@@ -85,8 +85,11 @@ def _check_training(training: dict[int, Field]) -> None:
     if kind != _BPE:
         raise UnsupportedError(
             "trainer_spec.model_type",
-            f"{_MODELS.get(kind, kind)} is not BPE, and only BPE merges; train a model with "
-            "--model_type=bpe --byte_fallback, or use the library sentencepiece",
+            f"{_MODELS.get(kind, kind)} is not BPE, and only BPE merges",
+            WayOut(
+                "train a model with --model_type=bpe --byte_fallback, or use the library "
+                "sentencepiece"
+            ),
         )
     if 24 in training and as_int(training[24], "treat_whitespace_as_suffix"):
         raise UnsupportedError(

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from bytepair.errors import FormatError, UnsupportedError
+from bytepair.errors import FormatError, UnsupportedError, WayOut
 from bytepair.formats.parts import Parts
 from bytepair.formats.sentencepiece import characters
 
@@ -132,7 +132,8 @@ def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]
             raise UnsupportedError(
                 place,
                 f"{text!r} and {following!r} have the same score {scores[text]}, so that the "
-                "leftmost goes first; give each piece that is merged a score of its own",
+                "leftmost goes first",
+                WayOut("give each piece that is merged a score of its own"),
             )
     return pairs
 
