@@ -60,7 +60,7 @@ def test_revisions_come_from_the_cache_and_are_checked(tmp_path: Path) -> None:
     assert load(tmp_path, "owner/name", "v2") == versions["v2"].fingerprint
     assert load(tmp_path, "owner/name", COMMITS["v2"]) == versions["v2"].fingerprint
     error = load(tmp_path, "owner/other", code=1)
-    assert error.startswith("FileNotFoundError: there is no file 'owner/other'")
+    assert error.startswith("NotFoundError: there is no file 'owner/other'")
     for blob in (tmp_path / "hub/models--owner--name/blobs").iterdir():
         data = blob.read_bytes()
         blob.write_bytes(data.replace(b"false", b"true ", 1))
