@@ -96,7 +96,7 @@ def test_training_on_batches_is_training_on_files(folder: Path) -> None:
 def pieces(path: Path, first: int = 0, **options: Any) -> list[Any]:
     (file,) = files_of(path)
     how = documents_module.ReadOptions(**{"errors": "skip", **options})
-    return list(documents_module.read(file, how, documents_module.Wanted(first)))
+    return list(documents_module.read(file, how, documents_module.DocumentSelection(first)))
 
 
 def flat(found: list[Any]) -> list[Any]:

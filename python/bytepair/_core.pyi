@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from typing_extensions import disjoint_base
 
 from bytepair.corpus.bounds import ReadBounds
-from bytepair.corpus.documents import Wanted
+from bytepair.corpus.documents import DocumentSelection
 from bytepair.corpus.kinds import CorpusFile
 from bytepair.tokenizer.padding import PaddedBatch
 from bytepair.training.options import TrainOptions
@@ -163,7 +163,7 @@ class DocumentReader:
         doc_cap: int | None = ...,
         bounds: ReadBounds,
         page_bytes: int,
-        wanted: Wanted | None = None,
+        selection: DocumentSelection | None = None,
         source: object = ...,
         size: int = ...,
     ) -> Self: ...

@@ -59,7 +59,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DocumentSelection:
     """Which documents of a file to read.
 
     Attributes:
@@ -125,19 +125,21 @@ def read_documents(
     files = files_by_position(source, split)
     limits = Limits(max_chars, doc_cap)
     how = ReadOptions(column, errors, doc_cap, max_document_bytes)
-    stream = until(_strided(files, how, Wanted(0, start, step)), limits.max_chars)
+    stream = until(_strided(files, how, DocumentSelection(0, start, step)), limits.max_chars)
     return ahead(arrow.record_batch(texts, column) for texts in stream)
 
 
-def _strided(files: list[Input], how: ReadOptions, wanted: Wanted) -> Iterator[Column]:
+def _strided(
+    files: list[Input], how: ReadOptions, selection: DocumentSelection
+) -> Iterator[Column]:
     """The documents of every `step`-th unit of each table, and of every `step`-th text file."""
     skips = SkipLog()
-    turns, texts = range(wanted.start, sys.maxsize, wanted.step), itertools.count()
+    turns, texts = range(selection.start, sys.maxsize, selection.step), itertools.count()
     for file in files:
         is_text = kind_of(file.path) == "text"
         if is_text and next(texts) not in turns:
             continue
-        for piece in read(file, how, Wanted() if is_text else wanted):
+        for piece in read(file, how, DocumentSelection() if is_text else selection):
             if isinstance(piece, Column):
                 yield piece
             else:
@@ -151,7 +153,7 @@ def _strided(files: list[Input], how: ReadOptions, wanted: Wanted) -> Iterator[C
 def read(
     file: Input,
     how: ReadOptions,
-    wanted: Wanted = Wanted(),
+    selection: DocumentSelection = DocumentSelection(),
     position: Position | None = None,
 ) -> Iterator[Column | Skip]:
     """Read one file in order.
@@ -159,7 +161,7 @@ def read(
     Args:
         file: the file.
         how: the options.
-        wanted: which documents to read.
+        selection: which documents to read.
         position: updated with the fraction of the file that has been read.
 
     Yields:
@@ -171,11 +173,11 @@ def read(
     after = 0
     try:
         with ExitStack() as opened:
-            for piece in _pieces(file, how, wanted, position, opened):
+            for piece in _pieces(file, how, selection, position, opened):
                 rows = piece.rows if isinstance(piece, Skip) else len(piece)
                 after = piece.first + (rows or 0)
-                if rows is None or after > wanted.first:
-                    yield _from_row(piece, wanted.first)
+                if rows is None or after > selection.first:
+                    yield _from_row(piece, selection.first)
                 del piece  # free it before reading the next one
     except GeneratorExit:  # at the end of the process, when `arrow` may be gone already
         raise
@@ -199,10 +201,14 @@ def _with_name(reason: str, file: Input) -> str:
 
 
 def _pieces(
-    file: Input, how: ReadOptions, wanted: Wanted, position: Position | None, opened: ExitStack
+    file: Input,
+    how: ReadOptions,
+    selection: DocumentSelection,
+    position: Position | None,
+    opened: ExitStack,
 ) -> Iterator[Column | Skip]:
     """The pieces that the core reads from a file."""
-    reader = _open(file, how, wanted, opened)
+    reader = _open(file, how, selection, opened)
     expansion, table_rows = Expansion(file.name, file.size), reader.rows
     for batch in reader:
         check_stopped()
@@ -243,7 +249,9 @@ def _from_row(piece: Column | Skip, first: int) -> Column | Skip:
     return piece[before:]
 
 
-def _open(file: Input, how: ReadOptions, wanted: Wanted, opened: ExitStack) -> _core.DocumentReader:
+def _open(
+    file: Input, how: ReadOptions, selection: DocumentSelection, opened: ExitStack
+) -> _core.DocumentReader:
     """Open a file in the core: by its path, or as a Python file object if it is remote."""
     kind, packing = how.kind or kind_of(file.path), compression_of(file.path)
     name, size, source = file.path, file.size, None
@@ -258,7 +266,7 @@ def _open(file: Input, how: ReadOptions, wanted: Wanted, opened: ExitStack) -> _
         CorpusFile(name, kind, packing), how.column, errors=how.errors, doc_cap=how.doc_cap,
         bounds=ReadBounds(how.max_document_bytes, how.batch_bytes or BATCH_BYTES),
         page_bytes=bounds.most_page_bytes(how.max_document_bytes),
-        wanted=wanted, source=source, size=size,
+        selection=selection, source=source, size=size,
     )  # fmt: skip
 
 

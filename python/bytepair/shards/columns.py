@@ -14,7 +14,7 @@ import numpy as np
 
 from bytepair import _core
 from bytepair.corpus.column import Column, Skip, capped
-from bytepair.corpus.documents import ReadOptions, Wanted, read
+from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.splits import HoldOut
 from bytepair.shards import dropout
@@ -57,8 +57,8 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]
         return
     for number in range(start.input, stop):
         file = job.files[number]
-        wanted = Wanted(first=start.row if number == start.input else 0)
-        for piece in read(file, how, wanted):
+        selection = DocumentSelection(first=start.row if number == start.input else 0)
+        for piece in read(file, how, selection):
             if isinstance(piece, Skip):
                 yield asdict(piece)
             else:
@@ -77,8 +77,8 @@ def _chosen(
     reads_all = replace(how, doc_cap=None)  # a hash is that of the whole document
     for number in range(0 if held.counts else start.input, stop):
         first = start.row if number == start.input else 0
-        wanted = Wanted() if held.counts else Wanted(first)
-        for piece in read(job.files[number], reads_all, wanted):
+        selection = DocumentSelection() if held.counts else DocumentSelection(first)
+        for piece in read(job.files[number], reads_all, selection):
             if isinstance(piece, Skip):
                 if (number, piece.first) >= (start.input, start.row):
                     yield asdict(piece)
@@ -94,24 +94,24 @@ def _chosen(
 
 def _gathered(pieces: Iterator[Placed | Left]) -> Iterator[list[Placed] | Left]:
     """Join small columns to batches, since there may be many small files."""
-    held: list[Placed] = []
+    batch: list[Placed] = []
     size = 0
     for piece in pieces:
         more = JOIN_BYTES + 1 if isinstance(piece, dict) else piece[1].text_bytes
-        if held and (size + more > JOIN_BYTES or len(held) == PIECES):
-            yield held
-            held, size = [], 0
+        if batch and (size + more > JOIN_BYTES or len(batch) == PIECES):
+            yield batch
+            batch, size = [], 0
         if isinstance(piece, dict):
             yield piece
             continue
-        held.append(piece)
+        batch.append(piece)
         size += more
         del piece
         if size > JOIN_BYTES:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _encode_all(

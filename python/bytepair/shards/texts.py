@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.corpus.column import Column, Errors
-from bytepair.corpus.documents import ReadOptions, Wanted, read
+from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import Source, files_by_position
@@ -219,11 +219,11 @@ class TextBatches(Unpicklable):
 
     def _stream(self) -> tuple[NDArray[Any], NDArray[Any]]:
         count = self._shape[0] * self._shape[1] + 1
-        pieces, held = [self._rest], len(self._rest)
-        while held < count:
+        pieces, size = [self._rest], len(self._rest)
+        while size < count:
             more = self._next_group()
             pieces += more
-            held += sum(map(len, more))
+            size += sum(map(len, more))
         ids = np.concatenate(pieces)
         self._rest = ids[count:]
         return ids[: count - 1].reshape(self._shape), ids[1:count].reshape(self._shape)
@@ -323,8 +323,8 @@ class _RankReader:
         """The text from a row group of a file on, to the end of the last file."""
         for number in range(file, len(self._files)):
             unit = top = -1
-            wanted = Wanted(0, self._rank + row_group, self._world_size)
-            for column in read(self._files[number], self._how, wanted):
+            selection = DocumentSelection(0, self._rank + row_group, self._world_size)
+            for column in read(self._files[number], self._how, selection):
                 if not isinstance(column, Column):
                     continue  # a skipped document, which each epoch meets again
                 if column.unit != unit:

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::{ReadAt, TableReader, TextColumn, Windowed};
-use bytepair::corpus::{CorpusFile, DocumentOptions, DocumentReader, Documents, Wanted};
+use bytepair::corpus::{CorpusFile, DocumentOptions, DocumentReader, DocumentSelection, Documents};
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
 use crate::arrays;
 use crate::document_batch::PyDocumentBatch;
 use crate::file_object::{FileObject, Raised};
-use crate::reading::{BoundFields, FileFields, WantedFields, options};
+use crate::reading::{BoundFields, FileFields, SelectionFields, options};
 
 /// Reads the documents of a file in order, as batches of arrays.
 #[pyclass(frozen, name = "DocumentReader", module = "bytepair._core")]
@@ -51,7 +51,7 @@ impl PyDocumentReader {
     /// `page_bytes` are not read.
     #[new]
     #[pyo3(signature = (file, field, *, errors="strict", doc_cap=None, bounds, page_bytes,
-                        wanted=None, source=None, size=0))]
+                        selection=None, source=None, size=0))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -61,21 +61,21 @@ impl PyDocumentReader {
         doc_cap: Option<usize>,
         bounds: BoundFields,
         page_bytes: usize,
-        wanted: Option<WantedFields>,
+        selection: Option<SelectionFields>,
         source: Option<Py<PyAny>>,
         size: u64,
     ) -> PyResult<Self> {
         let options = options(field, errors, doc_cap, bounds)?;
-        let wanted = wanted.map_or_else(Wanted::default, Wanted::from);
+        let selection = selection.map_or_else(DocumentSelection::default, DocumentSelection::from);
         let raised = Raised::default();
         let object = source.map(|file| FileObject::new(file, size, &raised));
         let reader = if file.is_table() {
-            py.detach(|| table(&file.path, object, options, page_bytes, wanted))
+            py.detach(|| table(&file.path, object, options, page_bytes, selection))
                 .map(|table| FileReader::Table(Box::new(table)))
         } else {
             let file = file.file()?;
             py.detach(|| blocks(file, object, options))
-                .map(|reader| FileReader::Blocks(Box::new(reader.with_wanted(wanted))))
+                .map(|reader| FileReader::Blocks(Box::new(reader.with_selection(selection))))
         };
         let reader = Mutex::new(reader.map_err(|error| raised.or(&error))?);
         Ok(Self { reader, raised })
@@ -139,7 +139,7 @@ fn table(
     object: Option<FileObject>,
     options: DocumentOptions,
     page_bytes: usize,
-    wanted: Wanted,
+    selection: DocumentSelection,
 ) -> bytepair::Result<TableReader> {
     let column = match object {
         Some(object) => {
@@ -147,5 +147,5 @@ fn table(
         }
         None => TextColumn::open(&[path], &options.field),
     };
-    Ok(TableReader::new(column?.with_bounds(page_bytes, usize::MAX), options, wanted))
+    Ok(TableReader::new(column?.with_bounds(page_bytes, usize::MAX), options, selection))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytepair::corpus::{
-    Bounds, Compression, CorpusFile, DocumentOptions, FileKind, OnError, Wanted,
+    Bounds, Compression, CorpusFile, DocumentOptions, DocumentSelection, FileKind, OnError,
 };
 use pyo3::prelude::*;
 
@@ -46,16 +46,16 @@ pub(crate) struct BoundFields {
     harmless_times: u64,
 }
 
-/// The fields of `bytepair.corpus.documents.Wanted`.
+/// The fields of `bytepair.corpus.documents.DocumentSelection`.
 #[derive(FromPyObject)]
-pub(crate) struct WantedFields {
+pub(crate) struct SelectionFields {
     first: u64,
     start: u64,
     step: u64,
 }
 
-impl From<WantedFields> for Wanted {
-    fn from(WantedFields { first, start, step }: WantedFields) -> Self {
+impl From<SelectionFields> for DocumentSelection {
+    fn from(SelectionFields { first, start, step }: SelectionFields) -> Self {
         Self { first_row: first, start, step }
     }
 }

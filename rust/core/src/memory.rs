@@ -30,8 +30,8 @@ pub fn check(bytes: usize) -> Result<()> {
 #[cold]
 #[cfg(not(target_family = "wasm"))]
 fn check_large(bytes: usize) -> Result<()> {
-    let wanted = bytes.saturating_add(SPARE_BYTES).min(isize::MAX.cast_unsigned());
-    memmap2::MmapMut::map_anon(wanted).map(drop).map_err(|_| Error::OutOfMemory { bytes })
+    let size = bytes.saturating_add(SPARE_BYTES).min(isize::MAX.cast_unsigned());
+    memmap2::MmapMut::map_anon(size).map(drop).map_err(|_| Error::OutOfMemory { bytes })
 }
 
 /// Allocates and frees the memory. The memory of WebAssembly grows and is never returned, so the
@@ -39,8 +39,8 @@ fn check_large(bytes: usize) -> Result<()> {
 #[cold]
 #[cfg(target_family = "wasm")]
 fn check_large(bytes: usize) -> Result<()> {
-    let wanted = bytes.saturating_add(SPARE_BYTES);
-    Vec::<u8>::new().try_reserve_exact(wanted).map_err(|_| Error::OutOfMemory { bytes })
+    let size = bytes.saturating_add(SPARE_BYTES);
+    Vec::<u8>::new().try_reserve_exact(size).map_err(|_| Error::OutOfMemory { bytes })
 }
 
 /// Reserve capacity for `more` values, as [`Vec::reserve`] does.

@@ -120,7 +120,7 @@ impl Tokenizer {
     /// ```
     pub fn role(&self, role: Role) -> Option<(&str, u32)> {
         let special = self.vocabulary().special_tokens();
-        let token = |wanted: &str| special.iter().find(|(name, _)| name == wanted);
+        let token = |token_name: &str| special.iter().find(|(name, _)| name == token_name);
         let noted = self.notes().get(role.note()).map(String::as_str);
         let found = match noted {
             Some("") => return None,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytepair::corpus::parquet::{TableReader, TextColumn};
-use bytepair::corpus::{DocumentOptions, OnError, Wanted};
+use bytepair::corpus::{DocumentOptions, DocumentSelection, OnError};
 use parquet::basic::{Compression, ConvertedType, Repetition, Type};
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::Result;
@@ -115,8 +115,8 @@ fn rows_of_pages_above_the_limit_can_be_skipped() {
     let read = |on_error, first_row| {
         let column = TextColumn::open(&[&path], "text").unwrap().with_bounds(90_000, usize::MAX);
         let options = DocumentOptions { on_error, ..DocumentOptions::default() };
-        let wanted = Wanted { first_row, ..Wanted::default() };
-        let mut reader = TableReader::new(column, options, wanted);
+        let selection = DocumentSelection { first_row, ..DocumentSelection::default() };
+        let mut reader = TableReader::new(column, options, selection);
         let (mut found, mut skipped) = (Vec::new(), Vec::new());
         while let Some(documents) = reader.read()? {
             found.extend(documents.texts()?.map(|(_, text)| text.to_owned()));

@@ -252,11 +252,11 @@ impl<'c> ChatWriter<'c> {
 
     fn check_turn(&self, index: usize, place: usize, name: &str) -> ViewResult<()> {
         let turns = &self.template.alternate;
-        if let Some(wanted) = turns.get(place % turns.len().max(1))
-            && wanted != name
+        if let Some(expected) = turns.get(place % turns.len().max(1))
+            && expected != name
         {
             return Err(broken(format!(
-                "message {index} is from '{name}' but must be from '{wanted}': roles take turns, {}",
+                "message {index} is from '{name}' but must be from '{expected}': roles take turns, {}",
                 turns.join(", ")
             )));
         }

@@ -81,9 +81,9 @@ fn by_bytes(query: &str) -> ViewResult<Fits> {
         let is_pair = pair.len() == 2 && pair.iter().all(char::is_ascii_hexdigit);
         is_pair.then(|| u8::from_str_radix(&digits, 16).ok()).flatten().ok_or_else(reason)
     };
-    let wanted = digits.chunks(2).map(byte).collect::<ViewResult<Vec<u8>>>()?;
+    let bytes = digits.chunks(2).map(byte).collect::<ViewResult<Vec<u8>>>()?;
     Ok(Box::new(move |_, token| {
-        Ok(wanted.is_empty() || token.windows(wanted.len()).any(|part| part == wanted))
+        Ok(bytes.is_empty() || token.windows(bytes.len()).any(|part| part == bytes))
     }))
 }
 

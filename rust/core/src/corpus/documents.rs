@@ -433,7 +433,7 @@ fn longer_than(what: &str, most: usize) -> Reason {
 
 /// Which documents of a file are read.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct DocumentSelection {
     /// The first row.
     pub first_row: u64,
     /// The index of the first block or row group.
@@ -442,14 +442,14 @@ pub struct Wanted {
     pub step: u64,
 }
 
-impl Default for Wanted {
+impl Default for DocumentSelection {
     fn default() -> Self {
         Self { first_row: 0, start: 0, step: 1 }
     }
 }
 
-impl Wanted {
-    /// Whether a block or row group that ends before the row `end` has wanted documents.
+impl DocumentSelection {
+    /// Whether a block or row group that ends before the row `end` has selected documents.
     pub(crate) fn includes(self, unit: u64, end: u64) -> bool {
         let is_selected =
             unit >= self.start && (unit - self.start).is_multiple_of(self.step.max(1));
@@ -517,7 +517,7 @@ impl FieldTally {
 pub struct DocumentReader {
     blocks: BlockReader,
     options: DocumentOptions,
-    wanted: Wanted,
+    selection: DocumentSelection,
     tally: FieldTally,
     stop: AtomicBool,
 }
@@ -548,23 +548,23 @@ impl DocumentReader {
     }
 
     fn of(blocks: BlockReader, options: DocumentOptions) -> Self {
-        let (wanted, tally, stop) = Default::default();
+        let (selection, tally, stop) = Default::default();
         let blocks = blocks.with_damaged_kept(options.on_error == OnError::Skip);
-        Self { blocks, options, wanted, tally, stop }
+        Self { blocks, options, selection, tally, stop }
     }
 
     /// Read only some blocks; the boundaries of blocks do not depend on the selection.
     #[must_use]
-    pub fn with_wanted(self, wanted: Wanted) -> Self {
-        Self { wanted, ..self }
+    pub fn with_selection(self, selection: DocumentSelection) -> Self {
+        Self { selection, ..self }
     }
 
-    /// The documents of the next block, some of which may come before the first wanted row; `None`
+    /// The documents of the next block, some of which may come before the first selected row; `None`
     /// at the end, and after an error.
     pub fn read(&mut self) -> Result<Option<Documents>> {
         let mut bytes = Vec::new();
         while let Some(mut block) = self.blocks.next(None, &self.stop, bytes)? {
-            if !self.is_wanted(&block) {
+            if !self.is_selected(&block) {
                 bytes = block.bytes;
                 continue;
             }
@@ -581,10 +581,10 @@ impl DocumentReader {
         Ok(None)
     }
 
-    fn is_wanted(&self, block: &FileBlock) -> bool {
+    fn is_selected(&self, block: &FileBlock) -> bool {
         let next = self.blocks.place();
         let is_open = next.file == block.start.file && !block.is_too_long;
-        self.wanted.includes(block.unit, if is_open { next.row } else { u64::MAX })
+        self.selection.includes(block.unit, if is_open { next.row } else { u64::MAX })
     }
 
     /// The number of bytes read from the file, before decompression.

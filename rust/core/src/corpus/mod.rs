@@ -21,6 +21,8 @@ mod stream;
 pub(crate) use blocks::{BlockReader, FileBlock};
 pub use blocks::{Bounds, CorpusFile, FileKind, FilePlace, Unpacking};
 pub(crate) use documents::FieldTally;
-pub use documents::{DocumentOptions, DocumentReader, Documents, OnError, Skipped, Wanted};
+pub use documents::{
+    DocumentOptions, DocumentReader, DocumentSelection, Documents, OnError, Skipped,
+};
 pub(crate) use stand_in::pointer;
 pub use stream::Compression;

@@ -138,8 +138,8 @@ fn selected(vocabulary: &Vocabulary, special: &Special) -> Result<Vec<(AddedToke
 /// it.
 fn hides_others(tokens: &[SelectedToken]) -> bool {
     let names = |passes: bool| -> Vec<&str> {
-        let tokens = tokens.iter().filter(|wanted| (wanted.action == Action::Pass) == passes);
-        tokens.map(|wanted| &*wanted.name).collect()
+        let tokens = tokens.iter().filter(|entry| (entry.action == Action::Pass) == passes);
+        tokens.map(|entry| &*entry.name).collect()
     };
     let (passed, found) = (names(true), names(false));
     overlap(&passed, &found).is_some() || overlap(&found, &passed).is_some()
@@ -157,38 +157,38 @@ impl AddedFinder {
         name: impl Fn(&AddedToken) -> Result<String>,
     ) -> Result<Option<Self>> {
         let selected = selected(vocabulary, special)?.into_iter().filter(|(token, _)| wants(token));
-        let wanted = selected
+        let named = selected
             .map(|(token, action)| Ok(SelectedToken { name: name(&token)?, token, action }));
-        let mut tokens = wanted.collect::<Result<Vec<_>>>()?;
+        let mut tokens = named.collect::<Result<Vec<_>>>()?;
         // Of tokens that the normalizer makes equal, the first is found.
         tokens.sort_by(|one, other| one.name.cmp(&other.name));
         tokens.dedup_by(|one, other| one.name == other.name);
-        tokens.retain(|wanted| !wanted.name.is_empty());
+        tokens.retain(|entry| !entry.name.is_empty());
         if !hides_others(&tokens) {
-            tokens.retain(|wanted| wanted.action != Action::Pass);
+            tokens.retain(|entry| entry.action != Action::Pass);
         }
         if tokens.is_empty() {
             return Ok(None);
         }
         // Building a DFA takes quadratic time for a long name that repeats one character.
-        let size: usize = tokens.iter().map(|wanted| wanted.name.len()).sum();
+        let size: usize = tokens.iter().map(|entry| entry.name.len()).sum();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .kind((size > MOST_IN_DFA).then_some(AhoCorasickKind::ContiguousNFA))
-            .build(tokens.iter().map(|wanted| &wanted.name))
+            .build(tokens.iter().map(|entry| &entry.name))
             .map_err(|e| Error::Vocabulary { reason: format!("too many added tokens: {e}") })?;
-        let longest = tokens.iter().map(|wanted| wanted.name.len()).max().unwrap_or(0);
+        let longest = tokens.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
         Ok(Some(Self { automaton, tokens, longest }))
     }
 
     /// Whether a token may take the white space around it.
     pub(crate) fn strips(&self) -> bool {
-        self.tokens.iter().any(|wanted| wanted.token.lstrip || wanted.token.rstrip)
+        self.tokens.iter().any(|entry| entry.token.lstrip || entry.token.rstrip)
     }
 
     /// Whether every match ends the text before it and begins that after it, whatever surrounds it.
     fn divides_always(&self) -> bool {
-        self.tokens.iter().all(|wanted| wanted.action != Action::Pass && !wanted.token.single_word)
+        self.tokens.iter().all(|entry| entry.action != Action::Pass && !entry.token.single_word)
     }
 
     /// The added tokens of `text` from left to right; if they are forbidden, an error for each.
@@ -244,7 +244,7 @@ impl AddedFinder {
             }
             (start, end) = (done, next_open);
         }
-        if self.tokens.iter().any(|wanted| wanted.token.lstrip) {
+        if self.tokens.iter().any(|entry| entry.token.lstrip) {
             end = start + text[start..end.max(start)].trim_end().len();
         }
         start..end.max(start)
@@ -256,8 +256,8 @@ impl AddedFinder {
         let bytes = text.as_bytes();
         let is_open = |&at: &usize| {
             let rest = &bytes[at..];
-            let next = self.tokens.partition_point(|wanted| wanted.name.as_bytes() <= rest);
-            self.tokens.get(next).is_some_and(|wanted| wanted.name.as_bytes().starts_with(rest))
+            let next = self.tokens.partition_point(|entry| entry.name.as_bytes() <= rest);
+            self.tokens.get(next).is_some_and(|entry| entry.name.as_bytes().starts_with(rest))
         };
         (from.max((text.len() + 1).saturating_sub(self.longest))..text.len())
             .find(is_open)

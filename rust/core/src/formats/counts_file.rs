@@ -246,13 +246,14 @@ impl CountsFile {
             let kind = field.get_basic_info().converted_type();
             return Err(general(format!("the column {name} is nested ({kind}, a list or struct)")));
         };
-        let (column, wanted) = (&columns[index], if name == COUNT { "integers" } else { "bytes" });
+        let (column, expected) =
+            (&columns[index], if name == COUNT { "integers" } else { "bytes" });
         if if name == COUNT { is_integer(column) } else { is_bytes(column) } {
             return Ok(index);
         }
         let (logical, physical) = (column.logical_type_ref(), column.physical_type());
         let kind = logical.map_or_else(|| physical.to_string(), |kind| format!("{kind:?}"));
-        Err(general(format!("the column {name} must have {wanted}; its type is {kind}")))
+        Err(general(format!("the column {name} must have {expected}; its type is {kind}")))
     }
 
     fn read_group(

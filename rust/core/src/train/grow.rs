@@ -68,8 +68,8 @@ pub fn resume(
 ) -> Result<Tokenizer> {
     let special = special(tokenizer);
     let merges = trained_merges(tokenizer)?;
-    let wanted = merges_for(vocab_size, special.len())?;
-    let more = wanted.checked_sub(merges.len()).ok_or_else(|| Error::Vocabulary {
+    let total = merges_for(vocab_size, special.len())?;
+    let more = total.checked_sub(merges.len()).ok_or_else(|| Error::Vocabulary {
         reason: format!(
             "the vocabulary size {vocab_size} is smaller than the vocabulary of {} ids; truncate it with \
              with_vocab_size",

@@ -5,7 +5,7 @@
 
 use std::vec;
 
-use crate::corpus::documents::{DocumentOptions, Documents, OnError, Wanted};
+use crate::corpus::documents::{DocumentOptions, DocumentSelection, Documents, OnError};
 use crate::corpus::parquet::column::{RowRange, RowReader, Span, TextColumn, unreadable};
 use crate::error::{Error, Result};
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 pub struct TableReader {
     column: TextColumn,
     options: DocumentOptions,
-    wanted: Wanted,
+    selection: DocumentSelection,
     /// The next row group.
     group: usize,
     open: Option<OpenGroup>,
@@ -38,10 +38,10 @@ impl std::fmt::Debug for TableReader {
 }
 
 impl TableReader {
-    /// Read the wanted rows of the first file of a column.
+    /// Read the selected rows of the first file of a column.
     #[must_use]
-    pub fn new(column: TextColumn, options: DocumentOptions, wanted: Wanted) -> Self {
-        Self { column, options, wanted, group: 0, open: None }
+    pub fn new(column: TextColumn, options: DocumentOptions, selection: DocumentSelection) -> Self {
+        Self { column, options, selection, group: 0, open: None }
     }
 
     /// The number of rows of the file, according to its footer.
@@ -77,15 +77,15 @@ impl TableReader {
         }
     }
 
-    /// Open the next row group with wanted rows.
+    /// Open the next row group with selected rows.
     fn open_next(&mut self) -> Result<Option<OpenGroup>> {
         for unit in self.group..self.column.groups(0) {
             self.group = unit + 1;
             let [start, end] = [unit, unit + 1].map(|group| self.column.first_row(0, group) as u64);
-            if self.wanted.includes(unit as u64, end) {
+            if self.selection.includes(unit as u64, end) {
                 let spans = self.column.spans(0, unit);
                 let spans = spans.map_err(|error| unreadable(self.column.path(0), error))?;
-                let row = self.wanted.first_row.max(start);
+                let row = self.selection.first_row.max(start);
                 let skipped = usize::try_from(row - start).unwrap_or(usize::MAX);
                 let spans = spans.into_iter().filter_map(|span| span.starting_at(skipped));
                 let spans = spans.collect::<Vec<_>>().into_iter();

@@ -112,13 +112,13 @@ pub(super) fn text(data: &[u8]) -> Result<&str> {
     })
 }
 
-/// The fields of an object that `wanted` selects.
+/// The fields of an object whose names `is_selected` accepts.
 fn values(
     object: &Object<'_, &RawValue>,
-    wanted: impl Fn(&str) -> bool,
+    is_selected: impl Fn(&str) -> bool,
     place: &str,
 ) -> Result<Value> {
-    let fields = object.0.iter().filter(|(name, _)| wanted(&name.0));
+    let fields = object.0.iter().filter(|(name, _)| is_selected(&name.0));
     fields
         .map(|(name, value)| {
             let Strict(value) = parse(value.get(), &[place, &name.0].concat())?;
