@@ -8,7 +8,7 @@ from typing import Any
 
 import bytepair
 from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.parts import Asked
+from bytepair.formats.parts import LoadOptions
 
 #: Where each format is written, below a folder of the test.
 TARGETS = {
@@ -24,7 +24,7 @@ TARGETS = {
 }
 
 
-def asked(tok: bytepair.Tokenizer, format: str) -> dict[str, Any]:
+def load_options(tok: bytepair.Tokenizer, format: str) -> dict[str, Any]:
     """The options that the caller must pass because the format does not store them."""
     said: dict[str, Any] = {"allow_pickle": True} if format == "nanochat" else {}
     if format in {"tiktoken", "llama2c", "qwen3", "llmc"}:
@@ -57,7 +57,7 @@ def small(**changes: Any) -> bytepair.Tokenizer:
     return bytepair.Tokenizer.from_ranks(tokens, **values)
 
 
-def load(document: dict[str, Any], **asked: Any) -> bytepair.Tokenizer:
+def load(document: dict[str, Any], **options: Any) -> bytepair.Tokenizer:
     """The tokenizer of a `tokenizer.json`."""
     data = json.dumps(document).encode()
-    return bytepair.Tokenizer(huggingface.parse(data, Asked(**asked)).model())
+    return bytepair.Tokenizer(huggingface.parse(data, LoadOptions(**options)).model())

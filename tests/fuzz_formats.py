@@ -37,7 +37,7 @@ import bytepair
 from bytepair.errors import BytepairError, CountsError, FileFormatError, ShardError, SplitError
 from bytepair.formats.huggingface import companions
 from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.parts import Asked
+from bytepair.formats.parts import LoadOptions
 from formats import small, written
 
 #: How much memory one file may take, beyond that of the process before.
@@ -225,7 +225,7 @@ def read(format: str, path: Path) -> None:
 def compare_readers(data: bytes) -> None:
     """What is read of a damaged `tokenizer.json` must be what `tokenizers` reads of it."""
     try:
-        own = bytepair.Tokenizer(huggingface.parse(data, Asked()).model())
+        own = bytepair.Tokenizer(huggingface.parse(data, LoadOptions()).model())
     except BytepairError:
         return
     try:

@@ -356,10 +356,10 @@ def test_a_pair_that_is_listed_twice_counts_once() -> None:
 # ---------------------------------------------------------------------------- SentencePiece
 
 
-def loaded(folder: Path, data: bytes, **asked: Any) -> bytepair.Tokenizer:
+def loaded(folder: Path, data: bytes, **options: Any) -> bytepair.Tokenizer:
     path = folder / "tokenizer.model"
     path.write_bytes(data)
-    return bytepair.load(path, **asked)
+    return bytepair.load(path, **options)
 
 
 def test_a_model_is_its_tokenizer_json(tmp_path: Path) -> None:

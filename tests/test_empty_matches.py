@@ -19,7 +19,7 @@ from bytepair._core import to_oniguruma
 from bytepair.errors import LossError, PatternError, UnsupportedError
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.parts import Asked
+from bytepair.formats.parts import LoadOptions
 from formats import json_of, small
 from pre_tokenizers import pattern_of, steps_of
 
@@ -92,7 +92,7 @@ REFUSED = ["a*", "a|b?", r"\S*|\s+", "(?=a)|b", r"a|$", r"\s*(?!\S)", r"(?:a|b*)
 def test_other_patterns_are_refused_by_name(regex: str) -> None:
     document = with_steps(sequence(r"\p{L}+", regex))
     with pytest.raises(UnsupportedError, match="may match no characters") as caught:
-        huggingface.parse(json.dumps(document).encode(), Asked())
+        huggingface.parse(json.dumps(document).encode(), LoadOptions())
     assert caught.value.place == "pre_tokenizer.pretokenizers[1].pattern"
 
 

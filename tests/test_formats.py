@@ -18,7 +18,7 @@ from bytepair import AddedToken
 from bytepair.cli import option
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import registry
-from formats import TARGETS, asked, small, written
+from formats import TARGETS, load_options, small, written
 
 #: GPT-2's pattern and one special token of a usual name, which all formats can store.
 TOK = bytepair.train(
@@ -34,9 +34,9 @@ LIST = bytepair.Tokenizer.from_merges(
 @pytest.mark.parametrize("first", TARGETS)
 @pytest.mark.parametrize("second", TARGETS)
 def test_every_format_to_every_other_and_back(first: str, second: str, tmp_path: Path) -> None:
-    one = bytepair.load(written(TOK, tmp_path, first), first, **asked(TOK, first))
+    one = bytepair.load(written(TOK, tmp_path, first), first, **load_options(TOK, first))
     (tmp_path / "2").mkdir()
-    two = bytepair.load(written(one, tmp_path / "2", second), second, **asked(TOK, second))
+    two = bytepair.load(written(one, tmp_path / "2", second), second, **load_options(TOK, second))
     assert two == TOK
 
 
@@ -85,7 +85,7 @@ def test_a_lossless_export_loads_equal(kind: str, format: str, tmp_path: Path) -
     except LossError as error:  # nothing at all can be written
         assert error.lost[0].startswith(("the token", "two ids"))  # noqa: PT017
         return
-    said = asked(tok, format) | ({} if format != "gpt2" else {"pattern": tok.pattern})
+    said = load_options(tok, format) | ({} if format != "gpt2" else {"pattern": tok.pattern})
     try:
         back = bytepair.load(path, format, **said)
     except FormatError as error:
@@ -127,12 +127,12 @@ def test_a_list_of_merges_comes_back(
 @pytest.mark.parametrize("format", TARGETS)
 def test_the_format_of_a_file_is_recognised(format: str, tmp_path: Path) -> None:
     path = written(TOK, tmp_path, format)
-    back = bytepair.load(path, **asked(TOK, format))
+    back = bytepair.load(path, **load_options(TOK, format))
     assert back.mergeable_ranks() == TOK.mergeable_ranks()
     if path.is_dir():
         return
     plain = path.rename(tmp_path / "plain")  # without the name of the format, too
-    assert bytepair.load(plain, **asked(TOK, format)).special_tokens == TOK.special_tokens
+    assert bytepair.load(plain, **load_options(TOK, format)).special_tokens == TOK.special_tokens
 
 
 def test_objects_and_names() -> None:
@@ -207,7 +207,7 @@ def test_what_is_lost_is_said(format: str, lost: list[str], tmp_path: Path) -> N
 def test_lossless_formats_keep_everything(format: str, tmp_path: Path) -> None:
     tok = small(pattern=r"\p{L}+|\P{L}+?", special_tokens={"<|a|>": 300, "naïve ▁": 271})
     path = tok.export(tmp_path / TARGETS[format], format)
-    assert bytepair.load(path, **asked(tok, format)) == tok
+    assert bytepair.load(path, **load_options(tok, format)) == tok
 
 
 @pytest.mark.parametrize("format", ["tiktoken", "nanochat"])
@@ -361,13 +361,13 @@ def test_two_writers_and_a_kill_leave_a_whole_file(format: str, tmp_path: Path) 
         while not target.exists():
             time.sleep(0.01)
         for _ in range(30):  # at any time the file is one or the other, whole
-            tok = bytepair.load(target, format, **asked(TOK, format))
+            tok = bytepair.load(target, format, **load_options(TOK, format))
             assert tok.mergeable_ranks() == TOK.mergeable_ranks()
     finally:
         for writer in writers:
             writer.send_signal(signal.SIGKILL)
             writer.communicate()
-    assert bytepair.load(target, format, **asked(TOK, format)) in (TOK, LIST)
+    assert bytepair.load(target, format, **load_options(TOK, format)) in (TOK, LIST)
 
 
 # ---------------------------------------------------------------------------- the command

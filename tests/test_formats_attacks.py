@@ -17,7 +17,7 @@ import memory
 from bytepair.errors import FileFormatError
 from bytepair.formats import nanochat
 from bytepair.formats.huggingface import companions
-from formats import TARGETS, asked, json_of, small, written
+from formats import TARGETS, json_of, load_options, small, written
 
 TOK = small()
 FORMATS = [format for format in TARGETS if format != "bytepair"]
@@ -26,7 +26,7 @@ FORMATS = [format for format in TARGETS if format != "bytepair"]
 def attempt(path: Path, format: str) -> bytepair.Tokenizer | None:
     """Load a file; whatever it holds, the result is a tokenizer or a documented error."""
     try:
-        return bytepair.load(path, format, **asked(TOK, format))
+        return bytepair.load(path, format, **load_options(TOK, format))
     except FileFormatError as error:
         return None if str(error) else pytest.fail("an error without words")
 

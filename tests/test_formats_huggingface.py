@@ -22,7 +22,7 @@ from bytepair.errors import FormatError, LossError, SplitError, UnsupportedError
 from bytepair.formats.gguf.llamacpp import _STEPS as STEPS
 from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.huggingface.charmap import to_bytes, to_characters
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.tokens import all_pairs, is_rule_of_ranks, pairs_of_ranks
 from formats import json_of, load, small
 from pre_tokenizers import pattern_of, steps_of
@@ -595,9 +595,9 @@ def test_unusual_tables_are_read_as_tokenizers_reads_them(change: int) -> None:
         data = text.encode(errors="surrogatepass")
         twice = data.replace(b'"merges"', b'"vocab": {}, "merges"')
         with pytest.raises(FormatError, match="duplicate name"):
-            huggingface.parse(twice, Asked())
+            huggingface.parse(twice, LoadOptions())
         try:
-            tok = bytepair.Tokenizer(huggingface.parse(data, Asked()).model())
+            tok = bytepair.Tokenizer(huggingface.parse(data, LoadOptions()).model())
         except FormatError as caught:
             error = caught
         else:
@@ -650,13 +650,13 @@ def test_deep_and_broken_json() -> None:
         (b"", "empty"),
     ]:
         with pytest.raises(FormatError, match=message):
-            huggingface.parse(data, Asked())
+            huggingface.parse(data, LoadOptions())
     text = json.dumps(changed("pre_tokenizer", "HERE"))
     for depth in (200, 300, 450, 490):
         deep = '{"type":"Sequence","pretokenizers":[' * depth + json.dumps(BYTES) + "]}" * depth
         data = text.replace('"HERE"', deep).encode()
         try:
-            huggingface.parse(data, Asked())
+            huggingface.parse(data, LoadOptions())
         except FormatError as error:
             assert "nested too deeply" in str(error)  # noqa: PT017 - as deep as Python can go
 

@@ -18,7 +18,7 @@ from bytepair.files.safe import Cursor
 from bytepair.formats.gguf import file as gguf
 from bytepair.properties import metadata, post_processor
 from bytepair.properties.entries import ENTRIES, FLAGS, TOKENS
-from formats import TARGETS, asked, json_of, small
+from formats import TARGETS, json_of, load_options, small
 
 NAMES = ["<s>", "</s>", "<pad>", "<turn>", "<unk>", "<other>"]
 SPECIAL = {name: 259 + n for n, name in enumerate(NAMES)}
@@ -129,7 +129,7 @@ def test_every_entry_is_equal_or_reported(
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a flag that differs from the post-processor
-            after = bytepair.load(path, format, **asked(before, format))
+            after = bytepair.load(path, format, **load_options(before, format))
         here, there = metadata.values(before), metadata.values(after)
         for entry in ENTRIES:
             if here.get(entry.note) != there.get(entry.note):

@@ -17,7 +17,7 @@ import bytepair
 from bytepair.cli import COMMANDS
 from bytepair.errors import CountsError, DownloadError, FormatError, PlanError, ShardError
 from commands import message_of
-from formats import TARGETS, asked, small, written
+from formats import TARGETS, load_options, small, written
 
 TOK = small()
 
@@ -114,14 +114,14 @@ def test_errors_of_functions_are_one_line(folder: Path, words: str, message: str
 
 
 def test_the_pattern_of_a_file_that_has_none_is_taken_by_all(folder: Path) -> None:
-    said = ["--pattern", "nanochat"]
-    assert b"268" not in run("inspect", "x.tiktoken", *said, cwd=folder).stderr
-    ids = run("encode", "-t", "x.tiktoken", *said, "--text", "hello", cwd=folder).stdout
+    options = ["--pattern", "nanochat"]
+    assert b"268" not in run("inspect", "x.tiktoken", *options, cwd=folder).stderr
+    ids = run("encode", "-t", "x.tiktoken", *options, "--text", "hello", cwd=folder).stdout
     assert [int(id) for id in ids.split()] == bytepair.load(folder / "tokenizer").encode("hello")
-    words = ["decode", "-t", "x.tiktoken", *said]
+    words = ["decode", "-t", "x.tiktoken", *options]
     assert run(*words, *ids.decode().split(), cwd=folder).stdout == b"hello"
-    assert b"verified" in run("verify", "x.tiktoken", *said, cwd=folder).stdout
-    words = ["plan", "--params", "1M", "-t", "x.tiktoken", *said, "--corpus", "a.txt"]
+    assert b"verified" in run("verify", "x.tiktoken", *options, cwd=folder).stdout
+    words = ["plan", "--params", "1M", "-t", "x.tiktoken", *options, "--corpus", "a.txt"]
     assert b"parameters" in run(*words, cwd=folder).stdout
 
 
@@ -217,18 +217,18 @@ def test_functions_refuse_what_they_would_ignore(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", TARGETS)
 def test_a_file_and_the_caller_do_not_contradict_each_other(format: str, tmp_path: Path) -> None:
-    path, said = written(TOK, tmp_path, format), asked(TOK, format)
-    assert bytepair.load(path, format, **said) == bytepair.load(
-        path, format, **{**said, "pattern": "gpt2", "special_tokens": TOK.special_tokens}
+    path, options = written(TOK, tmp_path, format), load_options(TOK, format)
+    assert bytepair.load(path, format, **options) == bytepair.load(
+        path, format, **{**options, "pattern": "gpt2", "special_tokens": TOK.special_tokens}
     )
-    if "pattern" not in said and format != "gpt2":
+    if "pattern" not in options and format != "gpt2":
         with pytest.raises(FormatError, match="omit pattern"):
-            bytepair.load(path, format, **said, pattern="qwen2")
-    if "special_tokens" not in said:
+            bytepair.load(path, format, **options, pattern="qwen2")
+    if "special_tokens" not in options:
         with pytest.raises(FormatError, match="omit special_tokens"):
-            bytepair.load(path, format, **said, special_tokens={"<|bos|>": 7})
+            bytepair.load(path, format, **options, special_tokens={"<|bos|>": 7})
     with pytest.raises(FormatError, match='revision="main" does not apply'):
-        bytepair.load(path, format, **said, revision="main")
+        bytepair.load(path, format, **options, revision="main")
 
 
 def test_an_object_has_no_format_and_no_revision() -> None:

@@ -16,7 +16,7 @@ import bytepair
 from bytepair.chat.segments import Origin
 from bytepair.errors import SpecialTokenError
 from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.parts import Asked
+from bytepair.formats.parts import LoadOptions
 from commands import package
 from formats import json_of
 from texts import hard_text
@@ -35,7 +35,9 @@ def from_huggingface(flags: dict[str, bool]) -> bytepair.Tokenizer:
     added["ab"] = first + 4
     for name, id in added.items():
         document["added_tokens"].append({"id": id, "content": name, "single_word": False, **flags})
-    return bytepair.Tokenizer(huggingface.parse(json.dumps(document).encode(), Asked()).model())
+    return bytepair.Tokenizer(
+        huggingface.parse(json.dumps(document).encode(), LoadOptions()).model()
+    )
 
 
 def by_chance(tokens: list[str], special: list[str]) -> bytepair.Tokenizer:
@@ -174,7 +176,9 @@ def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         token["special"] = token["content"].startswith("<|")
     if request.param == "qwen3":
         written["normalizer"] = {"type": "NFC"}
-    return bytepair.Tokenizer(huggingface.parse(json.dumps(written).encode(), Asked()).model())
+    return bytepair.Tokenizer(
+        huggingface.parse(json.dumps(written).encode(), LoadOptions()).model()
+    )
 
 
 @given(st.data())

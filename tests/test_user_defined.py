@@ -51,11 +51,11 @@ def pair() -> tuple[bytepair.Tokenizer, tokenizers.Tokenizer]:
 @lru_cache
 def sentencepiece_pair(prefix: bool) -> tuple[bytepair.Tokenizer, Any]:
     sentencepiece = pytest.importorskip("sentencepiece")
-    from bytepair.formats.parts import Asked
+    from bytepair.formats.parts import LoadOptions
     from bytepair.formats.sentencepiece import model as format
 
     data = gemma(SPEC[prefix])
-    tok = bytepair.Tokenizer(format.parse(data, Asked()).model())
+    tok = bytepair.Tokenizer(format.parse(data, LoadOptions()).model())
     return tok, sentencepiece.SentencePieceProcessor(model_proto=data)
 
 

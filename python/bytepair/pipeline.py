@@ -138,7 +138,7 @@ def run_pipeline(
         "tokenizer": asdict(training),
         "shards": asdict(sharding),
     }
-    told: dict[str, Any] = {"threads": threads, "progress": progress}
+    common: dict[str, Any] = {"threads": threads, "progress": progress}
     seconds: dict[str, float] = {}
 
     def step(name: str, run: Callable[[], Any]) -> Any:
@@ -149,14 +149,14 @@ def run_pipeline(
 
     with manifest.locked(folder):
         _begin(folder, job)
-        tok = _trained(folder, files, step, training, {**counting, **limits}, told)
+        tok = _trained(folder, files, step, training, {**counting, **limits}, common)
         _save_sums(folder, job)
         if not (folder / "evaluation.md").exists():
             step("evaluate", lambda: _evaluate(tok, folder / "evaluation.md"))
             _save_sums(folder, job)
         _check_shards(folder / "shards")
         step("shard", lambda: shards.write(
-            source, tok, folder / "shards", **told, **asdict(sharding)
+            source, tok, folder / "shards", **common, **asdict(sharding)
         ))  # fmt: skip
         report = step("verify", lambda: shards.verify(folder / "shards", progress=progress))
     return Result(tok, report, seconds)
@@ -183,24 +183,24 @@ def _checked(
     return files
 
 
-def _without_results(found: Files, folder: Path) -> Files:
+def _without_results(source: Files, folder: Path) -> Files:
     """The files of a source that an earlier run of the pipeline has not written."""
-    made = [(folder / name).resolve() for step in MADE.values() for name in step]
+    results = [(folder / name).resolve() for step in MADE.values() for name in step]
     files = [
-        file for file in found.files
+        file for file in source.files
         if file.cloud is not None
-        or not {path := Path(file.path).resolve(), *path.parents}.intersection(made)
+        or not {path := Path(file.path).resolve(), *path.parents}.intersection(results)
     ]  # fmt: skip
-    return replace(found, files=files)
+    return replace(source, files=files)
 
 
 def _begin(folder: Path, job: dict[str, Any]) -> None:
     """Prepare the folder: remove results of the same inputs with other options."""
     from bytepair.shards import manifest
 
-    known = folder / JOB
-    if known.exists():
-        before = manifest.read_json(known, folder)
+    path = folder / JOB
+    if path.exists():
+        before = manifest.read_json(path, folder)
         sums = before.pop(SUMS, {})
         same = {key: job[key] for key in MADE}
         manifest.check_job(folder, {**before, **same}, job, folder)
@@ -210,7 +210,7 @@ def _begin(folder: Path, job: dict[str, Any]) -> None:
                 _check(folder, name, sums[name])
     else:
         own = (f".{JOB}", manifest.LOCK)
-        others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
+        others = [file.name for file in folder.iterdir() if not file.name.startswith(own)]
         if others:
             raise ShardError(
                 f"{folder} is not empty (it contains {min(others)!r})",
@@ -298,20 +298,20 @@ def _trained(
     step: Callable[[str, Callable[[], Any]], Any],
     training: TrainOptions,
     counting: dict[str, Any],
-    told: dict[str, Any],
+    common: dict[str, Any],
 ) -> Tokenizer:
     """Load the tokenizer of an earlier run, or train it on existing or new counts."""
     home = folder / "tokenizer"
     path, checkpoint = folder / "counts.parquet", folder / "counts.checkpoint"
     if not path.exists():
-        found = Files(files)
-        counted = step("count", lambda: count(found, checkpoint=checkpoint, **counting, **told))
+        source = Files(files)
+        counted = step("count", lambda: count(source, checkpoint=checkpoint, **counting, **common))
         counted.save(path)
     checkpoint.unlink(missing_ok=True)
     if (home / FILE_NAME).exists():
         return load(home)
     counts = load_counts(path, pattern=counting["pattern"])
-    tok: Tokenizer = step("train", lambda: train(counts, **asdict(training), **told))
+    tok: Tokenizer = step("train", lambda: train(counts, **asdict(training), **common))
     tok.save(home, overwrite=True)  # the folder belongs to this pipeline
     return tok
 
@@ -320,5 +320,5 @@ def _evaluate(tokenizer: Tokenizer, path: Path) -> None:
     """Write the evaluation of the tokenizer, without other tokenizers, which need a network."""
     from bytepair import evaluate
 
-    found = evaluate.measure(tokenizer, against=[])
-    write_whole(path, evaluate.to_markdown(found).encode())
+    evaluation = evaluate.measure(tokenizer, against=[])
+    write_whole(path, evaluate.to_markdown(evaluation).encode())

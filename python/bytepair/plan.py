@@ -205,12 +205,12 @@ def plan_data(
     )
 
 
-def _numbers(preset: str, **given: float | None) -> Preset:
+def _numbers(preset: str, **values: float | None) -> Preset:
     """The numbers of a preset, with explicit values taking precedence."""
     if preset not in PRESETS:
         raise PlanError(f"unknown preset {preset!r}", WayOut(f"pass one of {', '.join(PRESETS)}"))
-    _check_positive(**{name: value for name, value in given.items() if name != "shards"})
-    changed: Any = {name: value for name, value in given.items() if value is not None}
+    _check_positive(**{name: value for name, value in values.items() if name != "shards"})
+    changed: Any = {name: value for name, value in values.items() if value is not None}
     return replace(PRESETS[preset], **changed)
 
 

@@ -239,9 +239,9 @@ def _thinned(
     """Keep the points that are apart on the scale, and both ends."""
     if len(x) <= most:
         return x, y
-    wanted = np.geomspace(x[0], x[-1], most) if log else np.linspace(x[0], x[-1], most)
-    kept = np.unique(np.clip(np.searchsorted(x, wanted - 1e-9), 0, len(x) - 1))
-    return x[kept], y[kept]
+    grid = np.geomspace(x[0], x[-1], most) if log else np.linspace(x[0], x[-1], most)
+    indexes = np.unique(np.clip(np.searchsorted(x, grid - 1e-9), 0, len(x) - 1))
+    return x[indexes], y[indexes]
 
 
 def _legend(kinds: Sequence[str], left: float) -> list[str]:
@@ -273,8 +273,10 @@ def _wide(text: str, letters: int = _LETTERS) -> float:
 
 def _fitted(text: str, room: float) -> str:
     """Shorten a text in the middle if it is too wide."""
-    for kept in range(len(text), 0, -1):
-        shown = text if kept == len(text) else f"{text[: (kept + 1) // 2]}…{text[-(kept // 2) :]}"
+    for length in range(len(text), 0, -1):
+        shown = (
+            text if length == len(text) else f"{text[: (length + 1) // 2]}…{text[-(length // 2) :]}"
+        )
         if _wide(shown) <= room:
             return shown
     return "…"

@@ -150,14 +150,14 @@ def train(
 
 def learn(
     words: list[tuple[list[int], int]],
-    made: list[Pair],
+    first: list[Pair],
     merges: int,
     ties: str,
     min_count: int,
     allowed: Callable[[bytes], bool],
 ) -> list[Pair]:
-    """Continue after the merges `made`, up to `merges` in all; tokens must be `allowed`."""
-    learnt, tokens = list(made), vocabulary(made)
+    """Continue after the merges `first`, up to `merges` in all; tokens must be `allowed`."""
+    learnt, tokens = list(first), vocabulary(first)
     while len(learnt) < merges:
         counted = count_pairs(words).items()
         pairs = {
@@ -199,9 +199,9 @@ def train_superwords(
     >>> len(train_superwords(counts, lines, 3, 4, max_words=1))
     3
     """
-    made = train(counts, first, ties, min_count)
+    pairs = train(counts, first, ties, min_count)
     words = [(list(pretoken), times) for pretoken, times in superword_counts.items()]
-    for new, pair in enumerate(made, 256):
+    for new, pair in enumerate(pairs, 256):
         words = [(replace(ids, pair, new), times) for ids, times in words]
 
     def allowed(token: bytes) -> bool:
@@ -209,7 +209,7 @@ def train_superwords(
         is_short = max_words is None or len(parts) <= max_words
         return is_short and not any(text.encode() in token for text in never)
 
-    return learn(words, made, merges, ties, min_count, allowed)
+    return learn(words, pairs, merges, ties, min_count, allowed)
 
 
 def train_parity(
@@ -300,10 +300,10 @@ def steps(
     yield parts, None, None
     while True:
         ranks = [rank(left, right) for left, right in itertools.pairwise(parts)]
-        found = [(n, i) for i, n in enumerate(ranks) if n is not None]
-        if not found:
+        candidates = [(n, i) for i, n in enumerate(ranks) if n is not None]
+        if not candidates:
             return
-        n, i = min(found)
+        n, i = min(candidates)
         parts = [*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]]
         yield parts, i, n
 
@@ -421,8 +421,8 @@ def encode_dropout(
     parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
     while True:
         ranks = [rank(left, right) for left, right in itertools.pairwise(parts)]
-        found = sorted((n, i) for i, n in enumerate(ranks) if n is not None)
-        place = next((i for _, i in found if not dropped()), None)
+        candidates = sorted((n, i) for i, n in enumerate(ranks) if n is not None)
+        place = next((i for _, i in candidates if not dropped()), None)
         if place is None:
             return parts
         parts[place : place + 2] = [parts[place] + parts[place + 1]]
@@ -480,15 +480,15 @@ def prune(
     >>> sorted(prune(ids, pairs, {b"ab": 2, b"ba": 1}, 3))
     [b'a', b'ab', b'b']
     """
-    kept, used = set(ids), dict(uses)
-    while len(kept) > size:
-        parts = {part for token in kept for part in pairs.get(token, ())}
-        free = [token for token in kept if len(token) > 1 and token not in parts]
+    rest, used = set(ids), dict(uses)
+    while len(rest) > size:
+        parts = {part for token in rest for part in pairs.get(token, ())}
+        free = [token for token in rest if len(token) > 1 and token not in parts]
         least = min(free, key=lambda token: (used.get(token, 0), -ids[token]))
-        kept.remove(least)
+        rest.remove(least)
         for part in pairs.get(least, ()):
             used[part] = used.get(part, 0) + used.get(least, 0)
-    return kept
+    return rest
 
 
 # ---------------------------------------------------------------------------- rows to train on
@@ -542,8 +542,8 @@ def stream_batches(
     ([[1, 2], [3, 4]], [[2, 3], [4, 5]])
     """
     ids = [id for group in groups for document in group for id in document]
-    taken = rows * length + 1
-    for start in range(0, len(ids) - taken + 1, taken):
-        inputs, targets = ids[start : start + taken - 1], ids[start + 1 : start + taken]
+    size = rows * length + 1
+    for start in range(0, len(ids) - size + 1, size):
+        inputs, targets = ids[start : start + size - 1], ids[start + 1 : start + size]
         starts = range(0, rows * length, length)
         yield [inputs[i : i + length] for i in starts], [targets[i : i + length] for i in starts]

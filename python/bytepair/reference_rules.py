@@ -210,13 +210,13 @@ def divide(text: str, document: Rule, special: str) -> list[TextOrToken]:
         special: `"all"` finds all added tokens, `"text"` those that are not special, `"none"` none.
     """
     tokens = document.get("added_tokens") or []
-    wanted = [] if special == "none" else tokens
+    active = [] if special == "none" else tokens
     rule = document.get("normalizer")
     original = [(character, (at, at + 1)) for at, character in enumerate(text)]
-    first = [(t["content"], t) for t in wanted if not t.get("normalized", True)]
+    first = [(t["content"], t) for t in active if not t.get("normalized", True)]
     then = [
         (plain(normalize([(c, (0, 0)) for c in t["content"]], rule)), t)
-        for t in wanted
+        for t in active
         if t.get("normalized", True)
     ]
     pieces: list[TextOrToken] = []
@@ -290,9 +290,9 @@ def of_characters(text: Aligned, test: Callable[[str], bool]) -> Iterator[tuple[
             yield places[0], places[-1] + 1, False
 
 
-def cut(text: Aligned, found: Iterable[tuple[int, int, bool]], behavior: str) -> list[Aligned]:
+def cut(text: Aligned, ranges: Iterable[tuple[int, int, bool]], behavior: str) -> list[Aligned]:
     """Split a text at matches."""
-    parts: list[tuple[int, int, bool]] = list(found)
+    parts: list[tuple[int, int, bool]] = list(ranges)
     if behavior == "Removed":
         parts = [part for part in parts if not part[2]]
     elif behavior == "Contiguous":
@@ -349,8 +349,8 @@ def words(text: Aligned) -> list[Aligned]:
 
 def split_by_pattern(text: Aligned, rule: Rule) -> list[Aligned]:
     """The step `Split`."""
-    found = matches(text, expression(rule["pattern"]))
-    turned = [(start, end, is_match != rule["invert"]) for start, end, is_match in found]
+    ranges = matches(text, expression(rule["pattern"]))
+    turned = [(start, end, is_match != rule["invert"]) for start, end, is_match in ranges]
     return cut(text, turned, rule["behavior"])
 
 
@@ -367,8 +367,8 @@ def split_punctuation(text: Aligned, behavior: str) -> list[Aligned]:
 
 def split_whitespace(text: Aligned) -> list[Aligned]:
     """The step `Whitespace`."""
-    found = matches(text, r"\w+|[^\w\s]+")
-    return cut(text, [(start, end, not is_match) for start, end, is_match in found], "Removed")
+    ranges = matches(text, r"\w+|[^\w\s]+")
+    return cut(text, [(start, end, not is_match) for start, end, is_match in ranges], "Removed")
 
 
 def split_by_length(text: Aligned, length: int) -> list[Aligned]:
@@ -447,10 +447,10 @@ def merge(ids: list[tuple[int, int]], model: Rule) -> list[tuple[int, int]]:
         ranks[vocabulary[left], vocabulary[right]] = (rank, new)  # the last of equals counts
     while True:
         pairs = [(one[0], two[0]) for one, two in itertools.pairwise(ids)]
-        found = [(ranks[pair], at) for at, pair in enumerate(pairs) if pair in ranks]
-        if not found:
+        candidates = [(ranks[pair], at) for at, pair in enumerate(pairs) if pair in ranks]
+        if not candidates:
             return ids
-        (_, new), at = min(found, key=lambda item: (item[0][0], item[1]))
+        (_, new), at = min(candidates, key=lambda item: (item[0][0], item[1]))
         ids = [*ids[:at], (new, ids[at][1] + ids[at + 1][1]), *ids[at + 2 :]]
 
 
@@ -516,10 +516,10 @@ def decode(ids: Iterable[int], document: Rule, skip_special_tokens: bool = False
             name = plain(normalize([(c, (0, 0)) for c in name], document.get("normalizer")))
         names[token["id"]] = name
         special |= {token["content"]} if token.get("special") else set()
-    found = [names[id] for id in ids if id in names]
-    found = [name for name in found if not (skip_special_tokens and name in special)]
+    tokens = [names[id] for id in ids if id in names]
+    tokens = [name for name in tokens if not (skip_special_tokens and name in special)]
     rule = document.get("decoder")
-    return " ".join(found) if rule is None else "".join(decoded(found, rule))
+    return " ".join(tokens) if rule is None else "".join(decoded(tokens, rule))
 
 
 def decoded(names: list[str], rule: Rule) -> list[str]:
@@ -534,10 +534,10 @@ def decoded(names: list[str], rule: Rule) -> list[str]:
 def bytes_of(names: Iterable[str]) -> bytes:
     """The bytes of names in GPT-2's characters; other names stand for themselves."""
     table = {character: byte for byte, character in enumerate(byte_characters())}
-    known = (all(character in table for character in name) for name in names)
+    are_known = (all(character in table for character in name) for name in names)
     return b"".join(
         bytes(table[character] for character in name) if is_known else name.encode()
-        for name, is_known in zip(names, known, strict=True)
+        for name, is_known in zip(names, are_known, strict=True)
     )
 
 

@@ -95,8 +95,8 @@ class Bar:
     def __init__(self, progress: bool | Callback | None) -> None:
         self._callback = progress if callable(progress) else None
         usual = sys.stderr.isatty() and _LOG.level <= logging.INFO
-        wanted = usual if progress is None else progress is True
-        self._bars = _new_bars() if wanted else None
+        is_shown = usual if progress is None else progress is True
+        self._bars = _new_bars() if is_shown else None
         self._stages: dict[str, _Stage] = {}
 
     @property

@@ -18,13 +18,13 @@ class ShortSignature(inspect.Signature):
 
     def __str__(self) -> str:
         """The positional parameters with their defaults, without types."""
-        listed = [
+        positional = [
             p.replace(annotation=p.empty)
             for p in self.parameters.values()
             if p.kind is p.POSITIONAL_OR_KEYWORD
         ]
-        short = str(inspect.Signature(listed))
-        return f"{short[:-1]}, *, ...)" if listed else "(...)"
+        short = str(inspect.Signature(positional))
+        return f"{short[:-1]}, *, ...)" if positional else "(...)"
 
     def format(self, **_options: Any) -> str:
         """The same text, for newer versions of Python."""
@@ -42,9 +42,9 @@ def short_help(function: Function) -> Function:
         >>> str(inspect.signature(cut)), list(inspect.signature(cut).parameters)
         ('(text, size=4, *, ...)', ['text', 'size', 'strict', 'ends'])
     """
-    found = inspect.signature(function)
+    signature = inspect.signature(function)
     short = ShortSignature(
-        list(found.parameters.values()), return_annotation=found.return_annotation
+        list(signature.parameters.values()), return_annotation=signature.return_annotation
     )
     function.__signature__ = short  # type: ignore[attr-defined]
     return function

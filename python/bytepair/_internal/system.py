@@ -153,9 +153,9 @@ def _memory_of_windows() -> int:
 def _memory_of_macos() -> int:
     import ctypes
 
-    found, size = ctypes.c_uint64(), ctypes.c_size_t(8)
+    memory, size = ctypes.c_uint64(), ctypes.c_size_t(8)
     library = ctypes.CDLL(None)
     failed = library.sysctlbyname(
-        b"hw.memsize", ctypes.byref(found), ctypes.byref(size), None, ctypes.c_size_t(0)
+        b"hw.memsize", ctypes.byref(memory), ctypes.byref(size), None, ctypes.c_size_t(0)
     )
-    return 0 if failed else found.value
+    return 0 if failed else memory.value

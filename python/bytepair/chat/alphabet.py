@@ -25,8 +25,8 @@ class Alphabet:
     """
 
     def __init__(self, special: Mapping[str, int], names: Iterable[str]) -> None:
-        known = sorted(name for name in set(names) if name in special)
-        self._characters = {name: chr(_FIRST + number) for number, name in enumerate(known)}
+        tokens = sorted(name for name in set(names) if name in special)
+        self._characters = {name: chr(_FIRST + number) for number, name in enumerate(tokens)}
         self._of_id = {special[name]: character for name, character in self._characters.items()}
         self._names = {ord(character): name for name, character in self._characters.items()}
 

@@ -72,12 +72,12 @@ class AnswerParser:
 
     def fields(self) -> dict[str, Any]:
         """The fields of the message so far, without text that is held back."""
-        found: dict[str, Any] = {"content": "".join(self._content)}
+        fields: dict[str, Any] = {"content": "".join(self._content)}
         if thought := "".join(self._reasoning):
-            found["reasoning_content"] = thought
+            fields["reasoning_content"] = thought
         if self._calls:
-            found["tool_calls"] = [*self._calls]
-        return found
+            fields["tool_calls"] = [*self._calls]
+        return fields
 
     def _run(self, *, is_end: bool) -> list[Event]:
         events: list[Event] = []
@@ -182,8 +182,8 @@ class AnswerParser:
         """The end of the text before a tag at a position, or before what may become one."""
         if at >= 0:
             return at - len(before) if self._buffer.endswith(before, 0, at) else at
-        held = 0 if is_end else max(_held(self._buffer, one) for one in (before + tag, tag))
-        return len(self._buffer) - held
+        possible = 0 if is_end else max(_held(self._buffer, one) for one in (before + tag, tag))
+        return len(self._buffer) - possible
 
     def _take(self, count: int, skipped: str = "") -> None:
         """Remove text from the buffer, and what is `skipped` after it as soon as it comes."""
@@ -294,14 +294,14 @@ def _call_of(text: str) -> dict[str, Any] | None:
 
 def _builtin_call(text: str) -> dict[str, Any] | None:
     """The call of a built-in tool, `name.call(key="value")`; None if it is none."""
-    found = _BUILTIN.fullmatch(text.strip())
-    if found is None:
+    call = _BUILTIN.fullmatch(text.strip())
+    if call is None:
         return None
-    name, given = found.groups()
-    keys = list(_ARGUMENT.finditer(given))
-    ends = [*(key.start() - 1 for key in keys[1:]), len(given) - 1][: len(keys)]
-    is_whole = not given or (bool(keys) and keys[0].start() == 0 and given.endswith('"'))
+    name, arguments = call.groups()
+    keys = list(_ARGUMENT.finditer(arguments))
+    ends = [*(key.start() - 1 for key in keys[1:]), len(arguments) - 1][: len(keys)]
+    is_whole = not arguments or (bool(keys) and keys[0].start() == 0 and arguments.endswith('"'))
     if not is_whole or any(key.end() > end for key, end in zip(keys, ends, strict=True)):
         return None
-    arguments = {key[1]: given[key.end() : end] for key, end in zip(keys, ends, strict=True)}
+    arguments = {key[1]: arguments[key.end() : end] for key, end in zip(keys, ends, strict=True)}
     return {"type": "function", "function": {"name": name, "arguments": arguments}}

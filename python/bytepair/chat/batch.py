@@ -166,8 +166,8 @@ def checked(
             ),
         )
     keep = np.repeat(~bad, lengths)
-    kept = np.concatenate([[0], np.cumsum(lengths[~bad])]).astype(np.int64)
-    return RenderedBatch(batch.input_ids[keep], mask[keep], offsets=kept)
+    ends = np.concatenate([[0], np.cumsum(lengths[~bad])]).astype(np.int64)
+    return RenderedBatch(batch.input_ids[keep], mask[keep], offsets=ends)
 
 
 def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:

@@ -37,8 +37,8 @@ def regions(rendering: Rendering, off: Sequence[int], on: Sequence[int]) -> list
                 "{% generation %} block for it"
             )
     _, places = unmarked(rendering.string)
-    found = [Region(owner, *place) for owner, place in zip(owners, places, strict=True)]
-    return [region for region in found if region.owner not in off]
+    blocks = [Region(owner, *place) for owner, place in zip(owners, places, strict=True)]
+    return [region for region in blocks if region.owner not in off]
 
 
 def _owners(rendering: Rendering) -> list[int]:
@@ -54,17 +54,17 @@ def _owners(rendering: Rendering) -> list[int]:
         raise _unclear(f"the template depends on the text of messages ({error})") from error
     if len(blocks) != len(_BLOCK.findall(rendering.string)):
         raise _unclear("the blocks depend on the text of messages")
-    found = [{characters[c] for c in block if c in characters} for block in blocks]
-    return [_owner(found, at) for at in range(len(found))]
+    owners = [{characters[c] for c in block if c in characters} for block in blocks]
+    return [_owner(owners, at) for at in range(len(owners))]
 
 
-def _owner(found: list[set[int]], at: int) -> int:
-    if len(found[at]) > 1:
+def _owner(owners: list[set[int]], at: int) -> int:
+    if len(owners[at]) > 1:
         raise _unclear(f"block {at} has text of several messages")
-    if found[at]:
-        return min(found[at])
-    before = next((owners for owners in reversed(found[:at]) if owners), set())
-    after = next((owners for owners in found[at + 1 :] if owners), set())
+    if owners[at]:
+        return min(owners[at])
+    before = next((block for block in reversed(owners[:at]) if block), set())
+    after = next((block for block in owners[at + 1 :] if block), set())
     either = before | after
     if len(either) != 1:
         raise _unclear(f"block {at} has no text of a message")

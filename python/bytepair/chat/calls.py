@@ -46,14 +46,14 @@ def offered(
     Raises:
         ConversationError: if the template does not support tools.
     """
-    listed, builtin = fields.get("tools"), _builtin(fields)
+    definitions, builtin = fields.get("tools"), _builtin(fields)
     tools = template.tools
-    if (listed or builtin is not None) and tools is None:
+    if (definitions or builtin is not None) and tools is None:
         raise ConversationError(
             f"the conversation has tools, which the template {template.name!r} does not support"
         )
-    offer = _offer(tools, listed) if tools and listed else ()
-    note = _note(tools, builtin) if tools and (listed or builtin is not None) else ""
+    offer = _offer(tools, definitions) if tools and definitions else ()
+    note = _note(tools, builtin) if tools and (definitions or builtin is not None) else ""
     if tools and tools.where == "user":
         return _with_system(template, _with_user(template, messages, offer), note, ())
     return _with_system(template, messages, note, offer)
@@ -64,11 +64,11 @@ def _builtin(fields: Mapping[str, Any]) -> Sequence[str] | None:
     return named
 
 
-def _offer(tools: Tools, listed: Any) -> tuple[Piece, ...]:
-    if not isinstance(listed, list | tuple):
-        raise ConversationError(f"tools must be a list, not {type(listed).__name__}")
+def _offer(tools: Tools, definitions: Any) -> tuple[Piece, ...]:
+    if not isinstance(definitions, list | tuple):
+        raise ConversationError(f"tools must be a list, not {type(definitions).__name__}")
     pieces = [*tools.offer.open]
-    for number, tool in enumerate(listed):
+    for number, tool in enumerate(definitions):
         text = _json(tool, f"tool {number}", tools.indent)
         pieces += [*tools.tool.open, text, *tools.tool.close]
     return (*pieces, *tools.offer.close)
@@ -81,8 +81,8 @@ def _note(tools: Tools, named: Sequence[str] | None) -> str:
         raise ConversationError(
             "builtin_tools must be a list of names, and the template must support built-in tools"
         )
-    known = [name for name in named if name not in tools.builtin.unnamed]
-    return f"{tools.note}{tools.builtin.note}{', '.join(known)}\n\n"
+    tools_of_note = [name for name in named if name not in tools.builtin.unnamed]
+    return f"{tools.note}{tools.builtin.note}{', '.join(tools_of_note)}\n\n"
 
 
 def _with_system(
@@ -115,8 +115,8 @@ def _with_user(
         )
     index, message = messages[at]
     text = _text(index, message.get("content"), template.strip)
-    made = (index, {**message, "content": Body((*offer, text))})
-    return [*messages[:at], made, *messages[at + 1 :]]
+    user = (index, {**message, "content": Body((*offer, text))})
+    return [*messages[:at], user, *messages[at + 1 :]]
 
 
 def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]) -> Any:
@@ -234,8 +234,8 @@ def _written(name: str, arguments: Mapping[str, Any], place: str) -> str:
     """Render a call of a built-in tool."""
     if not all(isinstance(value, str) for value in arguments.values()):
         raise ConversationError(f"the arguments of {place}, a built-in tool, must be strings")
-    given = ", ".join(f'{key}="{value}"' for key, value in arguments.items())
-    return f"{name}.call({given})"
+    values = ", ".join(f'{key}="{value}"' for key, value in arguments.items())
+    return f"{name}.call({values})"
 
 
 def _json(value: Any, place: str, indent: int | None) -> str:

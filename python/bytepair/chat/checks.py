@@ -45,11 +45,11 @@ def dropped(rendering: Rendering) -> Iterator[Sequence[Phrase]]:
     messages = [with_marks(m, f"message {i}", mark) for i, m in enumerate(rendering.messages)]
     tools = _texts(rendering.tools, _TOOLS, mark)
     try:
-        found = set(rendering.run(messages, tools=tools))
+        visible = set(rendering.run(messages, tools=tools))
     except ConversationError:
         return
-    left_out = dict.fromkeys(place for mark, place in places.items() if mark not in found)
-    if any(places[mark] == _TOOLS for mark in found & places.keys()):
+    left_out = dict.fromkeys(place for mark, place in places.items() if mark not in visible)
+    if any(places[mark] == _TOOLS for mark in visible & places.keys()):
         left_out.pop(_TOOLS, None)  # a template may drop parts of a schema
     if left_out:
         yield (
@@ -75,16 +75,16 @@ def with_marks(message: Any, place: str, mark: MarkText) -> Any:
     """A message with marks in its content, its name, its reasoning and its tool calls."""
     if not isinstance(message, Mapping):
         return message
-    made = dict(message)
+    copy = dict(message)
     reasoning = next((name for name in REASONING if message.get(name) is not None), None)
     named = "name" if message.get("role") != "tool" else None  # there it is that of the call
     for name in filter(None, ("content", named, reasoning)):
-        if name in made:
-            made[name] = _said(made[name], f"the {name} of {place}", mark)
-    calls = made.get("tool_calls")
+        if name in copy:
+            copy[name] = _said(copy[name], f"the {name} of {place}", mark)
+    calls = copy.get("tool_calls")
     if isinstance(calls, list):
-        made["tool_calls"] = [_marked_call(call, f"a tool call of {place}", mark) for call in calls]
-    return made
+        copy["tool_calls"] = [_marked_call(call, f"a tool call of {place}", mark) for call in calls]
+    return copy
 
 
 def _said(content: Any, place: str, mark: MarkText) -> Any:
@@ -124,9 +124,9 @@ def _texts(value: Any, place: str, mark: MarkText) -> Any:
 
 def stops(tokenizer: _core.Tokenizer, named: Sequence[str] | None) -> dict[int, str]:
     """The ids that may end a turn, and their names; empty if unknown."""
-    special, known = structural(tokenizer), roles.roles(tokenizer)
+    special, by_role = structural(tokenizer), roles.roles(tokenizer)
     if named is None:
-        named = [known[role] for role in ("eos", "end_of_turn") if role in known]
+        named = [by_role[role] for role in ("eos", "end_of_turn") if role in by_role]
     for name in named:
         if name not in special:
             raise SpecialTokenError(

@@ -68,7 +68,7 @@ def of_turns(
     Raises:
         ConversationError: if a turn is to be trained on only in part.
     """
-    found = [*trained]
+    flags = [*trained]
     starts = [index for index, _ in turns]
     for start, end in zip(starts, [*starts[1:], len(trained)], strict=True):
         own = [
@@ -76,14 +76,14 @@ def of_turns(
             for index in range(start, end)
             if row.messages[index]["role"] == template.prompted
         ]
-        found[start] = any(own)
+        flags[start] = any(own)
         if train_on != "last" and not all(own) and any(own):
             raise ConversationError(
                 f"the messages {start} to {end - 1} are one turn in this template, so all of "
                 "them are trained on, or none",
                 WayOut("give them the same train or weight"),
             )
-    return found
+    return flags
 
 
 def to_calls(template: Template, message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -91,21 +91,21 @@ def to_calls(template: Template, message: dict[str, Any]) -> list[dict[str, Any]
     tool, parts = template.code, message["content"]
     if tool is None or isinstance(parts, str):
         return [message]
-    made: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
     is_open = False  # whether the last message may have a call
     for part in parts:
         if part["type"] == tool.result:
-            made.append({"role": "tool", "content": part["text"]})
+            calls.append({"role": "tool", "content": part["text"]})
             is_open = False
             continue
         if not is_open:
-            made.append({"role": template.prompted, "content": ""})
+            calls.append({"role": template.prompted, "content": ""})
         is_open = part["type"] != tool.call
         if is_open:
-            made[-1]["content"] += part["text"]
+            calls[-1]["content"] += part["text"]
         else:
-            made[-1]["tool_calls"] = [call_of(tool, part["text"])]
-    return made
+            calls[-1]["tool_calls"] = [call_of(tool, part["text"])]
+    return calls
 
 
 def call_of(tool: CodeTool, text: str) -> dict[str, Any]:
@@ -155,12 +155,12 @@ def _code(tool: CodeTool, index: int, calls: Any) -> str:
     """The code that the only call of a message runs."""
     call = calls[0] if isinstance(calls, list | tuple) and len(calls) == 1 else None
     function = call.get("function", call) if isinstance(call, Mapping) else {}
-    given: Any = function.get("arguments")
-    if isinstance(given, str):
+    arguments: Any = function.get("arguments")
+    if isinstance(arguments, str):
         with suppress(ValueError):
-            given = json.loads(given)
-    is_alone = isinstance(given, Mapping) and len(given) == 1
-    text = given.get(tool.argument) if is_alone else None
+            arguments = json.loads(arguments)
+    is_alone = isinstance(arguments, Mapping) and len(arguments) == 1
+    text = arguments.get(tool.argument) if is_alone else None
     if function.get("name") != tool.name or not isinstance(text, str):
         raise ConversationError(
             f"message {index} must have one tool call, of {tool.name!r} with a string "

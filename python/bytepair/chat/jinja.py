@@ -143,16 +143,16 @@ class JinjaWriter:
         """The rendered string, with marks around what is trained on; what is wrong is reported."""
         if not self.has_mask:
             return rendering.string
-        found = self._regions(rendering, row, options)
+        trained_regions = self._regions(rendering, row, options)
         whole = rendering.string
-        if found is not None:
-            whole = regions.marked(whole.translate(NO_MARKS), found)
+        if trained_regions is not None:
+            whole = regions.marked(whole.translate(NO_MARKS), trained_regions)
         if self.template.checks != "off":
             for problem in self._problems(rendering, whole):
                 self._report(problem)
-        if options.train_fields is None or found is None:
+        if options.train_fields is None or trained_regions is None:
             return whole
-        some = fields.limited(rendering, found, options.train_fields, self._find)
+        some = fields.limited(rendering, trained_regions, options.train_fields, self._find)
         return regions.marked(whole.translate(NO_MARKS), some)
 
     def _regions(
@@ -258,8 +258,8 @@ class JinjaWriter:
 
     def _run(self, fields: dict[str, Any], prompt: bool) -> str:
         """Run the template; its result contains marks around blocks."""
-        given = {**self._variables, **fields, "messages": list(map(_aliased, fields["messages"]))}
-        variables = {**given, "add_generation_prompt": prompt}
+        values = {**self._variables, **fields, "messages": list(map(_aliased, fields["messages"]))}
+        variables = {**values, "add_generation_prompt": prompt}
         return render(self.template.source, self.template.name, variables)
 
     def _unmarked(self, string: str) -> str:
@@ -274,11 +274,11 @@ class JinjaWriter:
                 trained = int(piece == START)
                 continue
             done = 0
-            for found in self._find.finditer(piece):
-                self._text(disguise.take_off(piece[done : found.start()]), trained, out)
-                out.items.append(self.special[found.group()])
+            for match in self._find.finditer(piece):
+                self._text(disguise.take_off(piece[done : match.start()]), trained, out)
+                out.items.append(self.special[match.group()])
                 out.trained.append(trained)
-                done = found.end()
+                done = match.end()
             self._text(disguise.take_off(piece[done:]), trained, out)
 
     def items(self, string: str, rendering: Rendering) -> list[str | int | None]:
@@ -298,8 +298,12 @@ def _aliased(message: Any) -> Any:
     """A message with its reasoning in all fields that templates use, as in `transformers`."""
     if not isinstance(message, Mapping):
         return message
-    said = reasoning_of(message)
-    return message if said is None else {"thinking": said, **message, "reasoning_content": said}
+    reasoning = reasoning_of(message)
+    return (
+        message
+        if reasoning is None
+        else {"thinking": reasoning, **message, "reasoning_content": reasoning}
+    )
 
 
 def _with_text(message: Any) -> Any:

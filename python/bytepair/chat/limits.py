@@ -280,12 +280,12 @@ def _limited(name: str, function: Callable[..., Any], skipped: int) -> Callable[
     @wraps(function)
     def checking(*args: Any, **named: Any) -> Any:
         _charge(1)
-        value, given = args[skipped : skipped + 1], args[skipped + 1 :]
-        _check_arguments((*given, *named.values()))
+        value, positional = args[skipped : skipped + 1], args[skipped + 1 :]
+        _check_arguments((*positional, *named.values()))
         for one in value:
             (weighed if name in _AS_TEXT else checked)(one)
         if name in _FILTERS:
-            _FILTERS[name](*value, *given, **named)
+            _FILTERS[name](*value, *positional, **named)
         return checked(function(*args, **named))
 
     return checking

@@ -394,11 +394,11 @@ class ChatMethods(_core.Tokenizer):
             threads=threads,
         )
         on_untrained = on_untrained if write.has_mask else "keep"
-        made = batch.checked(ids, mask, offsets, on_untrained, max_tokens)
+        rendered = batch.checked(ids, mask, offsets, on_untrained, max_tokens)
         if width is not None:
             filler = batch.pad_id(self, pad or write.template.padding())
-            made = batch.laid_out(made, width, filler, packed=pack_to is not None)
-        return made if ignore_index is None else batch.labelled(made, ignore_index)
+            rendered = batch.laid_out(rendered, width, filler, packed=pack_to is not None)
+        return rendered if ignore_index is None else batch.labelled(rendered, ignore_index)
 
     @checked
     def render_preferences(

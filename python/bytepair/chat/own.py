@@ -23,8 +23,8 @@ def templates(tokenizer: _core.Tokenizer) -> dict[str, Template | JinjaTemplate]
         >>> {name: template.name for name, template in templates(tok).items()}
         {'default': 'nanochat'}
     """
-    found = roles.chat_templates(tokenizer)
-    return {name: _template(name, source) for name, source in found.items()}
+    sources = roles.chat_templates(tokenizer)
+    return {name: _template(name, source) for name, source in sources.items()}
 
 
 def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTemplate:
@@ -40,20 +40,20 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
         >>> named(tok, "rag").source
         '{{ messages }}'
     """
-    found = roles.chat_templates(tokenizer)
-    if name is None and roles.DEFAULT not in found:
+    sources = roles.chat_templates(tokenizer)
+    if name is None and roles.DEFAULT not in sources:
         return NANOCHAT
     name = name or roles.DEFAULT
-    if name not in found:
+    if name not in sources:
         raise ArgumentError(
             f"template is {name[:40]!r}, but the tokenizer has "
-            f"{'the chat templates ' + ', '.join(found) if found else 'no chat template'}",
+            f"{'the chat templates ' + ', '.join(sources) if sources else 'no chat template'}",
             WayOut(
                 "pass the name of one, a template of bytepair.chat, such as chat.CHATML, or "
                 "chat.JinjaTemplate(source)"
             ),
         )
-    return _template(name, found[name])
+    return _template(name, sources[name])
 
 
 def _template(name: str, source: str) -> Template | JinjaTemplate:

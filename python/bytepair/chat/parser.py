@@ -307,11 +307,11 @@ class Parser:
         if message.results is None:
             finished = self._read(message.finished())
             return [finished] if self._code is None else code.to_calls(self._template, finished)
-        held = "".join(message.held)
-        found = message.results.split(held, is_whole=is_whole)
-        role = message.role if found is None else message.results.role
-        texts = [held] if found is None else found
-        return [{"role": role, "content": self._alphabet.visible(text)} for text in texts]
+        text = "".join(message.held)
+        results = message.results.split(text, is_whole=is_whole)
+        role = message.role if results is None else message.results.role
+        texts = [text] if results is None else results
+        return [{"role": role, "content": self._alphabet.visible(one)} for one in texts]
 
     def _read(self, message: dict[str, Any]) -> dict[str, Any]:
         """A message whose content is a value if the template writes it as JSON."""
@@ -362,7 +362,7 @@ def _default(tokenizer: _core.Tokenizer) -> Template:
 
 def _results(template: Template, alphabet: Alphabet) -> dict[str, _Results]:
     """By role, how its messages may enclose those of another role, which share a turn."""
-    found = {}
+    results = {}
     for name, role in template.roles.items():
         if role.each is None:
             continue
@@ -372,17 +372,17 @@ def _results(template: Template, alphabet: Alphabet) -> dict[str, _Results]:
             begun = alphabet.string(host.open)
             if host.each is None and (start + opening).startswith(begun):
                 rest = (start + opening)[len(begun) :]
-                found[other] = _Results(name, rest, closing + opening, closing)
-    return found
+                results[other] = _Results(name, rest, closing + opening, closing)
+    return results
 
 
-def _compared(frame: list[_Piece], found: list[_Piece]) -> tuple[bool, str | None]:
+def _compared(frame: list[_Piece], pieces: list[_Piece]) -> tuple[bool, str | None]:
     """Whether the frame can still be completed; and the text after it, if it is complete."""
-    count = len(found)
-    if not 0 < count <= len(frame) or found[:-1] != frame[: count - 1]:
+    count = len(pieces)
+    if not 0 < count <= len(frame) or pieces[:-1] != frame[: count - 1]:
         return False, None
-    wanted, last = frame[count - 1], found[-1]
-    if isinstance(wanted, str) and isinstance(last, str):
-        rest = last[len(wanted) :] if last.startswith(wanted) else None
-        return wanted.startswith(last), rest if count == len(frame) else None
-    return wanted == last, "" if wanted == last and count == len(frame) else None
+    expected, last = frame[count - 1], pieces[-1]
+    if isinstance(expected, str) and isinstance(last, str):
+        rest = last[len(expected) :] if last.startswith(expected) else None
+        return expected.startswith(last), rest if count == len(frame) else None
+    return expected == last, "" if expected == last and count == len(frame) else None

@@ -147,14 +147,14 @@ class PreferenceBatch:
             "input_ids": self.input_ids,
             "completion_mask": self.completion_mask,
         }
-        made = {"attention_mask": attention.astype(np.int64)}
+        rows = {"attention_mask": attention.astype(np.int64)}
         ends = zip(self.offsets[order], self.offsets[order + 1], strict=True)
         picked = np.concatenate([np.arange(a, b) for a, b in ends] or [np.empty(0, np.int64)])
         for name, values in arrays.items():
             filler = self.pad_id if name == "input_ids" else 0
-            made[name] = np.full(attention.shape, filler, np.int64)
-            made[name][attention] = values[picked]
-        return made
+            rows[name] = np.full(attention.shape, filler, np.int64)
+            rows[name][attention] = values[picked]
+        return rows
 
     def to_arrow(self) -> pa.Table:
         """Convert to a table with a column for each attribute of `Preference`."""
@@ -276,16 +276,16 @@ def _sides(prompt: Any, chosen: Any, rejected: Any) -> tuple[list[Any], list[Any
     """The messages of the prompt and of both answers."""
     if isinstance(chosen, str) != isinstance(rejected, str):
         raise ConversationError("chosen and rejected must both be texts, or both lists of messages")
-    asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     if isinstance(chosen, str):
-        if not _is_messages(asked):
+        if not _is_messages(messages):
             raise ConversationError('a pair must have a text or a list of messages under "prompt"')
         chosen, rejected = ([{"role": "assistant", "content": t}] for t in (chosen, rejected))
-        return list(asked), chosen, rejected
+        return list(messages), chosen, rejected
     if _is_messages(prompt) or (
         prompt is not None and chosen[0].get("role") == rejected[0].get("role") == "assistant"
     ):
-        return list(asked), list(chosen), list(rejected)
+        return list(messages), list(chosen), list(rejected)
     count = sum(1 for _ in _common(chosen, rejected))
     shared = list(chosen[:count])
     if not shared or count in (len(chosen), len(rejected)):

@@ -352,20 +352,20 @@ def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
     global _last
     if _last is not None and _last[0] is tokenizer and _last[1] is template:
         return _last[2]
-    found: Any = template
+    resolved: Any = template
     if template is None or isinstance(template, str):
         from bytepair.chat import own
 
-        found = own.named(tokenizer, template)
-    if isinstance(found, Template):
-        made: Any = TemplateWriter(tokenizer, found)
-    elif hasattr(found, "writer"):
-        made = found.writer(tokenizer)
+        resolved = own.named(tokenizer, template)
+    if isinstance(resolved, Template):
+        new_writer: Any = TemplateWriter(tokenizer, resolved)
+    elif hasattr(resolved, "writer"):
+        new_writer = resolved.writer(tokenizer)
     else:
         raise refuse("template", template, "a Template, a JinjaTemplate or a name")
-    if found is not template or isinstance(found, Template):  # variables of others may change
-        _last = tokenizer, template, made
-    return made
+    if resolved is not template or isinstance(resolved, Template):  # variables of others may change
+        _last = tokenizer, template, new_writer
+    return new_writer
 
 
 #: The last tokenizer, template and writer: rendering in a loop does not create one every time.

@@ -87,11 +87,11 @@ class Row:
             return None
         if train_on == "flagged":
             return [self.flags.get(index, False) for index in range(len(self.messages))]
-        wanted = [self.flags.get(index, True) for index in range(len(self.messages))]
+        flags = [self.flags.get(index, True) for index in range(len(self.messages))]
         if train_on == "last":
             last = max((i for i, m in enumerate(self.messages) if m["role"] == role), default=-1)
-            return [on and index == last for index, on in enumerate(wanted)]
-        return wanted
+            return [on and index == last for index, on in enumerate(flags)]
+        return flags
 
 
 class Reader(Protocol):
@@ -148,8 +148,8 @@ def row_options(
 
 def _fields(names: Collection[MessageField]) -> frozenset[MessageField] | None:
     """The fields that are trained on; None if all are."""
-    known = isinstance(names, Collection) and not isinstance(names, str | bytes)
-    if not known or not names or any(name not in FIELDS for name in names):
+    is_collection = isinstance(names, Collection) and not isinstance(names, str | bytes)
+    if not is_collection or not names or any(name not in FIELDS for name in names):
         raise refuse("train_fields", names, f"a list of some of {_listed(FIELDS)}")
     return None if len(set(names)) == len(FIELDS) else frozenset(names)
 
@@ -230,10 +230,10 @@ def _present(fields: Any, ignore: Collection[str]) -> dict[str, Any]:
     return {k: v for k, v in fields.items() if v is not None and k not in ignore}
 
 
-def _no_conversation(found: str, *ways_out: WayOut) -> ConversationError:
+def _no_conversation(problem: str, *ways_out: WayOut) -> ConversationError:
     return ConversationError(
         'a conversation must be a mapping with a list under "messages", or that list; this is '
-        f"{found}",
+        f"{problem}",
         *ways_out,
     )
 
@@ -320,18 +320,18 @@ def _flag(index: int, role: str, fields: dict[str, Any], reader: Reader) -> bool
             raise ConversationError(
                 f"the {name} of message {index} is {value!r}; it must be {allowed}"
             )
-    found = set(map(bool, flags.values()))
-    if len(found) > 1:
+    values = set(map(bool, flags.values()))
+    if len(values) > 1:
         raise ConversationError(
             f"message {index} has train {flags['train']!r} and weight {flags['weight']!r}, which "
             "contradict each other"
         )
-    if found == {True} and not reader.trains_on(role):
+    if values == {True} and not reader.trains_on(role):
         raise ConversationError(
             f"message {index} is to be trained on, but is from {role!r}, and the template "
             f"{reader.name!r} does not train on this role"
         )
-    return found.pop() if found else None
+    return values.pop() if values else None
 
 
 def _check_calls(index: int, calls: Any, reader: Reader) -> None:
@@ -351,8 +351,8 @@ def _check_results(messages: list[Mapping[str, Any]], reader: Reader) -> None:
     place = 0
     for index, message in enumerate(messages):
         if message["role"] != "tool":
-            found: Any = message.get("tool_calls")
-            calls = [call for call in found if isinstance(call, Mapping)] if _is_list(found) else []
+            field: Any = message.get("tool_calls")
+            calls = [call for call in field if isinstance(call, Mapping)] if _is_list(field) else []
             place = 0
         elif calls:
             _check_result(index, message, calls, place, reader)
@@ -438,11 +438,11 @@ def _of_sharegpt(fields: dict[str, Any]) -> list[Any]:
                 f'turn {number} must have "value", and under "from" one of {_listed(_SPEAKERS)}'
             )
         rest = {k: v for k, v in turn.items() if k not in ("from", "value")}
-        said: dict[str, Any] = {"content": turn["value"]}
+        content: dict[str, Any] = {"content": turn["value"]}
         if speaker == "function_call":
             calls = _json(str(turn["value"]), f"the call in turn {number}")
-            said = {"content": None, "tool_calls": calls if isinstance(calls, list) else [calls]}
-        messages.append({"role": _SPEAKERS[speaker], **said, **rest})
+            content = {"content": None, "tool_calls": calls if isinstance(calls, list) else [calls]}
+        messages.append({"role": _SPEAKERS[speaker], **content, **rest})
     return messages
 
 
@@ -452,9 +452,9 @@ def _of_alpaca(fields: dict[str, Any]) -> list[Any]:
     pairs = fields.pop("history", [])
     if not _is_list(pairs) or not all(_is_list(pair) and len(pair) == 2 for pair in pairs):
         raise ConversationError("history must be a list of pairs of a question and an answer")
-    for question, answer in pairs:
+    for earlier, answer in pairs:
         messages += [
-            {"role": "user", "content": question},
+            {"role": "user", "content": earlier},
             {"role": "assistant", "content": answer},
         ]
     texts = {name: fields.pop(name, "") for name in ("instruction", "input", "output")}
@@ -463,8 +463,8 @@ def _of_alpaca(fields: dict[str, Any]) -> list[Any]:
             raise ConversationError(f"{name} must be a string, not {type(text).__name__}")
     if not texts["instruction"]:
         raise ConversationError('a row of alpaca must have a string under "instruction"')
-    asked = "\n".join(filter(None, (texts["instruction"], texts["input"])))
-    messages.append({"role": "user", "content": asked})
+    question = "\n".join(filter(None, (texts["instruction"], texts["input"])))
+    messages.append({"role": "user", "content": question})
     if texts["output"]:
         messages.append({"role": "assistant", "content": texts["output"]})
     return messages

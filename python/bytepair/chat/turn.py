@@ -157,8 +157,8 @@ def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]
 def _check_open(writer: TemplateWriter, ids: list[int]) -> None:
     """Check that an open turn is one of the prompted role."""
     prompted = writer.prompted
-    wanted = writer.tokenizer.decode_bytes(_encoded(writer, prompted.open[0]))
-    if not writer.tokenizer.decode_bytes(ids[: len(wanted)]).startswith(wanted):
+    opening = writer.tokenizer.decode_bytes(_encoded(writer, prompted.open[0]))
+    if not writer.tokenizer.decode_bytes(ids[: len(opening)]).startswith(opening):
         raise ConversationError(f"the ids end within a turn that is not one of {prompted.name!r}")
 
 
@@ -184,7 +184,7 @@ def _after_jinja(
     made_up = [list(history)] if history is not None else _histories(writer, messages)
     prompt = prompt and bool(messages)
     try:
-        found = [_suffix(writer, past, messages, fields, prompt=prompt) for past in made_up]
+        suffixes = [_suffix(writer, past, messages, fields, prompt=prompt) for past in made_up]
     except ConversationError as error:
         if history is not None:
             raise
@@ -192,13 +192,13 @@ def _after_jinja(
             f"after an invented history: {error}",
             WayOut("pass the messages so far as", Option("history", ANY)),
         ) from error
-    if any(other != found[0] for other in found):
+    if any(other != suffixes[0] for other in suffixes):
         raise ConversationError(
             f"the template {writer.template.name!r} renders the new messages differently for "
             "different histories",
             WayOut("pass the messages so far as", Option("history", ANY)),
         )
-    opening, end, following = found[0]
+    opening, end, following = suffixes[0]
     closing = [item for item in end if isinstance(item, int)]
     stop, behind = closing[-1], end[len(closing) :]
     stops = {stop, *(writer.special[name] for name in writer.template.stop or ())}
@@ -218,8 +218,8 @@ def _after_jinja(
 
 def _histories(writer: JinjaWriter, messages: Sequence[Any]) -> list[list[Any]]:
     """Histories that the messages may follow."""
-    asked = {"role": "user", "content": "a"}
-    said: dict[str, Any] = {"role": writer.template.prompted, "content": "b"}
+    question = {"role": "user", "content": "a"}
+    answer: dict[str, Any] = {"role": writer.template.prompted, "content": "b"}
     called = []
     for index, message in enumerate(messages):
         if role_of(index, message) != "tool":
@@ -227,9 +227,9 @@ def _histories(writer: JinjaWriter, messages: Sequence[Any]) -> list[list[Any]]:
         function: dict[str, Any] = {"name": message.get("name") or "f", "arguments": {}}
         id = message.get("tool_call_id") or "call00000"
         called.append({"id": id, "type": "function", "function": function})
-    calling = {**said, "content": "", "tool_calls": called} if called else said
+    calling = {**answer, "content": "", "tool_calls": called} if called else answer
     thinking = {**calling, "reasoning_content": "c"}
-    return [[asked, calling], [asked, said, asked, calling], [asked, thinking]]
+    return [[question, calling], [question, answer, question, calling], [question, thinking]]
 
 
 def _suffix(
@@ -251,7 +251,7 @@ def _suffix(
         )
     rendering = writer.rendering([*history, *messages], fields, prompt=prompt)
     count = len(history)
-    asked, before, past, whole = (
+    prefix, before, past, whole = (
         string.translate(NO_MARKS)
         for string in (
             rendering.run(rendering.messages[: count - 1]),
@@ -267,7 +267,7 @@ def _suffix(
     other = WayOut("use a template that renders it equally")
     again = WayOut("render the whole conversation again")
     prefixes.check_prefix(past, whole, what, rendering, other, again)
-    opening = writer.items(before.removeprefix(asked), rendering)
+    opening = writer.items(before.removeprefix(prefix), rendering)
     opened = [item for item in opening if isinstance(item, int)]
     end = writer.items(past[len(before) :], rendering)
     last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)

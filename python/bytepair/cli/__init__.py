@@ -58,8 +58,8 @@ class Commands(click.Group):
             for near in get_close_matches(name, COMMANDS, 1):
                 raise Misuse(f"No such command {name!r}", f"did you mean {near!r}?", ctx=ctx)
             return None
-        found: click.Command = getattr(import_module(f"bytepair.cli.{name}"), name)
-        return found
+        command: click.Command = getattr(import_module(f"bytepair.cli.{name}"), name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn interrupts and exceptions into messages and exit codes."""

@@ -196,7 +196,7 @@ def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
     done = 0
     while True:
         block = file.read(PIECE_BYTES)
-        kept = len(decoder.getstate()[0])
+        pending = len(decoder.getstate()[0])
         if not done and block.startswith(LFS):
             raise CorpusError(
                 f"{name}: it is a pointer of Git LFS, not the file itself",
@@ -205,7 +205,7 @@ def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
         try:
             piece = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            at = done - kept + error.start
+            at = done - pending + error.start
             raise CorpusError(f"{name} is not UTF-8 at byte {at}", *REPAIR) from None
         if not block:
             return

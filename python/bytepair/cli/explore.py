@@ -83,17 +83,17 @@ def explore(
         option.refuse("these options need --export", "text", "special", "all_views")
     else:
         option.refuse("--export starts no server", "host", "port")
-    found, missing = _opened(tokenizers or ("tokenizer",), patterns)
+    opened, missing = _opened(tokenizers or ("tokenizer",), patterns)
     if export is not None:
         if text is None:
             text = PROMPT if all_views and sys.stdin.isatty() else _input()
-        bytepair.explore.save(found, text, export, special=special == "all", all_views=all_views)
+        bytepair.explore.save(opened, text, export, special=special == "all", all_views=all_views)
         click.echo(f"{export.stat().st_size / 1e3:,.0f} kB: {export}")
         if open_page:
             webbrowser.open(export.resolve().as_uri())
         return
 
-    server = bytepair.explore.Server(found, host, port, missing)
+    server = bytepair.explore.Server(opened, host, port, missing)
     click.echo(f"{server.url}\nPress Ctrl-C to stop.")
     if open_page:
         webbrowser.open(server.url)
@@ -121,23 +121,23 @@ def _opened(
     Returns:
         The tokenizers, and why others are missing.
     """
-    found: dict[str, bytepair.Tokenizer] = {}
+    tokenizers: dict[str, bytepair.Tokenizer] = {}
     missing, left = [], list(patterns)
     for name in names:
         short = Path(name).resolve().name if Path(name).exists() else name
         try:
-            found[name if short in found else short] = _loaded(name, left)
+            tokenizers[name if short in tokenizers else short] = _loaded(name, left)
         except bytepair.errors.NotFetchedError as error:
             missing.append(error)
     if left:
         ignored = f"--pattern {left[0]!r} would be ignored"
         raise Misuse(f"{ignored}: each other tokenizer contains its split pattern")
-    if missing and not found:
+    if missing and not tokenizers:
         raise missing[0]
     reasons = [in_words(error) for error in missing]
     for reason in reasons:
         tell("warning", *reason)
-    return found, ["; ".join(reason) for reason in reasons]
+    return tokenizers, ["; ".join(reason) for reason in reasons]
 
 
 def _loaded(name: str, patterns: list[str]) -> bytepair.Tokenizer:

@@ -119,8 +119,8 @@ def path(
     *names: str, default: str | None = None, type: click.Path = PATH, help: str
 ) -> Callable[[Decorated], Decorated]:
     """A path option; without a default it is required."""
-    given = {"required": True} if default is None else {"default": default}
-    return click.option(*names, type=type, help=help, **given)
+    requirement = {"required": True} if default is None else {"default": default}
+    return click.option(*names, type=type, help=help, **requirement)
 
 
 def given(*names: str) -> list[str]:
@@ -168,10 +168,10 @@ def both_or_none(first: str, second: str) -> None:
         raise Misuse(f"{options[0]} needs --{other.replace('_', '-')}", "give both")
 
 
-def ending(path: Path | None, *known: str) -> None:
+def ending(path: Path | None, *suffixes: str) -> None:
     """Raise a usage error unless an output file has one of these suffixes."""
-    if path is not None and path.suffix not in known:
-        raise Misuse(f"{path} must end in {' or '.join(known)}", "rename the file")
+    if path is not None and path.suffix not in suffixes:
+        raise Misuse(f"{path} must end in {' or '.join(suffixes)}", "rename the file")
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
@@ -445,20 +445,20 @@ def weighted(
     names: Sequence[str], weights: Sequence[str], count: Callable[[str], bytepair.Counts]
 ) -> bytepair.Counts:
     """The sum of the counts of all sources, each multiplied by its weight."""
-    known = dict.fromkeys(names, Fraction(1))
+    weight_of = dict.fromkeys(names, Fraction(1))
     for text in weights:
         name, _, value = text.rpartition("=")
-        if name not in known:
+        if name not in weight_of:
             raise BadValue(f"{name!r} is not one of the SOURCE arguments", param_hint="--weight")
-        known[name] = positive(value, "--weight")
-    parts = [count(name).times(weight) for name, weight in known.items()]
+        weight_of[name] = positive(value, "--weight")
+    parts = [count(name).times(weight) for name, weight in weight_of.items()]
     return functools.reduce(operator.add, parts)
 
 
 def with_roles(tokenizer: bytepair.Tokenizer, options: Mapping[str, Any]) -> bytepair.Tokenizer:
     """The tokenizer with the roles and the chat template given by options."""
-    wanted = {role: options[name] for name, role in ROLES.items() if options[name] is not None}
-    tokenizer = tokenizer.with_roles(**wanted) if wanted else tokenizer
+    names = {role: options[name] for name, role in ROLES.items() if options[name] is not None}
+    tokenizer = tokenizer.with_roles(**names) if names else tokenizer
     file: Path | None = options["chat_template"]
     return tokenizer if file is None else tokenizer.with_chat_template(read_text(file))
 

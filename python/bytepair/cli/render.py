@@ -102,26 +102,26 @@ def render(
     chosen: Any = template
     if template is not None and template not in tok.chat_templates:
         chosen = TEMPLATES.get(template, template)
-    made: Any
+    batch: Any
     if rows == PAIRS:
         others = ("train_on", "truncate", "pad_to", "pack_to")
         option.refuse("pairs have all turns of their answers, and no rows", *others)
-        kept = {name: value for name, value in options.items() if name not in others}
-        made = tok.render_preferences(source, template=chosen, **how, **kept)
+        common = {name: value for name, value in options.items() if name not in others}
+        batch = tok.render_preferences(source, template=chosen, **how, **common)
     else:
-        made = tok.render_batch(source, template=chosen, rows=rows, **how, **options)  # type: ignore[arg-type]
+        batch = tok.render_batch(source, template=chosen, rows=rows, **how, **options)  # type: ignore[arg-type]
     if out is not None:
-        click.echo(f"{made.save(out)}: {len(made):,} {'pairs' if rows == PAIRS else 'rows'}")
+        click.echo(f"{batch.save(out)}: {len(batch):,} {'pairs' if rows == PAIRS else 'rows'}")
         return
-    for line in map(_drawing(tok) if show else _json, _rows(made)):
+    for line in map(_drawing(tok) if show else _json, _rows(batch)):
         sys.stdout.write(f"{line}\n")
 
 
-def _rows(made: Any) -> Iterator[dict[str, Any]]:
+def _rows(batch: Any) -> Iterator[dict[str, Any]]:
     """The arrays of each conversation, row or pair by name."""
     from bytepair.chat.preferences import COLUMNS
 
-    for one in made:
+    for one in batch:
         if isinstance(one, chat.Preference):
             yield {name: getattr(one, name).tolist() for name in COLUMNS}
         else:

@@ -25,6 +25,6 @@ def report(out: Path, **options: Any) -> None:
     TOKENIZER: a folder, a file or a published name such as gpt2; by default the folder
     "tokenizer".
     """
-    found = found_for(**options)
-    path = bytepair.report.save(found, out)
+    evaluation = found_for(**options)
+    path = bytepair.report.save(evaluation, out)
     click.echo(f"{path.stat().st_size / 1e3:,.0f} kB: {path}")

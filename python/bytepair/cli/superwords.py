@@ -62,17 +62,17 @@ options = option.together(
 
 def rules_of(values: dict[str, Any]) -> bytepair.Superwords | None:
     """Remove the superword options and return them; None without `--superwords`."""
-    wanted = values.pop("superwords")
-    if not wanted:
+    has_superwords = values.pop("superwords")
+    if not has_superwords:
         option.refuse("these options need --superwords", *_FIELDS)
-    given = {field: values.pop(name) for name, field in _FIELDS.items()}
-    if not wanted:
+    values_by_field = {field: values.pop(name) for name, field in _FIELDS.items()}
+    if not has_superwords:
         return None
     option.refuse("superwords read the text twice; weight sources with --mixture", "weight")
-    fields = {field: value for field, value in given.items() if value not in (None, ())}
-    if given["max_words"] == 0:
+    fields = {field: value for field, value in values_by_field.items() if value not in (None, ())}
+    if values_by_field["max_words"] == 0:
         fields["max_words"] = None
-    counts: Path | None = given["counts"]
+    counts: Path | None = values_by_field["counts"]
     if counts is not None:
         fields["counts"] = bytepair.load_counts(counts)
     return bytepair.Superwords(**fields)

@@ -101,18 +101,18 @@ def train(
     untrained = bytepair.Tokenizer.from_ranks({}, pattern="gpt2", special_tokens=ids)
     option.with_roles(untrained, roles)  # report invalid roles before training starts
     started = time.perf_counter()
-    found: dict[str, Any]
+    source_options: dict[str, Any]
     if parity is not None:
-        found = {"source": groups.groups_of(source), "parity": parity}
+        source_options = {"source": groups.groups_of(source), "parity": parity}
     elif mixture is not None:
         shares = groups.numbers_of(mixture, "--mixture")
-        found = {"source": groups.groups_of(source), "mixture": shares}
+        source_options = {"source": groups.groups_of(source), "mixture": shares}
     else:
-        found = _source(source, weight, pattern=pattern, threads=threads, **options)
+        source_options = _source(source, weight, pattern=pattern, threads=threads, **options)
     if weight:
         options = {}  # reading options; the text has already been read
     tokenizer = bytepair.train(
-        **found, **asdict(training), superwords=rules, pattern=pattern, threads=threads,
+        **source_options, **asdict(training), superwords=rules, pattern=pattern, threads=threads,
         checkpoint=checkpoint, **options,
     )  # fmt: skip
     seconds = time.perf_counter() - started

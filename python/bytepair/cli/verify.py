@@ -55,10 +55,13 @@ def verify(
     verdict: object
     if counts is not None:
         option.refuse("COUNTS verifies a tokenizer, not shards", "samples")
-        tok, known = bytepair.load(path, pattern=pattern, check=True), bytepair.load_counts(counts)
+        tok, own_counts = (
+            bytepair.load(path, pattern=pattern, check=True),
+            bytepair.load_counts(counts),
+        )
         others = None if superword_counts is None else bytepair.load_counts(superword_counts)
         verdict = bytepair.verify_merges(
-            tok, known, ties=ties, min_count=min_count, superword_counts=others
+            tok, own_counts, ties=ties, min_count=min_count, superword_counts=others
         )
     elif Path(path, "manifest.json").exists():
         option.refuse(f"{path} contains shards", "ties", "min_count", "pattern", "superword_counts")

@@ -122,8 +122,8 @@ class RustBPETokenizer:
         try:
             return self.enc.encode_single_token(text)
         except KeyError:
-            known = ", ".join(self.tokenizer.special_tokens) or "none"
-            raise KeyError(f"there is no token {text!r}; special tokens: {known}") from None
+            names = ", ".join(self.tokenizer.special_tokens) or "none"
+            raise KeyError(f"there is no token {text!r}; special tokens: {names}") from None
 
     def get_bos_token_id(self) -> int:
         """The id that begins documents."""
@@ -219,8 +219,8 @@ def learnt(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str])
 
 def get_base_dir() -> str:
     """The folder of nanochat: `NANOCHAT_BASE_DIR`, or else `~/.cache/nanochat`."""
-    asked = os.environ.get("NANOCHAT_BASE_DIR")
-    folder = Path(asked) if asked else Path.home() / ".cache" / "nanochat"
+    variable = os.environ.get("NANOCHAT_BASE_DIR")
+    folder = Path(variable) if variable else Path.home() / ".cache" / "nanochat"
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder)
 

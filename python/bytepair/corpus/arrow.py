@@ -40,20 +40,20 @@ def imported(source: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
         raise ArgumentError(*_NO_TABLE)
     if hasattr(source, "__arrow_c_stream__"):
-        found = pa.chunked_array(source)
+        array = pa.chunked_array(source)
     elif hasattr(source, "__arrow_c_array__"):
-        found = pa.array(source)
+        array = pa.array(source)
     else:
         kind = type(source).__name__
         raise ArgumentError(
             f"a {kind} is not Arrow data", WayOut("pass a list of str to encode_batch_to_numpy")
         )
-    if pa.types.is_struct(found.type):
+    if pa.types.is_struct(array.type):
         if not _is_column_of_duckdb(source):
             raise ArgumentError(*_NO_TABLE)
-        chunks = [chunk.field(0) for chunk in found.chunks]
-        return pa.chunked_array(chunks, found.type.field(0).type)
-    return found
+        chunks = [chunk.field(0) for chunk in array.chunks]
+        return pa.chunked_array(chunks, array.type.field(0).type)
+    return array
 
 
 def _is_column_of_duckdb(source: Any) -> bool:
@@ -158,8 +158,8 @@ def offsets(texts: pa.Array) -> NDArray[Any]:
     if not len(texts):
         return np.zeros(1, np.int32)
     width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-    found = np.frombuffer(texts.buffers()[1], width)
-    return found[texts.offset : texts.offset + len(texts) + 1]
+    bounds = np.frombuffer(texts.buffers()[1], width)
+    return bounds[texts.offset : texts.offset + len(texts) + 1]
 
 
 def data(texts: pa.Array) -> NDArray[np.uint8]:
@@ -173,17 +173,17 @@ def data(texts: pa.Array) -> NDArray[np.uint8]:
     """
     import numpy as np
 
-    found = texts.buffers()[2] if len(texts) else None
-    return np.frombuffer(b"" if found is None else found, np.uint8)
+    buffer = texts.buffers()[2] if len(texts) else None
+    return np.frombuffer(b"" if buffer is None else buffer, np.uint8)
 
 
 def check_column(column: str, schema: pa.Schema, place: str) -> None:
     """Raise a `CorpusError` if a table has no such column, or the column is not text."""
     names = schema.names
     if column not in names:
-        found = ", ".join(names) or "none"
+        columns = ", ".join(names) or "none"
         raise CorpusError(
-            f"{place} has no column {column!r}; it has {found}",
+            f"{place} has no column {column!r}; it has {columns}",
             WayOut.passing("column", ANY, "to read one of these"),
         )
     try:

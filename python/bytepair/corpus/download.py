@@ -168,10 +168,10 @@ def download_dataset(
 def _listed(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]:
     """The files of a data set on the Hub, with their sizes and hashes."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
-        known = ", ".join(DATASETS)
+        names = ", ".join(DATASETS)
         raise DownloadError(
             f"unknown data set {dataset!r}",
-            WayOut(f"pass {known}, or the name of a data set on the Hub (owner/name)"),
+            WayOut(f"pass {names}, or the name of a data set on the Hub (owner/name)"),
         )
     try:
         from huggingface_hub import HfApi
@@ -281,9 +281,9 @@ class _Received:
                 self._report()
 
     def _report(self) -> None:
-        known = [size for size in self._sizes.values() if size]
+        sizes = [size for size in self._sizes.values() if size]
         unknown = self._files - len(self._sizes)
-        total = sum(known) + unknown * sum(known) // len(known) if known else None
+        total = sum(sizes) + unknown * sum(sizes) // len(sizes) if sizes else None
         self._bar.update("load", sum(self._got.values()), total)
 
 

@@ -60,8 +60,8 @@ def in_folder(folder: Path) -> Listing:
         for path in _entries(place):
             is_hidden = path.name.startswith(".")
             if is_hidden or not _is_folder(path):
-                wanted = not is_hidden and path.is_file() and is_listed(path)
-                (files if wanted else skipped).append(path)
+                is_text = not is_hidden and path.is_file() and is_listed(path)
+                (files if is_text else skipped).append(path)
     if not files:
         raise CorpusError(
             f"the folder {folder} contains no file with a known suffix: {listed_endings()}, or "
@@ -175,8 +175,8 @@ def _matches(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
             yield from _matches(place, rest or ("*",))
     elif glob.has_magic(part):
         for path in _entries(folder):
-            is_wanted = part.startswith(".") or not path.name.startswith(".")
-            if is_wanted and fnmatch.fnmatch(path.name, part) and (not rest or _is_folder(path)):
+            is_match = part.startswith(".") or not path.name.startswith(".")
+            if is_match and fnmatch.fnmatch(path.name, part) and (not rest or _is_folder(path)):
                 yield from _matches(path, rest)
     elif (folder / part).is_dir() or (not rest and os.path.lexists(folder / part)):
         yield from _matches(folder / part, rest)
@@ -188,8 +188,8 @@ def _once(files: Iterable[Path]) -> list[Path]:
     parents = {path.parent for path in files}
     for parent in sorted(parents, key=lambda parent: (len(parent.parts), parent)):
         folders.setdefault(os.path.realpath(parent), parent)
-    kept = set(folders.values())
-    return sorted(path for path in files if path.parent in kept)
+    unique = set(folders.values())
+    return sorted(path for path in files if path.parent in unique)
 
 
 def _without_cards(folder: Path, files: list[Path], skipped: list[Path]) -> Listing:

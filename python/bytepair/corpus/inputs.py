@@ -41,45 +41,45 @@ def recorded(files: list[Input], folder: Path) -> dict[str, Any]:
     return values
 
 
-def is_same(known: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
+def is_same(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
     """Whether two records name the same inputs, in the same order; see `shared`."""
-    return len(_pairs(known)) == len(_pairs(job)) == shared(known, job, folder)
+    return len(_pairs(record)) == len(_pairs(job)) == shared(record, job, folder)
 
 
-def is_interleaved(known: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
+def is_interleaved(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
     """Whether a record names all inputs of an earlier one in their order, with others between."""
-    names, later = _Names(known, job, folder), iter(_pairs(job))
-    return all(any(names.is_same(old, new) for new in later) for old in _pairs(known))
+    names, later = _Names(record, job, folder), iter(_pairs(job))
+    return all(any(names.is_same(old, new) for new in later) for old in _pairs(record))
 
 
-def shared(known: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> int:
+def shared(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> int:
     """How many inputs at the beginning are the same files, of the same size, in two records.
 
     Args:
-        known: the record of an earlier run.
+        record: the record of an earlier run.
         job: the record of this run.
         folder: the folder in which both are stored.
 
     Example:
         >>> folder = Path("/data/shards")
-        >>> known = {"inputs": [["in/a.txt", 5], ["in/b.txt", 6]], "inputs_from": ".."}
-        >>> shared(known, {"inputs": [["/data/in/a.txt", 5], ["/data/in/c.txt", 6]]}, folder)
+        >>> record = {"inputs": [["in/a.txt", 5], ["in/b.txt", 6]], "inputs_from": ".."}
+        >>> shared(record, {"inputs": [["/data/in/a.txt", 5], ["/data/in/c.txt", 6]]}, folder)
         1
     """
-    names = _Names(known, job, folder)
-    pairs = zip(_pairs(known), _pairs(job), strict=False)
-    count = min(len(_pairs(known)), len(_pairs(job)))
+    names = _Names(record, job, folder)
+    pairs = zip(_pairs(record), _pairs(job), strict=False)
+    count = min(len(_pairs(record)), len(_pairs(job)))
     return next((at for at, (old, new) in enumerate(pairs) if not names.is_same(old, new)), count)
 
 
 class _Names:
     """Compares the names of two records, the earlier one first."""
 
-    def __init__(self, known: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> None:
+    def __init__(self, record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> None:
         home = os.path.realpath(folder)
         self._bases = [
             os.path.normpath(os.path.join(home, str(side.get(BASE, os.curdir))))  # noqa: PTH118
-            for side in (known, job)
+            for side in (record, job)
         ]
 
     def is_same(self, old: tuple[str, int], new: tuple[str, int]) -> bool:

@@ -82,9 +82,9 @@ def read_batches(
     # A hash is that of the whole document, so documents are capped after some are held out.
     read_cap = limits.doc_cap if limits.held is None else None
     how = ReadOptions(column, errors, read_cap, max_document_bytes, BATCH_BYTES)
-    found = resolve(source)
-    announce_column(found, column)
-    stream = _open(found, how, position)
+    resolved = resolve(source)
+    announce_column(resolved, column)
+    stream = _open(resolved, how, position)
     if limits.held is not None:
         stream = _capped(limits.held.chosen(stream), limits.doc_cap)
     return _kept(until(stream, limits.max_chars, position.limit), on_skip)
@@ -114,18 +114,20 @@ def batch_size(batch: TextBatch) -> int:
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
 
 
-def _open(found: Resolved, how: ReadOptions, position: Position) -> Iterator[TextBatch | Skip]:
-    if isinstance(found, Files):
-        return ahead(_read_files(found.files, how, position))
-    if isinstance(found, Texts | Rows):
-        texts = found.texts if isinstance(found, Texts) else _fields(found.rows, how.column)
+def _open(resolved: Resolved, how: ReadOptions, position: Position) -> Iterator[TextBatch | Skip]:
+    if isinstance(resolved, Files):
+        return ahead(_read_files(resolved.files, how, position))
+    if isinstance(resolved, Texts | Rows):
+        texts = (
+            resolved.texts if isinstance(resolved, Texts) else _fields(resolved.rows, how.column)
+        )
         return _capped(_checked_texts(_read_texts(texts), how.errors), how.doc_cap)
-    if isinstance(found, HubData):
-        columns = _read_columns(_tables(found.data, how.column), how.column)
-    elif is_arrow(found.data):
-        columns = _read_arrow(found.data, how.column, "the Arrow data")
+    if isinstance(resolved, HubData):
+        columns = _read_columns(_tables(resolved.data, how.column), how.column)
+    elif is_arrow(resolved.data):
+        columns = _read_arrow(resolved.data, how.column, "the Arrow data")
     else:
-        columns = _read_columns(found.data, how.column)
+        columns = _read_columns(resolved.data, how.column)
     return _capped(_checked(columns, how), how.doc_cap)
 
 

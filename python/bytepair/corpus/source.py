@@ -633,11 +633,11 @@ def _remote(url: str) -> Files:
         found = _local(path, "check the URL")
         files = [replace(file, name=prefix + file.path) for file in found.files]
         return Files(files, found.skipped, is_listed=found.is_listed)
-    first = _file_system(asked)[0] if (asked := with_retry_limit(url)) != url else system
+    first = _file_system(options)[0] if (options := with_retry_limit(url)) != url else system
     try:
         infos, base = _stored(first, path)
     except Exception as error:  # file systems have no common base class of errors
-        ways_out = () if asked == url else _GOOGLE_WAYS_OUT
+        ways_out = () if options == url else _GOOGLE_WAYS_OUT
         raise CorpusError(f"{url}: {error or type(error).__name__}", *ways_out) from error
     sizes = {info.path: info.size for info in infos if info.type == fs.FileType.File}
     names, skipped = (list(sizes), []) if base is None else in_cloud(list(sizes), base, path)

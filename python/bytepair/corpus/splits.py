@@ -163,17 +163,17 @@ def files_of_split(files: list[AnyFile], split: Split | None) -> tuple[list[AnyF
         if split is not None:
             raise unsplit(split)
         return files, "all"
-    wanted = split or "train"
-    accepted = ("train", None) if wanted == "train" else (wanted,)
+    name = split or "train"
+    accepted = ("train", None) if name == "train" else (name,)
     chosen = [file for file, split in zip(files, splits, strict=True) if split in accepted]
     if not chosen:
         others = ", ".join(dict.fromkeys(split for split in splits if split))
         raise CorpusError(
-            f"no file of the source belongs to the split {wanted!r}: {files[0].name} belongs to "
+            f"no file of the source belongs to the split {name!r}: {files[0].name} belongs to "
             f"{others}",
             WayOut.passing("split", "all", "to read it"),
         )
-    return chosen, wanted
+    return chosen, name
 
 
 def part(files: list[AnyFile], split: Split | None) -> list[AnyFile]:

@@ -205,9 +205,9 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
         from bytepair._internal.extras import pyarrow_parquet as pq
 
         limits = Limits(doc_cap=options["doc_cap"], held=options["held"])
-        given = {name: options[name] for name in options if name not in ("doc_cap", "held")}
+        keywords = {name: options[name] for name in options if name not in ("doc_cap", "held")}
         with Bar(False) as bar:
-            counts, skips = CountJob(Files(task.files), limits=limits, **given).counted(bar)
+            counts, skips = CountJob(Files(task.files), limits=limits, **keywords).counted(bar)
         tables = list(divided(counts, task.number, partitions))
         with pq.ParquetWriter(folder / PART, tables[0].schema) as writer:
             for table in tables:

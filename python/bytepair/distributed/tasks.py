@@ -136,16 +136,16 @@ def place(
         >>> place(None, None, {**array, "SLURM_ARRAY_TASK_MAX": "8"})
         (2, 8)
     """
-    known = os.environ if environment is None else environment
+    variables = os.environ if environment is None else environment
     for name, lowest, highest, number in _ARRAYS:
-        if not known.get(name, "").isdigit():
+        if not variables.get(name, "").isdigit():
             continue
-        first = int(known.get(lowest or "", "1" if highest else "0"))
-        rank = int(known[name]) - first if rank is None else rank
-        if world_size is None and highest is not None and highest in known:
-            world_size = int(known[highest]) - first + 1
-        if world_size is None and number is not None and number in known:
-            world_size = int(known[number])
+        first = int(variables.get(lowest or "", "1" if highest else "0"))
+        rank = int(variables[name]) - first if rank is None else rank
+        if world_size is None and highest is not None and highest in variables:
+            world_size = int(variables[highest]) - first + 1
+        if world_size is None and number is not None and number in variables:
+            world_size = int(variables[number])
         break
     if rank is None or world_size is None:
         raise ShardError("the rank and the number of ranks are unknown", WayOut("pass both"))
@@ -177,17 +177,17 @@ def begin(root: Path, job: dict[str, Any]) -> None:
     """
     check_own_folder(root)
     root.mkdir(parents=True, exist_ok=True)
-    known = root / manifest.JOB
+    path = root / manifest.JOB
     # Listed before the job file is looked for: another rank writes that file before its tasks.
-    others = [path.name for path in root.iterdir() if not manifest.is_own(path.name)]
-    if others and not known.exists():
+    others = [file.name for file in root.iterdir() if not manifest.is_own(file.name)]
+    if others and not path.exists():
         raise ShardError(
             f"{root} is not empty (it has {others[0]!r}), and the results of tasks are kept there "
             "and removed at the end; move it elsewhere"
         )
-    if known.exists():
-        manifest.check_job(root, manifest.read_json(known, root), job, root.parent)
-    manifest.write_json(known, job)
+    if path.exists():
+        manifest.check_job(root, manifest.read_json(path, root), job, root.parent)
+    manifest.write_json(path, job)
 
 
 def run(
@@ -217,9 +217,9 @@ def run(
             if not task.is_done(root):
                 for name in names:
                     check_regular(folder / name)
-                said = work(task, folder)
+                values = work(task, folder)
                 parts = [asdict(part_of(folder, name)) for name in names]
-                manifest.write_json(folder / MARK, {**said, "parts": parts})
+                manifest.write_json(folder / MARK, {**values, "parts": parts})
 
 
 def all_done(root: Path, tasks: list[Task]) -> bool:
@@ -243,8 +243,8 @@ def _wrong(task: Task, root: Path) -> str:
     """What is wrong with the results of a task; empty if they are whole."""
     folder = task.folder(root)
     try:
-        said = manifest.read_json(folder / MARK, folder)
-        parts = [part_from_json(part, folder / MARK) for part in said["parts"]]
+        values = manifest.read_json(folder / MARK, folder)
+        parts = [part_from_json(part, folder / MARK) for part in values["parts"]]
         return "; ".join(wrong_parts(folder, parts))
     except (ShardError, KeyError, TypeError) as error:
         return f"{MARK} is damaged: {error}"
@@ -258,7 +258,7 @@ def marks(root: Path, tasks: list[Task]) -> Iterator[dict[str, Any]]:
 def clear(root: Path, job: dict[str, Any]) -> None:
     """Remove the folder of the tasks, unless it is that of another job, or none of bytepair's."""
     check_own_folder(root)
-    known = root / manifest.JOB
+    path = root / manifest.JOB
     with suppress(FileNotFoundError):
-        if not manifest.differing(manifest.read_json(known, root), job, root.parent):
+        if not manifest.differing(manifest.read_json(path, root), job, root.parent):
             shutil.rmtree(root, ignore_errors=True)

@@ -34,15 +34,15 @@ def stop_ids(tokenizer: _core.Tokenizer, stop: Stop) -> list[int]:
     if stop is None:
         return [roles.id_of(tokenizer, "eos")]
     special = tokenizer.special_tokens
-    wanted = [stop] if isinstance(stop, str | int) else list(stop)
-    for token in wanted:
+    tokens = [stop] if isinstance(stop, str | int) else list(stop)
+    for token in tokens:
         if token not in (special if isinstance(token, str) else special.values()):
             raise SpecialTokenError(
                 f"{token!r} is not a special token; the tokenizer has {special}"
             )
-    if not wanted:
+    if not tokens:
         raise SpecialTokenError("no stop token is given, so no text would ever end")
-    return list(dict.fromkeys(special[t] if isinstance(t, str) else t for t in wanted))
+    return list(dict.fromkeys(special[t] if isinstance(t, str) else t for t in tokens))
 
 
 def _padding(tokenizer: _core.Tokenizer, vocab_size: int | None) -> list[bytes]:
@@ -62,9 +62,9 @@ class _Vocabulary:
 
     def __init__(self, tokenizer: _core.Tokenizer) -> None:
         special = tokenizer.special_tokens
-        known = roles.roles(tokenizer)
-        self.bos_token_id = special.get(known.get("bos", ""))
-        self.eos_token_id = special.get(known.get("eos", ""))
+        by_role = roles.roles(tokenizer)
+        self.bos_token_id = special.get(by_role.get("bos", ""))
+        self.eos_token_id = special.get(by_role.get("eos", ""))
         self.special_token_ids = list(special.values())
         self.tokens = all_tokens(tokenizer)
         self._encode = tokenizer.encode

@@ -51,14 +51,14 @@ def with_sentencepiece_ids(tokenizer: Tokenizer) -> Tokenizer:
     new = {name: id for id, name in enumerate(first)}
     ids = {token: id for id, token in enumerate(chain(single, longer), FIRST_BYTE)}
     new |= {name: id for id, name in enumerate(others, FIRST_BYTE + len(ids))}
-    noted = {NOTES["bos"]: first[1], NOTES["eos"]: first[2]}
-    model = renumbered(tokenizer, ids, new, tokenizer.notes | noted)
+    roles = {NOTES["bos"]: first[1], NOTES["eos"]: first[2]}
+    model = renumbered(tokenizer, ids, new, tokenizer.notes | roles)
     return Tokenizer(model)._with_repeats(_core.repeats(tokenizer))
 
 
 def _first(tokenizer: _core.Tokenizer) -> tuple[str, str, str]:
     """The special tokens of the first three ids; those of SentencePiece if there are none."""
-    known = roles(tokenizer)
-    begin = known.get("bos", "<s>")
-    ends = (known.get(role) for role in ("eos", "end_of_turn"))
+    by_role = roles(tokenizer)
+    begin = by_role.get("bos", "<s>")
+    ends = (by_role.get(role) for role in ("eos", "end_of_turn"))
     return "<unk>", begin, next((name for name in ends if name and name != begin), "</s>")

@@ -2,8 +2,8 @@
 
     >>> import bytepair
     >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
-    >>> found = bytepair.evaluate.measure(tok, against=[])
-    >>> found.compression[0].text, found.languages[0].code
+    >>> evaluation = bytepair.evaluate.measure(tok, against=[])
+    >>> evaluation.compression[0].text, evaluation.languages[0].code
     ('news', 'en')
 
 Everything is counted in bytes, and the bytes of a token are those of the vocabulary: nothing is

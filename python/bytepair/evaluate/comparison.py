@@ -91,23 +91,27 @@ class Comparison:
     @property
     def reasons(self) -> dict[str, int]:
         """The number of differences for each reason, the most frequent first."""
-        return dict(Counter(found.reason for found in self.differences).most_common())
+        return dict(Counter(difference.reason for difference in self.differences).most_common())
 
     def __str__(self) -> str:
         """As a table."""
         lines = _table([("value", *self.names), *((n, *both) for n, both in self.values.items())])
         texts = f"{self.texts:,} text{'s'[: self.texts != 1]}"
-        said = f"equal on {texts}, {self.tokens:,} tokens"
+        summary = f"equal on {texts}, {self.tokens:,} tokens"
         if self.differing:
-            said = f"{self.differing:,} of {texts} differ ({self.tokens:,} tokens)"
+            summary = f"{self.differing:,} of {texts} differ ({self.tokens:,} tokens)"
         rows: list[tuple[str, ...]] = [("text", "byte", "why", *self.names, "")]
-        for found in self.differences:
-            tokens = (" ".join(str(SharedToken(token)) for token in row) for row in found.tokens)
-            place = f"{_tail(found.source)}, row {found.row}"
-            rows.append((place, f"{found.byte:,}", found.reason, *tokens, found.detail))
+        for difference in self.differences:
+            tokens = (
+                " ".join(str(SharedToken(token)) for token in row) for row in difference.tokens
+            )
+            place = f"{_tail(difference.source)}, row {difference.row}"
+            rows.append(
+                (place, f"{difference.byte:,}", difference.reason, *tokens, difference.detail)
+            )
         lines = [*lines, ""] if self.values else []
         shown = [] if self else ["", *_table(rows), *self._hint()]
-        return "\n".join([*lines, said, *shown])
+        return "\n".join([*lines, summary, *shown])
 
     def _hint(self) -> list[str]:
         """A hint, if the tokens may be equal and only their ids differ."""
@@ -116,10 +120,10 @@ class Comparison:
 
     def to_json(self) -> str:
         """The result as JSON; tokens are text, with U+FFFD for invalid UTF-8."""
-        found = asdict(self) | {"equal": bool(self), "reasons": self.reasons}
-        for one in found["differences"]:
+        fields = asdict(self) | {"equal": bool(self), "reasons": self.reasons}
+        for one in fields["differences"]:
             one["tokens"] = [[token.decode(errors="replace") for token in r] for r in one["tokens"]]
-        return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+        return json.dumps(fields, ensure_ascii=False, indent=1) + "\n"
 
 
 def _tail(name: str, width: int = 30) -> str:
@@ -192,10 +196,10 @@ def compare(
         >>> import bytepair
         >>> one = bytepair.train(["hello hello"], 269)
         >>> small = one.with_vocab_size(268)
-        >>> found = bytepair.evaluate.compare(one, small, texts=["oh", "oh, hello"])
-        >>> bool(found), found.differing
+        >>> comparison = bytepair.evaluate.compare(one, small, texts=["oh", "oh, hello"])
+        >>> bool(comparison), comparison.differing
         (False, 1)
-        >>> first = found.differences[0]
+        >>> first = comparison.differences[0]
         >>> first.row, first.byte, first.reason, first.detail
         (1, 4, 'vocabulary', "'hello' is a token of one only")
     """
@@ -208,7 +212,7 @@ def compare(
         for side, name, pattern in zip((one, two), names, patterns, strict=True)
     )
     shared = _Shared(first, second) if by == "tokens" else None
-    found: list[Difference] = []
+    differences: list[Difference] = []
     counts, skips = Counter(texts=0, tokens=0, differing=0), SkipLog()
     batches = read_batches(
         resolve(source, files=files, texts=texts), column=column, limits=Limits(max_chars),
@@ -221,12 +225,14 @@ def compare(
             if np.array_equal(*(shared.of(a, b) if shared else (a, b))):
                 continue
             counts.update(differing=1)
-            if len(found) < limit:
+            if len(differences) < limit:
                 why = reason(first, second, text, (a, b), special, by)
-                found.append(_difference(first, second, (place[0], row), (a, b), why, by))
+                differences.append(_difference(first, second, (place[0], row), (a, b), why, by))
     skips.warn(stacklevel=2)
     values = _values(first, second)
-    return Comparison(names, counts["texts"], counts["tokens"], counts["differing"], values, found)
+    return Comparison(
+        names, counts["texts"], counts["tokens"], counts["differing"], values, differences
+    )
 
 
 def _addressed(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, int], list[str]]]:
@@ -249,12 +255,12 @@ class _Shared:
 
     @staticmethod
     def _map(tok: Tokenizer, numbers: dict[SharedToken, int]) -> NDArray[np.int64]:
-        found = np.full(tok.vocab_size, -1, np.int64)
+        shared = np.full(tok.vocab_size, -1, np.int64)
         tokens = {SharedToken(token): id for token, id in tok.mergeable_ranks().items()}
         tokens |= {SharedToken(name.encode(), True): id for name, id in tok.special_tokens.items()}
         for piece, id in tokens.items():
-            found[id] = numbers.setdefault(piece, len(numbers))
-        return found
+            shared[id] = numbers.setdefault(piece, len(numbers))
+        return shared
 
     def of(
         self, one: NDArray[np.int64], two: NDArray[np.int64]
@@ -289,7 +295,7 @@ def _values(one: Side, two: Side) -> dict[str, tuple[str, str]]:
     moved = sum(1 for token, id in ranks.items() if others.get(token, id) != id)
     names, more = a.special_tokens, b.special_tokens
     only = [f"{len(mine.keys() - other):,}" for mine, other in ((ranks, others), (others, ranks))]
-    said = {
+    texts = {
         "ids": (f"{a.vocab_size:,}", f"{b.vocab_size:,}"),
         "tokens of one only": (only[0], only[1]),
         "special tokens": (_named(names, more), _named(more, names)),
@@ -298,8 +304,8 @@ def _values(one: Side, two: Side) -> dict[str, tuple[str, str]]:
         "library": (one.library or "bytepair", two.library or "bytepair"),
     }
     if moved:
-        said["tokens of another id"] = (f"{moved:,}", "")
-    return {name: both for name, both in said.items() if both[0] != both[1]}
+        texts["tokens of another id"] = (f"{moved:,}", "")
+    return {name: both for name, both in texts.items() if both[0] != both[1]}
 
 
 def _named(names: dict[str, int], others: dict[str, int]) -> str:

@@ -70,7 +70,7 @@ def compress(
         >>> compress({"ours": tok}, {"greeting": "hello hello"})[0].ratio("ours")
         3.6666666666666665
     """
-    found = []
+    results = []
     for name, text in texts.items():
         documents = [text] if isinstance(text, str) else list(text)
         size = sum(len(document.encode()) for document in documents)
@@ -78,5 +78,5 @@ def compress(
             who: int(tokenizer.count_tokens_batch(documents).sum())
             for who, tokenizer in tokenizers.items()
         }
-        found.append(Compression(name, size, tokens))
-    return found
+        results.append(Compression(name, size, tokens))
+    return results

@@ -106,8 +106,8 @@ def measure(
         >>> import bytepair
         >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
         >>> rival = bytepair.train(["hello"], vocab_size=265)
-        >>> found = measure(tok, against={"bytes": rival}, texts={"mine": ["What is it?"]})
-        >>> found.compression[-1].text, found.compression[-1].tokens["bytes"]
+        >>> evaluation = measure(tok, against={"bytes": rival}, texts={"mine": ["What is it?"]})
+        >>> evaluation.compression[-1].text, evaluation.compression[-1].tokens["bytes"]
         ('mine', 11)
     """
     own = {key: list(value) for key, value in (texts or {}).items()}
@@ -123,7 +123,9 @@ def measure(
         compression=compress(tokenizers, {**samples(), **own}),
         overall=overall,
         languages=languages[name],
-        parity={who: {one.code: one.parity for one in found} for who, found in languages.items()},
+        parity={
+            who: {one.code: one.parity for one in results} for who, results in languages.items()
+        },
         vocabulary=inspect(tokenizer),
         use=use(tokenizer, corpus),
         corpus=list(own)[-1] if heldout else "the sample texts and sixty languages",
@@ -160,14 +162,14 @@ def _rivals(
         for rival in against.values():
             instance("against", rival, Tokenizer)
         return dict(against), {}
-    found: dict[str, Tokenizer] = {}
+    rivals: dict[str, Tokenizer] = {}
     missing: dict[str, NotFetchedError] = {}
     for rival in against:
         if not isinstance(rival, str | os.PathLike):
             raise refuse("against", against, "names or paths of tokenizers, or a mapping of them")
         name = Path(rival).resolve().name if Path(rival).exists() else rival
         try:
-            found[rival if name in {ours, *found} else name] = load(rival)
+            rivals[rival if name in {ours, *rivals} else name] = load(rival)
         except NotFetchedError as error:
             missing[name] = error
-    return found, missing
+    return rivals, missing

@@ -78,13 +78,13 @@ def by_language(tokenizer: Tokenizer) -> list[Language]:
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
-        >>> found = by_language(tok)
-        >>> len(found), found[0].name, found[0].parity
+        >>> languages = by_language(tok)
+        >>> len(languages), languages[0].name, languages[0].parity
         (60, 'English', 1.0)
     """
     texts = declarations()
     tokens = dict(zip(texts, tokenizer.count_tokens_batch(texts.values()).tolist(), strict=True))
-    found = [
+    languages = [
         Language(
             code=code,
             name=LANGUAGES[code],
@@ -96,4 +96,4 @@ def by_language(tokenizer: Tokenizer) -> list[Language]:
         )
         for code, text in texts.items()
     ]
-    return sorted(found, key=lambda one: (one.code != "en", one.parity, one.code))
+    return sorted(languages, key=lambda one: (one.code != "en", one.parity, one.code))

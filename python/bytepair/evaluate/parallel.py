@@ -102,8 +102,8 @@ def measure_parallel(
         >>> import bytepair
         >>> tok = bytepair.train(["a cat, a cat"], 269)
         >>> texts = {"en": ["a cat"], "de": ["ein Kater"]}
-        >>> found = measure_parallel(tok, texts, against=[])
-        >>> found.tokens["ours"], found.ratio("ours", "de")
+        >>> costs = measure_parallel(tok, texts, against=[])
+        >>> costs.tokens["ours"], costs.ratio("ours", "de")
         ({'en': 2, 'de': 8}, 4.0)
     """
     lines = {

@@ -95,10 +95,10 @@ def compression_curve(tokenizer: Tokenizer) -> NDArray[np.uint64]:
         [11, 9, 7, 5, 3]
     """
     size = tokenizer.notes.get("text_bytes")
-    made = _core.merge_counts(tokenizer)
-    if size is None or len(made) != len(tokenizer.merges()):
+    counts = _core.merge_counts(tokenizer)
+    if size is None or len(counts) != len(tokenizer.merges()):
         return np.empty(0, np.uint64)
-    fallen = np.concatenate([np.zeros(1, np.uint64), np.cumsum(made, dtype=np.uint64)])
+    fallen = np.concatenate([np.zeros(1, np.uint64), np.cumsum(counts, dtype=np.uint64)])
     return np.uint64(int(size)) - fallen
 
 
@@ -120,8 +120,8 @@ def sweep(
 
     Example:
         >>> import bytepair
-        >>> found = sweep(bytepair.train(bytepair.sample.paths(), vocab_size=1000))
-        >>> found.sizes[0], found.sizes[-1], round(found.at(1000), 2)
+        >>> sizes = sweep(bytepair.train(bytepair.sample.paths(), vocab_size=1000))
+        >>> sizes.sizes[0], sizes.sizes[-1], round(sizes.at(1000), 2)
         (np.int64(265), np.int64(1000), 2.04)
     """
     curve = compression_curve(tokenizer)

@@ -48,7 +48,7 @@ class Table:
 
 
 @checked
-def tables(found: Evaluation | ParallelText) -> list[Table]:
+def tables(result: Evaluation | ParallelText) -> list[Table]:
     """Lay out an evaluation, or what a parallel text costs, as tables.
 
     Example:
@@ -57,14 +57,14 @@ def tables(found: Evaluation | ParallelText) -> list[Table]:
         >>> [table.title for table in tables(bytepair.evaluate.measure(tok, against=[]))]
         ['Compression', 'Languages', 'Use', 'Vocabulary', 'Numbers', 'Sizes']
     """
-    if isinstance(found, ParallelText):
-        return [_parallel(found)]
-    made = [*_compression(found), _languages(found), _use(found), _vocabulary(found)]
-    return [*made, _numbers(found), *([_sizes(found)] if found.sweep else [])]
+    if isinstance(result, ParallelText):
+        return [_parallel(result)]
+    parts = [*_compression(result), _languages(result), _use(result), _vocabulary(result)]
+    return [*parts, _numbers(result), *([_sizes(result)] if result.sweep else [])]
 
 
 @checked
-def summary(found: Evaluation) -> str:
+def summary(evaluation: Evaluation) -> str:
     """Say in one sentence how a tokenizer compares with the others.
 
     Example:
@@ -75,45 +75,48 @@ def summary(found: Evaluation) -> str:
         >>> print(summary(bytepair.evaluate.measure(tok, against={"bytes": rival}, texts=texts)))
         ours (272 ids) needs 55.6% fewer tokens for mine than bytes (265 ids).
     """
-    ours, *rivals = found.tokenizers
-    one = found.overall
+    ours, *rivals = evaluation.tokenizers
+    one = evaluation.overall
     clauses: list[str] = []
     for theirs in rivals:
         much = one.in_words(ours, theirs)
         what = "" if clauses else f" tokens for {one.text}"
         clauses.append(
-            f"{much}{what} {'as' if much == 'as many' else 'than'} {found.label(theirs)}"
+            f"{much}{what} {'as' if much == 'as many' else 'than'} {evaluation.label(theirs)}"
         )
     if not clauses:
-        return f"In {one.text}, a token of {found.label(ours)} has {one.ratio(ours):.2f} bytes."
+        return (
+            f"In {one.text}, a token of {evaluation.label(ours)} has {one.ratio(ours):.2f} bytes."
+        )
     *others, last = clauses
-    listed = f"{', '.join(others)} and {last}" if others else last
-    return f"{found.label(ours)} needs {listed}."
+    clause_list = f"{', '.join(others)} and {last}" if others else last
+    return f"{evaluation.label(ours)} needs {clause_list}."
 
 
-def _compression(found: Evaluation) -> list[Table]:
-    ours, *rivals = found.tokenizers
+def _compression(evaluation: Evaluation) -> list[Table]:
+    ours, *rivals = evaluation.tokenizers
     if rivals:
-        return [_comparison(found, ours, rival) for rival in rivals]
+        return [_comparison(evaluation, ours, rival) for rival in rivals]
     head = ["text", "bytes", "tokens", "bytes per token"]
     rows = [
-        [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, ours)] for one in found.compression
+        [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, ours)]
+        for one in evaluation.compression
     ]
     return [Table("Compression", "", head, rows)]
 
 
-def _comparison(found: Evaluation, ours: str, theirs: str) -> Table:
+def _comparison(evaluation: Evaluation, ours: str, theirs: str) -> Table:
     head = [
         "text",
         "bytes",
-        f"{found.label(theirs)}: tokens",
+        f"{evaluation.label(theirs)}: tokens",
         "bytes per token",
-        f"{found.label(ours)}: tokens",
+        f"{evaluation.label(ours)}: tokens",
         "bytes per token",
         f"{ours} needs",
     ]
     rows = []
-    for one in found.compression:
+    for one in evaluation.compression:
         row = [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, theirs), *_counted(one, ours)]
         rows.append([*row, needed(one, ours, theirs)])
     return Table(f"Compression, against {theirs}", "", head, rows)
@@ -129,28 +132,28 @@ def _counted(one: Compression, who: str) -> list[Cell]:
     return [Cell(f"{one.tokens[who]:,}"), Cell(f"{one.ratio(who):.2f}")]
 
 
-def _languages(found: Evaluation) -> Table:
-    parities = [one.parity for one in found.languages]
+def _languages(evaluation: Evaluation) -> Table:
+    parities = [one.parity for one in evaluation.languages]
     note = (
         f"English and the ten that cost most, of {len(parities)}. Parity is tokens relative to "
         f"English for the same content; its mean is {sum(parities) / len(parities):.2f}."
     )
     head = ["language", "tokens", "bytes per token", "tokens per word"]
-    head += [f"parity, {found.label(who)}" for who in found.tokenizers]
-    shown = (found.languages[0], *reversed(found.languages[-10:]))
-    return Table("Languages", note, head, [language_row(found, one) for one in shown])
+    head += [f"parity, {evaluation.label(who)}" for who in evaluation.tokenizers]
+    shown = (evaluation.languages[0], *reversed(evaluation.languages[-10:]))
+    return Table("Languages", note, head, [language_row(evaluation, one) for one in shown])
 
 
-def language_row(found: Evaluation, one: Language) -> list[Cell]:
+def language_row(evaluation: Evaluation, one: Language) -> list[Cell]:
     """The figures of one language."""
     fertility = "–" if one.fertility is None else f"{one.fertility:.2f}"
     numbers = [f"{one.tokens:,}", f"{one.bytes_per_token:.2f}", fertility]
-    parities = [f"{found.parity[who][one.code]:.2f}" for who in found.tokenizers]
+    parities = [f"{evaluation.parity[who][one.code]:.2f}" for who in evaluation.tokenizers]
     return [Cell(text) for text in (one.name, *numbers, *parities)]
 
 
-def _use(found: Evaluation) -> Table:
-    one, ordinary = found.use, found.vocabulary.size - found.vocabulary.special
+def _use(evaluation: Evaluation) -> Table:
+    one, ordinary = evaluation.use, evaluation.vocabulary.size - evaluation.vocabulary.special
     unused = len(one.unused) / max(ordinary, 1)
     rows = {
         "bytes": f"{one.bytes:,}",
@@ -161,11 +164,11 @@ def _use(found: Evaluation) -> Table:
         "tokens that are a byte of a longer character": f"{one.broken_bytes:.1%}",
         f"Rényi efficiency, order {RENYI_ORDER}": f"{one.renyi:.3f}",
     }
-    return _pairs("Use", f"On {found.corpus}.", rows)
+    return _pairs("Use", f"On {evaluation.corpus}.", rows)
 
 
-def _vocabulary(found: Evaluation) -> Table:
-    one, tok = found.vocabulary, found.tokenizer
+def _vocabulary(evaluation: Evaluation) -> Table:
+    one, tok = evaluation.vocabulary, evaluation.tokenizer
     mean = sum(n * count for n, count in one.lengths.items()) / max(sum(one.lengths.values()), 1)
 
     def shown(ids: Sequence[int], most: int = 6) -> str:
@@ -185,20 +188,20 @@ def _vocabulary(found: Evaluation) -> Table:
     return _pairs("Vocabulary", "A leading or other space is shown as ·.", rows)
 
 
-def _numbers(found: Evaluation) -> Table:
+def _numbers(evaluation: Evaluation) -> Table:
     def split(tok: Tokenizer, number: str) -> Cell:
         return Cell("|".join(mark(tok.token_bytes(id)) for id in tok.encode(number)))
 
     rows = [
-        [Cell(number), *(split(tok, number) for tok in found.tokenizers.values())]
-        for number in found.vocabulary.numbers
+        [Cell(number), *(split(tok, number) for tok in evaluation.tokenizers.values())]
+        for number in evaluation.vocabulary.numbers
     ]
-    head = ["number", *map(found.label, found.tokenizers)]
+    head = ["number", *map(evaluation.label, evaluation.tokenizers)]
     return Table("Numbers", "How digits are split.", head, rows)
 
 
-def _sizes(found: Evaluation) -> Table:
-    sweep = found.sweep
+def _sizes(evaluation: Evaluation) -> Table:
+    sweep = evaluation.sweep
     assert sweep is not None
     shown = {int(sweep.sizes[-1]) >> n for n in range(8)} | {sweep.knee}
     rows = []
@@ -207,7 +210,7 @@ def _sizes(found: Evaluation) -> Table:
         texts = [f"{sweep.at(size):.3f}", "–" if heldout is None else f"{heldout:.3f}"]
         label = f"{size:,}" + (" (knee)" if size == sweep.knee else "")
         rows.append([Cell(label), *map(Cell, [*texts, f"{size * sweep.width / 1e6:,.1f} M"])])
-    text = found.overall.text
+    text = evaluation.overall.text
     head = ["ids", "bytes per token, training", f"bytes per token, {text}", "embedding"]
     if not sweep.heldout:
         head, rows = [*head[:2], head[3]], [[row[0], row[1], row[3]] for row in rows]
@@ -228,34 +231,34 @@ def mark(token: bytes) -> str:
 # ---------------------------------------------------------------------------- parts
 
 
-def _parallel(found: ParallelText) -> Table:
+def _parallel(result: ParallelText) -> Table:
     """The table of languages, sorted by the tokens of the first tokenizer."""
-    head, to = ["language", "bytes"], [None, *([found.base] if found.base else [])]
-    for who in found.tokens:
-        head += [f"{found.label(who)}: tokens", *(f"to {other or 'the best'}" for other in to)]
+    head, to = ["language", "bytes"], [None, *([result.base] if result.base else [])]
+    for who in result.tokens:
+        head += [f"{result.label(who)}: tokens", *(f"to {other or 'the best'}" for other in to)]
     rows = []
-    for name in sorted(found.bytes, key=lambda name: (found.tokens[found.name][name], name)):
-        row = [Cell(name), Cell(f"{found.bytes[name]:,}")]
-        for who, tokens in found.tokens.items():
+    for name in sorted(result.bytes, key=lambda name: (result.tokens[result.name][name], name)):
+        row = [Cell(name), Cell(f"{result.bytes[name]:,}")]
+        for who, tokens in result.tokens.items():
             row.append(Cell(f"{tokens[name]:,}"))
-            row += [Cell(f"{found.ratio(who, name, other):.2f}") for other in to]
+            row += [Cell(f"{result.ratio(who, name, other):.2f}") for other in to]
         rows.append(row)
-    coefficients = ", ".join(f"{who} {found.gini(who):.3f}" for who in found.tokens)
+    coefficients = ", ".join(f"{who} {result.gini(who):.3f}" for who in result.tokens)
     note = (
-        f"{found.lines:,} lines that say the same in each language. Gini coefficient of the tokens "
-        f"(0 if all languages have equally many): {coefficients}."
+        f"{result.lines:,} lines that say the same in each language. Gini coefficient of the "
+        f"tokens (0 if all languages have equally many): {coefficients}."
     )
     return Table("Parity", note, head, rows)
 
 
 @checked
-def to_markdown(found: Evaluation | ParallelText) -> str:
+def to_markdown(result: Evaluation | ParallelText) -> str:
     """Write an evaluation, or what a parallel text costs, as Markdown."""
-    parts = [f"# {found.name}: {found.tokenizer!r}"]
-    if isinstance(found, Evaluation):
-        parts.append(summary(found))
-    parts += [f"Left out: {reason}." for reason in found.missing.values()]
-    for table in tables(found):
+    parts = [f"# {result.name}: {result.tokenizer!r}"]
+    if isinstance(result, Evaluation):
+        parts.append(summary(result))
+    parts += [f"Left out: {reason}." for reason in result.missing.values()]
+    for table in tables(result):
         lines = [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
         lines.append("| " + " | ".join(_escape(text) for text in table.head) + " |")
         lines.append("| --- |" + " ---: |" * (len(table.head) - 1))
@@ -264,15 +267,15 @@ def to_markdown(found: Evaluation | ParallelText) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _parallel_json(found: ParallelText) -> str:
+def _parallel_json(result: ParallelText) -> str:
     value = {
-        "name": found.name,
-        "fingerprint": found.tokenizer.fingerprint,
-        "missing": {name: str(why) for name, why in found.missing.items()},
-        "lines": found.lines,
-        "bytes": found.bytes,
-        "tokens": found.tokens,
-        "gini": {who: found.gini(who) for who in found.tokens},
+        "name": result.name,
+        "fingerprint": result.tokenizer.fingerprint,
+        "missing": {name: str(why) for name, why in result.missing.items()},
+        "lines": result.lines,
+        "bytes": result.bytes,
+        "tokens": result.tokens,
+        "gini": {who: result.gini(who) for who in result.tokens},
     }
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
@@ -285,27 +288,27 @@ def _escape(text: str) -> str:
 
 
 @checked
-def to_json(found: Evaluation | ParallelText) -> str:
+def to_json(result: Evaluation | ParallelText) -> str:
     """Write every number of an evaluation as JSON; the bytes of tokens as `readable` shows them."""
-    if isinstance(found, ParallelText):
-        return _parallel_json(found)
-    tok, one, used, sweep = found.tokenizer, found.vocabulary, found.use, found.sweep
+    if isinstance(result, ParallelText):
+        return _parallel_json(result)
+    tok, one, used, sweep = result.tokenizer, result.vocabulary, result.use, result.sweep
 
     def named(ids: Sequence[int]) -> list[dict[str, Any]]:
         return [{"id": id, "token": readable(tok.token_bytes(id))} for id in ids]
 
     value = {
-        "name": found.name,
+        "name": result.name,
         "fingerprint": tok.fingerprint,
-        "missing": {name: str(why) for name, why in found.missing.items()},
-        "sizes": {who: tokenizer.vocab_size for who, tokenizer in found.tokenizers.items()},
-        "compression": [vars(one) for one in found.compression],
+        "missing": {name: str(why) for name, why in result.missing.items()},
+        "sizes": {who: tokenizer.vocab_size for who, tokenizer in result.tokenizers.items()},
+        "compression": [vars(one) for one in result.compression],
         "languages": [
             vars(language)
             | {"bytes_per_token": language.bytes_per_token, "fertility": language.fertility}
-            for language in found.languages
+            for language in result.languages
         ],
-        "parity": found.parity,
+        "parity": result.parity,
         "vocabulary": {
             "size": one.size,
             "special": one.special,
@@ -318,7 +321,7 @@ def to_json(found: Evaluation | ParallelText) -> str:
             "digits": one.digits,
         },
         "use": {
-            "corpus": found.corpus,
+            "corpus": result.corpus,
             "bytes": used.bytes,
             "tokens": used.tokens,
             "unused": named(used.unused),

@@ -27,16 +27,16 @@ GAP: Final = 2
 
 
 @checked
-def to_terminal(found: Evaluation | ParallelText) -> list[Any]:
+def to_terminal(result: Evaluation | ParallelText) -> list[Any]:
     """Make an evaluation something that a console of the package `rich` prints in colours."""
     from rich.text import Text
 
-    made: list[Any] = [Text(repr(found.tokenizer), style="bold")]
-    if isinstance(found, Evaluation):
-        made.append(Text(summary(found)))
-    if found.missing:
-        made.append(Text(f"left out: {', '.join(found.missing)}", style="dim"))
-    return [*made, *(Fitted(table) for table in tables(found))]
+    parts: list[Any] = [Text(repr(result.tokenizer), style="bold")]
+    if isinstance(result, Evaluation):
+        parts.append(Text(summary(result)))
+    if result.missing:
+        parts.append(Text(f"left out: {', '.join(result.missing)}", style="dim"))
+    return [*parts, *(Fitted(table) for table in tables(result))]
 
 
 class Fitted:
@@ -88,9 +88,9 @@ class _Grid:
         from rich.cells import cell_len
 
         widths = self.least()
-        wanted = [max(cell_len(c.text) for c in column) for column in zip(*self.rows, strict=True)]
+        natural = [max(cell_len(c.text) for c in column) for column in zip(*self.rows, strict=True)]
         for _ in range(width - sum(widths) - GAP * (len(widths) - 1)):
-            lacking = [n for n, most in enumerate(wanted) if widths[n] < most]
+            lacking = [n for n, most in enumerate(natural) if widths[n] < most]
             if not lacking:
                 break
             widths[min(lacking, key=widths.__getitem__)] += 1

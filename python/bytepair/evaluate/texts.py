@@ -81,8 +81,8 @@ def documents(
         resolve(source, files=files, texts=texts), column=column, limits=limits,
         max_document_bytes=max_document_bytes, errors=errors, on_skip=skips.add,
     )  # fmt: skip
-    found = [text for b in batches for text in strings(b)]
-    if not any(found):
+    first_texts = [text for b in batches for text in strings(b)]
+    if not any(first_texts):
         raise CorpusError("the source holds no text to evaluate on")
     skips.warn(stacklevel=2)
-    return found
+    return first_texts

@@ -70,10 +70,10 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["Hello hello hello 42 42"], vocab_size=272)
-        >>> found = inspect(tok)
-        >>> [tok.token_bytes(i) for i in found.duplicates[0]]
+        >>> inspection = inspect(tok)
+        >>> [tok.token_bytes(i) for i in inspection.duplicates[0]]
         [b' hello', b'Hello']
-        >>> found.numbers["365"]
+        >>> inspection.numbers["365"]
         [b'3', b'6', b'5']
     """
     ranks = tokenizer.mergeable_ranks()
@@ -117,8 +117,8 @@ def near_duplicates(ranks: dict[bytes, int]) -> list[list[int]]:
     for token, id in ranks.items():
         if len(token) > 1 and _is_text(token):
             groups[token.decode().removeprefix(" ").casefold()].append(id)
-    found = [ids for key, ids in groups.items() if key and len(ids) > 1]
-    return sorted(found, key=lambda ids: (-len(ids), ids))
+    duplicates = [ids for key, ids in groups.items() if key and len(ids) > 1]
+    return sorted(duplicates, key=lambda ids: (-len(ids), ids))
 
 
 def _is_text(token: bytes) -> bool:
@@ -159,8 +159,8 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-        >>> found = use(tok, ["hello hello h"])
-        >>> found.tokens, found.single_bytes  # hello, space, hello, space, h
+        >>> usage = use(tok, ["hello hello h"])
+        >>> usage.tokens, usage.single_bytes  # hello, space, hello, space, h
         (5, 0.6)
     """
     texts = list(texts)

@@ -72,8 +72,8 @@ class Answers:
             ArgumentError: if it is no question, or asks for something that does not exist.
             ConversationError: if a conversation breaks a rule of its template.
         """
-        found = self.answer({"what": what, **members}, body)
-        return found if isinstance(found, bytes) else json.loads(found)
+        answer = self.answer({"what": what, **members}, body)
+        return answer if isinstance(answer, bytes) else json.loads(answer)
 
     def answer(self, question: Mapping[str, object], body: bytes = b"") -> str | bytes:
         """The answer to a question as the page gets it: JSON, or bytes."""
@@ -123,17 +123,17 @@ def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
         >>> [step.parts for step in merge_steps(tok, b"low")]
         [[b'l', b'o', b'w'], [b'lo', b'w'], [b'low']]
     """
-    found = Answers({"": tokenizer}).ask("steps", pretoken, t=0)["steps"]
+    rows = Answers({"": tokenizer}).ask("steps", pretoken, t=0)["steps"]
     return [
         Step([bytes.fromhex(part["hex"]) for part in one["parts"]], one["merged"], one["rank"])
-        for one in found
+        for one in rows
     ]
 
 
 def _own(tok: Tokenizer) -> dict[str, chat.Template | chat.JinjaTemplate]:
     """The tokenizer's own templates by name; the view knows those that are no Jinja."""
-    found = own.templates(tok).items()
-    return {one.name if isinstance(one, chat.Template) else name: one for name, one in found}
+    templates = own.templates(tok).items()
+    return {one.name if isinstance(one, chat.Template) else name: one for name, one in templates}
 
 
 def _rendered(
@@ -173,8 +173,8 @@ def material(names: Iterable[str] = (), missing: Sequence[str] = ()) -> str:
         "missing": missing,
     }
     languages = [{"code": c, "name": LANGUAGES[c], "text": texts[c]} for c in sorted(texts)]
-    found = {"about": about, "languages": languages, "templates": list(TEMPLATES.values())}
-    return json.dumps(found, default=_plain, ensure_ascii=False)
+    values = {"about": about, "languages": languages, "templates": list(TEMPLATES.values())}
+    return json.dumps(values, default=_plain, ensure_ascii=False)
 
 
 def ten_scripts() -> str:
@@ -192,5 +192,5 @@ def _plain(value: Any) -> object:
 
 def _roles(template: chat.Template) -> dict[str, list[str]]:
     """The roles of messages, and for each the kinds of parts."""
-    found = {name: list(role.parts) for name, role in template.roles.items()}
-    return found if template.merge_system is None else {"system": [], **found}
+    roles = {name: list(role.parts) for name, role in template.roles.items()}
+    return roles if template.merge_system is None else {"system": [], **roles}

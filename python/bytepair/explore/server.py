@@ -164,15 +164,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def _is_ours(host: str, told: str) -> bool:
+def _is_ours(host: str, own: str) -> bool:
     """Whether a `Host` is a name of this server."""
     with suppress(ValueError):  # raised if the host is not an address
         name = urlsplit(f"//{host}").hostname or ""
-        if name in {"localhost", told.lower()}:
+        if name in {"localhost", own.lower()}:
             return True
         # If other machines may connect, any IP address may be this server's. A foreign host name
         # (DNS rebinding) is no address.
-        return ipaddress.ip_address(name).is_loopback or not _is_loopback(told)
+        return ipaddress.ip_address(name).is_loopback or not _is_loopback(own)
     return False
 
 

@@ -49,11 +49,11 @@ def parse_json(data: bytes, place: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"duplicate name {twice!r} in an object")
-    return found
+    return members
 
 
 def _number(name: str) -> Any:
@@ -63,8 +63,8 @@ def _number(name: str) -> Any:
 def typed(value: Any, kind: type[_T], place: str) -> _T:
     """Check the type of a JSON value; a bool is not an int, and a string must be valid UTF-8."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        found = type(value).__name__
-        raise FormatError(place, f"expected {kind.__name__}, not {found}")
+        actual = type(value).__name__
+        raise FormatError(place, f"expected {kind.__name__}, not {actual}")
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()

@@ -43,9 +43,12 @@ def scratch() -> Iterator[Path]:
     _remove_unowned(Path(gettempdir()), prefix)
     # Windows cannot remove files that are open, and an error may keep their owner alive.
     left = sys.platform == "win32"
-    with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=left) as name, ExitStack() as held:
+    with (
+        TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=left) as name,
+        ExitStack() as locks,
+    ):
         with suppress(OSError):  # the file system may have no locks; then nothing is removed later
-            held.enter_context(system.locked(Path(name, LOCK)))
+            locks.enter_context(system.locked(Path(name, LOCK)))
         yield Path(name)
 
 

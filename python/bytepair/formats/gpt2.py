@@ -22,7 +22,7 @@ from bytepair.files.safe import (
     write_whole,
 )
 from bytepair.formats.huggingface.charmap import lost_twins, to_bytes, to_characters
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.tokens import EMPTY, empty_token, listed_merges, unmade
 
 VOCABULARY = "vocab.json"
@@ -41,7 +41,7 @@ def find(path: Path) -> tuple[Path, Path] | None:
     return (vocabulary, merges) if vocabulary and merges else None
 
 
-def read(path: Path, asked: Asked) -> Parts:
+def read(path: Path, options: LoadOptions) -> Parts:
     """Read the pair of files in a folder, or the given file and its counterpart."""
     files = find(path if path.is_dir() else path.parent)
     if files is None:
@@ -50,30 +50,30 @@ def read(path: Path, asked: Asked) -> Parts:
     check_ids(ids, VOCABULARY)
     empty = ids.pop("", None)
     merges = parse_merges(read_file(files[1]))
-    special = _special(ids, merges, asked)
+    special = _special(ids, merges, options)
     ordinary = {name: id for name, id in ids.items() if name not in special}
-    tokens = read_vocabulary(ordinary, VOCABULARY, asked)
-    pattern = asked.pattern or _core.PATTERNS["gpt2"]
+    tokens = read_vocabulary(ordinary, VOCABULARY, options)
+    pattern = options.pattern or _core.PATTERNS["gpt2"]
     checked = check_merges(merges, tokens, MERGES)
     notes = {} if empty is None else {EMPTY: str(empty)}
     return Parts(tokens, pattern, special, checked, notes=notes, may_be_ranks=True)
 
 
 def _special(
-    ids: dict[str, int], merges: list[tuple[bytes, bytes]], asked: Asked
+    ids: dict[str, int], merges: list[tuple[bytes, bytes]], options: LoadOptions
 ) -> dict[str, int]:
     """The special tokens: those passed by the caller, or else GPT-2's."""
-    if asked.special_tokens is not None:
-        for name, id in asked.special_tokens.items():
+    if options.special_tokens is not None:
+        for name, id in options.special_tokens.items():
             if ids.get(name, id) != id:
                 raise FormatError(
                     f"{VOCABULARY}[{name!r}]",
                     f"its id is {ids[name]}, not {id} as in",
                     Option("special_tokens"),
                 )
-        return dict(asked.special_tokens)
-    made = END_OF_TEXT.encode() in {left + right for left, right in merges}
-    return {} if made or END_OF_TEXT not in ids else {END_OF_TEXT: ids[END_OF_TEXT]}
+        return dict(options.special_tokens)
+    is_merged = END_OF_TEXT.encode() in {left + right for left, right in merges}
+    return {} if is_merged or END_OF_TEXT not in ids else {END_OF_TEXT: ids[END_OF_TEXT]}
 
 
 def check_ids(ids: dict[str, Any], place: str) -> None:
@@ -83,7 +83,7 @@ def check_ids(ids: dict[str, Any], place: str) -> None:
             id_of(id, f"{place}[{name!r}]")
 
 
-def read_vocabulary(ids: dict[str, int], place: str, asked: Asked) -> dict[bytes, int]:
+def read_vocabulary(ids: dict[str, int], place: str, options: LoadOptions) -> dict[bytes, int]:
     """Convert tokens from characters to bytes.
 
     A token with a character that does not represent a byte can never occur, so it may be skipped;
@@ -94,7 +94,7 @@ def read_vocabulary(ids: dict[str, int], place: str, asked: Asked) -> dict[bytes
     for name, id in ids.items():
         token = to_bytes(name)
         if not token:
-            if asked.lossy and name:
+            if options.lossy and name:
                 continue
             if not name:
                 raise UnsupportedError(f"{place}['']", "the token is empty", WayOut("remove it"))

@@ -27,7 +27,7 @@ import numpy as np
 from bytepair import _core
 from bytepair.errors import ANY, FormatError, LossError, Option, UnsupportedError, WayOut
 from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.metadata import engine_tokens
 from bytepair.properties.roles import giving, roles
 from bytepair.properties.tokens import all_pairs, all_tokens
@@ -65,10 +65,10 @@ def is_one(data: bytes, layout: _Layout) -> bool:
     return True
 
 
-def read(path: Path, asked: Asked, layout: _Layout = LLAMA2C) -> Parts:
+def read(path: Path, options: LoadOptions, layout: _Layout = LLAMA2C) -> Parts:
     """Read a file, with the pattern and the special tokens passed by the caller."""
     entries, header = _entries(read_file(path), layout)
-    pattern = asked.named_pattern()
+    pattern = options.named_pattern()
     ids = ids_of(token for _, token in entries)
     missing = [byte for byte in range(256) if bytes([byte]) not in ids]
     if missing:
@@ -76,7 +76,7 @@ def read(path: Path, asked: Asked, layout: _Layout = LLAMA2C) -> Parts:
             "tokens", f"the byte {missing[0]:#04x} has no token, so this is not byte-level BPE"
         )
     scores = {token: entries[id][0] for token, id in ids.items()}
-    special = _special(ids, scores, asked)
+    special = _special(ids, scores, options)
     named = {id: name for name, id in special.items()}
     tokens = {token: id for token, id in ids.items() if id not in named}
     notes = {f"{_ROLES[field]}_token": named[id] for field, id in header.items() if id in named}
@@ -117,9 +117,11 @@ def _entries(data: bytes, layout: _Layout) -> tuple[list[tuple[float, bytes]], d
     return entries, header
 
 
-def _special(ids: dict[bytes, int], scores: dict[bytes, float], asked: Asked) -> dict[str, int]:
+def _special(
+    ids: dict[bytes, int], scores: dict[bytes, float], options: LoadOptions
+) -> dict[str, int]:
     """Check the special tokens passed by the caller; without any, there must be no candidates."""
-    if asked.special_tokens is None:
+    if options.special_tokens is None:
         unmade = [token for token, score in scores.items() if score <= NO_MERGE and len(token) > 1]
         if unmade:
             raise FormatError(
@@ -129,8 +131,8 @@ def _special(ids: dict[bytes, int], scores: dict[bytes, float], asked: Asked) ->
                 WayOut.passing("special_tokens", ANY, ", or {} if there are none"),
             )
         return {}
-    asked.check_special(ids)
-    return dict(asked.special_tokens)
+    options.check_special(ids)
+    return dict(options.special_tokens)
 
 
 def _merges(
@@ -161,8 +163,8 @@ def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     lost.append("the split pattern: the engines also merge across pretokens")
     if tokenizer.special_tokens:
         lost.append("which tokens are special")
-    if made := [name for name in tokenizer.special_tokens if _is_made(name, tokenizer)]:
-        lost.append(f"protection of special tokens: the engines merge text to {made[0]!r}")
+    if names := [name for name in tokenizer.special_tokens if _is_made(name, tokenizer)]:
+        lost.append(f"protection of special tokens: the engines merge text to {names[0]!r}")
     if tokenizer.merge_rule == "merges":
         lost.append("the list of merges: the engines merge any two neighbours that join to a token")
     lost += _in_run_c(tokenizer) if layout is LLAMA2C else [_DROPPED]
@@ -210,8 +212,8 @@ def _are_bytes_in_place(tokenizer: _core.Tokenizer) -> bool:
 
 def _are_ends_in_place(tokenizer: _core.Tokenizer) -> bool:
     """Whether the ids of BOS and EOS are those that `run.c` uses."""
-    known = tokenizer.special_tokens
-    return known.get(roles(tokenizer).get("bos", "")) == 1 and 2 in known.values()
+    special = tokenizer.special_tokens
+    return special.get(roles(tokenizer).get("bos", "")) == 1 and 2 in special.values()
 
 
 def ways_out(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[WayOut]:
@@ -251,11 +253,11 @@ def scores(tokenizer: _core.Tokenizer) -> dict[bytes, float]:
     Raises:
         LossError: if there are so many that two scores are equal.
     """
-    made = list(dict.fromkeys(left + right for left, right in tokenizer.merges()))
-    values = -np.log(np.arange(1, len(made) + 1)).astype(np.float32)
+    tokens = list(dict.fromkeys(left + right for left, right in tokenizer.merges()))
+    values = -np.log(np.arange(1, len(tokens) + 1)).astype(np.float32)
     if (np.diff(values) >= 0).any():
         raise LossError("llama2c", ["the order of merges: there are so many that scores are equal"])
-    return dict(zip(made, values.tolist(), strict=True))
+    return dict(zip(tokens, values.tolist(), strict=True))
 
 
 def _hole(id: int) -> bytes:
@@ -285,11 +287,11 @@ def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> 
 
 def _ends(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The special tokens for BOS and EOS; for chat engines, EOS is the end of a turn."""
-    known, named = roles(tokenizer), engine_tokens(tokenizer)
-    ends = (named.get("eos_token"), known.get("end_of_turn"))
+    by_role, named = roles(tokenizer), engine_tokens(tokenizer)
+    ends = (named.get("eos_token"), by_role.get("end_of_turn"))
     if end := next((name for name in ends if name in tokenizer.special_tokens), None):
-        known["eos"] = end
-    return {field: known[role] for field, role in _ROLES.items() if role in known}
+        by_role["eos"] = end
+    return {field: by_role[role] for field, role in _ROLES.items() if role in by_role}
 
 
 def _unknown_values(tokenizer: _core.Tokenizer, layout: _Layout) -> list[str]:

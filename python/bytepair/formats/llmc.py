@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair.errors import FormatError, LossError, WayOut
 from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
 from bytepair.formats.llama2c import entries_of, ids_of
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.roles import giving, roles
 from bytepair.properties.rules import unspeakable
 
@@ -32,17 +32,17 @@ def is_one(head: bytes) -> bool:
     return head[:4] == struct.pack("<I", MAGIC)
 
 
-def read(path: Path, asked: Asked) -> Parts:
+def read(path: Path, options: LoadOptions) -> Parts:
     """Read a file, with the pattern passed by the caller; ids are used as ranks."""
     tokens, end = _tokens(read_file(path))
-    pattern, special = asked.named_pattern(), asked.special_tokens
+    pattern, special = options.named_pattern(), options.special_tokens
     if special is None:
         try:
             special = {tokens[end].decode(): end} if end < len(tokens) else {}
         except UnicodeDecodeError:
             raise FormatError(f"id {end}", "the token that ends a text is not UTF-8") from None
     named = {id: tokens[id] for id in special.values() if 0 <= id < len(tokens)}
-    asked.check_special({token: id for id, token in named.items()})
+    options.check_special({token: id for id, token in named.items()})
     ids = ids_of(b"" if id in named else token for id, token in enumerate(tokens))
     ends = [name for name, id in special.items() if id == end]
     notes = {"eos_token": ends[0]} if ends else {}

@@ -24,7 +24,7 @@ from bytepair import _core
 from bytepair.errors import FormatError, WayOut
 from bytepair.files.safe import read_file, write_whole
 from bytepair.formats import tiktoken
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.published import encodings as published
 from bytepair.properties.rules import unspeakable
 from bytepair.properties.tokens import token_lengths
@@ -74,22 +74,22 @@ def _values(data: bytes) -> str | dict[str, Any]:
                 raise pickle.UnpicklingError(f"it has the opcode {opcode.name}")  # noqa: TRY301
             if opcode.name == "LONG_BINPUT" and (argument or 0) > len(data):
                 raise pickle.UnpicklingError(f"it uses {argument} memo entries")  # noqa: TRY301
-        found = _Unpickler(io.BytesIO(data)).load()
+        content = _Unpickler(io.BytesIO(data)).load()
     except Exception as error:  # a damaged pickle may raise anything
         raise FormatError(PICKLE_NAME, f"it is not the pickle of an encoding: {error}") from None
-    held = found.values if isinstance(found, _Values) else None
-    if isinstance(held, str):
-        return held
-    if not isinstance(held, dict) or not held.keys() >= {"pat_str", "mergeable_ranks"}:
+    values = content.values if isinstance(content, _Values) else None
+    if isinstance(values, str):
+        return values
+    if not isinstance(values, dict) or not values.keys() >= {"pat_str", "mergeable_ranks"}:
         raise FormatError(
             PICKLE_NAME, "it is not the pickle of an encoding: its values are missing"
         )
-    return held
+    return values
 
 
-def read(path: Path, asked: Asked) -> Parts:
+def read(path: Path, options: LoadOptions) -> Parts:
     """Read the folder, or the pickle itself, if the caller allows that."""
-    if not asked.allow_pickle:
+    if not options.allow_pickle:
         raise FormatError(
             PICKLE_NAME,
             "a pickle may contain code, so it is read only on request",
@@ -99,15 +99,15 @@ def read(path: Path, asked: Asked) -> Parts:
                 "to read it (no code in it is executed), and save the tokenizer in another format",
             ),
         )
-    held = _values(read_file(path / PICKLE_NAME if path.is_dir() else path))
-    if isinstance(held, str):
-        return published.of_name(held)
-    ranks, special = held["mergeable_ranks"], held.get("special_tokens", {})
+    values = _values(read_file(path / PICKLE_NAME if path.is_dir() else path))
+    if isinstance(values, str):
+        return published.of_name(values)
+    ranks, special = values["mergeable_ranks"], values.get("special_tokens", {})
     _check(ranks, bytes)
     _check(special, str)
-    if not isinstance(held["pat_str"], str):
+    if not isinstance(values["pat_str"], str):
         raise FormatError("pat_str", "it is not text")
-    return Parts(ranks, held["pat_str"], special)
+    return Parts(ranks, values["pat_str"], special)
 
 
 def _check(mapping: Any, kind: type) -> None:

@@ -77,7 +77,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoadOptions:
     """The options passed by the caller, for formats that do not contain these values.
 
     Attributes:

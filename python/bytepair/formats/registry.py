@@ -32,13 +32,13 @@ from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.huggingface import companions, objects
 from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.names import WrittenFormat
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.published import encodings as published
 from bytepair.formats.published import hub
 from bytepair.formats.sentencepiece import model as sentencepiece
 from bytepair.properties import entries, metadata
 
-_Read: TypeAlias = Callable[[Path, Asked], Parts]
+_Read: TypeAlias = Callable[[Path, LoadOptions], Parts]
 _Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
 _Stale: TypeAlias = Callable[[_core.Tokenizer, Path], list[Path]]
 _Losses: TypeAlias = Callable[[_core.Tokenizer], list[str]]
@@ -110,7 +110,9 @@ _IN_FOLDERS: Final = {
 # ---------------------------------------------------------------------------- reading
 
 
-def read(source: Any, format: str | None, asked: Asked, revision: str | None = None) -> Parts:
+def read(
+    source: Any, format: str | None, options: LoadOptions, revision: str | None = None
+) -> Parts:
     """Read a tokenizer of any foreign format; see `bytepair.load`."""
     if not isinstance(source, str | os.PathLike):
         _check_ignored(
@@ -119,7 +121,7 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
         if tiktoken.is_encoding(source):
             return tiktoken.of_encoding(source)
         if objects.is_object(source):
-            return objects.of_object(source, asked)
+            return objects.of_object(source, options)
         raise ArgumentError(
             "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
             f"loaded, not {type(source).__name__}"
@@ -140,7 +142,7 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
                 "the hub"
             )  # fmt: skip
             raise NotFoundError(f"there is no tokenizer at {path}", WayOut(way_out))
-    return _read_path(path, format, asked)
+    return _read_path(path, format, options)
 
 
 def _check_ignored(place: str, kind: str, **options: str | None) -> None:
@@ -152,37 +154,37 @@ def _check_ignored(place: str, kind: str, **options: str | None) -> None:
             )
 
 
-def _read_path(path: Path, format: str | None, asked: Asked) -> Parts:
+def _read_path(path: Path, format: str | None, options: LoadOptions) -> Parts:
     if format is None:
         path, format = recognize(path)
     try:
-        return _format(format).read(path, asked)
+        return _format(format).read(path, options)
     except FormatError as error:
         place = error.place if error.place == str(path) else f"{path}: {error.place}"
-        raise type(error)(place, *_reason(error, asked)) from None
+        raise type(error)(place, *_reason(error, options)) from None
 
 
 #: The way out that a caller who passed it already does not have.
 _LOSSY: Final = Option("lossy", True)
 
 
-def _reason(error: FormatError, asked: Asked) -> list[Phrase]:
+def _reason(error: FormatError, options: LoadOptions) -> list[Phrase]:
     """The reason of an error, without the way out `lossy=True` if that was passed."""
     return [
         phrase
         for phrase in error.phrases[1:]
-        if not (asked.lossy and isinstance(phrase, WayOut) and phrase.option == _LOSSY)
+        if not (options.lossy and isinstance(phrase, WayOut) and phrase.option == _LOSSY)
     ]
 
 
-def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
+def model(parts: Parts, source: Any, options: LoadOptions) -> _core.Model:
     """Build a tokenizer; an error in its values is reported as one of its file."""
     try:
         return parts.model()
     except VocabularyError as error:
         raise FormatError(str(source), *error.phrases) from None
     except PatternError as error:
-        if parts.rules == asked.pattern:
+        if parts.rules == options.pattern:
             raise
         raise FormatError(str(source), *error.phrases) from None
 
@@ -244,8 +246,8 @@ def write(
     """Write a tokenizer in a foreign format; see `Tokenizer.export`."""
     if format not in FORMATS:
         raise ArgumentError(f"there is no format {format!r}; these are written: {written()}")
-    found = FORMATS[format]
-    if found.write is None:
+    entry = FORMATS[format]
+    if entry.write is None:
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
     if reason := _of_characters(tokenizer, format):
         raise UnsupportedError(
@@ -253,14 +255,16 @@ def write(
         )
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
-        raise LossError(format, lost, *found.ways_out(tokenizer))
-    put = partial(found.write, tokenizer)
+        raise LossError(format, lost, *entry.ways_out(tokenizer))
+    put = partial(entry.write, tokenizer)
     if not overwrite:
-        said = Asked(tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True)
-        stale = found.stale(tokenizer, path) if path.is_dir() else []
+        options = LoadOptions(
+            tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True
+        )
+        stale = entry.stale(tokenizer, path) if path.is_dir() else []
         existing.check(
-            tokenizer, path, put, lambda old: found.read(old, said).model(),
-            merged=found.merged if path.is_dir() else (), stale=stale,
+            tokenizer, path, put, lambda old: entry.read(old, options).model(),
+            merged=entry.merged if path.is_dir() else (), stale=stale,
         )  # fmt: skip
     put(path)
 

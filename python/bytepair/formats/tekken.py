@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import id_of, parse_json, read_file, typed
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 
 FILE: Final = "tekken.json"
 
@@ -34,7 +34,7 @@ def is_one(head: bytes) -> bool:
     return bool(re.match(rb'\s*\{\s*"config"\s*:', head)) and b'"default_vocab_size"' in head
 
 
-def read(path: Path, asked: Asked) -> Parts:
+def read(path: Path, options: LoadOptions) -> Parts:
     """Read a `tekken.json`, or the one in a folder; its merge rule is that of ranks."""
     file = path / FILE if path.is_dir() else path
     document = typed(parse_json(read_file(file), FILE), dict, FILE)
@@ -71,10 +71,10 @@ def _token(entry: dict[str, Any], rank: int) -> bytes:
         raise FormatError(f"{place}.token_bytes", f"it is not base64: {error}") from None
 
 
-def _special(listed: Any, first: int) -> dict[str, int]:
+def _special(entries: Any, first: int) -> dict[str, int]:
     """The special tokens: the listed ones, and others with a numbered name."""
-    names: list[str] = [] if listed else _FIRST[:first]
-    for number, entry in enumerate(typed(listed or [], list, "special_tokens")):
+    names: list[str] = [] if entries else _FIRST[:first]
+    for number, entry in enumerate(typed(entries or [], list, "special_tokens")):
         place = f"special_tokens[{number}]"
         entry = typed(entry, dict, place)
         id = id_of(entry.get("rank"), f"{place}.rank")

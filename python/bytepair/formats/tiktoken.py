@@ -15,7 +15,7 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair.errors import ArgumentError
 from bytepair.files.safe import read_file, write_whole
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.rules import unspeakable
 from bytepair.properties.tokens import EMPTY, empty_token
 
@@ -25,11 +25,11 @@ def is_rank_file(data: bytes) -> bool:
     return _core.is_rank_file(data[: 1 << 16])
 
 
-def read(path: Path, asked: Asked) -> Parts:
+def read(path: Path, options: LoadOptions) -> Parts:
     """Read a rank file, with the pattern and the special tokens passed by the caller."""
     tokens, notes = read_ranks(read_file(path))
-    pattern = asked.named_pattern("a rank file")
-    return Parts(tokens, pattern, dict(asked.special_tokens or {}), notes=notes)
+    pattern = options.named_pattern("a rank file")
+    return Parts(tokens, pattern, dict(options.special_tokens or {}), notes=notes)
 
 
 def read_ranks(data: bytes) -> tuple[dict[bytes, int], dict[str, str]]:

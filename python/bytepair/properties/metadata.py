@@ -32,9 +32,9 @@ ADDED: Final = {"add_bos_token": "bos_token", "add_eos_token": "eos_token"}
 
 def tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The tokens with a role, by the keys of their notes."""
-    noted = {entry.note: tokenizer.notes.get(entry.note) for entry in TOKENS}
-    found = {note: name for note, name in noted.items() if name}
-    return found | {roles.NOTES[role]: name for role, name in roles.roles(tokenizer).items()}
+    names = {entry.note: tokenizer.notes.get(entry.note) for entry in TOKENS}
+    by_note = {note: name for note, name in names.items() if name}
+    return by_note | {roles.NOTES[role]: name for role, name in roles.roles(tokenizer).items()}
 
 
 def engine_tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
@@ -43,12 +43,12 @@ def engine_tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
     It is the token that ends a turn, if there is one and no file or caller states `eos`. The one
     that ends a text is then in a field of its own, which is empty if there is none.
     """
-    found = tokens(tokenizer)
-    end = found.get("eot_token")
+    by_note = tokens(tokenizer)
+    end = by_note.get("eot_token")
     stated = "eos_token" in tokenizer.notes or flags(tokenizer).get("add_eos_token")
-    if stated or end is None or found.get("eos_token") == end:
-        return found
-    return {**found, "eos_token": end, END_OF_TEXT: found.get("eos_token", "")}
+    if stated or end is None or by_note.get("eos_token") == end:
+        return by_note
+    return {**by_note, "eos_token": end, END_OF_TEXT: by_note.get("eos_token", "")}
 
 
 def without_roles(tokenizer: _core.Tokenizer) -> list[str]:
@@ -71,9 +71,9 @@ def flag(tokenizer: _core.Tokenizer, note: str) -> bool | None:
 
 def flags(tokenizer: _core.Tokenizer) -> dict[str, bool]:
     """The flags that are stated, or that the post-processor sets."""
-    found = {entry.note: flag(tokenizer, entry.note) for entry in FLAGS}
-    found |= dict.fromkeys(post_processor.implied(tokenizer), True)
-    return {note: value for note, value in found.items() if value is not None}
+    by_note = {entry.note: flag(tokenizer, entry.note) for entry in FLAGS}
+    by_note |= dict.fromkeys(post_processor.implied(tokenizer), True)
+    return {note: value for note, value in by_note.items() if value is not None}
 
 
 def flag_note(value: bool) -> str:
@@ -97,15 +97,17 @@ def stated_stops(tokenizer: _core.Tokenizer) -> list[str | int]:
 
 def ends(tokenizer: _core.Tokenizer) -> list[str]:
     """The tokens that end a turn and a text, at which generation stops if nothing is stated."""
-    known = tokens(tokenizer)
-    return list(dict.fromkeys(known[note] for note in ("eot_token", "eos_token") if note in known))
+    by_note = tokens(tokenizer)
+    return list(
+        dict.fromkeys(by_note[note] for note in ("eot_token", "eos_token") if note in by_note)
+    )
 
 
 def stops(tokenizer: _core.Tokenizer) -> list[int]:
     """The ids at which generation stops."""
     special = tokenizer.special_tokens
-    listed = stated_stops(tokenizer) or ends(tokenizer)
-    ids = [stop if isinstance(stop, int) else special.get(stop) for stop in listed]
+    tokens_at_ends = stated_stops(tokenizer) or ends(tokenizer)
+    ids = [stop if isinstance(stop, int) else special.get(stop) for stop in tokens_at_ends]
     return list(dict.fromkeys(id for id in ids if id is not None))
 
 
@@ -121,8 +123,8 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     Flags that are false are left out, as they are where nothing is said; so are post-processors
     that only do what the flags say.
     """
-    found: dict[str, Any] = dict(tokens(tokenizer))
-    found |= {note: True for note, value in flags(tokenizer).items() if value}
+    by_note: dict[str, Any] = dict(tokens(tokenizer))
+    by_note |= {note: True for note, value in flags(tokenizer).items() if value}
     processor = post_processor.noted(tokenizer.notes)
     around = post_processor.around(processor, tokenizer.special_tokens)
     stated = stated_stops(tokenizer)
@@ -132,23 +134,23 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         roles.STOPS: [] if stated == ends(tokenizer) else stated,
         post_processor.NOTE: processor if post_processor.is_more(around, tokenizer) else None,
     }
-    return found | {note: value for note, value in more.items() if value}
+    return by_note | {note: value for note, value in more.items() if value}
 
 
 # ---------------------------------------------------------------------------- losses
 
 
 def lost(
-    tokenizer: _core.Tokenizer, kept: Mapping[str, str] = MappingProxyType({})
+    tokenizer: _core.Tokenizer, notes: Mapping[str, str] = MappingProxyType({})
 ) -> list[MetadataEntry]:
     """The entries that a file would not have, or have otherwise.
 
     Args:
         tokenizer: the tokenizer.
-        kept: the notes that are read from the file, beside the special tokens.
+        notes: the notes that are read from the file, beside the special tokens.
     """
     here = values(tokenizer)
-    there = values(_core.Tokenizer(_core.with_notes(tokenizer, dict(kept))))
+    there = values(_core.Tokenizer(_core.with_notes(tokenizer, dict(notes))))
     return [entry for entry in ENTRIES if here.get(entry.note) != there.get(entry.note)]
 
 
@@ -167,29 +169,29 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
             for note in post_processor.other_roles(tokenizer)
         ]
         return [*unspeakable_flags(tokenizer), *contradicted, *others]
-    found = [entry for entry in lost(tokenizer) if format not in entry.others]
-    known = tokens(tokenizer)
-    end = engine_tokens(tokenizer).get("eos_token", known.get("eot_token"))
-    if format == "qwen3" and known.get("eos_token") != end:
-        found.append(next(entry for entry in TOKENS if entry.note == "eos_token"))
-    return described(tokenizer, found)
+    entries = [entry for entry in lost(tokenizer) if format not in entry.others]
+    by_note = tokens(tokenizer)
+    end = engine_tokens(tokenizer).get("eos_token", by_note.get("eot_token"))
+    if format == "qwen3" and by_note.get("eos_token") != end:
+        entries.append(next(entry for entry in TOKENS if entry.note == "eos_token"))
+    return described(tokenizer, entries)
 
 
 def lost_alone(tokenizer: _core.Tokenizer) -> list[str]:
     """The entries that a `tokenizer.json` without the other files of its folder does not have."""
     processor = post_processor.written(tokenizer)
-    kept = {post_processor.NOTE: json.dumps(processor)} if processor else {}
-    kept |= post_processor.read(kept, tokenizer.special_tokens)
+    notes = {post_processor.NOTE: json.dumps(processor)} if processor else {}
+    notes |= post_processor.read(notes, tokenizer.special_tokens)
     return [
         f"{what} (export to a folder, whose other files have this)"
-        for what in described(tokenizer, lost(tokenizer, kept))
+        for what in described(tokenizer, lost(tokenizer, notes))
     ]
 
 
-def described(tokenizer: _core.Tokenizer, found: Iterable[MetadataEntry]) -> list[str]:
+def described(tokenizer: _core.Tokenizer, entries: Iterable[MetadataEntry]) -> list[str]:
     """The loss of entries, those of one kind in one line."""
     notes: dict[str, list[str]] = {}
-    for entry in found:
+    for entry in entries:
         notes.setdefault(entry.kind, []).append(entry.note)
     words = {
         "token": f"the roles of tokens: {', '.join(notes.get('token', ()))}",
@@ -204,11 +206,11 @@ def described(tokenizer: _core.Tokenizer, found: Iterable[MetadataEntry]) -> lis
 
 def unspeakable_flags(tokenizer: _core.Tokenizer) -> list[str]:
     """The flags that add a token although no token has the role."""
-    known = tokens(tokenizer)
+    by_role = tokens(tokenizer)
     return [
         f"the flag {note}, since no token has the role {role}"
         for note, role in ADDED.items()
-        if flags(tokenizer).get(note) and known.get(role) not in tokenizer.special_tokens
+        if flags(tokenizer).get(note) and by_role.get(role) not in tokenizer.special_tokens
     ]
 
 
@@ -222,8 +224,8 @@ def _shown(stops: Iterable[str | int]) -> str:
 def carried(tokenizer: _core.Tokenizer, special: Mapping[str, int]) -> dict[str, str]:
     """The notes for a tokenizer with other merges and the same special tokens, by new ids."""
     keys = {entry.note for entry in ENTRIES} | {CONFIG_NOTE, GENERATION_NOTE}
-    kept = {key: value for key, value in tokenizer.notes.items() if key in keys}
-    return renumbered(kept, special)
+    notes = {key: value for key, value in tokenizer.notes.items() if key in keys}
+    return renumbered(notes, special)
 
 
 def renumbered(
@@ -236,20 +238,20 @@ def renumbered(
         special: the new ids of the special tokens.
         ids: the new ids of the ordinary tokens that stay; None if none changes.
     """
-    found = dict(notes)
+    new_notes = dict(notes)
     if ids is not None:
-        found.pop(EMPTY, None)
+        new_notes.pop(EMPTY, None)
     if processor := post_processor.noted(notes):
         new = post_processor.renumbered(processor, special)
-        found[post_processor.NOTE] = json.dumps(new) if new else ""
+        new_notes[post_processor.NOTE] = json.dumps(new) if new else ""
     if stops := json_note(notes, roles.STOPS, list):
-        kept = [_moved(stop, special, ids) for stop in stops]
-        found[roles.STOPS] = json.dumps([stop for stop in kept if stop is not None])
+        new_stops = [_moved(stop, special, ids) for stop in stops]
+        new_notes[roles.STOPS] = json.dumps([stop for stop in new_stops if stop is not None])
     if rest := json_note(notes, GENERATION_NOTE, dict):
         # A list or an object may contain ids.
         plain = {name: value for name, value in rest.items() if not isinstance(value, list | dict)}
-        found[GENERATION_NOTE] = json.dumps(plain)
-    return found
+        new_notes[GENERATION_NOTE] = json.dumps(plain)
+    return new_notes
 
 
 def _moved(

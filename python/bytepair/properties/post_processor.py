@@ -63,22 +63,22 @@ def read(notes: dict[str, str], special: Mapping[str, int]) -> dict[str, str]:
         notes: the notes of a file, with the roles and flags that it states elsewhere.
         special: the special tokens and their ids.
     """
-    found: dict[str, str] = {}
+    new_notes: dict[str, str] = {}
     for side, (role, note, flag) in zip(
         around(noted(notes), special) or ([], []), _SIDES, strict=True
     ):
         if len(side) != 1 or notes.get(note, "") not in ("", side[0]):
             continue  # more than a flag says, or another token has the role
         if notes.get(note, roles.usual(special).get(role)) != side[0]:
-            found[note] = side[0]
+            new_notes[note] = side[0]
         if notes.get(flag) == "false":
             warnings.warn(
                 f"{flag} is false, but the post-processor of tokenizer.json adds {side[0]!r} to "
                 "texts; it is read as true",
                 stacklevel=2,
             )
-        found[flag] = "true"
-    return found
+        new_notes[flag] = "true"
+    return new_notes
 
 
 def noted(notes: Mapping[str, str]) -> Any:
@@ -88,23 +88,23 @@ def noted(notes: Mapping[str, str]) -> Any:
 
 def implied(tokenizer: _core.Tokenizer) -> list[str]:
     """The flags that nothing states and that the noted post-processor sets."""
-    known = roles.roles(tokenizer)
-    found = around(noted(tokenizer.notes), tokenizer.special_tokens) or ([], [])
+    by_role = roles.roles(tokenizer)
+    sides = around(noted(tokenizer.notes), tokenizer.special_tokens) or ([], [])
     return [
         flag
-        for side, (role, _, flag) in zip(found, _SIDES, strict=True)
-        if not tokenizer.notes.get(flag) and len(side) == 1 and side[0] == known.get(role)
+        for side, (role, _, flag) in zip(sides, _SIDES, strict=True)
+        if not tokenizer.notes.get(flag) and len(side) == 1 and side[0] == by_role.get(role)
     ]
 
 
 def contradicted(tokenizer: _core.Tokenizer) -> list[str]:
     """The flags that are stated as false, while the post-processor to write adds their token."""
-    known, processor = roles.roles(tokenizer), written(tokenizer)
-    found = around(processor, tokenizer.special_tokens) or ([], [])
+    by_role, processor = roles.roles(tokenizer), written(tokenizer)
+    sides = around(processor, tokenizer.special_tokens) or ([], [])
     return [
         flag
-        for side, (role, _, flag) in zip(found, _SIDES, strict=True)
-        if tokenizer.notes.get(flag) == "false" and len(side) == 1 and side[0] == known.get(role)
+        for side, (role, _, flag) in zip(sides, _SIDES, strict=True)
+        if tokenizer.notes.get(flag) == "false" and len(side) == 1 and side[0] == by_role.get(role)
     ]
 
 
@@ -113,43 +113,44 @@ def other_roles(tokenizer: _core.Tokenizer) -> list[str]:
 
     Their flags are then set, since it adds these tokens.
     """
-    known, processor = roles.roles(tokenizer), written(tokenizer)
-    found = around(processor, tokenizer.special_tokens) or ([], [])
+    by_role, processor = roles.roles(tokenizer), written(tokenizer)
+    sides = around(processor, tokenizer.special_tokens) or ([], [])
     return [
         note
-        for side, (role, note, _) in zip(found, _SIDES, strict=True)
-        if len(side) == 1 and not tokenizer.notes.get(note) and side[0] != known.get(role)
+        for side, (role, note, _) in zip(sides, _SIDES, strict=True)
+        if len(side) == 1 and not tokenizer.notes.get(note) and side[0] != by_role.get(role)
     ]
 
 
 def _flagged(tokenizer: _core.Tokenizer) -> Surroundings:
     """The tokens that the flags put around a text."""
-    known = roles.roles(tokenizer)
+    by_role = roles.roles(tokenizer)
     set_flags = [flag for *_, flag in _SIDES if tokenizer.notes.get(flag) == "true"]
     set_flags += implied(tokenizer)
     begin, end = (
-        [known[role]] if flag in set_flags and role in known else [] for role, _, flag in _SIDES
+        [by_role[role]] if flag in set_flags and role in by_role else [] for role, _, flag in _SIDES
     )
     return begin, end
 
 
 def written(tokenizer: _core.Tokenizer) -> Any:
     """The post-processor to write: the noted one if it does what the flags say, or else theirs."""
-    processor, wanted = noted(tokenizer.notes), _flagged(tokenizer)
-    found = around(processor, tokenizer.special_tokens)
+    processor, expected = noted(tokenizer.notes), _flagged(tokenizer)
+    sides = around(processor, tokenizer.special_tokens)
     flags = any(tokenizer.notes.get(flag) for *_, flag in _SIDES)
-    if not flags or found == wanted or is_more(found, tokenizer):
+    if not flags or sides == expected or is_more(sides, tokenizer):
         return processor
     steps = [step for step in _steps(processor) if step["type"] == "ByteLevel"]
-    steps += [_template(wanted, tokenizer.special_tokens)] if any(wanted) else []
+    steps += [_template(expected, tokenizer.special_tokens)] if any(expected) else []
     return {"type": "Sequence", "processors": steps} if len(steps) > 1 else next(iter(steps), None)
 
 
-def is_more(found: Surroundings | None, tokenizer: _core.Tokenizer) -> bool:
+def is_more(sides: Surroundings | None, tokenizer: _core.Tokenizer) -> bool:
     """Whether a post-processor does more than to add BOS and EOS."""
-    known = roles.roles(tokenizer)
-    return found is None or any(
-        side not in ([], [known.get(role)]) for side, (role, *_) in zip(found, _SIDES, strict=True)
+    by_role = roles.roles(tokenizer)
+    return sides is None or any(
+        side not in ([], [by_role.get(role)])
+        for side, (role, *_) in zip(sides, _SIDES, strict=True)
     )
 
 

@@ -61,10 +61,10 @@ def usual(special: Collection[str]) -> dict[str, str]:
     return dict(_core.usual_roles([*special]))
 
 
-def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[str, str]:
+def notes(tokenizer: _core.Tokenizer, names: Mapping[str, str | None]) -> dict[str, str]:
     """The notes that assign roles to tokens; see `Tokenizer.with_roles`."""
-    made = {}
-    for role, name in wanted.items():
+    new_notes = {}
+    for role, name in names.items():
         if role not in NOTES:
             raise ArgumentError(f"{role!r} is not a role; the roles are {', '.join(NOTES)}")
         if name is not None and name not in tokenizer.special_tokens:
@@ -72,20 +72,20 @@ def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[
                 f"{name!r} cannot be the {role} token, since it is not a special token of the "
                 f"tokenizer; it has {', '.join(tokenizer.special_tokens) or 'none'}"
             )
-        made[NOTES[role]] = name or ""
-    if tokenizer.notes.get(STOPS) and not wanted.keys().isdisjoint(("eos", "end_of_turn")):
-        made[STOPS] = ""  # generation stops at the tokens that have these roles now
-    return made
+        new_notes[NOTES[role]] = name or ""
+    if tokenizer.notes.get(STOPS) and not names.keys().isdisjoint(("eos", "end_of_turn")):
+        new_notes[STOPS] = ""  # generation stops at the tokens that have these roles now
+    return new_notes
 
 
 def chat_template(tokenizer: _core.Tokenizer) -> str | None:
     """The chat template in Jinja; see `Tokenizer.chat_template`."""
-    noted = tokenizer.notes.get(TEMPLATE)
-    if noted is None and "<|assistant_end|>" in tokenizer.special_tokens:
+    note = tokenizer.notes.get(TEMPLATE)
+    if note is None and "<|assistant_end|>" in tokenizer.special_tokens:
         source = nanochat()
         if tokenizer.special_tokens.keys() >= set(re.findall(r"<\|\w+\|>", source)):
             return source
-    return noted or None
+    return note or None
 
 
 def other_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:

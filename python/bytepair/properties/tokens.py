@@ -20,8 +20,8 @@ def empty_token(tokenizer: _core.Tokenizer) -> int | None:
     """The id of the token without bytes, if the tokenizer was read from a file with one."""
     note = tokenizer.notes.get(EMPTY, "")
     id = int(note) if note.isdecimal() and len(note) <= 7 else None
-    taken = {*tokenizer.mergeable_ranks().values(), *tokenizer.special_tokens.values()}
-    return None if id in taken else id
+    ids_in_use = {*tokenizer.mergeable_ranks().values(), *tokenizer.special_tokens.values()}
+    return None if id in ids_in_use else id
 
 
 def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
@@ -90,8 +90,8 @@ def is_rule_of_ranks(
         >>> is_rule_of_ranks(tokens, [(b"b", b"b")], False)
         False
     """
-    listed = _core.Tokenizer(_core.Model.from_merges(tokens, merges, r"(?s:.)", {}))
-    return _core.is_rule_of_ranks(listed, ignore_merges)
+    by_merges = _core.Tokenizer(_core.Model.from_merges(tokens, merges, r"(?s:.)", {}))
+    return _core.is_rule_of_ranks(by_merges, ignore_merges)
 
 
 def pairs_of_ranks(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
@@ -115,5 +115,7 @@ def listed_merges(tokenizer: _core.Tokenizer) -> list[tuple[bytes, bytes]]:
 
 def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
     """The tokens of several bytes that no merge produces; only a whole pretoken can become one."""
-    made = {left + right for left, right in tokenizer.merges()}
-    return [token for token in tokenizer.mergeable_ranks() if len(token) > 1 and token not in made]
+    results = {left + right for left, right in tokenizer.merges()}
+    return [
+        token for token in tokenizer.mergeable_ranks() if len(token) > 1 and token not in results
+    ]

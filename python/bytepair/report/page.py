@@ -36,82 +36,82 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 @checked
-def save(found: Evaluation, path: str | os.PathLike[str]) -> Path:
+def save(evaluation: Evaluation, path: str | os.PathLike[str]) -> Path:
     """Write the page, whole or not at all.
 
     Args:
-        found: the result of `bytepair.evaluate.measure`.
+        evaluation: the result of `bytepair.evaluate.measure`.
         path: the file.
 
     Returns:
         The path.
     """
-    write_whole(Path(path), to_html(found).encode())
+    write_whole(Path(path), to_html(evaluation).encode())
     return Path(path)
 
 
 @checked
-def to_html(found: Evaluation) -> str:
+def to_html(evaluation: Evaluation) -> str:
     """Make the page of an evaluation.
 
     Args:
-        found: the result of `bytepair.evaluate.measure`.
+        evaluation: the result of `bytepair.evaluate.measure`.
     """
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
-    named = {table.title: table for table in tables(found)}
+    named = {table.title: table for table in tables(evaluation)}
     sections = [
-        _compression(found),
-        _languages(found, named["Languages"]),
-        _use(found, named["Use"]),
-        _vocabulary(found, named["Vocabulary"]),
-        _numbers(found),
-        *([_sizes(found, named["Sizes"])] if found.sweep else []),
+        _compression(evaluation),
+        _languages(evaluation, named["Languages"]),
+        _use(evaluation, named["Use"]),
+        _vocabulary(evaluation, named["Vocabulary"]),
+        _numbers(evaluation),
+        *([_sizes(evaluation, named["Sizes"])] if evaluation.sweep else []),
     ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>{escape(found.name)} · bytepair report</title>\n<style>\n{style}</style>\n"
-        f"</head>\n<body>\n{_head(found)}\n<main>\n{''.join(sections)}</main>\n"
-        f"{_foot(found)}\n</body>\n</html>\n"
+        f"<title>{escape(evaluation.name)} · bytepair report</title>\n<style>\n{style}</style>\n"
+        f"</head>\n<body>\n{_head(evaluation)}\n<main>\n{''.join(sections)}</main>\n"
+        f"{_foot(evaluation)}\n</body>\n</html>\n"
     )
 
 
-def _head(found: Evaluation) -> str:
-    tok, used = found.tokenizer, found.use
-    parities = [one.parity for one in found.languages]
-    unused = len(used.unused) / max(found.vocabulary.size - found.vocabulary.special, 1)
+def _head(evaluation: Evaluation) -> str:
+    tok, used, overall = evaluation.tokenizer, evaluation.use, evaluation.overall
+    parities = [one.parity for one in evaluation.languages]
+    unused = len(used.unused) / max(evaluation.vocabulary.size - evaluation.vocabulary.special, 1)
     cards = {
         "ids": f"{tok.vocab_size:,}",
-        f"bytes per token, {found.overall.text}": f"{found.overall.ratio(found.name):.2f}",
+        f"bytes per token, {overall.text}": f"{overall.ratio(evaluation.name):.2f}",
         "mean parity of 60 languages": f"{sum(parities) / len(parities):.2f}",
-        f"of the vocabulary never used, {found.corpus}": f"{unused:.1%}",
-        f"Rényi efficiency, {found.corpus}": f"{used.renyi:.2f}",
+        f"of the vocabulary never used, {evaluation.corpus}": f"{unused:.1%}",
+        f"Rényi efficiency, {evaluation.corpus}": f"{used.renyi:.2f}",
     }
     items = "".join(
         f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>"
         for name, value in cards.items()
     )
     left_out = "".join(
-        f"<p class=note>Left out: {escape(str(why))}.</p>" for why in found.missing.values()
+        f"<p class=note>Left out: {escape(str(why))}.</p>" for why in evaluation.missing.values()
     )
     return (
-        f"<header><p class=kicker>bytepair report</p><h1>{escape(found.name)}</h1>"
-        f"<p class=summary>{escape(summary(found))}</p>{left_out}</header>"
-        f"<section class=columns>{_overview(found)}<dl class=cards>{items}</dl></section>"
-        f"{_sample(found)}"
+        f"<header><p class=kicker>bytepair report</p><h1>{escape(evaluation.name)}</h1>"
+        f"<p class=summary>{escape(summary(evaluation))}</p>{left_out}</header>"
+        f"<section class=columns>{_overview(evaluation)}<dl class=cards>{items}</dl></section>"
+        f"{_sample(evaluation)}"
     )
 
 
-def _overview(found: Evaluation) -> str:
+def _overview(evaluation: Evaluation) -> str:
     """One picture of all tokenizers: how large each is, and how well it compresses."""
-    one, ours = found.overall, found.name
+    one, ours = evaluation.overall, evaluation.name
     points: dict[str, tuple[Sequence[float], Sequence[float]]] = {
-        found.label(who): ([tok.vocab_size], [one.ratio(who)])
-        for who, tok in found.tokenizers.items()
+        evaluation.label(who): ([tok.vocab_size], [one.ratio(who)])
+        for who, tok in evaluation.tokenizers.items()
     }
-    if found.sweep and len(found.sweep.heldout) > 1:
-        smaller = found.sweep.heldout
+    if evaluation.sweep and len(evaluation.sweep.heldout) > 1:
+        smaller = evaluation.sweep.heldout
         points[f"{ours}, smaller sizes"] = (list(smaller), list(smaller.values()))
     picture = plot.lines(
         points,
@@ -123,13 +123,13 @@ def _overview(found: Evaluation) -> str:
     return f"<figure>{picture}</figure>"
 
 
-def _sample(found: Evaluation) -> str:
+def _sample(evaluation: Evaluation) -> str:
     """The beginning of each sample text, its tokens in colours."""
     rows = "".join(
-        f"<dt>{escape(kind)}</dt><dd>{_coloured(found.tokenizer, _beginning(text))}</dd>"
+        f"<dt>{escape(kind)}</dt><dd>{_coloured(evaluation.tokenizer, _beginning(text))}</dd>"
         for kind, text in samples().items()
     )
-    rows += _conversation(found.tokenizer)
+    rows += _conversation(evaluation.tokenizer)
     return f"<section class=sample aria-label='Texts in tokens'><dl>{rows}</dl></section>"
 
 
@@ -163,8 +163,8 @@ def _in_colours(tok: Tokenizer, ids: Sequence[int]) -> str:
     )
 
 
-def _foot(found: Evaluation) -> str:
-    tok = found.tokenizer
+def _foot(evaluation: Evaluation) -> str:
+    tok = evaluation.tokenizer
     return (
         f"<footer><p>Merge rule: {tok.merge_rule}. "
         f"Split pattern: <code>{escape(pattern_text(tok))}</code>, with the classes of Unicode "
@@ -176,26 +176,26 @@ def _foot(found: Evaluation) -> str:
 # ---------------------------------------------------------------------------- sections
 
 
-def _compression(found: Evaluation) -> str:
+def _compression(evaluation: Evaluation) -> str:
     rows = {
-        one.text: {found.label(who): one.ratio(who) for who in found.tokenizers}
-        for one in found.compression
+        one.text: {evaluation.label(who): one.ratio(who) for who in evaluation.tokenizers}
+        for one in evaluation.compression
     }
     picture = plot.dots(
         rows, title="Bytes per token of each text under each tokenizer", unit="bytes per token"
     )
     words = "How many bytes of text a token stands for on average. More is better."
-    return _section("Compression", words, picture, _table(_side_by_side(found)))
+    return _section("Compression", words, picture, _table(_side_by_side(evaluation)))
 
 
-def _side_by_side(found: Evaluation) -> Table:
+def _side_by_side(evaluation: Evaluation) -> Table:
     """The tables of `tables`, one for each rival, as one."""
-    ours, *rivals = found.tokenizers
-    head = ["text", "bytes", f"tokens, {found.label(ours)}"]
+    ours, *rivals = evaluation.tokenizers
+    head = ["text", "bytes", f"tokens, {evaluation.label(ours)}"]
     for rival in rivals:
-        head += [f"tokens, {found.label(rival)}", f"{ours} needs"]
+        head += [f"tokens, {evaluation.label(rival)}", f"{ours} needs"]
     rows = []
-    for one in found.compression:
+    for one in evaluation.compression:
         row = [Cell(one.text), Cell(f"{one.bytes:,}"), Cell(f"{one.tokens[ours]:,}")]
         for rival in rivals:
             row += [Cell(f"{one.tokens[rival]:,}"), needed(one, ours, rival)]
@@ -203,15 +203,15 @@ def _side_by_side(found: Evaluation) -> Table:
     return Table("Compression", "", head, rows)
 
 
-def _languages(found: Evaluation, table: Table) -> str:
-    english, *others = found.languages
+def _languages(evaluation: Evaluation, table: Table) -> str:
+    english, *others = evaluation.languages
     picture = plot.bars(
         {one.name: one.parity for one in (english, *reversed(others[-10:]))},
         title="Tokens relative to English: the ten languages that cost most",
         unit="parity",
         strong=[one.name for one in others[-10:]],
     )
-    rows = [language_row(found, one) for one in found.languages]
+    rows = [language_row(evaluation, one) for one in evaluation.languages]
     every = _table(Table("Languages", "", table.head, rows))
     folded = f"<details><summary>All {len(rows)} languages</summary>{every}</details>"
     words = (
@@ -221,10 +221,11 @@ def _languages(found: Evaluation, table: Table) -> str:
     return _section("Languages", words, picture, _table(table), folded)
 
 
-def _use(found: Evaluation, table: Table) -> str:
-    counts = np.sort(found.use.counts[found.use.counts > 0])[::-1]
+def _use(evaluation: Evaluation, table: Table) -> str:
+    counts = np.sort(evaluation.use.counts[evaluation.use.counts > 0])[::-1]
     words = (
-        f"How often tokens occur in {found.corpus}: most frequent first; both axes are logarithmic."
+        f"How often tokens occur in {evaluation.corpus}: most frequent first; both axes are "
+        "logarithmic."
     )
     picture = (
         ""
@@ -241,8 +242,8 @@ def _use(found: Evaluation, table: Table) -> str:
     return _section("Use", words, picture, _table(table))
 
 
-def _vocabulary(found: Evaluation, table: Table) -> str:
-    one = found.vocabulary
+def _vocabulary(evaluation: Evaluation, table: Table) -> str:
+    one = evaluation.vocabulary
     shown = {str(n): float(one.lengths.get(n, 0)) for n in range(1, 16)}
     shown["16 or more"] = float(sum(count for n, count in one.lengths.items() if n > 15))
     picture = plot.bars(
@@ -252,12 +253,14 @@ def _vocabulary(found: Evaluation, table: Table) -> str:
         "The longest tokens": one.longest,
         "Tokens that are not whole characters": one.unwhole[:_MOST],
         "Tokens that no merges make": one.unreachable[:_MOST],
-        "Unused words: neither they nor any longer token with them occur": useless(found)[:_MOST],
+        "Unused words: neither they nor any longer token with them occur": useless(evaluation)[
+            :_MOST
+        ],
     }
     chips = "".join(
-        f"<h3>{escape(title)}</h3>{_chips(found, ids)}" for title, ids in lists.items() if ids
+        f"<h3>{escape(title)}</h3>{_chips(evaluation, ids)}" for title, ids in lists.items() if ids
     )
-    groups = "".join(f"<li>{_chips(found, ids)}</li>" for ids in one.duplicates[:12])
+    groups = "".join(f"<li>{_chips(evaluation, ids)}</li>" for ids in one.duplicates[:12])
     if groups:
         chips += f"<h3>Tokens that differ in case or a leading space</h3><ul>{groups}</ul>"
     words = (
@@ -267,23 +270,23 @@ def _vocabulary(found: Evaluation, table: Table) -> str:
     return _section("Vocabulary", words, picture, _table(table), chips)
 
 
-def useless(found: Evaluation) -> list[int]:
+def useless(evaluation: Evaluation) -> list[int]:
     """Find the tokens that the corpus shows to be of no use, those that were learnt first in front.
 
     A token that never occurs may still be a step towards one that does; single bytes must be there;
     and anything that is not a whole text says nothing to a reader. All these are left out.
 
     Args:
-        found: the result of `bytepair.evaluate.measure`.
+        evaluation: the result of `bytepair.evaluate.measure`.
 
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello hello", "zz zz"], vocab_size=270)
-        >>> found = bytepair.evaluate.measure(tok, against=[], texts={"mine": ["hello"]})
-        >>> [tok.token_bytes(id) for id in useless(found)]  # "el" is a step towards "hello"
+        >>> evaluation = bytepair.evaluate.measure(tok, against=[], texts={"mine": ["hello"]})
+        >>> [tok.token_bytes(id) for id in useless(evaluation)]  # "el" is a step towards "hello"
         [b' hello']
     """
-    tok, unused = found.tokenizer, set(found.use.unused)
+    tok, unused = evaluation.tokenizer, set(evaluation.use.unused)
     ranks = tok.mergeable_ranks()
     steps = {token for token, id in ranks.items() if id not in unused}
     for left, right in reversed(tok.merges()):  # the tokens that are built from a token come first
@@ -298,29 +301,33 @@ def useless(found: Evaluation) -> list[int]:
     ]
 
 
-def _numbers(found: Evaluation) -> str:
+def _numbers(evaluation: Evaluation) -> str:
     rows = "".join(
         f"<tr><th scope=row>{escape(number)}</th>"
         + "".join(
-            f"<td>{_tokens(tok, tok.encode(number))}</td>" for tok in found.tokenizers.values()
+            f"<td>{_tokens(tok, tok.encode(number))}</td>" for tok in evaluation.tokenizers.values()
         )
         + "</tr>"
-        for number in found.vocabulary.numbers
+        for number in evaluation.vocabulary.numbers
     )
-    heads = "".join(f"<th scope=col>{escape(found.label(who))}</th>" for who in found.tokenizers)
+    heads = "".join(
+        f"<th scope=col>{escape(evaluation.label(who))}</th>" for who in evaluation.tokenizers
+    )
     head = f"<thead><tr><th scope=col>number</th>{heads}</tr></thead>"
     table = f"<div class=scroll tabindex=0><table>{head}<tbody>{rows}</tbody></table></div>"
     return _section("Numbers", "How digits are split.", "", table)
 
 
-def _sizes(found: Evaluation, table: Table) -> str:
-    assert found.sweep is not None
+def _sizes(evaluation: Evaluation, table: Table) -> str:
+    assert evaluation.sweep is not None
     words = (
         "One training holds every smaller vocabulary. The knee is where the curve of the training "
         "text lies highest above the straight line between its ends. It is a hint: a longer curve "
         "has its knee elsewhere."
     )
-    return _section("Sizes", words, sizes_plot(found.sweep, found.overall.text), _table(table))
+    return _section(
+        "Sizes", words, sizes_plot(evaluation.sweep, evaluation.overall.text), _table(table)
+    )
 
 
 @checked
@@ -412,8 +419,8 @@ def _words(name: str) -> str:
     return " ".join(f"<span>{escape(word)}</span>" for word in name.split())
 
 
-def _chips(found: Evaluation, ids: Iterable[int]) -> str:
-    return f"<p class=chips>{_tokens(found.tokenizer, ids, ' ')}</p>"
+def _chips(evaluation: Evaluation, ids: Iterable[int]) -> str:
+    return f"<p class=chips>{_tokens(evaluation.tokenizer, ids, ' ')}</p>"
 
 
 def _tokens(tok: Tokenizer, ids: Iterable[int], between: str = "") -> str:

@@ -277,8 +277,8 @@ def chosen_rows(
     done = sum(rows)
     for index in range(count):
         behind = [
-            share * max(done + index, 1) - total * taken
-            for share, taken in zip(shares, rows, strict=True)
+            share * max(done + index, 1) - total * count_so_far
+            for share, count_so_far in zip(shares, rows, strict=True)
         ]
         number = behind.index(max(behind))
         chosen[index] = number

@@ -56,7 +56,7 @@ class DiskFile:
         self._file.seek(offset - offset % BLOCK_BYTES)
         self._direct = self._set_direct(True)
 
-    def _set_direct(self, wanted: bool) -> bool:
+    def _set_direct(self, is_on: bool) -> bool:
         """Turn direct I/O on or off, and return whether it is on."""
         if not hasattr(os, "O_DIRECT"):
             return False
@@ -64,10 +64,10 @@ class DiskFile:
 
         flags = fcntl.fcntl(self._file, fcntl.F_GETFL) & ~os.O_DIRECT
         try:
-            fcntl.fcntl(self._file, fcntl.F_SETFL, flags | (os.O_DIRECT if wanted else 0))
+            fcntl.fcntl(self._file, fcntl.F_SETFL, flags | (os.O_DIRECT if is_on else 0))
         except OSError:  # the file system does not support it
             return False
-        return wanted
+        return is_on
 
     def add(self, array: NDArray[Any]) -> None:
         """Write the bytes of a contiguous array.
@@ -77,10 +77,10 @@ class DiskFile:
         """
         left = array.view(np.uint8)
         while len(left):
-            taken = left[: BUFFER_BYTES - self._filled]
-            np.frombuffer(self._buffer, np.uint8)[self._filled :][: len(taken)] = taken
-            self._filled += len(taken)
-            left = left[len(taken) :]
+            piece = left[: BUFFER_BYTES - self._filled]
+            np.frombuffer(self._buffer, np.uint8)[self._filled :][: len(piece)] = piece
+            self._filled += len(piece)
+            left = left[len(piece) :]
             if self._filled == BUFFER_BYTES:
                 self._write()
 

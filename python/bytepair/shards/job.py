@@ -218,21 +218,21 @@ def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions, folder
     return ShardJob(tokenizer, files, values)
 
 
-def special_id(tokenizer: Tokenizer, wanted: bool | str, role: str) -> int | None:
+def special_id(tokenizer: Tokenizer, token: bool | str, role: str) -> int | None:
     """The id of a special token by name, or of the one with the role.
 
     If no token has the role of beginning a text, as in Qwen's vocabularies, it is the one that ends
     a text.
     """
-    if wanted is False:
+    if token is False:
         return None
-    known = tokenizer.special_tokens
+    special = tokenizer.special_tokens
     roles = tokenizer.roles
-    name = roles.get(role, roles.get("eos")) if wanted is True else wanted
-    if name not in known:
-        what = f"{role} token" if wanted is True else f"special token {wanted}"
+    name = roles.get(role, roles.get("eos")) if token is True else token
+    if name not in special:
+        what = f"{role} token" if token is True else f"special token {token}"
         raise SpecialTokenError(
-            f"the tokenizer has no {what}; it has {', '.join(known) or 'no special tokens'}",
+            f"the tokenizer has no {what}; it has {', '.join(special) or 'no special tokens'}",
             WayOut(f"name one of them, or pass {role}=False to use none"),
         )
-    return known[name]
+    return special[name]

@@ -54,10 +54,10 @@ def part_from_json(values: dict[str, Any], place: Path) -> ShardPart:
         ShardError: if it names a file outside its folder.
         KeyError, TypeError: if a value is missing or has the wrong type.
     """
-    found = ShardPart(**values)
-    _check(found)
-    check_plain(found.file, place)
-    return found
+    part = ShardPart(**values)
+    _check(part)
+    check_plain(part.file, place)
+    return part
 
 
 @dataclass(frozen=True)
@@ -97,23 +97,23 @@ class Shard:
         """
         parts = [part_from_json(part, place) for part in values["parts"]]
         following = None if values["following"] is None else tuple(values["following"])
-        found = cls(**{**values, "parts": parts, "following": following})
-        _check(found)
+        shard = cls(**{**values, "parts": parts, "following": following})
+        _check(shard)
         if following is not None and not (len(following) == 2 and all(map(_is_count, following))):
             raise TypeError(f"following is {following!r}")
-        if not all(_is_skip(left) for left in found.skipped):
-            raise TypeError(f"skipped is {found.skipped!r}")
-        return found
+        if not all(_is_skip(left) for left in shard.skipped):
+            raise TypeError(f"skipped is {shard.skipped!r}")
+        return shard
 
 
 def _number(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def _check(found: ShardPart | Shard) -> None:
+def _check(value_of_file: ShardPart | Shard) -> None:
     """Raise a `TypeError` if a field of a file has the wrong type."""
-    for name, value in vars(found).items():
-        kind = type(found).__annotations__[name]
+    for name, value in vars(value_of_file).items():
+        kind = type(value_of_file).__annotations__[name]
         if (kind == "str" and not isinstance(value, str)) or (
             kind == "int" and not _is_count(value)
         ):
@@ -153,8 +153,8 @@ class Manifest:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the ids, little-endian."""
-        found: np.dtype[Any] = np.dtype(self.job["dtype"])
-        return found.newbyteorder("<")
+        dtype: np.dtype[Any] = np.dtype(self.job["dtype"])
+        return dtype.newbyteorder("<")
 
     @property
     def fingerprint(self) -> str:
@@ -219,16 +219,16 @@ class Manifest:
             raise damaged(path, "its own CRC-32 is not that of its content", Path(folder))
         try:
             shards = [Shard.from_json(shard, path) for shard in values["shards"]]
-            found = cls(values["job"], shards)
-            known = found.dtype.kind in "ui" and found.format and found.fingerprint
-            check_order(found.job, shards)
+            manifest = cls(values["job"], shards)
+            is_valid = manifest.dtype.kind in "ui" and manifest.format and manifest.fingerprint
+            check_order(manifest.job, shards)
         except (KeyError, TypeError, ValueError) as error:
             raise damaged(path, repr(error), Path(folder)) from error
-        if not known:
-            raise damaged(path, f"its job is {found.job!r}", Path(folder))
+        if not is_valid:
+            raise damaged(path, f"its job is {manifest.job!r}", Path(folder))
         for name in {part.file for shard in shards for part in shard.parts}:
             check_regular(Path(folder) / name)
-        return found
+        return manifest
 
 
 def check_order(job: dict[str, Any], shards: list[Shard]) -> None:
@@ -288,46 +288,45 @@ def is_own(name: str) -> bool:
     return re.fullmatch(r"(\.?)(job|[0-9]{6,})\.json(\.[0-9a-f]{16})?", name) is not None
 
 
-def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any], base: Path) -> None:
+def check_job(folder: Path, before: dict[str, Any], job: dict[str, Any], base: Path) -> None:
     """Raise a `ShardError` that names what differs between two jobs.
 
     Args:
         folder: the folder of the results, for the message.
-        known: the job of the results.
+        before: the job of the results.
         job: the job of this run.
         base: the folder to which the records of the inputs refer; see `bytepair.corpus.inputs`.
     """
-    if wrong := differing(known, job, base):
-        name, before, now = _difference(wrong[0], known, job, base)
+    if wrong := differing(before, job, base):
+        name, old, new = _difference(wrong[0], before, job, base)
         raise ShardError(
-            f"{folder} belongs to a run with different {name} ({_short(before)}, now "
-            f"{_short(now)})",
+            f"{folder} belongs to a run with different {name} ({_short(old)}, now {_short(new)})",
             WayOut("choose another folder, or remove it"),
         )
 
 
-def differing(known: dict[str, Any], job: dict[str, Any], base: Path) -> list[str]:
+def differing(before: dict[str, Any], job: dict[str, Any], base: Path) -> list[str]:
     """The differences between the job of a run and the job that resumes it.
 
     What was done under `errors="strict"` had no errors, and so is what "skip" would have given.
     """
     plain = json.loads(json.dumps(job))
-    if known.get("errors") == "strict":
-        known = {**known, "errors": plain.get("errors")}
-    keys = {**known, **plain}.keys() - {INPUTS, BASE}
-    found = [key for key in keys if known.get(key) != plain.get(key)]
-    return sorted(found if is_same(known, plain, base) else [*found, INPUTS])
+    if before.get("errors") == "strict":
+        before = {**before, "errors": plain.get("errors")}
+    keys = {**before, **plain}.keys() - {INPUTS, BASE}
+    changes = [key for key in keys if before.get(key) != plain.get(key)]
+    return sorted(changes if is_same(before, plain, base) else [*changes, INPUTS])
 
 
 def _difference(
-    key: str, known: dict[str, Any], job: dict[str, Any], base: Path
+    key: str, before: dict[str, Any], job: dict[str, Any], base: Path
 ) -> tuple[str, Any, Any]:
     """The name and the values of what differs; of two lists, the first items that differ."""
-    old, new = known.get(key), json.loads(json.dumps(job.get(key)))
+    old, new = before.get(key), json.loads(json.dumps(job.get(key)))
     if not (isinstance(old, list) and isinstance(new, list)):
         return key, old, new
     pairs = list(itertools.zip_longest(old, new))
-    at = shared(known, job, base) if key == INPUTS else -1
+    at = shared(before, job, base) if key == INPUTS else -1
     if not 0 <= at < len(pairs):
         at = next(at for at, (one, two) in enumerate(pairs) if one != two)
     return f"{key}[{at}]", *pairs[at]
@@ -351,9 +350,9 @@ def locked(folder: Path) -> Iterator[None]:
     check_output_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     check_regular(folder / LOCK)
-    with ExitStack() as held:
+    with ExitStack() as locks:
         try:
-            held.enter_context(system.locked(folder / LOCK))
+            locks.enter_context(system.locked(folder / LOCK))
         except BlockingIOError:
             raise InUseError(f"another run is working on {folder}", WayOut("wait for it")) from None
         yield

@@ -121,12 +121,12 @@ class Order:
     ) -> tuple[list[Run], TokenAddress] | None:
         """The next rows, and the place behind them; None if there are not so many."""
         epoch, chunk, row = place
-        found: list[Run] = []
+        runs: list[Run] = []
         empty = 0
         while rows:
             if chunk == self._chunks:
                 epoch, chunk, row, empty = epoch + 1, 0, 0, empty + 1
-                if empty > 1 and not found:
+                if empty > 1 and not runs:
                     raise ShardError(
                         f"no row of {self.width} ids can be filled", WayOut("pass fewer")
                     )
@@ -135,10 +135,10 @@ class Order:
             count = len(self.plan(epoch, chunk).ends) if self._chunks else 0
             end = min(row + rows, count)
             if end > row:
-                found.append((epoch, chunk, row, end))
+                runs.append((epoch, chunk, row, end))
                 rows -= end - row
             chunk, row = (chunk, end) if end < count else (min(chunk + 1, self._chunks), 0)
-        return found, (epoch, chunk, row)
+        return runs, (epoch, chunk, row)
 
     def copy(self, runs: list[Run], first: int, last: int, out: NDArray[Any]) -> None:
         """Copy some of the rows of runs, from the first up to the last, exclusive."""

@@ -133,9 +133,9 @@ class Dataset:
     def mapped(self, shard: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The ids of a shard and where its documents end; the last few shards stay mapped."""
         if shard not in self._open:
-            found: Shard = self.shards[shard]
+            entry: Shard = self.shards[shard]
             how = layout(self.manifest.format)
-            ids, ends = how.open(self._folder, found, self.manifest.dtype)
+            ids, ends = how.open(self._folder, entry, self.manifest.dtype)
             if len(ends) and (
                 (ends[1:] < ends[:-1]).any() or not 0 <= ends[0] <= ends[-1] <= len(ids)
             ):

@@ -41,25 +41,25 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Source | Files]:
         CorpusError: as in `bytepair.train`.
     """
     held = hold_out(options.hold_out, options.split)
-    found = resolve_or_files(source, options.split, held)
-    if isinstance(found, Files):
-        yield found
+    resolved = resolve_or_files(source, options.split, held)
+    if isinstance(resolved, Files):
+        yield resolved
         return
     with scratch() as folder:
         path = folder / "source.parquet"
-        _write(found, path, options)
+        _write(resolved, path, options)
         file = Input(NAME, path.stat().st_size, None, str(path))
         yield of_split(Files([file]), options.split, held)
 
 
-def _write(found: Resolved, path: Path, options: ShardOptions) -> None:
+def _write(resolved: Resolved, path: Path, options: ShardOptions) -> None:
     """Write the text of a source to a parquet file with one column."""
     from bytepair._internal.extras import pyarrow as pa
     from bytepair._internal.extras import pyarrow_parquet as parquet
 
     skips = SkipLog()
     batches = read_batches(
-        found, column=options.column, errors=options.errors, on_skip=skips.add,
+        resolved, column=options.column, errors=options.errors, on_skip=skips.add,
         max_document_bytes=options.max_document_bytes,
     )  # fmt: skip
     schema = pa.schema([(options.column, pa.large_string())])

@@ -120,10 +120,10 @@ def _wrong_ids(
         return []
     for start in range(0, len(ids), BLOCK):
         block = ids[start : start + BLOCK].astype(np.int64)
-        known = (block >= 0) & (block < len(valid))
-        known[known] = valid[block[known]]
-        if not known.all():
-            at = int(np.argmin(known))
+        is_token = (block >= 0) & (block < len(valid))
+        is_token[is_token] = valid[block[is_token]]
+        if not is_token.all():
+            at = int(np.argmin(is_token))
             return [f"{shard.parts[0].file}: id {block[at]} at token {start + at} is not a token"]
     return []
 

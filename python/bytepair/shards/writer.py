@@ -182,8 +182,8 @@ def _write_again(
         with suppress(_LastShard):
             encode_all(job, lambda item: run.take(read.moved(item)), start, threads)
             run.finish()
-        made = replace(run.shards[number], skipped=shards[number].skipped)
-    if made != shards[number]:
+        new = replace(run.shards[number], skipped=shards[number].skipped)
+    if new != shards[number]:
         raise ShardError(
             f"shard {number} of {folder} was missing or damaged, and writing it again gives "
             "different data: an input has changed, or the library that writes the format",
@@ -378,20 +378,20 @@ def finish(folder: Path, job: ShardJob, shards: list[Shard]) -> Manifest:
     name = job.layout.joined_file
     if name is not None and (folder / manifest.partial(name)).exists():
         (folder / manifest.partial(name)).replace(folder / name)
-    made = Manifest(job.values, shards)
+    result = Manifest(job.values, shards)
     _write_tokenizer(folder, job)
-    made.save(folder)
+    result.save(folder)
     remove_marks(folder)
-    if shards and made.tokens and all(shard.split == "val" for shard in shards):
+    if shards and result.tokens and all(shard.split == "val" for shard in shards):
         warnings.warn(
             BytepairWarning(
-                f"all {made.tokens:,} tokens are in the first shard, which is for validation in "
-                f"the format {made.format!r}",
+                f"all {result.tokens:,} tokens are in the first shard, which is for validation in "
+                f"the format {result.format!r}",
                 WayOut("pass a smaller", Option("tokens_per_shard")),
             ),
             stacklevel=5,
         )
-    return made
+    return result
 
 
 def _write_tokenizer(folder: Path, job: ShardJob) -> None:

@@ -111,10 +111,10 @@ class ConversionMethods(_core.Tokenizer):
         with TemporaryDirectory() as name:
             folder = Path(name)
             write(self, folder)
-            found = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+            fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
             stops = (folder / GENERATION).is_file()
             kind = transformers.GenerationConfig
-            found.generation_config = kind.from_pretrained(folder) if stops else kind()
-        found.name_or_path = self.notes.get("name", "")
-        found.init_kwargs["name_or_path"] = found.name_or_path
-        return found
+            fast.generation_config = kind.from_pretrained(folder) if stops else kind()
+        fast.name_or_path = self.notes.get("name", "")
+        fast.init_kwargs["name_or_path"] = fast.name_or_path
+        return fast

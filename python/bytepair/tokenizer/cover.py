@@ -108,10 +108,10 @@ def _endings(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[int, ...]]:
         for before, last in _splits(tokenizer, rest)
         for candidate in _candidates(tokenizer, before, last)
     }
-    found: set[tuple[int, ...]] = set()
+    endings: set[tuple[int, ...]] = set()
     for candidates in _batches(waiting, _BATCH):
-        found.update(_witnessed(tokenizer, rest, candidates))
-    return found
+        endings.update(_witnessed(tokenizer, rest, candidates))
+    return endings
 
 
 def _splits(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[tuple[int, ...], bytes]]:
@@ -119,7 +119,7 @@ def _splits(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[tuple[int, ...],
 
     Each is the ids of all pretokens but the last, and the bytes of the last, which may continue.
     """
-    found = set()
+    splits = set()
     for more in _CONTINUATIONS:
         start, pretokens = 0, []
         for pretoken in tokenizer.pretokenize(rest + more):
@@ -127,11 +127,11 @@ def _splits(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[tuple[int, ...],
                 break
             start += len(pretoken)
             pretokens.append(pretoken)
-        found.add((tuple(pretokens), rest[start:]))
+        splits.add((tuple(pretokens), rest[start:]))
     encode = partial(_core.encode_pretoken, tokenizer)
     return {
         (tuple(i for pretoken in before for i in encode(pretoken.encode())), last.encode())
-        for before, last in found
+        for before, last in splits
     }
 
 
@@ -260,11 +260,11 @@ def _without_whole(tokenizer: _core.Tokenizer, ids: dict[bytes, int]) -> _core.T
             return tokenizer
         model = _core.Model.from_merges(ids, merges, tokenizer.pattern, {}, False)
         return _core.Tokenizer(model)
-    made = {left + right for left, right in merges}
-    kept = {token: id for token, id in ids.items() if len(token) == 1 or token in made}
-    if len(kept) == len(ids):
+    results = {left + right for left, right in merges}
+    tokens = {token: id for token, id in ids.items() if len(token) == 1 or token in results}
+    if len(tokens) == len(ids):
         return tokenizer
-    return _core.Tokenizer(_core.Model.from_ranks(kept, tokenizer.pattern, {}))
+    return _core.Tokenizer(_core.Model.from_ranks(tokens, tokenizer.pattern, {}))
 
 
 @lru_cache(maxsize=4)

@@ -168,12 +168,12 @@ def _summary(tokenizer: _core.Tokenizer) -> Markup:
 
 def _some(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> str:
     """The first tokens of a list, with their ids; spaces are shown as dots."""
-    kept = list(ids)
+    all_ids = list(ids)
     shown = [
         token.html(
             style=_SPECIAL_ALONE if token.special else _IN_TURN[0], title=f"id {id}", space="·"
         )
-        for id, token in zip(kept, draw_all(tokenizer, kept[:_MOST_SHOWN]), strict=False)
+        for id, token in zip(all_ids, draw_all(tokenizer, all_ids[:_MOST_SHOWN]), strict=False)
     ]
-    more = len(kept) - _MOST_SHOWN
+    more = len(all_ids) - _MOST_SHOWN
     return " ".join(shown) + (f" and {more:,} more" if more > 0 else "") or "none"

@@ -21,7 +21,7 @@ from bytepair.errors import (
 )
 from bytepair.files.safe import read_file
 from bytepair.formats.names import FILE_NAME
-from bytepair.formats.parts import Asked
+from bytepair.formats.parts import LoadOptions
 from bytepair.properties.rules import splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
 
@@ -103,7 +103,7 @@ def load(
             f"repeats is {repeats}", WayOut("pass a number of bytes, or 0 for no cache")
         )
     regex = None if pattern is None else _core.pattern(pattern)
-    options = Asked(regex, special_tokens, allow_pickle, lossy)
+    options = LoadOptions(regex, special_tokens, allow_pickle, lossy)
     own = _own_file(source, format)
     if own is not None and revision is None:
         tok = _native(own, check=check, memory_map=memory_map)
@@ -116,7 +116,7 @@ def load(
     return tok if repeats is None else Tokenizer(_core.with_repeats(tok, repeats))
 
 
-def _check_options(tok: Tokenizer, options: Asked, place: str) -> None:
+def _check_options(tok: Tokenizer, options: LoadOptions, place: str) -> None:
     """Check that the file does not contradict the arguments."""
     if options.pattern is not None and tok.pattern != options.pattern:
         raise FormatError(
@@ -125,9 +125,9 @@ def _check_options(tok: Tokenizer, options: Asked, place: str) -> None:
             WayOut("omit", Option("pattern")),
         )
     for name, id in (options.special_tokens or {}).items():
-        known = tok.special_tokens.get(name)
-        if known != id:
-            there = "does not exist" if known is None else f"has the id {known}"
+        actual = tok.special_tokens.get(name)
+        if actual != id:
+            there = "does not exist" if actual is None else f"has the id {actual}"
             raise FormatError(
                 place,
                 f"the special token {name!r} {there}, not {id}",

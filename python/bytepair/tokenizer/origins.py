@@ -51,7 +51,7 @@ def _rows(new: _core.Tokenizer, old: _core.Tokenizer) -> Iterator[list[int]]:
             yield _core.encode_pretoken(old, tokens[id])
         elif id not in names:
             yield []
-        elif (known := special.get(names[id])) is not None:
-            yield [known]
+        elif (old_id := special.get(names[id])) is not None:
+            yield [old_id]
         else:
             yield _core.encode_pretoken(old, names[id].encode())

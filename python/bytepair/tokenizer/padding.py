@@ -169,9 +169,9 @@ def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
 
     allowed = f"an integer type of numpy with room for ids below {vocab_size}"
     try:
-        wanted = np.dtype(dtype)
+        new_type = np.dtype(dtype)
     except (TypeError, ValueError):
         raise refuse("dtype", dtype, allowed) from None
-    if wanted.kind not in "iu" or np.iinfo(wanted).max < vocab_size - 1:
+    if new_type.kind not in "iu" or np.iinfo(new_type).max < vocab_size - 1:
         raise refuse("dtype", dtype, allowed)
-    return ids.astype(wanted, copy=False)
+    return ids.astype(new_type, copy=False)

@@ -33,17 +33,17 @@ def parents(tokenizer: _core.Tokenizer) -> Parents:
     if tokenizer.merge_rule == "ranks":
         pairs = pairs_of_ranks(tokenizer.mergeable_ranks())
         return {left + right: (left, right) for left, right in pairs}
-    listed: dict[bytes, list[tuple[bytes, bytes]]] = {}
+    pairs_by_token: dict[bytes, list[tuple[bytes, bytes]]] = {}
     merges = tokenizer.merges()
     for left, right in merges:
-        listed.setdefault(left + right, []).append((left, right))
+        pairs_by_token.setdefault(left + right, []).append((left, right))
     for id in (*unreachable(tokenizer), *tokenizer.rules.user_defined):
-        listed.pop(tokenizer.token_bytes(id), None)
+        pairs_by_token.pop(tokenizer.token_bytes(id), None)
     order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
     first = first_parts(tokenizer)
     return {
         token: pairs[0] if len(set(pairs)) == 1 else _last_pair(token, order, first)
-        for token, pairs in listed.items()
+        for token, pairs in pairs_by_token.items()
     }
 
 
@@ -70,8 +70,8 @@ def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
     """The ids of tokens that merging can never produce, under either merge rule."""
     ranks = tokenizer.mergeable_ranks()
     if tokenizer.merge_rule == "ranks":
-        made = {left + right for left, right in pairs_of_ranks(ranks)}
-        return [id for token, id in ranks.items() if len(token) > 1 and token not in made]
+        results = {left + right for left, right in pairs_of_ranks(ranks)}
+        return [id for token, id in ranks.items() if len(token) > 1 and token not in results]
     if tokenizer.merge_rule == "characters":
         return [
             id for token, id in ranks.items() if _core.encode_pretoken(tokenizer, token) != [id]
@@ -87,12 +87,12 @@ def with_ancestors(tokens: set[bytes], parents: Parents) -> set[bytes]:
         >>> sorted(with_ancestors({b"abc"}, {b"ab": (b"a", b"b"), b"abc": (b"ab", b"c")}))
         [b'a', b'ab', b'abc', b'b', b'c']
     """
-    found, left = set(tokens), list(tokens)
+    closure, left = set(tokens), list(tokens)
     while left:
-        new = set(parents.get(left.pop(), ())) - found
-        found |= new
+        new = set(parents.get(left.pop(), ())) - closure
+        closure |= new
         left += new
-    return found
+    return closure
 
 
 def needed_by(parents: Parents) -> dict[bytes, int]:

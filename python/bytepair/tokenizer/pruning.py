@@ -68,12 +68,12 @@ def pruned(
             "the tokens of this tokenizer are the names of characters, and only tokens that are "
             "bytes can be pruned"
         )
-    kept = _kept(tokenizer, keep, vocab_size, drop)
+    remaining = _kept(tokenizer, keep, vocab_size, drop)
     ranks, special = tokenizer.mergeable_ranks(), tokenizer.special_tokens
     twins = _core.twin_ids(tokenizer)
-    old = sorted({*(ranks[token] for token in kept), *special.values(), *twins})
+    old = sorted({*(ranks[token] for token in remaining), *special.values(), *twins})
     new = {id: place for place, id in enumerate(old)}
-    left_out = _OF_TRAINING if len(kept) < len(ranks) else ()
+    left_out = _OF_TRAINING if len(remaining) < len(ranks) else ()
     notes = {name: value for name, value in tokenizer.notes.items() if name not in left_out}
     model = renumbered(
         tokenizer,
@@ -162,15 +162,15 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> in
     return room
 
 
-def _first(tokens: dict[bytes, int], pairs: Parents, kept: set[bytes], room: int) -> set[bytes]:
+def _first(tokens: dict[bytes, int], pairs: Parents, chosen: set[bytes], room: int) -> set[bytes]:
     """The tokens with the lowest ids, as many as there is room for."""
-    kept = set(kept)
+    chosen = set(chosen)
     for token in sorted(tokens, key=tokens.__getitem__):
-        needed = with_ancestors({token}, pairs) - kept
-        if len(kept) + len(needed) > room:
+        needed = with_ancestors({token}, pairs) - chosen
+        if len(chosen) + len(needed) > room:
             break
-        kept |= needed
-    return kept
+        chosen |= needed
+    return chosen
 
 
 def uses(
@@ -203,7 +203,7 @@ def uses(
 
 
 def cut(
-    kept: set[bytes],
+    tokens: set[bytes],
     pairs: Parents,
     used: dict[bytes, int],
     ids: dict[bytes, int],
@@ -216,23 +216,23 @@ def cut(
     parts. Among equally used tokens, the one with the highest id is removed.
 
     Args:
-        kept: the tokens, including the intermediate tokens needed to merge them.
+        tokens: the tokens, including the intermediate tokens needed to merge them.
         pairs: the pair that merges into each token.
         used: the number of occurrences of each token.
         ids: the id of each token.
         room: the number of tokens to keep.
         always: the tokens that are always kept, with their intermediate tokens.
     """
-    kept, used, needed = set(kept), dict(used), needed_by(pairs)
+    tokens, used, needed = set(tokens), dict(used), needed_by(pairs)
 
     def candidate(token: bytes) -> tuple[int, int, bytes]:
         return used.get(token, 0), -ids[token], token
 
-    queue = [candidate(token) for token in kept - always if not needed.get(token)]
+    queue = [candidate(token) for token in tokens - always if not needed.get(token)]
     heapq.heapify(queue)
-    while len(kept) > room:
+    while len(tokens) > room:
         times, _, token = heapq.heappop(queue)
-        kept.remove(token)
+        tokens.remove(token)
         pair = pairs.get(token, ())
         for part in pair:
             used[part] = used.get(part, 0) + times
@@ -240,4 +240,4 @@ def cut(
             needed[part] -= 1
             if not needed[part] and part not in always:
                 heapq.heappush(queue, candidate(part))
-    return kept
+    return tokens

@@ -44,5 +44,7 @@ def renumbered(
         moved | {id: special[name] for name, id in named if name in special}
     )
     notes = metadata.renumbered(notes, special, moved)
-    found = flags(tokenizer)
-    return Parts(ids, rules, special, merges, ignore, notes, twins=twins, flags=found).model()
+    flags_by_name = flags(tokenizer)
+    return Parts(
+        ids, rules, special, merges, ignore, notes, twins=twins, flags=flags_by_name
+    ).model()

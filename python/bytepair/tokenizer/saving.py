@@ -119,9 +119,9 @@ class SavingMethods(_core.Tokenizer):
         from bytepair.formats import registry
 
         target = Path(path)
-        found = format or registry.of_path(target)
-        if found != "bytepair":
-            registry.write(self, target, found, lossy=lossy, overwrite=overwrite)
+        written_format = format or registry.of_path(target)
+        if written_format != "bytepair":
+            registry.write(self, target, written_format, lossy=lossy, overwrite=overwrite)
         elif target.name.endswith(".bytepair"):
             self._write(target, overwrite=overwrite)
         else:

@@ -57,7 +57,7 @@ def check_not_ordinary(names: Sequence[str], initial: Sequence[str]) -> None:
             )
 
 
-def reserved(number: int, known: Sequence[str] = ()) -> list[str]:
+def reserved(number: int, existing: Sequence[str] = ()) -> list[str]:
     """Names for this many reserved ids, numbered after the existing ones.
 
     Example:
@@ -65,8 +65,8 @@ def reserved(number: int, known: Sequence[str] = ()) -> list[str]:
         >>> reserved(2, ["<|bos|>", "<|reserved_0|>"])
         ['<|reserved_1|>', '<|reserved_2|>']
     """
-    taken = [int(match[1]) for name in known if (match := _RESERVED.fullmatch(name))]
-    first = max(taken, default=-1) + 1
+    numbers = [int(match[1]) for name in existing if (match := _RESERVED.fullmatch(name))]
+    first = max(numbers, default=-1) + 1
     return [f"<|reserved_{first + index}|>" for index in range(number)]
 
 
@@ -79,9 +79,9 @@ def added(tokenizer: _core.Tokenizer, names: Sequence[str]) -> dict[str, int]:
         if not name or name in ids:
             what = f"{name!r} is a special token already" if name else "a name is empty"
             raise SpecialTokenError(what, WayOut("omit it"))
-        if (known := ranks.get(name.encode())) is not None:
+        if (ordinary := ranks.get(name.encode())) is not None:
             raise SpecialTokenError(
-                f"{name!r} is an ordinary token (id {known})", WayOut("choose another name")
+                f"{name!r} is an ordinary token (id {ordinary})", WayOut("choose another name")
             )
         if room:
             ids[name] = ids.pop(room.pop(0))

@@ -230,11 +230,11 @@ class Tokenizer(
         return roles.roles(self)
 
     @checked
-    def with_roles(self, **wanted: str | None) -> Self:
+    def with_roles(self, **names: str | None) -> Self:
         """Return a copy, equal to this tokenizer, with different roles of special tokens.
 
         Args:
-            wanted: the names of special tokens as `bos=`, `eos=`, `pad=` and `end_of_turn=`; None
+            names: the names of special tokens as `bos=`, `eos=`, `pad=` and `end_of_turn=`; None
                 removes a role. Roles that are not passed are unchanged.
 
         Raises:
@@ -247,7 +247,7 @@ class Tokenizer(
             >>> tok.with_roles(bos="<start>", eos="<end>").roles
             {'bos': '<start>', 'eos': '<end>'}
         """
-        return self.with_notes(roles.notes(self, wanted))
+        return self.with_notes(roles.notes(self, names))
 
     @property
     def bos_token_id(self) -> int | None:
@@ -412,8 +412,8 @@ class Tokenizer(
 
     def _with_roles_of(self, other: _core.Tokenizer) -> Self:
         """A copy with the roles, flags and chat templates of another tokenizer."""
-        kept = metadata.carried(other, self.special_tokens)
-        return self.with_notes(kept) if kept else self
+        notes = metadata.carried(other, self.special_tokens)
+        return self.with_notes(notes) if notes else self
 
     def _with_repeats(self, limit: int) -> Self:
         """This tokenizer with another size limit for the cache of repeated text."""

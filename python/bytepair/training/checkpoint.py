@@ -72,18 +72,18 @@ class CountState:
         return json.dumps({**values, "crc32": _crc_of(values)})
 
     @classmethod
-    def read(cls, said: str, path: str | Path) -> Self:
+    def read(cls, text: str, path: str | Path) -> Self:
         """The state that a file of counts has in its metadata.
 
         Args:
-            said: the JSON.
+            text: the JSON.
             path: the file, for the message.
 
         Raises:
             CountsError: if it is damaged.
         """
         try:
-            values = json.loads(said)
+            values = json.loads(text)
             if values.pop("crc32") == _crc_of(values):
                 return cls._checked(**values)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -133,9 +133,9 @@ def locked(path: Path) -> Iterator[None]:
     """
     lock = path.with_name(f".{path.name}.lock")
     check_regular(lock)
-    with ExitStack() as held:
+    with ExitStack() as locks:
         try:
-            held.enter_context(system.locked(lock))
+            locks.enter_context(system.locked(lock))
         except BlockingIOError:
             raise InUseError(
                 f"another count is using the checkpoint {path}",

@@ -317,19 +317,19 @@ class _Progress:
 
     def _load(self, path: Path) -> None:
         self._saved = read_counts(path, pattern=self._job.pattern)
-        said = metadata_of(path).get(checkpoints.KEY)
-        if said is None:
+        text = metadata_of(path).get(checkpoints.KEY)
+        if text is None:
             raise CountsError(
                 f"{path} contains counts but is not a checkpoint", WayOut("pass another file")
             )
-        state = CountState.read(said, path)
+        state = CountState.read(text, path)
         if state.pretokens != self._saved.total:
             raise checkpoints.damaged(path)
         self._texts, self._bytes, self._reached = state.texts, state.bytes, state.reached
         self._bytes_on_disk = state.bytes
         self.skips = SkipLog(*state.skips)
-        wanted = self._described.items()
-        differing = [name for name, value in wanted if state.job.get(name) != value]
+        expected = self._described.items()
+        differing = [name for name, value in expected if state.job.get(name) != value]
         differing = [name for name in differing if name not in (INPUTS, BASE)]
         if not is_same(state.job, self._described, path.parent):
             differing.append("files")
@@ -599,7 +599,7 @@ def interrupts_held() -> Iterator[list[object]]:
     if threading.current_thread() is not threading.main_thread():
         yield pressed  # no signal is raised here
         return
-    before = signal.signal(signal.SIGINT, lambda *said: pressed.append(said))
+    before = signal.signal(signal.SIGINT, lambda *arguments: pressed.append(arguments))
     try:
         yield pressed
     finally:

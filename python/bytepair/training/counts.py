@@ -248,15 +248,15 @@ class Counts:
         return f"<bytepair.Counts: {len(self):,} distinct pretokens of {self.total:,}>"
 
 
-def check_names(option: str, given: Mapping[str, object], groups: Mapping[str, object]) -> None:
+def check_names(option: str, values: Mapping[str, object], groups: Mapping[str, object]) -> None:
     """Check that an option has one value for each group.
 
     Raises:
         ArgumentError: if the names differ.
     """
-    if not groups or set(given) != set(groups):
+    if not groups or set(values) != set(groups):
         raise ArgumentError(
-            f"{option} has the names {', '.join(map(repr, sorted(given))) or '(none)'}, but the "
+            f"{option} has the names {', '.join(map(repr, sorted(values))) or '(none)'}, but the "
             f"groups are {', '.join(map(repr, sorted(groups))) or '(none)'}",
             WayOut("pass one value for each group"),
         )

@@ -195,10 +195,10 @@ class Verdict:
         if self.listed is None:
             return f"all {self.steps:,} merges verified"
         (pair, count) = self.listed
-        said = f"merge {self.steps:,} is {pair} with count {count:,}, but "
+        text = f"merge {self.steps:,} is {pair} with count {count:,}, but "
         if self.best is None:
-            return said + "no pair is left to merge"
-        return said + f"{self.best[0]} with count {self.best[1]:,} comes first"
+            return text + "no pair is left to merge"
+        return text + f"{self.best[0]} with count {self.best[1]:,} comes first"
 
 
 def _verdict(merges: int, wrong: _core.UnmadeMerge | None) -> Verdict:
@@ -252,15 +252,15 @@ def verify_merges(
     """
     stages = Stages.of(tokenizer)
     _check_pattern(counts, splitting(tokenizer) if stages is None else stages.pattern)
-    given = Option("superword_counts")
+    option = Option("superword_counts")
     if stages is None and superword_counts is not None:
         raise CountsError(
-            given, "are given, but the tokenizer has no superwords", WayOut("omit them")
+            option, "are given, but the tokenizer has no superwords", WayOut("omit them")
         )
     if stages is not None and superword_counts is None:
         raise CountsError(
             "the tokenizer has superwords; also pass",
-            given,
+            option,
             ", the counts of the same text with its split pattern",
         )
     merges = tokenizer.merges()

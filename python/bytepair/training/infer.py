@@ -202,9 +202,9 @@ class _Program:
         steps, pairs = rivals.steps, rivals.pairs
         counts = rivals.counts.reshape(len(steps), len(self.shares))
         margins = self._merged[steps] - counts * self._scale
-        known = set(zip(self._steps.tolist(), self._pairs.tolist(), strict=True))
+        old = set(zip(self._steps.tolist(), self._pairs.tolist(), strict=True))
         places = zip(steps.tolist(), pairs.tolist(), strict=True)
-        new = np.array([place not in known for place in places], bool)
+        new = np.array([place not in old for place in places], bool)
         self._steps = np.concatenate([self._steps, steps[new]])
         self._pairs = np.concatenate([self._pairs, pairs[new]])
         self._margins = np.concatenate([self._margins, margins[new]])
@@ -241,9 +241,9 @@ class _Program:
         # Drop redundant inequalities to save time; they are added again if violated. Only while the
         # cost grows: otherwise the same programs could recur forever.
         if len(self._costs) > 1 and self._costs[-1] > self._costs[-2] * (1 + GROWTH) + TOLERANCE:
-            kept = solution.slack < TIGHT
-            self._steps, self._pairs = self._steps[kept], self._pairs[kept]
-            self._margins = self._margins[kept]
+            is_tight = solution.slack < TIGHT
+            self._steps, self._pairs = self._steps[is_tight], self._pairs[is_tight]
+            self._margins = self._margins[is_tight]
 
     def _matrix(self, step_of: NDArray[np.int64], pair_of: NDArray[np.int64], size: int) -> Any:
         """The inequalities `-margins · shares - slack of the step - slack of the pair <= 0`."""

@@ -87,10 +87,10 @@ def counter_of(
     if not isinstance(source, Counts):
         return CountJob.of(source, regex, **reading).run
     usual = {"column": "text", "errors": "strict", "max_document_bytes": DOCUMENT_BYTES}
-    given = [name for name, value in reading.items() if value != usual.get(name)]
-    if given := [name for name in given if name != "threads"]:
+    changed = [name for name, value in reading.items() if value != usual.get(name)]
+    if names := [name for name in changed if name != "threads"]:
         raise CountsError(
-            *_named(given, ","),
+            *_named(names, ","),
             "would be ignored, because the source is counts",
             WayOut("pass options for reading text to bytepair.count"),
         )

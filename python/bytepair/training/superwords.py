@@ -136,8 +136,8 @@ class Superwords:
         """
         if self.pattern is not None:
             return str(_core.pattern(self.pattern))
-        found = _DIGITS.search(words if isinstance(words, str) else "|".join(words))
-        digits = r"\p{N}{1,3}" if found is None else found.group(1)
+        match = _DIGITS.search(words if isinstance(words, str) else "|".join(words))
+        digits = r"\p{N}{1,3}" if match is None else match.group(1)
         return f"{digits}|{_LINE}"
 
     def note(self, merges: int, words: str | tuple[str, ...]) -> str:

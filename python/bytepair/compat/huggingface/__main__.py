@@ -15,17 +15,17 @@ from bytepair.compat import huggingface
 
 def main() -> None:
     """Run what the command line names, with the arguments behind it."""
-    _, *given = sys.argv
-    if not given or given == ["-m"]:
+    _, *arguments = sys.argv
+    if not arguments or arguments == ["-m"]:
         sys.exit((__doc__ or "").strip())
     huggingface.use()
-    if given[0] == "-m":
-        sys.argv = given[1:]
-        runpy.run_module(given[1], run_name="__main__", alter_sys=True)
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
     else:
-        sys.argv = given
-        sys.path[0] = str(Path(given[0]).resolve().parent)
-        runpy.run_path(given[0], run_name="__main__")
+        sys.argv = arguments
+        sys.path[0] = str(Path(arguments[0]).resolve().parent)
+        runpy.run_path(arguments[0], run_name="__main__")
 
 
 if __name__ == "__main__":

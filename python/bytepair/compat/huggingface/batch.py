@@ -22,7 +22,7 @@ def encode(call: Call, inputs: Sequence[Any]) -> list[Encoding] | None:
     if lists is None:
         return None
     single, pair = (frames[call.special] for frames in call.engine.frames)
-    made = []
+    encodings = []
     following = iter(lists)
     for one in texts:
         frame = single if len(one) == 1 else pair
@@ -30,10 +30,10 @@ def encode(call: Call, inputs: Sequence[Any]) -> list[Encoding] | None:
         if frame is None or (call.truncation and not _truncate(call.truncation, frame, ids)):
             return None
         lengths = (len(ids[0]),) if len(ids) == 1 else (len(ids[0]), len(ids[1]))
-        made.append(Encoding(call, frame, one, frame.around(ids), lengths))
+        encodings.append(Encoding(call, frame, one, frame.around(ids), lengths))
     if call.padding:
-        _pad(call.padding, made)
-    return made
+        _pad(call.padding, encodings)
+    return encodings
 
 
 def _encode_one(call: Call, text: str) -> list[Encoding] | None:
@@ -44,10 +44,10 @@ def _encode_one(call: Call, text: str) -> list[Encoding] | None:
         return None
     if call.truncation and not _truncate(call.truncation, frame, ids):
         return None
-    made = Encoding(call, frame, (text,), frame.around(ids), (len(ids[0]),))
+    encoding = Encoding(call, frame, (text,), frame.around(ids), (len(ids[0]),))
     if call.padding:
-        _pad(call.padding, [made])
-    return [made]
+        _pad(call.padding, [encoding])
+    return [encoding]
 
 
 def _pair(one: Any) -> tuple[str, ...]:

@@ -169,8 +169,8 @@ class Encoding:
         ids, _, places = engine.tokenizer.encode_with_offsets(text, special=call.looked_for)
         if len(ids) > length:
             left = call.truncation and call.truncation["direction"] == "left"
-            kept = slice(len(ids) - length, None) if left else slice(length)
-            places = places[kept]
+            own = slice(len(ids) - length, None) if left else slice(length)
+            places = places[own]
         return list(zip(*places.T.tolist(), strict=True))
 
     def _trims_anew(self) -> bool:

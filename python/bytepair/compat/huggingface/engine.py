@@ -48,15 +48,15 @@ class Engine:
     states: dict[str, Any]
 
 
-def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) -> Engine | str:
+def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) -> Engine | str:
     """The engine for a tokenizer that neither truncates nor pads, or the reason why there is none.
 
     Args:
         original: the tokenizer.
-        known: what gives its ids, if nothing but the post-processor changed since.
+        equal: a tokenizer that gives its ids, if nothing but the post-processor changed since.
     """
     try:
-        tokenizer = known or load(original)
+        tokenizer = equal or load(original)
         frames = frames_of(original, lambda text: tokenizer.encode(text, special="all"))
     except BytepairError as error:
         return str(error)

@@ -74,23 +74,23 @@ def frames_of(original: tokenizers.Tokenizer, encode: Callable[[str], list[int]]
         return (None, None), (None, None)
 
     def frame(pair: bool, special: bool) -> Frame | None:
-        found = original.encode(probe, probe if pair else None, add_special_tokens=special)
+        encoding = original.encode(probe, probe if pair else None, add_special_tokens=special)
         added = original.num_special_tokens_to_add(pair) if special else 0
-        return _frame(found, encode(probe), added, pair)
+        return _frame(encoding, encode(probe), added, pair)
 
     return (frame(False, False), frame(False, True)), (frame(True, False), frame(True, True))
 
 
-def _frame(found: tokenizers.Encoding, ids: list[int], added: int, pair: bool) -> Frame | None:
+def _frame(encoding: tokenizers.Encoding, ids: list[int], added: int, pair: bool) -> Frame | None:
     """The frame in the encoding of texts that have these ids, or None if there is none."""
     parts: list[Added | Place] = []
     at = 0
-    for sequence, group in groupby(found.sequence_ids):
+    for sequence, group in groupby(encoding.sequence_ids):
         end = at + len(list(group))
-        types = found.type_ids[at:end]
+        types = encoding.type_ids[at:end]
         if sequence is None:
-            parts.append(Added(found.ids[at:end], types, found.tokens[at:end]))
-        elif found.ids[at:end] != ids or len(set(types)) != 1:
+            parts.append(Added(encoding.ids[at:end], types, encoding.tokens[at:end]))
+        elif encoding.ids[at:end] != ids or len(set(types)) != 1:
             return None
         else:
             parts.append(Place(sequence, types[0]))
@@ -99,4 +99,4 @@ def _frame(found: tokenizers.Encoding, ids: list[int], added: int, pair: bool) -
     tokens = sum(len(part.ids) for part in parts if isinstance(part, Added))
     if sorted(places) != ([0, 1] if pair else [0]) or tokens != added:
         return None
-    return Frame(parts, added, found.n_sequences)
+    return Frame(parts, added, encoding.n_sequences)

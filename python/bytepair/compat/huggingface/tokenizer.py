@@ -39,10 +39,10 @@ class Tokenizer:
         >>> from bytepair.compat import huggingface
         >>> tok = bytepair.train(["hello hello"], vocab_size=269)
         >>> theirs = huggingface.Tokenizer(tok)
-        >>> found = theirs.encode("hello hello")
-        >>> found.ids, found.tokens, found.attention_mask
+        >>> encoding = theirs.encode("hello hello")
+        >>> encoding.ids, encoding.tokens, encoding.attention_mask
         ([259, 32, 259], ['hello', 'Ġ', 'hello'], [1, 1, 1])
-        >>> found.offsets, theirs.decode(found.ids)
+        >>> encoding.offsets, theirs.decode(encoding.ids)
         ([(0, 5), (5, 6), (6, 11)], 'hello hello')
     """
 
@@ -230,8 +230,8 @@ class Tokenizer:
         """
         if not is_pretokenized and isinstance(sequence, str):
             texts = [sequence if pair is None else (sequence, pair)]
-            if (found := self._fast(texts, add_special_tokens)) is not None:
-                return found[0]
+            if (encodings := self._fast(texts, add_special_tokens)) is not None:
+                return encodings[0]
         with self._lock:
             return self._original.encode(sequence, pair, is_pretokenized, add_special_tokens)
 
@@ -239,8 +239,8 @@ class Tokenizer:
         self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
     ) -> list[Any]:
         """Encode many texts, or pairs of texts; see `encode`; also an array of texts."""
-        if not is_pretokenized and (found := self._fast(input, add_special_tokens)) is not None:
-            return found
+        if not is_pretokenized and (encodings := self._fast(input, add_special_tokens)) is not None:
+            return encodings
         with self._lock:
             return self._original.encode_batch(input, is_pretokenized, add_special_tokens)
 
@@ -322,8 +322,8 @@ class Tokenizer:
         engine = self._current()
         if not isinstance(engine, str) and engine.decodes:
             try:
-                kept = [_kept(ids, engine, skip_special_tokens) for ids in sequences]
-                return engine.tokenizer.decode_batch(kept)
+                ids_to_decode = [_kept(ids, engine, skip_special_tokens) for ids in sequences]
+                return engine.tokenizer.decode_batch(ids_to_decode)
             except (BytepairError, TypeError):
                 pass
         with self._lock:
@@ -394,14 +394,14 @@ class Tokenizer:
     @property
     def truncation(self) -> dict[str, Any] | None:
         """How texts are truncated, if they are."""
-        found = self._settings[1]
-        return found and dict(found)
+        settings = self._settings[1]
+        return settings and dict(settings)
 
     @property
     def padding(self) -> dict[str, Any] | None:
         """How texts are padded, if they are."""
-        found = self._settings[2]
-        return found and dict(found)
+        settings = self._settings[2]
+        return settings and dict(settings)
 
     def enable_truncation(self, max_length: int, *args: Any, **how: Any) -> None:
         """Truncate texts; see `tokenizers.Tokenizer.enable_truncation`."""
@@ -454,9 +454,9 @@ for _name in COMPONENTS:
 
 def _restored(kind: type[Tokenizer], json: str, split: bool) -> Tokenizer:
     """A tokenizer from its pickle."""
-    made = kind.from_str(json)
-    made.encode_special_tokens = split
-    return made
+    tokenizer = kind.from_str(json)
+    tokenizer.encode_special_tokens = split
+    return tokenizer
 
 
 # ---------------------------------------------------------------------------- settings

@@ -38,16 +38,16 @@ def completions(
     """Sequences of ids whose bytes begin with `rest`; `tokens` are the ordinary ones, sorted."""
     if not rest:
         return []
-    found: set[tuple[int, ...]] = {
+    sequences: set[tuple[int, ...]] = {
         (tokenizer.token_id(token),) for token in _starting_with(tokens, rest)
     }
     for cut in range(1, len(rest)):
         for token in _starting_with(tokens, rest[cut:]):
             ids = _encode(tokenizer, rest[:cut] + token)
-            found.add(_covering(tokenizer, ids, len(rest)))
+            sequences.add(_covering(tokenizer, ids, len(rest)))
     if halves := _halves(rest):
-        found.add(tuple(id for half in halves for id in _core.encode_pretoken(tokenizer, half)))
-    return [list(ids) for ids in sorted(found)]
+        sequences.add(tuple(id for half in halves for id in _core.encode_pretoken(tokenizer, half)))
+    return [list(ids) for ids in sorted(sequences)]
 
 
 def _starting_with(tokens: Sequence[bytes], prefix: bytes) -> Iterator[bytes]:

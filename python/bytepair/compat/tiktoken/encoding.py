@@ -266,21 +266,21 @@ class Encoding:
         names = self.special_tokens_set
         allow = names if allowed == "all" else allowed
         forbid = names - allow if disallowed == "all" else disallowed
-        if forbid and (found := _finder(frozenset(forbid)).search(text)):
-            name = found.group()
+        if forbid and (match := _finder(frozenset(forbid)).search(text)):
+            name = match.group()
             raise DisallowedSpecialTokenError(
                 f"the text holds the disallowed special token {name!r}; to encode it as this "
                 f"token, pass allowed_special={{{name!r}}}; to encode it as ordinary text, leave "
                 "it out of disallowed_special, which is empty in disallowed_special=()"
             )
-        known = frozenset(allow) & names
+        names_to_find = frozenset(allow) & names
         pieces: list[str | int] = []
         done = 0
-        for found in _finder(known).finditer(text) if known else ():
-            if found.start() > done:
-                pieces.append(text[done : found.start()])
-            pieces.append(self._special_tokens[found.group()])
-            done = found.end()
+        for match in _finder(names_to_find).finditer(text) if names_to_find else ():
+            if match.start() > done:
+                pieces.append(text[done : match.start()])
+            pieces.append(self._special_tokens[match.group()])
+            done = match.end()
         return [*pieces, text[done:]] if done < len(text) else pieces
 
     def _unstable(self, ids: list[int], text: str) -> tuple[list[int], bytes]:
@@ -354,13 +354,13 @@ def list_encoding_names() -> list[str]:
     if not ENCODING_CONSTRUCTORS:
         import tiktoken_ext  # type: ignore[import-untyped, unused-ignore]
 
-        found: dict[str, Callable[[], dict[str, Any]]] = {}
+        all_constructors: dict[str, Callable[[], dict[str, Any]]] = {}
         for plugin in iter_modules(tiktoken_ext.__path__, "tiktoken_ext."):
             constructors = import_module(plugin.name).ENCODING_CONSTRUCTORS
-            if twice := found.keys() & constructors.keys():
+            if twice := all_constructors.keys() & constructors.keys():
                 raise ValueError(f"{plugin.name} has the encoding {min(twice)!r} a second time")
-            found |= constructors
-        ENCODING_CONSTRUCTORS.update(found)
+            all_constructors |= constructors
+        ENCODING_CONSTRUCTORS.update(all_constructors)
     return list(ENCODING_CONSTRUCTORS)
 
 
@@ -374,8 +374,8 @@ def get_encoding(encoding_name: Any) -> Encoding:
         kind = type(encoding_name).__name__
         raise ValueError(f"the name of an encoding is a str, not {kind}")  # noqa: TRY004 - as tiktoken
     if encoding_name not in ENCODINGS:
-        known = list_encoding_names()
-        if encoding_name not in known:
-            raise ValueError(f"unknown encoding {encoding_name!r}; there are {', '.join(known)}")
+        names = list_encoding_names()
+        if encoding_name not in names:
+            raise ValueError(f"unknown encoding {encoding_name!r}; there are {', '.join(names)}")
         ENCODINGS[encoding_name] = Encoding(**ENCODING_CONSTRUCTORS[encoding_name]())
     return ENCODINGS[encoding_name]

@@ -30,7 +30,7 @@ from bytepair.formats.gpt2 import (
     read_vocabulary,
 )
 from bytepair.formats.huggingface.charmap import lost_twins, to_characters
-from bytepair.formats.parts import Asked, Parts, Rules
+from bytepair.formats.parts import LoadOptions, Parts, Rules
 from bytepair.formats.sentencepiece.pieces import (
     BYTE,
     CONTROL,
@@ -56,7 +56,7 @@ _RULE_KEY: Final = "bytepair.merge_rule"
 # ---------------------------------------------------------------------------- reading
 
 
-def read(path: Path, asked: Asked) -> Parts:
+def read(path: Path, options: LoadOptions) -> Parts:
     """Read the tokenizer of a GGUF file; all other content is ignored."""
     with path.open("rb") as file:
         try:
@@ -64,7 +64,7 @@ def read(path: Path, asked: Asked) -> Parts:
         except (ValueError, OSError) as error:  # an empty file, or not a file
             raise FormatError(str(path), f"it cannot be memory-mapped: {error}") from None
         with data:
-            return _parts(_values(Cursor(data)), asked)
+            return _parts(_values(Cursor(data)), options)
 
 
 def _values(cursor: Cursor) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _number(kind: int, at: int) -> str:
     return _NUMBERS[kind]
 
 
-def _array(cursor: Cursor, wanted: bool) -> list[Any] | None:
+def _array(cursor: Cursor, is_kept: bool) -> list[Any] | None:
     """The values of an array; unneeded numbers are skipped."""
     at = cursor.at
     kind, count = cursor.u32("a kind"), cursor.u64("a count")
@@ -122,10 +122,10 @@ def _array(cursor: Cursor, wanted: bool) -> list[Any] | None:
         return [_string(cursor) for _ in range(count)]
     layout = struct.Struct("<" + _number(kind, at))
     data = cursor.take(count * layout.size, "an array")
-    return [value for (value,) in layout.iter_unpack(data)] if wanted else None
+    return [value for (value,) in layout.iter_unpack(data)] if is_kept else None
 
 
-def _parts(values: dict[str, Any], asked: Asked) -> Parts:
+def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
     model = values.get("tokenizer.ggml.model")
     if model not in {"gpt2", gguf_pieces.NAME}:
         raise UnsupportedError(
@@ -134,10 +134,10 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
         )
     names, kinds = _names_and_kinds(values)
     if model == gguf_pieces.NAME:
-        return _parts_of_pieces(values, names, kinds, asked)
-    rules, ignore = _splitting(values, asked)
+        return _parts_of_pieces(values, names, kinds, options)
+    rules, ignore = _splitting(values, options)
     ids, special = _ids(names, kinds)
-    tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", asked)
+    tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", options)
     place = "tokenizer.ggml.merges"
     lines = enumerate(_list(values, place, str))
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
@@ -150,7 +150,7 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
 
 
 def _parts_of_pieces(
-    values: dict[str, Any], names: list[str], kinds: list[int], asked: Asked
+    values: dict[str, Any], names: list[str], kinds: list[int], options: LoadOptions
 ) -> Parts:
     """The tokenizer of a file whose tokens have scores."""
     key = "tokenizer.ggml.scores"
@@ -163,9 +163,9 @@ def _parts_of_pieces(
         for id, entry in enumerate(zip(names, scores, kinds, strict=True))
         if not (entry[2] == UNUSED and entry[0] == _hole(id))
     }
-    made = gguf_pieces.parts(values, entries, {}, own, asked)
-    made.notes.update(gguf_metadata.read(values, names, made.special_tokens))
-    return replace(made, flags=_users(kinds, made.special_tokens))
+    parts = gguf_pieces.parts(values, entries, {}, own, options)
+    parts.notes.update(gguf_metadata.read(values, names, parts.special_tokens))
+    return replace(parts, flags=_users(kinds, parts.special_tokens))
 
 
 def _own_rules(values: dict[str, Any]) -> _core.TextRules | None:
@@ -191,28 +191,28 @@ def _names_and_kinds(values: dict[str, Any]) -> tuple[list[str], list[int]]:
 
 
 def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
-    found = typed(values.get(key), list, key)
-    if all(type(value) is kind for value in found):
-        return found
-    return [typed(value, kind, f"{key}[{number}]") for number, value in enumerate(found)]
+    items = typed(values.get(key), list, key)
+    if all(type(value) is kind for value in items):
+        return items
+    return [typed(value, kind, f"{key}[{number}]") for number, value in enumerate(items)]
 
 
-def _splitting(values: dict[str, Any], asked: Asked) -> tuple[Rules, bool]:
+def _splitting(values: dict[str, Any], options: LoadOptions) -> tuple[Rules, bool]:
     """The rules, and whether a pretoken that is a token is not merged."""
     name = values.get("tokenizer.ggml.pre", "default")
-    known = llamacpp.rule(name) if isinstance(name, str) else None
-    ignore = known[1] if known else values.get("bytepair.ignore_merges") is True
+    rule = llamacpp.rule(name) if isinstance(name, str) else None
+    ignore = rule[1] if rule else values.get("bytepair.ignore_merges") is True
     if (own := _own_rules(values)) is not None:
         return own, ignore
-    if asked.pattern is not None:
-        return asked.pattern, ignore
-    if not known:
+    if options.pattern is not None:
+        return options.pattern, ignore
+    if not rule:
         raise UnsupportedError(
             "tokenizer.ggml.pre",
             f"the split pattern {name!r} is not known exactly",
             WayOut.passing("pattern", ANY, "to choose one"),
         )
-    return known
+    return rule
 
 
 def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, int]]:

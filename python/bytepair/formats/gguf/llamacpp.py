@@ -178,14 +178,14 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
         >>> nearest(_core.Tokenizer(model))
         'llama-bpe'
     """
-    found = name_of(tokenizer)
-    if found is None:
+    name = name_of(tokenizer)
+    if name is None:
         every = tuple((kind, _pattern(kind)) for kind in _STEPS)
         kinds = differences.nearest(tokenizer.pattern, every)
         named = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
                  for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
-        found = min(named, key=lambda entry: (not entry[0], entry[1]))[2]
-    return found
+        name = min(named, key=lambda entry: (not entry[0], entry[1]))[2]
+    return name
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
@@ -198,10 +198,10 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     lost = []
     if regex != own:
         every = {_pattern(kind) for kind in _STEPS}
-        known = [name for name, regex in _core.PATTERNS.items() if regex in every]
+        names = [name for name, regex in _core.PATTERNS.items() if regex in every]
         lost.append(
             f"the split pattern: llama.cpp has no name for it (it supports "
-            f"{', '.join(known)}); its rule {name!r} differs least: "
+            f"{', '.join(names)}); its rule {name!r} differs least: "
             f"{differences.described(own, regex)}"
         )
     if not _fits(tokenizer, ignore):

@@ -111,28 +111,28 @@ def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     """The keys and values of a file."""
     ids, named = role_ids(tokenizer), metadata.engine_tokens(tokenizer)
     true = [END_OF_TEXT if note == "eos_token" and END_OF_TEXT in named else note for note in named]
-    found: dict[str, Value] = {ROLES_KEY: " ".join(dict.fromkeys(true))}
-    found |= {entry.gguf: ids[entry.note] for entry in TOKENS if entry.gguf and entry.note in ids}
-    found |= _flag_keys(tokenizer)
+    values: dict[str, Value] = {ROLES_KEY: " ".join(dict.fromkeys(true))}
+    values |= {entry.gguf: ids[entry.note] for entry in TOKENS if entry.gguf and entry.note in ids}
+    values |= _flag_keys(tokenizer)
     if metadata.stated_stops(tokenizer):
-        found[_STOPS] = metadata.stops(tokenizer)
+        values[_STOPS] = metadata.stops(tokenizer)
     template = roles.chat_template(tokenizer)
     if template or tokenizer.notes.get(roles.TEMPLATE) == "":
-        found[_TEMPLATE] = template or ""
+        values[_TEMPLATE] = template or ""
     others = {
         name: text
         for name, text in roles.other_templates(tokenizer).items()
         if _NAME.fullmatch(name)
     }
-    found |= {f"{_TEMPLATE}.{name}": text for name, text in others.items()}
-    return found | ({_TEMPLATES: list(others)} if others else {})
+    values |= {f"{_TEMPLATE}.{name}": text for name, text in others.items()}
+    return values | ({_TEMPLATES: list(others)} if others else {})
 
 
 def _flag_keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     """The keys of flags; those of BOS and EOS always, since llama.cpp has no one default."""
-    stated, known = metadata.flags(tokenizer), metadata.tokens(tokenizer)
+    stated, by_role = metadata.flags(tokenizer), metadata.tokens(tokenizer)
     for note, role in metadata.ADDED.items():
-        stated[note] = stated.get(note, False) and known.get(role) in tokenizer.special_tokens
+        stated[note] = stated.get(note, False) and by_role.get(role) in tokenizer.special_tokens
     return {
         entry.gguf: stated[entry.note] for entry in FLAGS if entry.gguf and entry.note in stated
     }
@@ -146,22 +146,26 @@ def role_ids(tokenizer: _core.Tokenizer) -> dict[str, int]:
     """
     named = metadata.engine_tokens(tokenizer)
     ids = {note: metadata.token_id(tokenizer, name) for note, name in named.items()}
-    found = {note: id for note, id in ids.items() if id is not None}
-    ends = [found[note] for note in ("eos_token", "eot_token", "bos_token") if note in found]
+    roles_by_note = {note: id for note, id in ids.items() if id is not None}
+    ends = [
+        roles_by_note[note]
+        for note in ("eos_token", "eot_token", "bos_token")
+        if note in roles_by_note
+    ]
     if ends:
-        found = {"bos_token": ends[0], "eos_token": ends[0]} | found
-    if "eom_token" not in found and (more := _other_stops(tokenizer, found)):
-        found["eom_token"] = more[0]
-    return found
+        roles_by_note = {"bos_token": ends[0], "eos_token": ends[0]} | roles_by_note
+    if "eom_token" not in roles_by_note and (more := _other_stops(tokenizer, roles_by_note)):
+        roles_by_note["eom_token"] = more[0]
+    return roles_by_note
 
 
 def _other_stops(tokenizer: _core.Tokenizer, ids: Mapping[str, int]) -> list[int]:
     """The ids at which generation stops, without those at which llama.cpp does."""
     names = {id: name for name, id in tokenizer.special_tokens.items()}
-    known = {ids.get(note) for note in ("eos_token", "eot_token", "eom_token")}
+    ends = {ids.get(note) for note in ("eos_token", "eot_token", "eom_token")}
     return [
         id for id in metadata.stops(tokenizer)
-        if id not in known and names.get(id) not in llamacpp.STOPS
+        if id not in ends and names.get(id) not in llamacpp.STOPS
     ]  # fmt: skip
 
 
@@ -197,8 +201,8 @@ def ways_out(tokenizer: _core.Tokenizer) -> list[WayOut]:
 
 def shown(tokenizer: _core.Tokenizer, id: int) -> str:
     """The token of an id, for messages."""
-    known = id < tokenizer.vocab_size and tokenizer.token_bytes(id)
-    return repr(known.decode("utf-8", "replace")) if known else "no token"
+    token = id < tokenizer.vocab_size and tokenizer.token_bytes(id)
+    return repr(token.decode("utf-8", "replace")) if token else "no token"
 
 
 def _losses_around(tokenizer: _core.Tokenizer) -> list[str]:
@@ -218,6 +222,9 @@ def _losses_of_names(tokenizer: _core.Tokenizer) -> list[str]:
     lost = [
         f"the chat template {name!r}: a key has letters, digits and underscores" for name in names
     ]
-    known = metadata.tokens(tokenizer)
-    unknown = [note for note in known if metadata.token_id(tokenizer, known[note]) is None]
-    return lost + [f"the role {note} of {known[note]!r}, which is not a token" for note in unknown]
+    tokens = metadata.tokens(tokenizer).items()
+    return lost + [
+        f"the role {note} of {name!r}, which is not a token"
+        for note, name in tokens
+        if metadata.token_id(tokenizer, name) is None
+    ]

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import UnsupportedError, WayOut
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.sentencepiece import characters, pieces
 from bytepair.formats.sentencepiece.characters import BYTES, META
 from bytepair.formats.sentencepiece.pieces import (
@@ -56,7 +56,7 @@ def parts(
     entries: Mapping[int, Entry],
     notes: dict[str, str],
     own: _core.TextRules | None,
-    asked: Asked,
+    options: LoadOptions,
 ) -> Parts:
     """The tokenizer of a file.
 
@@ -65,7 +65,7 @@ def parts(
         entries: the text, score and type of each id that is used.
         notes: other content of the file.
         own: the rules that bytepair wrote, if there are any.
-        asked: the options passed by the caller.
+        options: the options passed by the caller.
 
     Raises:
         FormatError: if a piece breaks a rule.
@@ -74,38 +74,38 @@ def parts(
     for key in ("remove_extra_whitespaces", "precompiled_charsmap"):
         if values.get(f"tokenizer.ggml.{key}"):
             raise UnsupportedError(f"tokenizer.ggml.{key}", "texts are changed before encoding")
-    if made := _merged_names(ScoredPiece(*entry) for entry in entries.values()):
-        raise UnsupportedError(_TOKENS, f"llama.cpp would merge text into {made[0]!r}")
+    if names := _merged_names(ScoredPiece(*entry) for entry in entries.values()):
+        raise UnsupportedError(_TOKENS, f"llama.cpp would merge text into {names[0]!r}")
     spaces = "spaces always" if values.get(_PREFIX, True) else "spaces"
     user_defined = {id for id, entry in entries.items() if entry[2] == USER_DEFINED}
     if spaces != "spaces":
         user_defined = set()
     elif own is not None:
         user_defined &= set(own.user_defined)
-    found = {
+    pieces_by_id = {
         id: ScoredPiece(text.replace(" ", META), score, kind)
         if id in user_defined
         else ScoredPiece(text, score, CONTROL if kind == USER_DEFINED else kind)
         for id, (text, score, kind) in entries.items()
     }
-    spaced = sorted(found[id].text for id in user_defined if META in found[id].text)
-    if spaced and not asked.lossy:
+    spaced = sorted(pieces_by_id[id].text for id in user_defined if META in pieces_by_id[id].text)
+    if spaced and not options.lossy:
         raise UnsupportedError(
             _TOKENS,
             f"the user-defined {spaced[0]!r} is found where a text has U+2581 itself, unlike in "
             "llama.cpp",
             WayOut.passing("lossy", True, "to find it there as well"),
         )
-    return pieces.parts(found, spaces, notes, _TOKENS)
+    return pieces.parts(pieces_by_id, spaces, notes, _TOKENS)
 
 
-def _merged_names(found: Iterable[ScoredPiece]) -> list[str]:
+def _merged_names(scored: Iterable[ScoredPiece]) -> list[str]:
     """The names of special tokens, bytes and unused ids that two symbols of a text may make."""
-    found = list(found)
-    texts = {piece.text for piece in found}
+    scored = list(scored)
+    texts = {piece.text for piece in scored}
     return [
         piece.text
-        for piece in found
+        for piece in scored
         if piece.kind not in {NORMAL, USER_DEFINED}
         and any(
             all(part in texts or len(part) == 1 for part in (piece.text[:at], piece.text[at:]))
@@ -173,16 +173,16 @@ def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
     scores = _scores(characters.named_merges(tokenizer))
     least = min(scores.values(), default=0.0)
     user_defined = set(tokenizer.rules.user_defined)
-    found = {}
+    pieces = {}
     for number, (id, name) in enumerate(names.items(), 1):
         kind = USER_DEFINED if id in user_defined else BYTE if name in _BYTES else NORMAL
         score = scores.get(name, least - number) if kind == NORMAL else 0.0
-        found[id] = ScoredPiece(name, score, kind)
+        pieces[id] = ScoredPiece(name, score, kind)
     users, unknown = ordinary(tokenizer), tokenizer.notes.get("unk_token")
     for name, id in special.items():
         kind = UNKNOWN if name == unknown else USER_DEFINED if id in users else CONTROL
-        found[id] = ScoredPiece(name, 0.0, kind)
-    return found
+        pieces[id] = ScoredPiece(name, 0.0, kind)
+    return pieces
 
 
 _BYTES: Final = frozenset(BYTES)
@@ -196,11 +196,11 @@ def _scores(merges: _Merges) -> dict[str, float]:
 
 def _groups(merges: _Merges) -> list[dict[str, None]]:
     """The texts that are merged, in order; texts whose merges are listed in turn are a group."""
-    made = ["".join(pair) for pair in merges]
-    last = {text: place for place, text in enumerate(made)}
+    texts = ["".join(pair) for pair in merges]
+    last = {text: place for place, text in enumerate(texts)}
     groups: list[dict[str, None]] = []
     end = -1
-    for place, text in enumerate(made):
+    for place, text in enumerate(texts):
         if place > end:
             groups.append({})
         end = max(end, last[text])
@@ -211,11 +211,11 @@ def _groups(merges: _Merges) -> list[dict[str, None]]:
 def _joined_runs(groups: Iterable[dict[str, None]]) -> Iterator[Iterable[str]]:
     """The groups, with neighbours joined if they are runs of one character and one has several."""
     for character, neighbours in groupby(groups, _run_character):
-        found = list(neighbours)
-        if character and any(len(group) > 1 for group in found):
-            yield [text for group in found for text in group]
+        run = list(neighbours)
+        if character and any(len(group) > 1 for group in run):
+            yield [text for group in run for text in group]
         else:
-            yield from found
+            yield from run
 
 
 def _run_character(group: Iterable[str]) -> str:

@@ -28,7 +28,7 @@ from bytepair.files.safe import (
     write_whole,
 )
 from bytepair.formats.huggingface import added_tokens
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import metadata, post_processor, roles
 from bytepair.properties.entries import (
     CONFIG,
@@ -50,10 +50,10 @@ _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 # ---------------------------------------------------------------------------- reading
 
 
-def read(folder: Path, parts: Parts, asked: Asked) -> dict[str, str]:
+def read(folder: Path, parts: Parts, options: LoadOptions) -> dict[str, str]:
     """The notes from the files in a folder; missing files are ignored."""
     config, special = _object(folder, CONFIG), parts.special_tokens
-    _check(config, parts, asked)
+    _check(config, parts, options)
     named = _object(folder, MAP)
     named |= {
         name: value for name, value in config.items() if value is not None or name not in named
@@ -142,17 +142,17 @@ def template_notes(field: Any, place: str) -> dict[str, str]:
     return notes | ({roles.TEMPLATES: json.dumps(named)} if named else {})
 
 
-def _named(listed: list[Any], place: str) -> dict[str, Any]:
+def _named(entries: list[Any], place: str) -> dict[str, Any]:
     """The templates of a list by their names."""
-    found: dict[str, Any] = {}
-    for number, entry in enumerate(listed):
+    templates: dict[str, Any] = {}
+    for number, entry in enumerate(entries):
         each = f"{place}[{number}]"
         pair = typed(entry, dict, each)
         name = typed(pair.get("name"), str, f"{each}.name")
-        if name in found:
+        if name in templates:
             raise FormatError(f"{each}.name", f"{name!r} is a duplicate")
-        found[name] = pair.get("template")
-    return found
+        templates[name] = pair.get("template")
+    return templates
 
 
 def _template_files(folder: Path) -> dict[str, str] | None:
@@ -181,18 +181,18 @@ def _generation_notes(
 
     The ids at which generation stops are noted if they are not those that the roles imply.
     """
-    found = {}
+    new_notes = {}
     names = {id: name for name, id in special.items()}
     stops = _ids(config.pop("eos_token_id", None), f"{GENERATION}: eos_token_id")
     named = {roles.NOTES[role]: name for role, name in roles.usual(special).items()} | dict(notes)
     ends = [named.get(note) for note in ("eot_token", "eos_token")]
     if stops and [names.get(id) for id in stops] != list(dict.fromkeys(filter(None, ends))):
-        found[roles.STOPS] = metadata.stops_note(stops, special)
+        new_notes[roles.STOPS] = metadata.stops_note(stops, special)
     rest = {
         field: names.get(value, value) if _is_id(field, value) else value
         for field, value in config.items()
     }
-    return found | ({metadata.GENERATION_NOTE: json.dumps(rest)} if rest else {})
+    return new_notes | ({metadata.GENERATION_NOTE: json.dumps(rest)} if rest else {})
 
 
 def _is_id(field: str, value: Any) -> bool:
@@ -208,19 +208,19 @@ def _end_of_text(notes: Mapping[str, str], special: Mapping[str, int]) -> dict[s
 
 def _ids(value: Any, place: str) -> list[int]:
     """An id, or a list of ids."""
-    listed = value if isinstance(value, list) else [] if value is None else [value]
-    return list(dict.fromkeys(id_of(id, place) for id in listed))
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    return list(dict.fromkeys(id_of(id, place) for id in values))
 
 
-def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
+def _check(config: dict[str, Any], parts: Parts, options: LoadOptions) -> None:
     """`transformers` adds the tokens that are listed here; they must be those we have."""
     decoder = f"{CONFIG}: added_tokens_decoder"
-    listed = typed(config.get("added_tokens_decoder") or {}, dict, decoder)
+    entries = typed(config.get("added_tokens_decoder") or {}, dict, decoder)
     flags = {token.content: token for token in parts.added()}
-    for id, entry in listed.items():
+    for id, entry in entries.items():
         place = f"{decoder}[{id}]"
         token = typed(entry, dict, place)
-        if asked.lossy:
+        if options.lossy:
             continue
         name = token.get("content")
         if not isinstance(name, str) or str(parts.special_tokens.get(name)) != id:
@@ -293,15 +293,15 @@ def generation(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     rest = json_note(tokenizer.notes, metadata.GENERATION_NOTE, dict)
     fields = {name: _written_id(tokenizer, name, value) for name, value in rest.items()}
     if not metadata.stated_stops(tokenizer):
-        known = metadata.tokens(tokenizer)
-        made = {f"{note}_id": known.get(note) for note in ("bos_token", "pad_token")}
+        names = metadata.tokens(tokenizer)
+        roles_of_ids = {f"{note}_id": names.get(note) for note in ("bos_token", "pad_token")}
         fields = {
-            name: _written_id(tokenizer, name, value) for name, value in made.items()
+            name: _written_id(tokenizer, name, value) for name, value in roles_of_ids.items()
         } | fields
     stops = metadata.stops(tokenizer)
     fields["eos_token_id"] = stops[0] if len(stops) == 1 else stops
-    found = {name: value for name, value in fields.items() if value is not None and value != []}
-    return found if stops or rest else {}
+    config = {name: value for name, value in fields.items() if value is not None and value != []}
+    return config if stops or rest else {}
 
 
 def _written_id(tokenizer: _core.Tokenizer, field: str, value: Any) -> Any:

@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair.errors import FormatError, PatternError, VocabularyError
 from bytepair.files.safe import read_file, write_whole
 from bytepair.formats.huggingface import companions
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import post_processor
 from bytepair.properties.rules import flags
 
@@ -28,7 +28,7 @@ FILE: Final = "tokenizer.json"
 # ---------------------------------------------------------------------------- reading
 
 
-def read(path: Path, asked: Asked) -> Parts:
+def read(path: Path, options: LoadOptions) -> Parts:
     """Read a `tokenizer.json`, or a folder with one and the files that `transformers` wrote.
 
     Raises:
@@ -37,26 +37,26 @@ def read(path: Path, asked: Asked) -> Parts:
     """
     folder = path if path.is_dir() else path.parent
     file = path / FILE if path.is_dir() else path
-    parts = parse(read_file(file), asked)
+    parts = parse(read_file(file), options)
     if file.name == FILE:
-        parts.notes.update(companions.read(folder, parts, asked))
+        parts.notes.update(companions.read(folder, parts, options))
     parts.notes.update(companions.flag_notes(parts))
     return parts
 
 
-def parse(data: bytes, asked: Asked) -> Parts:
+def parse(data: bytes, options: LoadOptions) -> Parts:
     """The values in the bytes of a `tokenizer.json`.
 
     Args:
         data: the bytes.
-        asked: the options passed by the caller.
+        options: the options passed by the caller.
 
     Raises:
         FormatError: if the file breaks a rule, or its values contradict each other.
         UnsupportedError: if it uses a feature that cannot be reproduced exactly.
     """
     try:
-        model = _core.Model.from_tokenizer_json(data, asked.lossy)
+        model = _core.Model.from_tokenizer_json(data, options.lossy)
     except (VocabularyError, PatternError) as error:
         raise FormatError(FILE, str(error)) from None
     read = _core.Tokenizer(model)
@@ -74,9 +74,9 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 def text(tokenizer: _core.Tokenizer) -> str:
     """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
     processor = post_processor.written(tokenizer)
-    noted = "" if processor is None else json.dumps(processor)
-    if tokenizer.notes.get(post_processor.NOTE, "") != noted:
-        notes = tokenizer.notes | {post_processor.NOTE: noted}
+    note = "" if processor is None else json.dumps(processor)
+    if tokenizer.notes.get(post_processor.NOTE, "") != note:
+        notes = tokenizer.notes | {post_processor.NOTE: note}
         tokenizer = _core.Tokenizer(_core.with_notes(tokenizer, notes))
     return _core.tokenizer_json(tokenizer)
 

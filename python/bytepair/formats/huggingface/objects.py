@@ -6,7 +6,7 @@ from typing import Any
 
 from bytepair.formats.huggingface import companions
 from bytepair.formats.huggingface.folder import parse
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 
 
 def is_object(value: Any) -> bool:
@@ -14,9 +14,9 @@ def is_object(value: Any) -> bool:
     return hasattr(value, "backend_tokenizer") or hasattr(value, "to_str")
 
 
-def of_object(value: Any, asked: Asked) -> Parts:
+def of_object(value: Any, options: LoadOptions) -> Parts:
     """Read a tokenizer object through the `tokenizer.json` that it would write."""
     inner = getattr(value, "backend_tokenizer", value)
-    parts = parse(inner.to_str().encode(), asked)
+    parts = parse(inner.to_str().encode(), options)
     parts.notes.update(companions.object_notes(value, parts))
     return parts

@@ -109,8 +109,8 @@ def of_name(name: str) -> Parts:
         FormatError: if a file of its name is another.
         VocabularyError: if tiktoken cannot make it.
     """
-    if (found := _from_local_files(name)) is not None:
-        return found
+    if (parts := _from_local_files(name)) is not None:
+        return parts
     try:
         from bytepair._internal.extras import tiktoken as library
 
@@ -125,10 +125,10 @@ def of_name(name: str) -> Parts:
 
 def _from_local_files(name: str) -> Parts | None:
     encoding = ENCODINGS.get(name)
-    found = None if encoding is None else rank_file(name)
-    if encoding is None or found is None:
+    path = None if encoding is None else rank_file(name)
+    if encoding is None or path is None:
         return None
-    ranks, notes = tiktoken.read_ranks(read_file(found))
+    ranks, notes = tiktoken.read_ranks(read_file(path))
     regex = _core.PATTERNS[encoding.pattern]
     return Parts(ranks, regex, encoding.special_tokens, notes=notes | {"name": name})
 
@@ -144,13 +144,13 @@ def rank_file(name: str) -> Path | None:
     for path, is_named in _files(name, ranks):
         if not path.is_file():
             continue
-        found = hashlib.sha256(read_file(path)).hexdigest()
-        if found == expected:
+        digest = hashlib.sha256(read_file(path)).hexdigest()
+        if digest == expected:
             return path
         if is_named:  # tiktoken removes files that it named and fetches them again
             raise FormatError(
                 str(path),
-                f"this is not the rank file of {name}: its SHA-256 is {found}, that of "
+                f"this is not the rank file of {name}: its SHA-256 is {digest}, that of "
                 f"{URL}{ranks}.tiktoken is {expected}",
                 WayOut("remove it"),
             )

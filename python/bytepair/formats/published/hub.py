@@ -83,10 +83,10 @@ def cached(name: str, revision: str | None = None) -> Path | None:
         revision: the commit, tag or branch; None means `main`, and any for packages.
     """
     repo = hub_place().path / f"models--{name.replace('/', '--')}"
-    wanted = revision or "main"
-    if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)*", wanted):
-        ref = repo / "refs" / wanted
-        commit = ref.read_text(encoding="utf-8").strip() if ref.is_file() else wanted
+    version = revision or "main"
+    if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)*", version):
+        ref = repo / "refs" / version
+        commit = ref.read_text(encoding="utf-8").strip() if ref.is_file() else version
         if re.fullmatch(r"[0-9a-f]{40}", commit) and (repo / "snapshots" / commit).is_dir():
             return repo / "snapshots" / commit
     if revision is None:
@@ -105,8 +105,8 @@ def repositories() -> dict[str, Path]:
         for place in package_places()
         for path in place.path.glob("*/*/tokenizer.json")
     }
-    found = {name: cached(name) for name in sorted(names) if is_name(name)}
-    return {name: path for name, path in found.items() if path is not None}
+    paths = {name: cached(name) for name in sorted(names) if is_name(name)}
+    return {name: path for name, path in paths.items() if path is not None}
 
 
 def check(file: Path) -> None:
@@ -117,12 +117,14 @@ def check(file: Path) -> None:
     blob = file.resolve().name
     data = file.read_bytes()
     if re.fullmatch("[0-9a-f]{64}", blob):
-        found = hashlib.sha256(data).hexdigest()
+        digest = hashlib.sha256(data).hexdigest()
     elif re.fullmatch("[0-9a-f]{40}", blob):
-        found = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+        digest = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
     else:
         return
-    if found != blob:
+    if digest != blob:
         raise FormatError(
-            str(file), f"its hash is {found}, not {blob}", WayOut("remove it and download it again")
+            str(file),
+            f"its hash is {digest}, not {blob}",
+            WayOut("remove it and download it again"),
         )

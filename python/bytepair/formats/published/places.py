@@ -43,31 +43,31 @@ def rank_places() -> list[SearchedFolder]:
 
 
 def _tiktoken_cache() -> list[SearchedFolder]:
-    asked = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
-    variable = next((name for name in asked if name in os.environ), None)
+    variables = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
+    variable = next((name for name in variables if name in os.environ), None)
     if variable is None:
         folder = Path(tempfile.gettempdir(), "data-gym-cache")
         return [SearchedFolder("the cache of tiktoken; TIKTOKEN_CACHE_DIR names another", folder)]
     # An empty value tells tiktoken not to cache.
-    kept = os.environ[variable]
-    return [SearchedFolder(f"the cache of tiktoken ({variable})", Path(kept))] if kept else []
+    name = os.environ[variable]
+    return [SearchedFolder(f"the cache of tiktoken ({variable})", Path(name))] if name else []
 
 
 def package_places() -> list[SearchedFolder]:
     """The folders of packages of data."""
-    found = ((point.name, _folder(point.module)) for point in entry_points(group=GROUP))
+    folders = ((point.name, _folder(point.module)) for point in entry_points(group=GROUP))
     return [
         SearchedFolder(f"the package {name}", folder)
-        for name, folder in found
+        for name, folder in folders
         if folder is not None
     ]
 
 
 def _other_packages() -> list[SearchedFolder]:
-    found = ((name, _folder(name), below) for name, below in _PACKAGES.items())
+    folders = ((name, _folder(name), below) for name, below in _PACKAGES.items())
     return [
         SearchedFolder(f"the package {name}", folder / below)
-        for name, folder, below in found
+        for name, folder, below in folders
         if folder
     ]
 
@@ -87,9 +87,9 @@ def hub_place() -> SearchedFolder:
         ("HF_HUB_CACHE", ""), ("HUGGINGFACE_HUB_CACHE", ""), ("HF_HOME", "hub"),
         ("XDG_CACHE_HOME", "huggingface/hub"),
     ):  # fmt: skip
-        if kept := os.environ.get(variable):
+        if name := os.environ.get(variable):
             return SearchedFolder(
-                f"the cache of the Hub ({variable})", Path(kept).expanduser() / below
+                f"the cache of the Hub ({variable})", Path(name).expanduser() / below
             )
     folder = Path.home() / ".cache/huggingface/hub"
     return SearchedFolder("the cache of the Hub; HF_HOME names another", folder)

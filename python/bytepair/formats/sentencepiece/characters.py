@@ -86,20 +86,20 @@ def names(tokenizer: _core.Tokenizer) -> dict[int, str]:
     A token of a byte has its name, one of characters its text with U+2581 for spaces.
     """
     twins, plain = set(_core.twin_ids(tokenizer)), _plain_bytes(tokenizer)
-    found = {id: BYTES[tokenizer.token_bytes(id)[0]] for id in twins}
+    by_id = {id: BYTES[tokenizer.token_bytes(id)[0]] for id in twins}
     covered = {tokenizer.token_bytes(id) for id in twins}
     for token, id in tokenizer.mergeable_ranks().items():
         is_byte = len(token) == 1 and token not in covered and token not in plain
-        found[id] = BYTES[token[0]] if is_byte else token.decode().replace(" ", META)
-    return dict(sorted(found.items()))
+        by_id[id] = BYTES[token[0]] if is_byte else token.decode().replace(" ", META)
+    return dict(sorted(by_id.items()))
 
 
 def _plain_bytes(tokenizer: _core.Tokenizer) -> set[bytes]:
     """The single bytes that a file has as characters, although they have no twin."""
-    found = {part for pair in tokenizer.merges() for part in pair if len(part) == 1}
+    singles = {part for pair in tokenizer.merges() for part in pair if len(part) == 1}
     ids = {*tokenizer.rules.user_defined, *tokenizer.special_tokens.values()}
     ranks = tokenizer.mergeable_ranks().items()
-    return found | {token for token, id in ranks if len(token) == 1 and id in ids}
+    return singles | {token for token, id in ranks if len(token) == 1 and id in ids}
 
 
 def named_merges(tokenizer: _core.Tokenizer) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from bytepair.errors import FormatError, Option, UnsupportedError, WayOut
 from bytepair.files.safe import MAX_VOCAB_SIZE, read_file
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.sentencepiece import pieces as scored
 from bytepair.formats.sentencepiece.pieces import CONTROL, NORMAL, UNKNOWN, ScoredPiece
 from bytepair.formats.sentencepiece.protobuf import (
@@ -38,17 +38,17 @@ def is_one(head: bytes) -> bool:
     return re.match(rb"\x0a[\x01-\x7f]\x0a|\x0a[\x80-\xff][\x01-\x7f]\x0a", head) is not None
 
 
-def read(path: Path, asked: Asked) -> Parts:
+def read(path: Path, options: LoadOptions) -> Parts:
     """Read a model.
 
     Raises:
         FormatError: if the file breaks a rule.
         UnsupportedError: if it asks for what is not done exactly.
     """
-    return parse(read_file(path), asked)
+    return parse(read_file(path), options)
 
 
-def parse(data: bytes, asked: Asked) -> Parts:
+def parse(data: bytes, options: LoadOptions) -> Parts:
     """The values in the bytes of a model; see `read`."""
     pieces: list[ScoredPiece] = []
     training: dict[int, Field] = {}
@@ -60,7 +60,7 @@ def parse(data: bytes, asked: Asked) -> Parts:
             inner = training if field[0] == 2 else normalization
             inner |= {one[0]: one for one in fields(as_bytes(field, "a specification"), field[2])}
     _check_training(training)
-    prefix = _check_normalization(normalization, asked)
+    prefix = _check_normalization(normalization, options)
     form = "spaces always" if prefix else "spaces"
     return scored.parts(dict(enumerate(pieces)), form, _roles(training, pieces), "pieces")
 
@@ -97,7 +97,7 @@ def _check_training(training: dict[int, Field]) -> None:
         )
 
 
-def _check_normalization(spec: dict[int, Field], asked: Asked) -> bool:
+def _check_normalization(spec: dict[int, Field], options: LoadOptions) -> bool:
     """Refuse a normalization that changes more than spaces; says whether one is put first."""
 
     def is_set(number: int, name: str) -> bool:
@@ -111,7 +111,7 @@ def _check_normalization(spec: dict[int, Field], asked: Asked) -> bool:
         wrong = ("remove_extra_whitespaces", "spaces of texts are dropped")
     elif not is_set(5, "escape_whitespaces"):
         wrong = ("escape_whitespaces", "it is off, so spaces do not become U+2581")
-    if wrong and not asked.lossy:
+    if wrong and not options.lossy:
         raise UnsupportedError(
             f"normalizer_spec.{wrong[0]}",
             f"{wrong[1]}, and bytepair does not change texts",

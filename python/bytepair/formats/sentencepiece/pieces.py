@@ -126,8 +126,8 @@ def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]
         if text[:at] in scores and text[at:] in scores
     ]
     pairs.sort(key=lambda pair: (-scores["".join(pair)], -len(pair[0]), -len(pair[1])))
-    made = list(dict.fromkeys(map("".join, pairs)))
-    for text, following in pairwise(sorted(made, key=scores.__getitem__)):
+    texts = list(dict.fromkeys(map("".join, pairs)))
+    for text, following in pairwise(sorted(texts, key=scores.__getitem__)):
         if scores[text] == scores[following] and not _are_runs(text, following, scores, pairs):
             raise UnsupportedError(
                 place,
