@@ -158,8 +158,8 @@ def stacked(*pictures: str) -> str:
         y += height + 12
     # The width lets the commands below the picture stay on the first screen of the README.
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {plot.WIDTH} {y}" '
-        f'width="{plot.WIDTH}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {plot.WIDTH_PIXELS} {y}" '
+        f'width="{plot.WIDTH_PIXELS}" '
     )
     return head + 'style="color:#808080">\n' + "\n".join(parts) + "\n</svg>\n"
 

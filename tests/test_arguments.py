@@ -63,7 +63,7 @@ def specific(folder: Path) -> dict[str, dict[str, Any]]:
         "render_turn": {"ids": []},
         "token_id": {"token": b"a"},
         "JinjaTemplate": {"source": "{{ messages }}"},
-        "found_in": {"path": saved},
+        "is_counts_file": {"path": saved},
         "list_files": {"names": [folder / "text.txt"]},
         "distributed.count": {"rank": 0, "world_size": 1},
         "distributed.shard": {"rank": 0, "world_size": 1},

@@ -11,11 +11,11 @@ import pytest
 
 import bytepair
 from bytepair.errors import ArgumentError
-from bytepair.tokenizer.asynchronous import AT_ONCE
+from bytepair.tokenizer.asynchronous import MOST_IN_LOOP
 
 TOK = bytepair.train(["hello hello world"], 270)
 TALK = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "world"}]
-LONG = "hello world " * AT_ONCE
+LONG = "hello world " * MOST_IN_LOOP
 
 
 def test_coroutines_return_what_methods_return() -> None:

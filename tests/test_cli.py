@@ -85,7 +85,7 @@ def test_counts_are_known_by_their_columns(tmp_path: Path) -> None:
     run("train", "of-a.parquet", "--vocab-size", "270", cwd=tmp_path)
     run("train", "a.txt", "--vocab-size", "270", "-o", "direct", cwd=tmp_path)
     assert bytepair.load(tmp_path / "tokenizer") == bytepair.load(tmp_path / "direct")
-    found = bytepair.Counts.found_in
+    found = bytepair.Counts.is_counts_file
     assert found(tmp_path / "of-a.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "of-a.parquet").read_bytes()[:-9])
     assert not any(found(tmp_path / name) for name in ["a.txt", "cut.parquet", "none", "."])

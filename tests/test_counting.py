@@ -63,7 +63,7 @@ def test_a_count_that_was_broken_off_goes_on(tmp_path: Path, at: int) -> None:
 def test_saving_all_the_time_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
     file = tmp_path / "partial.parquet"
     assert bytepair.count(TEXTS, checkpoint=file, memory_limit=1) == bytepair.count(TEXTS)
 
@@ -93,7 +93,7 @@ def test_a_count_that_was_killed_goes_on(tmp_path: Path, how: signal.Signals) ->
     source, file = tmp_path / "text.parquet", tmp_path / "partial.parquet"
     pq.write_table(pa.table({"text": TEXTS}), source, row_group_size=512)
     program = (
-        "import sys, time, bytepair\nfrom bytepair import counting\ncounting.SAVE_EVERY = 0.0\n"
+        "import sys, time, bytepair\nfrom bytepair import counting\ncounting.SAVE_SECONDS = 0.0\n"
         "def slow(*_): time.sleep(0.02)\n"
         "bytepair.count(sys.argv[1], checkpoint=sys.argv[2], progress=slow)\n"
     )
@@ -171,7 +171,7 @@ def test_ctrl_c_amid_a_batch_or_a_checkpoint(
     with monkeypatch.context() as patch:
         patch.setattr(_core, "Counter", Counter)
         patch.setattr(bytepair.Counts, "save", pressing("save", bytepair.Counts.save))
-        patch.setattr(counting, "SAVE_EVERY", 0.0)
+        patch.setattr(counting, "SAVE_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt) as caught:
             bytepair.count(TEXTS, checkpoint=file)
     batches = moment - (when == "before" and at == "add")
@@ -341,7 +341,7 @@ def test_parquet_of_other_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for number, compression in enumerate(["gzip", "brotli", "lz4"]):
         pq.write_table(table, tmp_path / f"{number}.parquet", compression=compression)
         assert bytepair.count(tmp_path / f"{number}.parquet") == expected
-    monkeypatch.setattr(counting, "FILES", 2)
+    monkeypatch.setattr(counting, "OPEN_FILES", 2)
     pq.write_table(table, tmp_path / "3.parquet")
     assert bytepair.count(tmp_path) == expected * 4
     (tmp_path / "d.txt").write_text("one more", encoding="utf-8")
@@ -555,7 +555,7 @@ def test_a_count_whose_checkpoint_cannot_be_written_goes_on(
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         save(self, path, **said)
 
-    monkeypatch.setattr(counting, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(bytepair.Counts, "save", full)
     file = tmp_path / "partial.parquet"
     with pytest.warns(CheckpointWarning, match="No space left"), pytest.raises(BrokenError):

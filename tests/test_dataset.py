@@ -48,9 +48,9 @@ def folder(
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks, so that there are many chunks."""
-    monkeypatch.setattr(order, "BLOCK", 16)
-    monkeypatch.setattr(order, "CHUNK", 3)
-    monkeypatch.setattr(read, "OPEN", 2)
+    monkeypatch.setattr(order, "BLOCK_UNITS", 16)
+    monkeypatch.setattr(order, "CHUNK_BLOCKS", 3)
+    monkeypatch.setattr(read, "MAPPED_SHARDS", 2)
 
 
 @pytest.mark.parametrize("name", sorted(shards.LAYOUTS))

@@ -107,9 +107,9 @@ def test_counts_and_checkpoints(folder: Path) -> None:
             assert rows == bytepair.count("a.parquet")
         (counts * 2 + counts).save("c.parquet", metadata={"corpus": "é"})
         assert bytepair.load_counts("c.parquet") == counts * 3
-        assert bytepair.Counts.found_in("c.parquet")
-        assert not bytepair.Counts.found_in("a.parquet")
-        assert not bytepair.Counts.found_in("a.txt")
+        assert bytepair.Counts.is_counts_file("c.parquet")
+        assert not bytepair.Counts.is_counts_file("a.parquet")
+        assert not bytepair.Counts.is_counts_file("a.txt")
         """,
         folder,
     )

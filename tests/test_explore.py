@@ -430,7 +430,7 @@ def test_deep_json_is_a_wrong_question(
 def test_a_slow_client_is_cut_off(
     trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bytepair.explore.server.LONGEST_REQUEST", 0.2)
+    monkeypatch.setattr("bytepair.explore.server.MOST_REQUEST_SECONDS", 0.2)
     with (
         explore.Server({"t": trained}) as server,
         socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30) as client,

@@ -123,10 +123,10 @@ def test_verify_finds_the_first_wrong_merge(counts: bytepair.Counts) -> None:
     assert verdict.steps == 735
     other = bytepair.verify_merges(tok, counts, ties="bytes-max")
     assert not other
-    assert other.listed is not None
+    assert other.wrong is not None
     assert other.best is not None
-    assert other.listed[1] == other.best[1]  # a tie, broken by another rule
-    assert tok.merges()[other.steps] == other.listed[0]
+    assert other.wrong[1] == other.best[1]  # a tie, broken by another rule
+    assert tok.merges()[other.steps] == other.wrong[0]
     assert not bytepair.verify_merges(tok, counts + bytepair.count(["zqzq " * 100_000]))
 
 

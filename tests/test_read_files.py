@@ -110,7 +110,7 @@ def test_members_follow_each_other_and_a_part_is_an_error(tmp_path: Path, pack: 
 def test_a_count_of_files_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save_every: float
 ) -> None:
-    monkeypatch.setattr(counting, "SAVE_EVERY", save_every)
+    monkeypatch.setattr(counting, "SAVE_SECONDS", save_every)
     monkeypatch.setattr(bounds, "BLOCK_BYTES", 1000)
     folder, file = tmp_path / "in", tmp_path / "partial.parquet"
     folder.mkdir()

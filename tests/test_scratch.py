@@ -20,7 +20,7 @@ from bytepair.files.scratch import scratch
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder for temporary ones, which are never too young."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(module, "YOUNG", -1.0)
+    monkeypatch.setattr(module, "YOUNG_SECONDS", -1.0)
     return tmp_path
 
 
@@ -49,10 +49,10 @@ def test_only_folders_without_an_owner_are_removed(
     beside[2].mkdir()
     (root / f"{prefix}link").symlink_to(root / "other")
     (root / f"{prefix}left" / "0").mkdir(parents=True)
-    monkeypatch.setattr(module, "YOUNG", 3600.0)
+    monkeypatch.setattr(module, "YOUNG_SECONDS", 3600.0)
     with scratch():
         assert (root / f"{prefix}left").exists()  # its owner may be about to lock it
-    monkeypatch.setattr(module, "YOUNG", -1.0)
+    monkeypatch.setattr(module, "YOUNG_SECONDS", -1.0)
     with scratch():
         pass
     assert sorted(root.iterdir()) == sorted([*beside, root / f"{prefix}link"])

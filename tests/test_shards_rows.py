@@ -122,7 +122,7 @@ def test_more_files_than_are_open_at_once(
     write_corpus(tmp_path / "in", "zstd, small pages")
     expected = in_order(tmp_path / "in", trained, tmp_path / "slow", tokens_per_shard=5000)
     for files in (1, 2, 64):
-        monkeypatch.setattr(rows, "FILES", files)
+        monkeypatch.setattr(rows, "OPEN_FILES", files)
         out = tmp_path / f"fast{files}"
         assert in_parts(tmp_path / "in", trained, out, tokens_per_shard=5000) == expected
 
@@ -189,7 +189,7 @@ def test_files_of_other_kinds_between(tmp_path: Path, trained: bytepair.Tokenize
     options: dict[str, Any] = {"errors": "skip", "tokens_per_shard": 10_000}
     expected = in_order(tmp_path / "in", trained, tmp_path / "slow", **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "FILES", 2)
+        patch.setattr(rows, "OPEN_FILES", 2)
         assert written(tmp_path / "in", trained, tmp_path / "fast", **options) == expected
     assert len(shards.Manifest.load(tmp_path / "fast").skipped) == 2
     capped = {"doc_cap": 20, "tokens_per_shard": 1_000}

@@ -217,7 +217,7 @@ def test_a_count_that_goes_on_says_all_that_was_left_out(
     name: str, moment: int, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounds, "BLOCK_BYTES", 40)
-    monkeypatch.setattr(counting, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
     checkpoint = tmp_path / "checkpoint"
     calls = itertools.count()
 

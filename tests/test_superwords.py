@@ -149,7 +149,7 @@ def test_a_merge_that_the_rules_forbid_is_found(
     verdict = bytepair.verify_merges(
         tok.with_notes({"superwords": strict}), words, superword_counts=lines
     )
-    left, right = verdict.listed[0] if verdict.listed else (b"", b"")
+    left, right = verdict.wrong[0] if verdict.wrong else (b"", b"")
     assert b": " in left + right or len((left + right).split()) > 4
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 
 #: The threshold of the garbage collector, in allocations since its last run.
-OBJECTS = 100_000
+GC_OBJECTS = 100_000
 
 #: glibc returns freed blocks of some megabytes to the system, until a larger block has been freed
 #: ("dynamic mmap threshold", mallopt(3)); this is the largest size that raises the threshold.
@@ -21,7 +21,7 @@ KEPT_BYTES = (32 << 20) - (64 << 10)
 
 def main() -> None:
     """Import the command and run it."""
-    gc.set_threshold(OBJECTS)
+    gc.set_threshold(GC_OBJECTS)
     atexit.register(gc.freeze)
     bytes(KEPT_BYTES)  # untouched zero pages cost nothing
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

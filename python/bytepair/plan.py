@@ -29,7 +29,7 @@ call_instead(__name__, "bytepair.plan.plan_data(...)")
 #: The approximate speed of two cores on English text; `measure` measures your machine.
 CHARS_PER_SECOND: Final = 150e6
 #: The width of nanochat's models, per layer.
-ASPECT: Final = 64
+WIDTH_PER_LAYER: Final = 64
 MEASURED_CHARS: Final = 20_000_000
 
 _LARGE: Final = {"trillion": 1e12, "billion": 1e9, "million": 1e6}
@@ -185,7 +185,7 @@ def plan_data(
     if params is not None and depth is not None and width is not None:
         raise PlanError("params, width and depth are all given", WayOut("omit one of the three"))
     if depth is not None and width is None:
-        width = ASPECT * depth
+        width = WIDTH_PER_LAYER * depth
     if params is None:
         if depth is None or width is None:
             raise PlanError("pass the number of parameters (params) or of layers (depth)")

@@ -29,13 +29,13 @@ call_instead(__name__, "bytepair.plot.lines(...), or another of its functions")
 #: The colours of series: distinguishable on light and dark pages, and by most colour-blind people.
 COLORS: Final = ("#3f7ee8", "#e07b39", "#2f9e7a", "#b65fb0", "#a58a1f", "#6c6fd3")
 
-WIDTH: Final = 420
-_ROW: Final = 18
+WIDTH_PIXELS: Final = 420
+_ROW_PIXELS: Final = 18
 #: The right margin: half the width of the last number on an axis.
-_RIGHT: Final = 26
+_RIGHT_PIXELS: Final = 26
 #: The font sizes of labels and titles.
-_LETTERS: Final = 12
-_TITLE: Final = 13
+_LABEL_PIXELS: Final = 12
+_TITLE_PIXELS: Final = 13
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,10 @@ def bars(
         (True, 2)
     """
     left = _label_width(rows)
-    scale = Scale(0, max([*rows.values(), 1e-9]), left, WIDTH - 52)
+    scale = Scale(0, max([*rows.values(), 1e-9]), left, WIDTH_PIXELS - 52)
     parts = []
     for number, (label, value) in enumerate(rows.items()):
-        y = 8 + number * _ROW
+        y = 8 + number * _ROW_PIXELS
         width = round(max(scale(value) - left, 0.5), 1)
         color = COLORS[1] if label in strong else COLORS[0]
         parts.append(_text(left - 8, y + 11, label, "end", room=left - 10))
@@ -109,7 +109,7 @@ def bars(
             f'<rect x="{left}" y="{y}" width="{width}" height="13" rx="2" fill="{color}"/>'
         )
         parts.append(_text(left + width + 5, y + 11, _number(value), "start", faint=True))
-    height = 14 + len(rows) * _ROW
+    height = 14 + len(rows) * _ROW_PIXELS
     if unit:
         parts.append(_text(left, height + 8, unit, "start", faint=True))
         height += 16
@@ -133,15 +133,15 @@ def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "")
     kinds = list(next(iter(rows.values()), {}))
     left, top = _label_width(rows), 12 + 16 * len(kinds)
     values = [value for row in rows.values() for value in row.values()]
-    scale = Scale(0, max([*values, 1e-9]), left, WIDTH - _RIGHT)
-    bottom = top + 8 + len(rows) * (_ROW + 4)
+    scale = Scale(0, max([*values, 1e-9]), left, WIDTH_PIXELS - _RIGHT_PIXELS)
+    bottom = top + 8 + len(rows) * (_ROW_PIXELS + 4)
     parts = _legend(kinds, left)
     for tick in scale.ticks():
         x = scale(tick)
         parts.append(_line(x, top, x, bottom))
         parts.append(_text(x, bottom + 14, _number(tick), "middle", faint=True))
     for number, (label, row) in enumerate(rows.items()):
-        y = top + 16 + number * (_ROW + 4)
+        y = top + 16 + number * (_ROW_PIXELS + 4)
         ends = [scale(value) for value in row.values()]
         parts.append(_text(left - 8, y + 4, label, "end", room=left - 10))
         parts.append(_line(min(ends), y, max(ends), y, strong=True))
@@ -153,7 +153,7 @@ def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "")
                 f"<title>{html.escape(f'{label}, {kind}: {_number(value)}')}</title></circle>"
             )
     if unit:
-        parts.append(_text(WIDTH - _RIGHT, bottom + 30, unit, "end", faint=True))
+        parts.append(_text(WIDTH_PIXELS - _RIGHT_PIXELS, bottom + 30, unit, "end", faint=True))
     return _svg(parts, bottom + (36 if unit else 20), title)
 
 
@@ -192,7 +192,7 @@ def lines(
     xs = np.concatenate([a for a, _ in data.values()])
     ys = np.concatenate([b for _, b in data.values()])
     top, bottom, left = 12 + 16 * (len(data) if len(data) > 1 else 0) + (16 if y else 0), 270, 54
-    across = Scale(float(xs.min()), float(xs.max()), left, WIDTH - _RIGHT, log_x)
+    across = Scale(float(xs.min()), float(xs.max()), left, WIDTH_PIXELS - _RIGHT_PIXELS, log_x)
     floor = float(ys.min()) if log_y else min(0.0, float(ys.min()))
     up = Scale(floor, float(ys.max()), bottom, top, log_y)
     parts = _legend(list(data), left) if len(data) > 1 else []
@@ -200,7 +200,7 @@ def lines(
     if y:
         parts.append(_text(4, top - 10, y, "start", faint=True))
     if x:
-        parts.append(_text(WIDTH - _RIGHT, bottom + 32, x, "end", faint=True))
+        parts.append(_text(WIDTH_PIXELS - _RIGHT_PIXELS, bottom + 32, x, "end", faint=True))
     for number, (a, b) in enumerate(data.values()):
         points = " ".join(f"{across(i)},{up(j)}" for i, j in zip(a, b, strict=True))
         color = COLORS[number % len(COLORS)]
@@ -211,7 +211,7 @@ def lines(
             'stroke-linejoin="round"/>'
         )
     for words, (i, j) in (marks or {}).items():
-        place, side = across(i), "end" if across(i) > WIDTH / 2 else "start"
+        place, side = across(i), "end" if across(i) > WIDTH_PIXELS / 2 else "start"
         parts.append(f'<circle cx="{place}" cy="{up(j)}" r="5" fill="{COLORS[1]}"/>')
         shift = -10 if side == "end" else 10
         parts.append(_text(place + shift, up(j) + (16 if side == "start" else -8), words, side))
@@ -249,7 +249,7 @@ def _legend(kinds: Sequence[str], left: float) -> list[str]:
     for number, kind in enumerate(kinds):
         y, color = 10 + 16 * number, COLORS[number % len(COLORS)]
         parts.append(f'<circle cx="{left + 5}" cy="{y}" r="5" fill="{color}"/>')
-        parts.append(_text(left + 16, y + 4, kind, "start", room=WIDTH - left - 18))
+        parts.append(_text(left + 16, y + 4, kind, "start", room=WIDTH_PIXELS - left - 18))
     return parts
 
 
@@ -257,7 +257,7 @@ def _label_width(rows: Mapping[str, object]) -> int:
     return min(190, 16 + max((math.ceil(_wide(label)) for label in rows), default=0))
 
 
-def _wide(text: str, letters: int = _LETTERS) -> float:
+def _wide(text: str, letters: int = _LABEL_PIXELS) -> float:
     """Estimate the width of a text: that in DejaVu Sans, which is wider than most fonts."""
     shares = (
         0.0 if unicodedata.combining(c)
@@ -313,7 +313,7 @@ def _lines(title: str) -> list[str]:
     lines = [""]
     for word in title.split():
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and _wide(longer, _TITLE + 1) > WIDTH - 8:  # bold text is wider
+        if lines[-1] and _wide(longer, _TITLE_PIXELS + 1) > WIDTH_PIXELS - 8:  # bold text is wider
             lines.append(word)
         else:
             lines[-1] = longer
@@ -324,13 +324,14 @@ def _svg(parts: Sequence[str], height: float, title: str) -> Markup:
     words, lines = html.escape(title), _lines(title)
     top = 18 * len(lines) + (4 if lines else 0)
     head = "".join(
-        f'<text x="4" y="{14 + 18 * number}" font-size="{_TITLE}" font-weight="600" '
+        f'<text x="4" y="{14 + 18 * number}" font-size="{_TITLE_PIXELS}" font-weight="600" '
         f'fill="currentColor">{html.escape(line)}</text>'
         for number, line in enumerate(lines)
     )
     return Markup(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {round(height) + top}" '
-        f'width="{WIDTH}" role="img" aria-label="{words}" font-size="{_LETTERS}" '
+        '<svg xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="0 0 {WIDTH_PIXELS} {round(height) + top}" '
+        f'width="{WIDTH_PIXELS}" role="img" aria-label="{words}" font-size="{_LABEL_PIXELS}" '
         'font-family="system-ui, sans-serif" style="max-width:100%;height:auto">'
         f'<title>{words}</title>{head}<g transform="translate(0 {top})">{"".join(parts)}</g></svg>'
     )

@@ -53,16 +53,16 @@ def split(text: str, pattern: str | Sequence[str]) -> list[bytes]:
     from bytepair._internal.extras import regex
 
     step, *later_steps = [pattern] if isinstance(pattern, str) else pattern
-    pretokens, done = [], 0
+    pretokens, end = [], 0
     expression, at = regex.compile(PATTERNS.get(step, step)), 0
     while match := expression.search(text, at):
         at = max(match.end(), match.start() + 1)
         if match.group():
-            pretokens += [text[done : match.start()], match.group()]
-            done = match.end()
+            pretokens += [text[end : match.start()], match.group()]
+            end = match.end()
         if at > len(text):
             break
-    pieces = [p for p in [*pretokens, text[done:]] if p]
+    pieces = [p for p in [*pretokens, text[end:]] if p]
     if later_steps:
         return [p for piece in pieces for p in split(piece, later_steps)]
     return [p.encode() for p in pieces]

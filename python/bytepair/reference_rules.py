@@ -270,14 +270,14 @@ def matches(text: Aligned, pattern: str) -> Iterator[tuple[int, int, bool]]:
     """The matches of an expression and the parts between them, which cover the text."""
     from bytepair._internal.extras import regex
 
-    done = 0
+    end = 0
     for match in regex.finditer(pattern, plain(text), flags=regex.VERSION0):
-        if done < match.start():
-            yield done, match.start(), False
+        if end < match.start():
+            yield end, match.start(), False
         yield match.start(), match.end(), True
-        done = match.end()
-    if done < len(text):
-        yield done, len(text), False
+        end = match.end()
+    if end < len(text):
+        yield end, len(text), False
 
 
 def of_characters(text: Aligned, test: Callable[[str], bool]) -> Iterator[tuple[int, int, bool]]:

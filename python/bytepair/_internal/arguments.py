@@ -48,7 +48,7 @@ LEAST: Final = {
     "points": 1, "order": 0, "vocab_size": 0, "partitions": 1, "pad_to": 0,
     "task_bytes": 1,
 }  # fmt: skip
-_MOST: Final = 2**63 - 1
+_MOST_INTEGER: Final = 2**63 - 1
 #: Parameters of text that may have lone surrogates, as `encode` has it.
 _ANY_TEXT: Final = frozenset({"text", "text_or_ids"})
 #: Parameters whose sequences of names `bytepair.tokenizer.special.in_order` checks.
@@ -197,9 +197,9 @@ def check(name: str, value: Any, tests: list[_Test]) -> None:
             allowed += " without lone surrogates"
         raise refuse(name, value, allowed, *_ways_out(value, tests))
     if value is not None and not isinstance(value, str) and _is_integer(value):
-        least = LEAST.get(name, -_MOST)
-        if name not in ("seed", "weight") and not least <= value <= _MOST:
-            limit = "" if value < least else f", and at most {_MOST}"
+        least = LEAST.get(name, -_MOST_INTEGER)
+        if name not in ("seed", "weight") and not least <= value <= _MOST_INTEGER:
+            limit = "" if value < least else f", and at most {_MOST_INTEGER}"
             raise refuse(name, value, _described(name, [text for _, text in tests]) + limit)
 
 

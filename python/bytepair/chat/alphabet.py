@@ -11,7 +11,7 @@ from typing import Final
 
 from bytepair.chat.template import Piece, Special
 
-_FIRST: Final = 0xD800
+_FIRST_CODE_POINT: Final = 0xD800
 
 
 class Alphabet:
@@ -26,7 +26,9 @@ class Alphabet:
 
     def __init__(self, special: Mapping[str, int], names: Iterable[str]) -> None:
         tokens = sorted(name for name in set(names) if name in special)
-        self._characters = {name: chr(_FIRST + number) for number, name in enumerate(tokens)}
+        self._characters = {
+            name: chr(_FIRST_CODE_POINT + number) for number, name in enumerate(tokens)
+        }
         self._of_id = {special[name]: character for name, character in self._characters.items()}
         self._names = {ord(character): name for name, character in self._characters.items()}
 

@@ -114,7 +114,7 @@ class AnswerParser:
         assert frame
         at = self._buffer.find(frame.end_tag)
         end = self._until(at, frame.before_end, frame.end_tag, is_end)
-        yield from self._said(self._reasoning, self._buffer[:end], _REASONING)
+        yield from self._text_events(self._reasoning, self._buffer[:end], _REASONING)
         self._take(end)
         if at >= 0:
             self._take(at - end + len(frame.end_tag), frame.after_end)
@@ -127,7 +127,7 @@ class AnswerParser:
         before = self._tools.between if self._tools else ""
         at = self._buffer.find(tag) if tag else -1
         end = self._until(at, before, tag, is_end) if tag else len(self._buffer)
-        yield from self._said(self._content, self._buffer[:end], "text")
+        yield from self._text_events(self._content, self._buffer[:end], "text")
         self._take(end)
         if at >= 0:
             self._between, self._scan = self._buffer[: at - end], _JsonScan()
@@ -148,13 +148,13 @@ class AnswerParser:
         if at >= 0:
             self._take(len(frame.end_tag))
         elif is_end:
-            inside = self._taken()
+            inside = self._take_inside()
             if _call_of(self._visible(inside)) is None and frame.end_tag in inside:
                 inside, _, self._buffer = inside.partition(frame.end_tag)  # a string never ends
                 at = len(inside)
             self._inside = [inside]
         if at >= 0 or is_end:
-            yield from self._call(self._visible(self._taken()), frame, is_closed=at >= 0)
+            yield from self._call(self._visible(self._take_inside()), frame, is_closed=at >= 0)
             self._step = self._in_content
 
     def _in_whole(self, is_end: bool) -> Iterable[Event]:
@@ -163,7 +163,7 @@ class AnswerParser:
         self._take(len(self._buffer))
         if not is_end:
             return
-        text, self._step = self._taken(), self._in_content
+        text, self._step = self._take_inside(), self._in_content
         inside = text.removeprefix(self._builtin) if self._builtin else text
         call = _call_of(self._visible(inside))
         if call is None and inside != text:
@@ -190,12 +190,12 @@ class AnswerParser:
         self._buffer = self._buffer[count:]
         self._skipped = skipped or self._skipped
 
-    def _taken(self) -> str:
+    def _take_inside(self) -> str:
         """What was taken from the buffer of the call that is open."""
         text, self._inside = "".join(self._inside), []
         return text
 
-    def _said(self, parts: list[str], string: str, part: str) -> Iterable[Event]:
+    def _text_events(self, parts: list[str], string: str, part: str) -> Iterable[Event]:
         if text := self._visible(string):
             parts.append(text)
             yield TextDelta(text, part)

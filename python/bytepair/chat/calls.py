@@ -60,8 +60,8 @@ def offered(
 
 
 def _builtin(fields: Mapping[str, Any]) -> Sequence[str] | None:
-    named: Sequence[str] | None = fields.get("builtin_tools")
-    return named
+    names: Sequence[str] | None = fields.get("builtin_tools")
+    return names
 
 
 def _offer(tools: Tools, definitions: Any) -> tuple[Piece, ...]:
@@ -74,14 +74,14 @@ def _offer(tools: Tools, definitions: Any) -> tuple[Piece, ...]:
     return (*pieces, *tools.offer.close)
 
 
-def _note(tools: Tools, named: Sequence[str] | None) -> str:
-    if named is None:
+def _note(tools: Tools, names: Sequence[str] | None) -> str:
+    if names is None:
         return tools.note
-    if tools.builtin is None or not all(isinstance(name, str) for name in named):
+    if tools.builtin is None or not all(isinstance(name, str) for name in names):
         raise ConversationError(
             "builtin_tools must be a list of names, and the template must support built-in tools"
         )
-    tools_of_note = [name for name in named if name not in tools.builtin.unnamed]
+    tools_of_note = [name for name in names if name not in tools.builtin.unnamed]
     return f"{tools.note}{tools.builtin.note}{', '.join(tools_of_note)}\n\n"
 
 
@@ -153,12 +153,14 @@ def _answer(
     index: int,
     message: Mapping[str, Any],
     thought: Any,
-    named: Sequence[str] | None,
+    builtin_names: Sequence[str] | None,
 ) -> Body:
     """Render reasoning, text and tool calls, in this order."""
     content = message.get("content")
     text = _text(index, content, template.strip) if content else ""
-    called = _called(template, index, message, text, named) if message.get("tool_calls") else ()
+    called = (
+        _called(template, index, message, text, builtin_names) if message.get("tool_calls") else ()
+    )
     before: list[Piece] = []
     thinks = template.reasoning
     if thinks and (thought or thinks.always):
@@ -173,7 +175,9 @@ def _answer(
     ]
     if not (thought or text or called):  # without anything to say, the frame is all there is
         spans = []
-    builtin = template.tools.builtin if template.tools and called and named is not None else None
+    builtin = (
+        template.tools.builtin if template.tools and called and builtin_names is not None else None
+    )
     filled = tuple((count, field) for count, field in spans if count)
     return Body(pieces, builtin.close if builtin else None, filled)
 
@@ -183,7 +187,7 @@ def _called(
     index: int,
     message: Mapping[str, Any],
     text: str,
-    named: Sequence[str] | None,
+    builtin_names: Sequence[str] | None,
 ) -> list[Piece]:
     """Render the tool calls of a message, with what separates them from its text."""
     tools, calls = template.tools, message["tool_calls"]
@@ -198,17 +202,19 @@ def _called(
     pieces: list[Piece] = []
     for number, call in enumerate(calls):
         pieces += [tools.between] if text or number else []
-        pieces += _call(tools, f"tool call {number} of message {index}", call, named)
+        pieces += _call(tools, f"tool call {number} of message {index}", call, builtin_names)
     return pieces
 
 
-def _call(tools: Tools, place: str, call: Any, named: Sequence[str] | None) -> Iterator[Piece]:
+def _call(
+    tools: Tools, place: str, call: Any, builtin_names: Sequence[str] | None
+) -> Iterator[Piece]:
     call = call.get("function", call) if isinstance(call, Mapping) else call
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str) or json.dumps(name, ensure_ascii=False) != f'"{name}"':
         raise ConversationError(f"{place} must have a name that needs no escape in JSON: {name!r}")
     arguments = _arguments(call.get("arguments"), place)
-    if tools.builtin and named and name in named:
+    if tools.builtin and builtin_names and name in builtin_names:
         yield from (*tools.builtin.open, _written(name, arguments, place))
         return
     text = f'{{"name": "{name}", "{tools.arguments}": {_json(arguments, place, None)}}}'

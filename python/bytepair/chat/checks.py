@@ -77,17 +77,17 @@ def with_marks(message: Any, place: str, mark: MarkText) -> Any:
         return message
     copy = dict(message)
     reasoning = next((name for name in REASONING if message.get(name) is not None), None)
-    named = "name" if message.get("role") != "tool" else None  # there it is that of the call
-    for name in filter(None, ("content", named, reasoning)):
+    name_field = "name" if message.get("role") != "tool" else None  # there it is that of the call
+    for name in filter(None, ("content", name_field, reasoning)):
         if name in copy:
-            copy[name] = _said(copy[name], f"the {name} of {place}", mark)
+            copy[name] = _with_mark(copy[name], f"the {name} of {place}", mark)
     calls = copy.get("tool_calls")
     if isinstance(calls, list):
         copy["tool_calls"] = [_marked_call(call, f"a tool call of {place}", mark) for call in calls]
     return copy
 
 
-def _said(content: Any, place: str, mark: MarkText) -> Any:
+def _with_mark(content: Any, place: str, mark: MarkText) -> Any:
     """Content with marks in its text; in a list of parts, only in text parts."""
     if not isinstance(content, list):
         return _texts(content, place, mark)
@@ -104,8 +104,8 @@ def _marked_call(call: Any, place: str, mark: MarkText) -> Any:
         return call
     if isinstance(call.get("function"), Mapping):
         return {**call, "function": _marked_call(call["function"], place, mark)}
-    named = {name: call[name] for name in ("name", "arguments") if name in call}
-    return {**call, **{name: _texts(value, place, mark) for name, value in named.items()}}
+    texts = {name: call[name] for name in ("name", "arguments") if name in call}
+    return {**call, **{name: _texts(value, place, mark) for name, value in texts.items()}}
 
 
 def _texts(value: Any, place: str, mark: MarkText) -> Any:
@@ -122,18 +122,18 @@ def _texts(value: Any, place: str, mark: MarkText) -> Any:
 # ---------------------------------------------------------------------------- the end of a turn
 
 
-def stops(tokenizer: _core.Tokenizer, named: Sequence[str] | None) -> dict[int, str]:
+def stops(tokenizer: _core.Tokenizer, names: Sequence[str] | None) -> dict[int, str]:
     """The ids that may end a turn, and their names; empty if unknown."""
     special, by_role = structural(tokenizer), roles.roles(tokenizer)
-    if named is None:
-        named = [by_role[role] for role in ("eos", "end_of_turn") if role in by_role]
-    for name in named:
+    if names is None:
+        names = [by_role[role] for role in ("eos", "end_of_turn") if role in by_role]
+    for name in names:
         if name not in special:
             raise SpecialTokenError(
                 f"stop contains {name!r}, which is not a special token of the tokenizer; it has "
                 f"{' '.join(special) or 'none'}"
             )
-    return {special[name]: name for name in named}
+    return {special[name]: name for name in names}
 
 
 def endless(

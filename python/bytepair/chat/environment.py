@@ -54,11 +54,11 @@ def render(source: str, name: str, variables: Mapping[str, Any]) -> str:
 def compiled(source: str) -> jinja2.Template:
     """Compile a template in an environment equal to that of `transformers`."""
     from bytepair._internal.extras import jinja2
-    from bytepair.chat.limits import SOURCE
+    from bytepair.chat.limits import MOST_SOURCE_CHARS
 
-    if len(source) > SOURCE:
+    if len(source) > MOST_SOURCE_CHARS:
         raise ConversationError(
-            f"the chat template has {len(source):,} characters; the limit is {SOURCE:,}"
+            f"the chat template has {len(source):,} characters; the limit is {MOST_SOURCE_CHARS:,}"
         )
     try:
         template: jinja2.Template = _environment().from_string(source)

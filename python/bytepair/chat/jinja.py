@@ -273,13 +273,13 @@ class JinjaWriter:
             if piece in (START, STOP) and piece:
                 trained = int(piece == START)
                 continue
-            done = 0
+            end = 0
             for match in self._find.finditer(piece):
-                self._text(disguise.take_off(piece[done : match.start()]), trained, out)
+                self._text(disguise.take_off(piece[end : match.start()]), trained, out)
                 out.items.append(self.special[match.group()])
                 out.trained.append(trained)
-                done = match.end()
-            self._text(disguise.take_off(piece[done:]), trained, out)
+                end = match.end()
+            self._text(disguise.take_off(piece[end:]), trained, out)
 
     def items(self, string: str, rendering: Rendering) -> list[str | int | None]:
         """The segments of a part of the rendered string."""

@@ -4,11 +4,11 @@ A chat template is a program from a stranger. The sandbox of Jinja keeps it away
 interpreter, but not from long loops and large values. Here every loop, call, operator and filter
 of a rendering is charged to one budget, and values are measured before they are made:
 
-- *steps*: rounds of loops and calls, at most `STEPS` in a rendering, within `SECONDS` of processor
-  time;
-- *sizes*: no text or list is longer than `SIZE` characters or items, and no number has more than
-  `BITS` bits; operands of operators, arguments of methods and filters, and joined texts are
-  checked first;
+- *steps*: rounds of loops and calls, at most `MOST_STEPS` in a rendering, within `MOST_SECONDS` of
+  processor time;
+- *sizes*: no text or list is longer than `MOST_LENGTH` characters or items, and no number has more
+  than `MOST_BITS` bits; operands of operators, arguments of methods and filters, and joined texts
+  are checked first;
 - *shared parts*: a list that contains another one twice, and so on, is small in memory and huge as
   text, so lists are counted with all their parts before they become text;
 - nothing is computed while a template is compiled.
@@ -33,24 +33,24 @@ from jinja2.runtime import Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 #: The rounds of loops and calls in one rendering.
-STEPS: Final = 1_000_000
+MOST_STEPS: Final = 1_000_000
 #: The steps of a call of a macro, which takes as long as that many rounds of a short loop.
-MACRO_STEPS: Final = 5
+STEPS_PER_MACRO: Final = 5
 #: The processor time of one rendering, in seconds; it is looked at every so many steps.
-SECONDS: Final = 20.0
-STEPS_BETWEEN: Final = 256
+MOST_SECONDS: Final = 20.0
+STEPS_PER_CHECK: Final = 256
 #: A step is charged for this many characters or items of a value that is made or filtered.
-PER_STEP: Final = 1 << 10
+ITEMS_PER_STEP: Final = 1 << 10
 #: The length of a text or list, and of the result.
-SIZE: Final = 1 << 25
+MOST_LENGTH: Final = 1 << 25
 #: The parts of a value that becomes text, each counted as often as it occurs.
-PARTS: Final = 1 << 21
+MOST_PARTS: Final = 1 << 21
 #: The size of a number that is an argument of a method or a filter, such as a width.
-NUMBER: Final = 1 << 20
+MOST_NUMBER: Final = 1 << 20
 #: The bits of a number.
-BITS: Final = 1 << 12
+MOST_BITS: Final = 1 << 12
 #: The length of the source of a template, in characters.
-SOURCE: Final = 1 << 20
+MOST_SOURCE_CHARS: Final = 1 << 20
 
 #: Filters that make text of whatever they get.
 _AS_TEXT: Final = ("string", "join", "tojson", "pprint", "format", "escape", "e", "forceescape",
@@ -71,18 +71,18 @@ class Budget:
     def __init__(self) -> None:
         """Begin with nothing used."""
         self.steps = 0
-        self.look = STEPS_BETWEEN
-        self.end = time.thread_time() + SECONDS
+        self.look = STEPS_PER_CHECK
+        self.end = time.thread_time() + MOST_SECONDS
 
     def charge(self, steps: int) -> None:
         """Use some steps."""
         self.steps += steps
-        if self.steps > STEPS:
-            raise LimitError(f"it takes more than {STEPS:,} rounds of loops and calls")
+        if self.steps > MOST_STEPS:
+            raise LimitError(f"it takes more than {MOST_STEPS:,} rounds of loops and calls")
         if self.steps >= self.look:
-            self.look = self.steps + STEPS_BETWEEN
+            self.look = self.steps + STEPS_PER_CHECK
             if time.thread_time() > self.end:
-                raise LimitError(f"it takes more than {SECONDS:g} seconds of processor time")
+                raise LimitError(f"it takes more than {MOST_SECONDS:g} seconds of processor time")
 
 
 @contextmanager
@@ -102,20 +102,20 @@ def _charge(steps: int) -> None:
 
 
 def _too_long(what: str) -> NoReturn:
-    raise LimitError(f"{what} would be longer than {SIZE:,} characters or items")
+    raise LimitError(f"{what} would be longer than {MOST_LENGTH:,} characters or items")
 
 
 def checked(value: Any) -> Any:
     """The value, unless it is too large; its length is charged."""
-    if type(value) is str and len(value) <= PER_STEP:
+    if type(value) is str and len(value) <= ITEMS_PER_STEP:
         return value
     if isinstance(value, str | bytes | list | tuple | dict):
-        if len(value) > SIZE:
+        if len(value) > MOST_LENGTH:
             _too_long("a value")
-        if len(value) > PER_STEP:
-            _charge(len(value) // PER_STEP)
-    if isinstance(value, int) and value.bit_length() > BITS:
-        raise LimitError(f"a number would have more than {BITS:,} bits")
+        if len(value) > ITEMS_PER_STEP:
+            _charge(len(value) // ITEMS_PER_STEP)
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise LimitError(f"a number would have more than {MOST_BITS:,} bits")
     return value
 
 
@@ -136,16 +136,16 @@ def _parts(value: Any) -> int:
         elif isinstance(part, list | tuple):
             waiting += part
         parts += 1
-        if parts + len(waiting) > PARTS:
-            raise LimitError(f"a value has more than {PARTS:,} parts")
+        if parts + len(waiting) > MOST_PARTS:
+            raise LimitError(f"a value has more than {MOST_PARTS:,} parts")
     return parts
 
 
 def _check_arguments(values: Iterable[Any]) -> None:
     """Refuse large numbers, which are widths, counts or precisions."""
     for value in values:
-        if isinstance(value, int) and abs(value) > NUMBER:
-            raise LimitError(f"the number {value} is an argument; the largest is {NUMBER:,}")
+        if isinstance(value, int) and abs(value) > MOST_NUMBER:
+            raise LimitError(f"the number {value} is an argument; the largest is {MOST_NUMBER:,}")
         checked(value)
 
 
@@ -166,7 +166,7 @@ def _sum_of_lengths(values: Iterable[Any]) -> int:
 
 def _multiply(left: Any, right: Any) -> None:
     for value, times in ((left, right), (right, left)):
-        if isinstance(value, Sized) and isinstance(times, int) and len(value) * times > SIZE:
+        if isinstance(value, Sized) and isinstance(times, int) and len(value) * times > MOST_LENGTH:
             _too_long("a repetition")
     if isinstance(left, int) and isinstance(right, int):
         _check_bits(left.bit_length() + right.bit_length())
@@ -186,8 +186,8 @@ def _modulo(left: Any, right: Any) -> None:
 
 
 def _check_bits(bits: int) -> None:
-    if bits > BITS:
-        raise LimitError(f"a number would have more than {BITS:,} bits")
+    if bits > MOST_BITS:
+        raise LimitError(f"a number would have more than {MOST_BITS:,} bits")
 
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], None]]] = {
@@ -199,14 +199,14 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], None]]] = {
 
 def _replace(text: Any, old: Any = "", new: Any = "", *_: Any, **__: Any) -> None:
     times = len(str(text)) // max(len(str(old)), 1) + 1
-    if len(str(text)) + times * len(str(new)) > SIZE:
+    if len(str(text)) + times * len(str(new)) > MOST_LENGTH:
         _too_long("a text after replacement")
 
 
 def _join(separator: Any, values: Any = (), *_: Any, **__: Any) -> None:
     if isinstance(values, list | tuple | dict):
         weighed(list(values))
-        if len(str(separator)) * len(values) + _sum_of_lengths(values) > SIZE:
+        if len(str(separator)) * len(values) + _sum_of_lengths(values) > MOST_LENGTH:
             _too_long("a joined text")
 
 
@@ -216,32 +216,32 @@ def _join_filter(values: Any, separator: Any = "", *_: Any, **__: Any) -> None:
 
 def _indent(text: Any, width: Any = 4, *_: Any, **__: Any) -> None:
     by = width if isinstance(width, int) else len(str(width))
-    if str(text).count("\n") * max(by, 1) > SIZE:
+    if str(text).count("\n") * max(by, 1) > MOST_LENGTH:
         _too_long("an indented text")
 
 
 def _expandtabs(text: str, tabsize: Any = 8, *_: Any, **__: Any) -> None:
-    if isinstance(tabsize, int) and text.count("\t") * tabsize > SIZE:
+    if isinstance(tabsize, int) and text.count("\t") * tabsize > MOST_LENGTH:
         _too_long("a text with spaces for tabs")
 
 
 def _translate(text: str, table: Any = None, *_: Any, **__: Any) -> None:
     if isinstance(table, Mapping):
         longest = max((len(str(value)) for value in table.values()), default=0)
-        if len(text) * longest > SIZE:
+        if len(text) * longest > MOST_LENGTH:
             _too_long("a translated text")
 
 
-def _format(text: Any, *values: Any, **named: Any) -> None:
-    _check_format(str(text), [*values, *named.values()])
-    for value in (*values, *named.values()):
+def _format(text: Any, *values: Any, **keywords: Any) -> None:
+    _check_format(str(text), [*values, *keywords.values()])
+    for value in (*values, *keywords.values()):
         weighed(value)
 
 
 def _tojson(value: Any, *args: Any, indent: Any = None, **_: Any) -> None:
     indent = args[1] if len(args) > 1 else indent
     by = indent if isinstance(indent, int) else len(str(indent or ""))
-    if _parts(value) * _depth(value) * by > SIZE:
+    if _parts(value) * _depth(value) * by > MOST_LENGTH:
         _too_long("an indented text")
 
 
@@ -260,7 +260,7 @@ def _wordwrap(
     text: Any, width: Any = 79, _long: Any = True, wrapstring: Any = None, **_: Any
 ) -> None:
     lines = len(str(text)) // max(width if isinstance(width, int) else 1, 1) + 1
-    if lines > NUMBER // 8 or lines * len(str(wrapstring or "")) > SIZE:
+    if lines > MOST_NUMBER // 8 or lines * len(str(wrapstring or "")) > MOST_LENGTH:
         _too_long("a wrapped text")
 
 
@@ -278,15 +278,15 @@ def _limited(name: str, function: Callable[..., Any], skipped: int) -> Callable[
     """A filter that checks its arguments and its result; the first `skipped` are Jinja's own."""
 
     @wraps(function)
-    def checking(*args: Any, **named: Any) -> Any:
+    def checking(*args: Any, **keywords: Any) -> Any:
         _charge(1)
         value, positional = args[skipped : skipped + 1], args[skipped + 1 :]
-        _check_arguments((*positional, *named.values()))
+        _check_arguments((*positional, *keywords.values()))
         for one in value:
             (weighed if name in _AS_TEXT else checked)(one)
         if name in _FILTERS:
-            _FILTERS[name](*value, *positional, **named)
-        return checked(function(*args, **named))
+            _FILTERS[name](*value, *positional, **keywords)
+        return checked(function(*args, **keywords))
 
     return checking
 
@@ -319,15 +319,15 @@ class LimitedEnvironment(ImmutableSandboxedEnvironment):
             _OPERATORS[operator](left, right)
         return checked(self.binop_table[operator](left, right))
 
-    def call(__self, __context: Any, __obj: Any, *args: Any, **named: Any) -> Any:  # noqa: N805
+    def call(__self, __context: Any, __obj: Any, *args: Any, **keywords: Any) -> Any:  # noqa: N805
         """Check the arguments, then call."""
-        _charge(MACRO_STEPS if isinstance(__obj, Macro) else 1)
-        _check_arguments((*args, *named.values()))
+        _charge(STEPS_PER_MACRO if isinstance(__obj, Macro) else 1)
+        _check_arguments((*args, *keywords.values()))
         method = getattr(__obj, "__wrapped__", __obj)  # the sandbox wraps `format`
         owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
         if isinstance(owner, str) and name in _METHODS:
-            _METHODS[name](owner, *args, **named)
-        return checked(super().call(__context, __obj, *args, **named))
+            _METHODS[name](owner, *args, **keywords)
+        return checked(super().call(__context, __obj, *args, **keywords))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         """Parse a template, and have its loops, joined texts and blocks checked."""
@@ -375,7 +375,7 @@ def _each_charged(values: Iterable[Any]) -> Iterator[Any]:
 def _joined(values: list[Any]) -> str:
     """The operator `~`."""
     texts = [str(weighed(value)) for value in values]
-    if sum(map(len, texts)) > SIZE:
+    if sum(map(len, texts)) > MOST_LENGTH:
         _too_long("a joined text")
     return "".join(texts)
 
@@ -390,7 +390,7 @@ def rendered(template: jinja2.Template, variables: Mapping[str, Any]) -> str:
     with counted():
         for part in template.generate(**variables):
             size += len(part)
-            if size > SIZE:
+            if size > MOST_LENGTH:
                 _too_long("the result")
             parts.append(part)
     return "".join(parts)

@@ -36,11 +36,11 @@ def marked(string: str, regions: Iterable[Region]) -> str:
         >>> unmarked(marked("hi yo", [Region(0, 3, 5)]))
         ('hi yo', [(3, 5)])
     """
-    done, pieces = 0, []
+    end, pieces = 0, []
     for region in regions:
-        pieces += [string[done : region.start], START, string[region.start : region.end], STOP]
-        done = region.end
-    return "".join([*pieces, string[done:]])
+        pieces += [string[end : region.start], START, string[region.start : region.end], STOP]
+        end = region.end
+    return "".join([*pieces, string[end:]])
 
 
 def unmarked(string: str) -> tuple[str, list[tuple[int, int]]]:

@@ -31,7 +31,7 @@ ConversationSource: TypeAlias = "Iterable[Conversation] | str | os.PathLike[str]
 _Clean: TypeAlias = "Callable[[Any], Any]"
 
 #: The number of rows of a table that are converted at once.
-_ROWS: Final = 1024
+_BATCH_ROWS: Final = 1024
 
 
 def read(source: ConversationSource, options: RowOptions = DEFAULT) -> Iterator[Conversation]:
@@ -97,7 +97,7 @@ def _is_dataset(source: Any) -> bool:
 def _tables(source: Any) -> Iterator[Any]:
     """The source as Arrow data."""
     if _is_dataset(source):
-        yield from source.with_format("arrow").iter(batch_size=_ROWS)
+        yield from source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
     else:
         yield source
 
@@ -137,8 +137,8 @@ def _read_tables(tables: Iterable[Any], place: str, options: RowOptions) -> Iter
         column, clean = _rows_of(table, place, options)
         chunks: Sequence[Any] = column.chunks if hasattr(column, "chunks") else [column]
         for chunk in chunks:
-            for start in range(0, len(chunk), _ROWS):
-                yield from map(clean, chunk.slice(start, _ROWS).to_pylist())
+            for start in range(0, len(chunk), _BATCH_ROWS):
+                yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
 
 
 def _rows_of(source: Any, place: str, options: RowOptions) -> tuple[Any, _Clean]:

@@ -100,7 +100,7 @@ def count(
 
 def _check_out(source: tuple[str, ...], out: Path) -> None:
     """Refuse to replace a file that is not counts, or that would be read."""
-    if out.exists() and not bytepair.Counts.found_in(out):
+    if out.exists() and not bytepair.Counts.is_counts_file(out):
         raise Misuse(f"{out} exists and is not a file of counts", "pass another --out")
     names = [name for name in source if name != "-" and "://" not in name]
     read = (file for name in names for file in bytepair.corpus.list_files(name))

@@ -17,7 +17,7 @@ from bytepair.corpus.column import Errors
 from bytepair.corpus.source import is_divided, resolve_files
 from bytepair.corpus.splits import Split
 
-#: The options for `found_for`.
+#: The options for `evaluation_for`.
 measured = option.together(
     click.argument("tokenizer", default="tokenizer"),
     option.pattern_of_file,
@@ -108,7 +108,7 @@ def evaluate(
     if token_bytes:  # before measuring, which is slow: torch may be missing
         own = bytepair.load(options["tokenizer"], pattern=options["pattern"])
         bytepair.evaluate.save_token_bytes(own, token_bytes)
-    evaluation = parallel_for(parallel, base, **options) if parallel else found_for(**options)
+    evaluation = parallel_for(parallel, base, **options) if parallel else evaluation_for(**options)
     if sizes and isinstance(evaluation, bytepair.evaluate.Evaluation):
         _write_sizes(evaluation, sizes)
     if as_json:
@@ -128,7 +128,7 @@ def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
         sweep.save(path)
 
 
-def found_for(
+def evaluation_for(
     tokenizer: str,
     pattern: str | None,
     against: Sequence[str],

@@ -106,7 +106,7 @@ def groups_of(sources: Sequence[str]) -> dict[str, Any]:
 
 def _source(paths: list[str]) -> Any:
     """The counts if the path is a file of counts, else the files."""
-    if len(paths) == 1 and bytepair.Counts.found_in(paths[0]):
+    if len(paths) == 1 and bytepair.Counts.is_counts_file(paths[0]):
         return bytepair.load_counts(paths[0])
     names = option.files(tuple(paths))
     if len(names) == 1:

@@ -123,7 +123,7 @@ def path(
     return click.option(*names, type=type, help=help, **requirement)
 
 
-def given(*names: str) -> list[str]:
+def names_on_command_line(*names: str) -> list[str]:
     """The options among these that are on the command line, as users write them."""
     context = click.get_current_context()
     source = click.core.ParameterSource.COMMANDLINE
@@ -138,7 +138,7 @@ def given(*names: str) -> list[str]:
 
 def refuse(reason: str, *names: str, hint: str = "") -> None:
     """Raise a usage error if one of these options is given, because it would be ignored."""
-    if options := given(*names):
+    if options := names_on_command_line(*names):
         raise Misuse(f"{', '.join(options)} would be ignored: {reason}", hint)
 
 
@@ -157,14 +157,14 @@ def check_checkpoint(checkpoint: Path | None, source: Sequence[str], *others: st
 
 def one_of(*names: str) -> None:
     """Raise a usage error if two of these options are given, because they contradict each other."""
-    if len(options := given(*names)) > 1:
+    if len(options := names_on_command_line(*names)) > 1:
         raise Misuse(f"{' and '.join(options)} contradict each other", "give one of them")
 
 
 def both_or_none(first: str, second: str) -> None:
     """Raise a usage error if one of two options is given without the other."""
-    if len(options := given(first, second)) == 1:
-        other = second if options == given(first) else first
+    if len(options := names_on_command_line(first, second)) == 1:
+        other = second if options == names_on_command_line(first) else first
         raise Misuse(f"{options[0]} needs --{other.replace('_', '-')}", "give both")
 
 
@@ -424,8 +424,8 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
     """Remove the shard options from the options of a command and return them."""
     for role in ("bos", "eos"):
         one_of(role, f"{role}_token")
-        usual, named = options.pop(role), options.pop(f"{role}_token")
-        more[role] = named or usual
+        usual, name = options.pop(role), options.pop(f"{role}_token")
+        more[role] = name or usual
     both_or_none("dropout", "seed")
     names = (
         "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "split", "hold_out",

@@ -9,7 +9,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.cli.evaluate import found_for, measured
+from bytepair.cli.evaluate import evaluation_for, measured
 
 
 @option.command("bytepair report my-tokenizer -o report.html")
@@ -25,6 +25,6 @@ def report(out: Path, **options: Any) -> None:
     TOKENIZER: a folder, a file or a published name such as gpt2; by default the folder
     "tokenizer".
     """
-    evaluation = found_for(**options)
+    evaluation = evaluation_for(**options)
     path = bytepair.report.save(evaluation, out)
     click.echo(f"{path.stat().st_size / 1e3:,.0f} kB: {path}")

@@ -153,14 +153,14 @@ def _source(names: tuple[str, ...], weight: tuple[str, ...], **reading: Any) -> 
     """The files to read; or counts, if all files contain counts or sources have weights."""
 
     def counted(name: str) -> bytepair.Counts:
-        if bytepair.Counts.found_in(name):
+        if bytepair.Counts.is_counts_file(name):
             return bytepair.load_counts(name)
         pattern = reading["pattern"] or "nanochat"
         return bytepair.count(files=option.files((name,)), **{**reading, "pattern": pattern})
 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars")
-    if weight or (names and all(map(bytepair.Counts.found_in, names))):
+    if weight or (names and all(map(bytepair.Counts.is_counts_file, names))):
         return {"source": option.weighted(names, weight, counted)}
     return {"files": option.files(names) if names else bytepair.sample.paths()}
 

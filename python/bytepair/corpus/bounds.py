@@ -18,7 +18,7 @@ PAGE_BYTES: Final = 192_000_000
 #: The size of the block that a thread reads at a time.
 BLOCK_BYTES: Final = 1 << 20
 #: The compression ratio above which a file causes a warning,
-MOST_TIMES: Final = 1000
+MOST_EXPANSION: Final = 1000
 #: unless its decompressed size is at most this.
 HARMLESS_BYTES: Final = 1 << 26
 
@@ -52,7 +52,7 @@ class ReadBounds:
     document_bytes: int
     block_bytes: int = field(default_factory=lambda: BLOCK_BYTES)
     harmless_bytes: int = field(default_factory=lambda: HARMLESS_BYTES)
-    harmless_times: int = field(default_factory=lambda: MOST_TIMES)
+    harmless_times: int = field(default_factory=lambda: MOST_EXPANSION)
 
 
 class Expansion:
@@ -65,7 +65,7 @@ class Expansion:
 
     def __init__(self, name: str, size: int) -> None:
         self._name, self._size, self._read = name, max(size, 1), 0
-        self._most = max(MOST_TIMES * self._size, HARMLESS_BYTES)
+        self._most = max(MOST_EXPANSION * self._size, HARMLESS_BYTES)
 
     def add(self, size: int) -> None:
         """Add to the number of decompressed bytes."""
@@ -77,7 +77,7 @@ class Expansion:
         if before <= self._most < total:
             warnings.warn(
                 f"{self._name}: {self._size:,} bytes decompressed to {total:,} so far, more than "
-                f"{MOST_TIMES:,} times as many; if this is unexpected, exclude the file",
+                f"{MOST_EXPANSION:,} times as many; if this is unexpected, exclude the file",
                 ExpansionWarning,
                 stacklevel=2,
             )

@@ -188,8 +188,8 @@ def read(
             problem, ways_out = error.problem, error.ways_out
         reason = _with_name(problem, file)
         if how.errors != "skip":
-            named = reason if reason.startswith(file.name) else f"{file.name}: {reason}"
-            raise CorpusError(named, *ways_out) from error
+            text = reason if reason.startswith(file.name) else f"{file.name}: {reason}"
+            raise CorpusError(text, *ways_out) from error
         yield Skip(file.name, after, None, reason.removeprefix(f"{file.name}: "))
 
 

@@ -34,18 +34,18 @@ from bytepair.errors import DownloadError, WayOut
 
 ENDPOINT: Final = "https://huggingface.co"
 
-BLOCK: Final = 1 << 18
+BLOCK_BYTES: Final = 1 << 18
 #: The number of consecutive failures without progress after which to give up.
-ATTEMPTS: Final = 6
+MOST_FAILURES: Final = 6
 #: The number of failures after which to give up if the server never answered.
-UNREACHED_ATTEMPTS: Final = 2
+MOST_FAILURES_UNREACHED: Final = 2
 #: The timeout of a connection without data, in seconds.
-TIMEOUT: Final = 30.0
+TIMEOUT_SECONDS: Final = 30.0
 #: A connection with fewer bytes per second than this within the timeout counts as one without data.
-SLOWEST: Final = 1000
+LEAST_BYTES_PER_SECOND: Final = 1000
 #: The wait after the first failure, in seconds; it doubles with each further failure.
-PAUSE: Final = 1.0
-LONGEST_PAUSE: Final = 60.0
+PAUSE_SECONDS: Final = 1.0
+MOST_PAUSE_SECONDS: Final = 60.0
 
 #: The error of a download that is stopped by another thread.
 CANCELLED: Final = "cancelled, because another download failed"
@@ -159,13 +159,13 @@ def download_dataset(
         root = f"{base}/datasets/{DATASETS[dataset].repository}/resolve/main"
         files = [Remote(f"{root}/{name}", name) for name in DATASETS[dataset].names(n)]
     else:
-        files = list(_listed(dataset, pattern, base))[: n if n > 0 else None]
+        files = list(_files_on_hub(dataset, pattern, base))[: n if n > 0 else None]
         if not files:
             raise DownloadError(f"no file of the data set {dataset} matches {pattern!r}")
     return fetch_all(files, Path(dir or folder(dataset)), workers=workers, progress=progress)
 
 
-def _listed(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]:
+def _files_on_hub(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]:
     """The files of a data set on the Hub, with their sizes and hashes."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
         names = ", ".join(DATASETS)
@@ -293,9 +293,9 @@ def fetch(
     *,
     on_bytes: Callable[[int], object] = lambda _: None,
     on_size: Callable[[int], object] = lambda _: None,
-    attempts: int = ATTEMPTS,
-    timeout: float = TIMEOUT,
-    pause: float = PAUSE,
+    attempts: int = MOST_FAILURES,
+    timeout: float = TIMEOUT_SECONDS,
+    pause: float = PAUSE_SECONDS,
     stop: Event | None = None,
 ) -> Path:
     """Download one file, with retries.
@@ -326,14 +326,14 @@ def fetch(
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, DownloadError) and not isinstance(error, _RetryError):
                 raise
-            failures = 0 if transfer.size >= before + BLOCK else failures + 1
+            failures = 0 if transfer.size >= before + BLOCK_BYTES else failures + 1
             reached = transfer.has_answer or isinstance(error, _RetryError)
-            most = attempts if reached else min(attempts, UNREACHED_ATTEMPTS)
+            most = attempts if reached else min(attempts, MOST_FAILURES_UNREACHED)
             if failures >= most:
                 raise DownloadError(
                     f"cannot download {file.url} after {most} attempts: {_reason(error)}"
                 ) from error
-            longer = min(pause * 2**failures, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+            longer = min(pause * 2**failures, MOST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
             if stop.wait(max(longer, getattr(error, "wait", 0.0))):
                 raise DownloadError(CANCELLED) from None
 
@@ -343,7 +343,7 @@ class _RetryError(DownloadError):
 
     def __init__(self, message: str, wait: float = 0.0) -> None:
         super().__init__(message)
-        self.wait = min(wait, LONGEST_PAUSE)
+        self.wait = min(wait, MOST_PAUSE_SECONDS)
 
 
 def _reason(error: BaseException) -> str:
@@ -435,9 +435,9 @@ class _Transfer:
             raise _RetryError(f"the connection closed after {self.size:,} of {end:,} bytes")
 
     def _copy(self, response: Any, out: Any, size: int) -> None:
-        """Append a response, at most to the announced size, and not more slowly than `SLOWEST`."""
+        """Append a response, at most to the announced size, unless the server is too slow."""
         since, before = time.monotonic(), size
-        while block := response.read1(BLOCK):
+        while block := response.read1(BLOCK_BYTES):
             size += len(block)
             if self._size is not None and size > self._size:
                 out.truncate(0)
@@ -449,7 +449,7 @@ class _Transfer:
             self._on_bytes(len(block))
             waited = time.monotonic() - since
             if waited >= self._timeout:
-                if size - before < SLOWEST * waited:
+                if size - before < LEAST_BYTES_PER_SECOND * waited:
                     out.flush()
                     raise _RetryError(f"{size - before:,} bytes came in {waited:.0f} seconds")
                 since, before = time.monotonic(), size

@@ -87,10 +87,10 @@ def read_batches(
     stream = _open(resolved, how, position)
     if limits.held is not None:
         stream = _capped(limits.held.chosen(stream), limits.doc_cap)
-    return _kept(until(stream, limits.max_chars, position.limit), on_skip)
+    return _without_skips(until(stream, limits.max_chars, position.limit), on_skip)
 
 
-def _kept(
+def _without_skips(
     stream: Iterator[TextBatch | Skip], on_skip: Callable[[str, int, str], object]
 ) -> Iterator[TextBatch]:
     """The valid documents; `on_skip` is called for the skipped ones."""

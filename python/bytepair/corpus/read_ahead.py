@@ -16,9 +16,9 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 #: The interval, in seconds, at which a waiting thread checks that the other one is alive.
-PATIENCE: Final = 0.05
+WAIT_SECONDS: Final = 0.05
 #: How long the caller waits for the thread to end, in seconds; a system call may block it longer.
-FAREWELL: Final = 0.5
+CLOSE_SECONDS: Final = 0.5
 
 #: The memory of a thread in bytes: its stack and its data.
 THREAD_BYTES: Final = 10 << 20
@@ -109,7 +109,7 @@ class _Reader(threading.Thread):
 
     def answer(self) -> Any:
         """Wait for the requested item; None at the end of the stream."""
-        while not self._ready.acquire(timeout=PATIENCE):
+        while not self._ready.acquire(timeout=WAIT_SECONDS):
             check_stopped()  # the caller may itself be a reader thread
             if not self.is_alive():
                 raise MemoryError("the thread that reads the corpus has ended")
@@ -127,7 +127,7 @@ class _Reader(threading.Thread):
         self.is_stopped = True
         self._asked.release()
         if threading.current_thread() is not self:  # the garbage collector may run in this thread
-            self.join(FAREWELL)
+            self.join(CLOSE_SECONDS)
 
 
 #: The threads that may be reading.

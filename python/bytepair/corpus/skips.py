@@ -9,7 +9,7 @@ from typing import Any, Final
 from bytepair.errors import SkippedWarning
 
 #: The maximum number of documents that the warning names.
-FIRST: Final = 3
+MOST_NAMED: Final = 3
 
 
 class SkipLog:
@@ -38,7 +38,7 @@ class SkipLog:
     def add_all(self, documents: int, first: Iterable[tuple[str, int, str]]) -> None:
         """Append this many documents, given the first of them."""
         self.documents += documents
-        self.first = [*self.first, *first][:FIRST]
+        self.first = [*self.first, *first][:MOST_NAMED]
 
     def state(self) -> tuple[int, list[tuple[str, int, str]]]:
         """The state saved in a checkpoint: the arguments to create an equal log."""
@@ -46,9 +46,9 @@ class SkipLog:
 
     def __str__(self) -> str:
         """The first documents, and the number of further ones."""
-        named = [f"{source}, row {row}: {reason}" for source, row, reason in self.first]
-        more = self.documents - len(named)
-        return "; ".join([*named, f"and {more:,} more"] if more else named)
+        lines = [f"{source}, row {row}: {reason}" for source, row, reason in self.first]
+        more = self.documents - len(lines)
+        return "; ".join([*lines, f"and {more:,} more"] if more else lines)
 
     def warn(self, stacklevel: int) -> None:
         """Warn if any document was skipped; `stacklevel` is that of the caller."""

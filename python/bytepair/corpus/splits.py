@@ -33,7 +33,7 @@ Split: TypeAlias = Literal["train", "val", "all"]
 #: The name of the file in which a data set says which of its files are for validation.
 MANIFEST: Final = "splits.json"
 #: The number of folders above a file in which its manifest may be, beside that of the file.
-_LEVELS: Final = 3
+_MOST_LEVELS: Final = 3
 
 _HUB: Final = re.compile(r"(train|validation|test)-\d{5}-of-\d{5}\b.*\.parquet")
 _HUB_SPLITS: Final = {"train": "train", "validation": "val", "test": "test"}
@@ -77,14 +77,14 @@ def splits_of(files: Sequence[File]) -> list[str | None]:
         >>> splits_of([Input(name, 1, None, name) for name in names])
         ['train', 'test']
     """
-    named = cache(_manifest_of)
+    manifest_of = cache(_manifest_of)
     last = cache(_last_shard)
-    return [_split_of(file, files, named, last) for file in files]
+    return [_split_of(file, files, manifest_of, last) for file in files]
 
 
-def _split_of(file: File, files: Sequence[File], named: Any, last: Any) -> str | None:
+def _split_of(file: File, files: Sequence[File], manifest_of: Any, last: Any) -> str | None:
     path = PurePosixPath(file.path) if file.cloud else Path(file.path)
-    manifest = named(path.parent) if isinstance(path, Path) else None
+    manifest = manifest_of(path.parent) if isinstance(path, Path) else None
     if isinstance(path, Path) and manifest is not None:
         return _named_split(path, *manifest)
     if match := _HUB.fullmatch(path.name):
@@ -115,7 +115,7 @@ def _last_of(names: Iterable[str]) -> str | None:
 
 def _manifest_of(folder: Path) -> tuple[Path, dict[str, list[str]]] | None:
     """The nearest manifest of a folder, with its own folder."""
-    for place in [folder, *folder.absolute().parents[:_LEVELS]]:
+    for place in [folder, *folder.absolute().parents[:_MOST_LEVELS]]:
         if (place / MANIFEST).is_file():
             return place, _read_manifest(place / MANIFEST)
     return None

@@ -46,7 +46,7 @@ PART: Final = "counts.parquet"
 #: The key of the job in the metadata of the output.
 JOB: Final = "bytepair.job"
 #: A place has the number of the task in the bits from this one on, and the row in the lower bits.
-TASK_BIT: Final = 40
+FIRST_TASK_BIT: Final = 40
 
 
 @checked
@@ -141,8 +141,8 @@ def count(
     }  # fmt: skip
     root = path.with_name(f"{path.name}.parts")
     task_job = {**job, "task_bytes": task_bytes, "partitions": partitions}
-    if (done := _finished(path, job, root, task_job)) is not None:
-        return done
+    if (counts := _finished(path, job, root, task_job)) is not None:
+        return counts
     options["held"] = held
     options["max_document_bytes"] = max_document_bytes
     work = tasks.split(files, task_bytes)
@@ -174,7 +174,7 @@ def _finished(
 
     An output that is damaged, or that of another job, is counted again.
     """
-    if not Counts.found_in(path):
+    if not Counts.is_counts_file(path):
         return None
     try:
         mark = json.loads(metadata_of(path)[JOB])
@@ -226,7 +226,7 @@ def divided(counts: Counts, task: int, partitions: int) -> Iterator[pa.Table]:
     pretokens = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(numbers), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     )
-    places = np.arange(len(numbers), dtype=np.int64) + (task << TASK_BIT)
+    places = np.arange(len(numbers), dtype=np.int64) + (task << FIRST_TASK_BIT)
     table = pa.table({"pretoken": pretokens, "count": numbers, "place": places})
     home = hashes(data, offsets) % np.uint64(partitions)
     for partition in range(partitions):

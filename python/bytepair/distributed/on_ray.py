@@ -20,7 +20,7 @@ from typing import Any
 
 from bytepair.errors import ShardError, WayOut
 
-PATIENCE = 10.0
+CONNECT_SECONDS = 10.0
 """The number of seconds in which a cluster must answer."""
 
 
@@ -79,19 +79,19 @@ def _check_reachable() -> None:
     Raises:
         ConnectionError: if it does not answer.
     """
-    named, origin = os.environ.get("RAY_ADDRESS", "auto"), "RAY_ADDRESS"
-    if named == "auto":
+    address, origin = os.environ.get("RAY_ADDRESS", "auto"), "RAY_ADDRESS"
+    if address == "auto":
         note = _address_file()
         origin = str(note)
-        named = note.read_text(encoding="utf-8").strip() if note.is_file() else ""
-    host, _, port = named.rpartition("://")[2].rpartition(":")
+        address = note.read_text(encoding="utf-8").strip() if note.is_file() else ""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not port.isdecimal():
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
     except OSError as error:
         raise ConnectionError(
-            f"no Ray cluster answers at {named}, which {origin} names: {error}",
+            f"no Ray cluster answers at {address}, which {origin} names: {error}",
             WayOut(
                 "start one with `ray start --head`, name another in RAY_ADDRESS, or set "
                 "RAY_ADDRESS=local to use this machine alone"

@@ -43,7 +43,7 @@ PARTS: Final = ".parts"
 #: The files of a part.
 FILES: Final = ("ids", "lengths", "places")
 #: The number of documents of a part that are copied at a time.
-DOCUMENTS: Final = 1 << 13
+COPIED_DOCUMENTS: Final = 1 << 13
 
 
 @checked
@@ -104,7 +104,7 @@ def shard(
     tasks.check_held(options.get("hold_out"))
     folder = Path(out)
     job = make_job(source, tokenizer, ShardOptions(**options), folder)
-    state = resume.known(folder, job.values, ignore=PARTS)
+    state = resume.state_of(folder, job.values, ignore=PARTS)
     if state.manifest is not None:
         return assemble(folder, job, [], task_bytes, threads, progress)
     root = folder / PARTS
@@ -120,7 +120,7 @@ def shard(
             encode_task(task, job, root, threads)
     if not tasks.all_done(root, work):
         # If another rank has finished meanwhile, it has removed what this one would wait for.
-        state = resume.known(folder, job.values, ignore=PARTS)
+        state = resume.state_of(folder, job.values, ignore=PARTS)
         if state.manifest is None:
             return None
     return assemble(folder, job, work, task_bytes, threads, progress)
@@ -281,8 +281,8 @@ class _Part:
 
     def slices(self, begin: int, end: int) -> Iterator[Encoded]:
         """A range of documents, a few at a time."""
-        for at in range(begin, end, DOCUMENTS):
-            yield self._slice(at, min(at + DOCUMENTS, end))
+        for at in range(begin, end, COPIED_DOCUMENTS):
+            yield self._slice(at, min(at + COPIED_DOCUMENTS, end))
 
     def _slice(self, begin: int, end: int) -> Encoded:
         ends = self.ends[begin : end + 1]

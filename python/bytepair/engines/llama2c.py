@@ -7,7 +7,7 @@ from itertools import chain
 from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.errors import VocabularyError
-from bytepair.formats.llama2c import FIRST_BYTE
+from bytepair.formats.llama2c import FIRST_BYTE_ID
 from bytepair.properties.roles import NOTES, roles
 from bytepair.tokenizer.renumber import renumbered
 from bytepair.tokenizer.tokenizer import Tokenizer
@@ -49,8 +49,8 @@ def with_sentencepiece_ids(tokenizer: Tokenizer) -> Tokenizer:
     longer = (token for token, _ in tokens if len(token) > 1)
     others = [name for name in tokenizer.special_tokens if name not in first]
     new = {name: id for id, name in enumerate(first)}
-    ids = {token: id for id, token in enumerate(chain(single, longer), FIRST_BYTE)}
-    new |= {name: id for id, name in enumerate(others, FIRST_BYTE + len(ids))}
+    ids = {token: id for id, token in enumerate(chain(single, longer), FIRST_BYTE_ID)}
+    new |= {name: id for id, name in enumerate(others, FIRST_BYTE_ID + len(ids))}
     roles = {NOTES["bos"]: first[1], NOTES["eos"]: first[2]}
     model = renumbered(tokenizer, ids, new, tokenizer.notes | roles)
     return Tokenizer(model)._with_repeats(_core.repeats(tokenizer))

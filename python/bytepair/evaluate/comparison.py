@@ -23,7 +23,7 @@ from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import ArgumentError
 from bytepair.evaluate.reasons import (
-    SHOWN,
+    TOKENS_SHOWN,
     By,
     Reason,
     SharedToken,
@@ -278,7 +278,7 @@ def _difference(
     by: By,
 ) -> Difference:
     at, rows = place_of(one, two, ids, by)
-    some = slice(at, at + SHOWN)
+    some = slice(at, at + TOKENS_SHOWN)
     return Difference(
         *place,
         sum(len(piece.token) for piece in rows[0][:at]),

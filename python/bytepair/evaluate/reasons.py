@@ -36,7 +36,7 @@ Reason: TypeAlias = Literal[
 By: TypeAlias = Literal["ids", "tokens"]
 
 #: The number of tokens of each side that are shown from the first difference on.
-SHOWN: Final = 6
+TOKENS_SHOWN: Final = 6
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,9 @@ def _library(
     at = first_difference(ours, row)
     if at is None or at > place:
         return None
-    near = b"".join(piece.token for piece in [*ours[at : at + SHOWN], *row[at : at + SHOWN]])
+    near = b"".join(
+        piece.token for piece in [*ours[at : at + TOKENS_SHOWN], *row[at : at + TOKENS_SHOWN]]
+    )
     letters = near.decode(errors="ignore")
     rare = next((char for char in letters if not char.isascii()), None)
     if rare is None:
@@ -200,7 +202,7 @@ def _merging(
 ) -> tuple[Reason, str]:
     """The token that only one of them has; or, if both have all, how their merging differs."""
     for side, other, row in ((one, two, rows[0]), (two, one, rows[1])):
-        for piece in row[place : place + SHOWN]:
+        for piece in row[place : place + TOKENS_SHOWN]:
             if not piece.special and not _has(other.own, piece.token):
                 return "vocabulary", f"{piece} is a token of {side.name} only"
     rules = tuple(rule_of(side.own) for side in (one, two))

@@ -294,7 +294,7 @@ def to_json(result: Evaluation | ParallelText) -> str:
         return _parallel_json(result)
     tok, one, used, sweep = result.tokenizer, result.vocabulary, result.use, result.sweep
 
-    def named(ids: Sequence[int]) -> list[dict[str, Any]]:
+    def tokens_of(ids: Sequence[int]) -> list[dict[str, Any]]:
         return [{"id": id, "token": readable(tok.token_bytes(id))} for id in ids]
 
     value = {
@@ -313,10 +313,10 @@ def to_json(result: Evaluation | ParallelText) -> str:
             "size": one.size,
             "special": one.special,
             "lengths": one.lengths,
-            "longest": named(one.longest),
-            "unreachable": named(one.unreachable),
-            "not_whole_characters": named(one.unwhole),
-            "near_duplicates": [named(ids) for ids in one.duplicates],
+            "longest": tokens_of(one.longest),
+            "unreachable": tokens_of(one.unreachable),
+            "not_whole_characters": tokens_of(one.unwhole),
+            "near_duplicates": [tokens_of(ids) for ids in one.duplicates],
             "numbers": {n: [readable(t) for t in split] for n, split in one.numbers.items()},
             "digits": one.digits,
         },
@@ -324,7 +324,7 @@ def to_json(result: Evaluation | ParallelText) -> str:
             "corpus": result.corpus,
             "bytes": used.bytes,
             "tokens": used.tokens,
-            "unused": named(used.unused),
+            "unused": tokens_of(used.unused),
             "single_bytes": used.single_bytes,
             "broken_bytes": used.broken_bytes,
             "renyi_efficiency": used.renyi,

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 _TONES: Final = {"good": "green", "bad": "red", "": ""}
 
 #: Longer words may be folded; numbers never are.
-LONGEST_WORD: Final = 16
+UNFOLDED_CHARS: Final = 16
 #: The number of spaces between two columns.
-GAP: Final = 2
+GAP_SPACES: Final = 2
 
 
 @checked
@@ -51,7 +51,7 @@ class Fitted:
 
         yield Text(f"\n{self._table.title}\n", style="bold")
         for grid in self._forms():
-            width = sum(grid.least()) + GAP * (len(grid.rows[0]) - 1)
+            width = sum(grid.least()) + GAP_SPACES * (len(grid.rows[0]) - 1)
             if width <= options.max_width:
                 break
         # If no form fits, the terminal folds the lines.
@@ -89,7 +89,7 @@ class _Grid:
 
         widths = self.least()
         natural = [max(cell_len(c.text) for c in column) for column in zip(*self.rows, strict=True)]
-        for _ in range(width - sum(widths) - GAP * (len(widths) - 1)):
+        for _ in range(width - sum(widths) - GAP_SPACES * (len(widths) - 1)):
             lacking = [n for n, most in enumerate(natural) if widths[n] < most]
             if not lacking:
                 break
@@ -101,7 +101,9 @@ class _Grid:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=False)
+        table = RichTable(
+            box=None, padding=(0, GAP_SPACES, 0, 0), pad_edge=False, show_header=False
+        )
         for number, least in enumerate(self._widths(width)):
             justify: Any = "left" if self._words or not number else "right"
             place: Any = "bottom" if self._has_head else "top"
@@ -115,4 +117,4 @@ class _Grid:
 def _longest_word(text: str) -> int:
     from rich.cells import cell_len
 
-    return min(max(map(cell_len, text.split()), default=0), LONGEST_WORD)
+    return min(max(map(cell_len, text.split()), default=0), UNFOLDED_CHARS)

@@ -36,10 +36,10 @@ from bytepair.explore.answers import Answers
 from bytepair.tokenizer import Tokenizer
 
 #: Larger requests are refused.
-MOST_BYTES: Final = 64 << 20
+MOST_REQUEST_BYTES: Final = 64 << 20
 
 #: A request that has not arrived after this many seconds is given up.
-LONGEST_REQUEST: Final = 60.0
+MOST_REQUEST_SECONDS: Final = 60.0
 
 #: The number of connections at once; further ones are closed.
 MOST_CONNECTIONS: Final = 64
@@ -71,11 +71,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "bytepair", ""
-    timeout = LONGEST_REQUEST
+    timeout = MOST_REQUEST_SECONDS
 
     def handle_one_request(self) -> None:
         """Read and answer a request; a client that sends it byte by byte is cut off."""
-        self._arrival = threading.Timer(LONGEST_REQUEST, self._give_up)
+        self._arrival = threading.Timer(MOST_REQUEST_SECONDS, self._give_up)
         self._arrival.daemon = True
         self._arrival.start()
         try:
@@ -141,8 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
             raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
-        if int(length) > MOST_BYTES:
-            limit = f"a request has at most {MOST_BYTES >> 20} MB"
+        if int(length) > MOST_REQUEST_BYTES:
+            limit = f"a request has at most {MOST_REQUEST_BYTES >> 20} MB"
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
         body = self.rfile.read(int(length))
         if len(body) < int(length):

@@ -23,7 +23,7 @@ from bytepair._internal import system
 LOCK: Final = ".lock"
 
 #: The age in seconds below which a folder may not have its lock yet.
-YOUNG: Final = 60.0
+YOUNG_SECONDS: Final = 60.0
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def _remove_if_unowned(entry: os.DirEntry[str]) -> None:
     with suppress(OSError):  # locked, of another user, or already removed
         status = entry.stat(follow_symlinks=False)
         is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-        if not is_own or time.time() - status.st_mtime < YOUNG:
+        if not is_own or time.time() - status.st_mtime < YOUNG_SECONDS:
             return
         with system.locked(Path(entry.path, LOCK)):
             pass

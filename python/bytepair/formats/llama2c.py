@@ -33,10 +33,10 @@ from bytepair.properties.roles import giving, roles
 from bytepair.properties.tokens import all_pairs, all_tokens
 
 #: The id of the first byte in `run.c`.
-FIRST_BYTE: Final = 3
+FIRST_BYTE_ID: Final = 3
 
 #: The score of a token that no merge produces.
-NO_MERGE: Final = -1e6
+NO_MERGE_SCORE: Final = -1e6
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ def read(path: Path, options: LoadOptions, layout: _Layout = LLAMA2C) -> Parts:
         )
     scores = {token: entries[id][0] for token, id in ids.items()}
     special = _special(ids, scores, options)
-    named = {id: name for name, id in special.items()}
-    tokens = {token: id for token, id in ids.items() if id not in named}
-    notes = {f"{_ROLES[field]}_token": named[id] for field, id in header.items() if id in named}
+    names = {id: name for name, id in special.items()}
+    tokens = {token: id for token, id in ids.items() if id not in names}
+    notes = {f"{_ROLES[field]}_token": names[id] for field, id in header.items() if id in names}
     return Parts(tokens, pattern, special, _merges(tokens, scores), notes=notes)
 
 
@@ -122,7 +122,9 @@ def _special(
 ) -> dict[str, int]:
     """Check the special tokens passed by the caller; without any, there must be no candidates."""
     if options.special_tokens is None:
-        unmade = [token for token, score in scores.items() if score <= NO_MERGE and len(token) > 1]
+        unmade = [
+            token for token, score in scores.items() if score <= NO_MERGE_SCORE and len(token) > 1
+        ]
         if unmade:
             raise FormatError(
                 "special tokens",
@@ -139,7 +141,7 @@ def _merges(
     tokens: dict[bytes, int], scores: dict[bytes, float]
 ) -> list[tuple[bytes, bytes]] | None:
     """None if the ids are in the order of the scores, so that they are ranks; else the merges."""
-    scored = [token for token in tokens if scores[token] > NO_MERGE and len(token) > 1]
+    scored = [token for token in tokens if scores[token] > NO_MERGE_SCORE and len(token) > 1]
     if not scored and any(len(token) > 1 for token in tokens):
         raise UnsupportedError("scores", "no token has one, so the order of merges is unknown")
     by_score = sorted(scored, key=lambda token: -scores[token])
@@ -190,8 +192,8 @@ def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
     if not _are_bytes_in_place(tokenizer):
         lost.append(
             "characters without a token: run.c uses the values of their bytes plus "
-            f"{FIRST_BYTE} as ids, which are "
-            f"{_shown(tokenizer, *(byte + FIRST_BYTE for byte in 'é'.encode()))} for 'é'"
+            f"{FIRST_BYTE_ID} as ids, which are "
+            f"{_shown(tokenizer, *(byte + FIRST_BYTE_ID for byte in 'é'.encode()))} for 'é'"
         )
     if not _are_ends_in_place(tokenizer):
         lost.append(
@@ -207,7 +209,7 @@ def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
 def _are_bytes_in_place(tokenizer: _core.Tokenizer) -> bool:
     """Whether the ids of bytes are those that `run.c` uses."""
     ids = tokenizer.mergeable_ranks()
-    return all(ids.get(bytes([byte])) == byte + FIRST_BYTE for byte in range(256))
+    return all(ids.get(bytes([byte])) == byte + FIRST_BYTE_ID for byte in range(256))
 
 
 def _are_ends_in_place(tokenizer: _core.Tokenizer) -> bool:
@@ -280,15 +282,15 @@ def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> 
     parts = [struct.pack(f"<{len(header)}I", *header)]
     special = set(ids.values())
     for id, token in enumerate(entries):
-        score = NO_MERGE if id in special else by_token.get(token, NO_MERGE)
+        score = NO_MERGE_SCORE if id in special else by_token.get(token, NO_MERGE_SCORE)
         parts += [struct.pack("<fI", score, len(token)), token]
     write_whole(path, b"".join(parts))
 
 
 def _ends(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The special tokens for BOS and EOS; for chat engines, EOS is the end of a turn."""
-    by_role, named = roles(tokenizer), engine_tokens(tokenizer)
-    ends = (named.get("eos_token"), by_role.get("end_of_turn"))
+    by_role, by_note = roles(tokenizer), engine_tokens(tokenizer)
+    ends = (by_note.get("eos_token"), by_role.get("end_of_turn"))
     if end := next((name for name in ends if name in tokenizer.special_tokens), None):
         by_role["eos"] = end
     return {field: by_role[role] for field, role in _ROLES.items() if role in by_role}

@@ -22,7 +22,7 @@ from bytepair.properties.rules import unspeakable
 MAGIC: Final = 20240328
 HEADER_NUMBERS: Final = 256
 #: The EOS id of files of version 1, which do not contain it.
-GPT2_END: Final = 50256
+GPT2_END_ID: Final = 50256
 
 _UNSAID: Final = "the token that ends a text, since no token has this role"
 
@@ -41,9 +41,9 @@ def read(path: Path, options: LoadOptions) -> Parts:
             special = {tokens[end].decode(): end} if end < len(tokens) else {}
         except UnicodeDecodeError:
             raise FormatError(f"id {end}", "the token that ends a text is not UTF-8") from None
-    named = {id: tokens[id] for id in special.values() if 0 <= id < len(tokens)}
-    options.check_special({token: id for id, token in named.items()})
-    ids = ids_of(b"" if id in named else token for id, token in enumerate(tokens))
+    special_bytes = {id: tokens[id] for id in special.values() if 0 <= id < len(tokens)}
+    options.check_special({token: id for id, token in special_bytes.items()})
+    ids = ids_of(b"" if id in special_bytes else token for id, token in enumerate(tokens))
     ends = [name for name, id in special.items() if id == end]
     notes = {"eos_token": ends[0]} if ends else {}
     return Parts(ids, pattern, dict(special), notes=notes)
@@ -70,7 +70,7 @@ def _tokens(data: bytes) -> tuple[list[bytes], int]:
         raise FormatError(f"byte {cursor.at}", f"{cursor.left} bytes follow the last token")
     if version == 2 and end >= count:
         raise FormatError("byte 12", f"the id {end} that ends a text is not in the file")
-    return tokens, GPT2_END if version == 1 else end
+    return tokens, GPT2_END_ID if version == 1 else end
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:

@@ -66,14 +66,16 @@ class Parts:
             PatternError: if the pattern is not a regular expression.
         """
         tokens, merges, ignore = self.tokens, self.merges, self.ignore_merges
-        named = (self.rules, self.added())
+        rules_and_added = (self.rules, self.added())
         if isinstance(tokens, _core.Model):
             return _core.with_notes(_core.Tokenizer(tokens), self.notes)
         if self.twins is not None:
-            return _core.Model.from_characters(tokens, self.twins, merges or [], *named, self.notes)
+            return _core.Model.from_characters(
+                tokens, self.twins, merges or [], *rules_and_added, self.notes
+            )
         if merges is None or (self.may_be_ranks and is_rule_of_ranks(tokens, merges, ignore)):
-            return _core.Model.from_ranks(tokens, *named, self.notes)
-        return _core.Model.from_merges(tokens, merges, *named, ignore, self.notes)
+            return _core.Model.from_ranks(tokens, *rules_and_added, self.notes)
+        return _core.Model.from_merges(tokens, merges, *rules_and_added, ignore, self.notes)
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """
     by_note: dict[str, Any] = dict(tokens(tokenizer))
     by_note |= {note: True for note, value in flags(tokenizer).items() if value}
-    processor = post_processor.noted(tokenizer.notes)
+    processor = post_processor.from_notes(tokenizer.notes)
     around = post_processor.around(processor, tokenizer.special_tokens)
     stated = stated_stops(tokenizer)
     more = {
@@ -241,7 +241,7 @@ def renumbered(
     new_notes = dict(notes)
     if ids is not None:
         new_notes.pop(EMPTY, None)
-    if processor := post_processor.noted(notes):
+    if processor := post_processor.from_notes(notes):
         new = post_processor.renumbered(processor, special)
         new_notes[post_processor.NOTE] = json.dumps(new) if new else ""
     if stops := json_note(notes, roles.STOPS, list):

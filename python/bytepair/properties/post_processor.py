@@ -65,7 +65,7 @@ def read(notes: dict[str, str], special: Mapping[str, int]) -> dict[str, str]:
     """
     new_notes: dict[str, str] = {}
     for side, (role, note, flag) in zip(
-        around(noted(notes), special) or ([], []), _SIDES, strict=True
+        around(from_notes(notes), special) or ([], []), _SIDES, strict=True
     ):
         if len(side) != 1 or notes.get(note, "") not in ("", side[0]):
             continue  # more than a flag says, or another token has the role
@@ -81,7 +81,7 @@ def read(notes: dict[str, str], special: Mapping[str, int]) -> dict[str, str]:
     return new_notes
 
 
-def noted(notes: Mapping[str, str]) -> Any:
+def from_notes(notes: Mapping[str, str]) -> Any:
     """The post-processor in the notes, or None."""
     return json_note(notes, NOTE, dict) or None
 
@@ -89,7 +89,7 @@ def noted(notes: Mapping[str, str]) -> Any:
 def implied(tokenizer: _core.Tokenizer) -> list[str]:
     """The flags that nothing states and that the noted post-processor sets."""
     by_role = roles.roles(tokenizer)
-    sides = around(noted(tokenizer.notes), tokenizer.special_tokens) or ([], [])
+    sides = around(from_notes(tokenizer.notes), tokenizer.special_tokens) or ([], [])
     return [
         flag
         for side, (role, _, flag) in zip(sides, _SIDES, strict=True)
@@ -135,7 +135,7 @@ def _flagged(tokenizer: _core.Tokenizer) -> Surroundings:
 
 def written(tokenizer: _core.Tokenizer) -> Any:
     """The post-processor to write: the noted one if it does what the flags say, or else theirs."""
-    processor, expected = noted(tokenizer.notes), _flagged(tokenizer)
+    processor, expected = from_notes(tokenizer.notes), _flagged(tokenizer)
     sides = around(processor, tokenizer.special_tokens)
     flags = any(tokenizer.notes.get(flag) for *_, flag in _SIDES)
     if not flags or sides == expected or is_more(sides, tokenizer):

@@ -22,7 +22,7 @@ from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer import Tokenizer
 
 #: About how many bytes of each sample text the page shows first.
-_SAMPLE = 180
+_SAMPLE_BYTES = 180
 #: A conversation, up to the start of the next answer.
 _TALK: Final = (
     {"role": "user", "content": "What is a token?"},
@@ -30,7 +30,7 @@ _TALK: Final = (
     {"role": "user", "content": "And what is a pretoken?"},
 )
 #: The maximum number of tokens in a list.
-_MOST = 40
+_MOST_TOKENS = 40
 #: The content security policy: nothing is loaded, no script runs; the styles are in the page.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -58,14 +58,14 @@ def to_html(evaluation: Evaluation) -> str:
         evaluation: the result of `bytepair.evaluate.measure`.
     """
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
-    named = {table.title: table for table in tables(evaluation)}
+    by_title = {table.title: table for table in tables(evaluation)}
     sections = [
         _compression(evaluation),
-        _languages(evaluation, named["Languages"]),
-        _use(evaluation, named["Use"]),
-        _vocabulary(evaluation, named["Vocabulary"]),
+        _languages(evaluation, by_title["Languages"]),
+        _use(evaluation, by_title["Use"]),
+        _vocabulary(evaluation, by_title["Vocabulary"]),
         _numbers(evaluation),
-        *([_sizes(evaluation, named["Sizes"])] if evaluation.sweep else []),
+        *([_sizes(evaluation, by_title["Sizes"])] if evaluation.sweep else []),
     ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -148,7 +148,7 @@ def _conversation(tok: Tokenizer) -> str:
 
 def _beginning(text: str) -> str:
     """The first words of a text."""
-    words = text.encode()[:_SAMPLE].decode(errors="ignore")
+    words = text.encode()[:_SAMPLE_BYTES].decode(errors="ignore")
     return words if words == text else words[: max(words.rfind(" "), words.rfind("\n"), 1)].rstrip()
 
 
@@ -251,10 +251,10 @@ def _vocabulary(evaluation: Evaluation, table: Table) -> str:
     )
     lists = {
         "The longest tokens": one.longest,
-        "Tokens that are not whole characters": one.unwhole[:_MOST],
-        "Tokens that no merges make": one.unreachable[:_MOST],
+        "Tokens that are not whole characters": one.unwhole[:_MOST_TOKENS],
+        "Tokens that no merges make": one.unreachable[:_MOST_TOKENS],
         "Unused words: neither they nor any longer token with them occur": useless(evaluation)[
-            :_MOST
+            :_MOST_TOKENS
         ],
     }
     chips = "".join(

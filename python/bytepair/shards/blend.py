@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bytepair._internal.arguments import checked, refuse
 from bytepair.errors import ShardError
 from bytepair.shards.names import Packing
-from bytepair.shards.order import BUFFER, Order, State, TokenAddress
+from bytepair.shards.order import BUFFER_DOCUMENTS, Order, State, TokenAddress
 from bytepair.shards.packing import check_epochs, check_numbers, delivered
 from bytepair.shards.read import Dataset
 from bytepair.training.counts import check_names, exact_fraction
@@ -89,7 +89,7 @@ class Blend:
         packing: Packing = "best-fit",
         epochs: int | None = None,
         state: State | None = None,
-        buffer: int = BUFFER,
+        buffer: int = BUFFER_DOCUMENTS,
         torch: bool = False,
     ) -> BlendedBatches:
         """Iterate over batches of inputs and targets for one rank, as `Dataset.batches` does.
@@ -128,7 +128,7 @@ class Blend:
         rank: int = 0,
         world_size: int = 1,
         packing: Packing = "best-fit",
-        buffer: int = BUFFER,
+        buffer: int = BUFFER_DOCUMENTS,
     ) -> TorchStream:
         """Rows without end as an iterable data set of torch, as `Dataset.torch_stream` gives them.
 
@@ -225,8 +225,8 @@ class BlendedBatches:
                     f"{self._shown_weights()}"
                 )
             self._rows = [int(rows[name]) for name in self._weights]
-            named = zip(self._weights, self._orders, strict=True)
-            self._places = [order.place_of(folders[name]) for name, order in named]
+            orders = zip(self._weights, self._orders, strict=True)
+            self._places = [order.place_of(folders[name]) for name, order in orders]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ShardError(f"the state is not of a blend, or incomplete: {error}") from None
 

@@ -25,7 +25,7 @@ Placed: TypeAlias = tuple[Address, Column]
 
 #: Small columns are joined to batches of this many bytes, and of this many columns at most.
 JOIN_BYTES: Final = 1 << 22
-PIECES: Final = 1 << 10
+JOIN_COLUMNS: Final = 1 << 10
 #: Larger batches are processed one at a time.
 LARGE_BYTES: Final = 1 << 25
 
@@ -98,7 +98,7 @@ def _gathered(pieces: Iterator[Placed | Left]) -> Iterator[list[Placed] | Left]:
     size = 0
     for piece in pieces:
         more = JOIN_BYTES + 1 if isinstance(piece, dict) else piece[1].text_bytes
-        if batch and (size + more > JOIN_BYTES or len(batch) == PIECES):
+        if batch and (size + more > JOIN_BYTES or len(batch) == JOIN_COLUMNS):
             yield batch
             batch, size = [], 0
         if isinstance(piece, dict):

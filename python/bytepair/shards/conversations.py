@@ -35,11 +35,11 @@ from bytepair.tokenizer import Tokenizer
 Rendered: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.uint8]]"
 
 #: The number of conversations that wait for a row, as in nanochat.
-BUFFER: Final = 100
+BUFFER_CONVERSATIONS: Final = 100
 #: The number of conversations that are rendered at once.
-AHEAD: Final = 128
+BATCH_CONVERSATIONS: Final = 128
 #: The target of ids that are not trained on; losses ignore it.
-IGNORED: Final = -1
+IGNORED_TARGET: Final = -1
 
 
 class ConversationBatches(Unpicklable):
@@ -102,7 +102,7 @@ class ConversationBatches(Unpicklable):
         pad: str | None = None,
         rank: int = 0,
         world_size: int = 1,
-        buffer: int = BUFFER,
+        buffer: int = BUFFER_CONVERSATIONS,
         rows: RowKind = "messages",
         ignore_fields: Collection[str] = (),
         train_on: TrainOn = "all",
@@ -154,7 +154,7 @@ class ConversationBatches(Unpicklable):
         mask = np.zeros(ids.shape, np.uint8)
         for row in range(batch_size):
             self._fill(ids[row], mask[row])
-        targets = np.where(mask[:, 1:] == 1, ids[:, 1:], np.int32(IGNORED))
+        targets = np.where(mask[:, 1:] == 1, ids[:, 1:], np.int32(IGNORED_TARGET))
         return delivered(ids[:, :-1], targets, self._torch)
 
     def _fill(self, row: NDArray[np.int32], row_mask: NDArray[np.uint8]) -> None:
@@ -177,7 +177,7 @@ def _rendered(
 ) -> Iterator[Rendered]:
     """The ids and the mask of each conversation; some are rendered in advance, on all threads."""
     while True:
-        some = list(islice(numbers, AHEAD))
+        some = list(islice(numbers, BATCH_CONVERSATIONS))
         try:
             yield from render([conversations[number] for number in some])
         except ConversationError:

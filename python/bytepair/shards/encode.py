@@ -39,7 +39,7 @@ def encode_all(
         while place.input < stop:
             begun = place
             place = rows.encode(job, place, stop, take, threads)
-            if place.input < min(stop, begun.input + rows.FILES):
+            if place.input < min(stop, begun.input + rows.OPEN_FILES):
                 place = _in_order(job, place, place.input + 1, take, threads)
         place = _in_order(job, place, _end_of_run(job, stop, is_table=False), take, threads)
 

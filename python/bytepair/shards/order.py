@@ -32,11 +32,11 @@ TokenAddress: TypeAlias = "tuple[int, int, int]"
 Run: TypeAlias = "tuple[int, int, int, int]"
 
 #: The number of neighbouring units that stay together in the first shuffle.
-BLOCK: Final = 1024
+BLOCK_UNITS: Final = 1024
 #: The number of blocks whose units are shuffled together in the second.
-CHUNK: Final = 64
+CHUNK_BLOCKS: Final = 64
 #: The number of documents that wait for a row in which they fit, as in nanochat.
-BUFFER: Final = 1000
+BUFFER_DOCUMENTS: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ class Order:
         self.dtype = self.mapped(0)[0].dtype if shards else np.dtype(np.uint16)
         units = [max(s.tokens - 1, 0) // (width - 1) if stream else s.documents for s in shards]
         self._units = np.array(units, np.int64)
-        self._blocks = np.cumsum([0, *-(-self._units // BLOCK)])
+        self._blocks = np.cumsum([0, *-(-self._units // BLOCK_UNITS)])
         blocks = int(self._blocks[-1])
-        self._chunks = -(-blocks // CHUNK)
+        self._chunks = -(-blocks // CHUNK_BLOCKS)
         self.plan = lru_cache(2)(self._plan)
         self._order = lru_cache(2)(lambda epoch: shuffled(blocks, self.seed, epoch, 0))
         crcs = "".join(part.crc32 for shard in shards for part in shard.parts)
@@ -172,10 +172,10 @@ class Order:
     def _chunk_units(self, epoch: int, chunk: int) -> tuple[Index, Index, Index]:
         """The shard, the start and the length of each unit of the blocks of a chunk."""
         parts: list[tuple[Index, Index, Index]] = []
-        for block in self._order(epoch)[chunk * CHUNK : (chunk + 1) * CHUNK].tolist():
+        for block in self._order(epoch)[chunk * CHUNK_BLOCKS : (chunk + 1) * CHUNK_BLOCKS].tolist():
             shard = int(np.searchsorted(self._blocks, block, side="right")) - 1
-            first = (block - int(self._blocks[shard])) * BLOCK
-            end = min(first + BLOCK, int(self._units[shard]))
+            first = (block - int(self._blocks[shard])) * BLOCK_UNITS
+            end = min(first + BLOCK_UNITS, int(self._units[shard]))
             if self.packing == "best-fit":
                 ends = self.mapped(shard)[1]
                 borders = ends[max(first, 1) - 1 : end].astype(np.uintp)

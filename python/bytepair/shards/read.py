@@ -21,7 +21,7 @@ from bytepair.formats.names import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.names import Packing, ShardSplit
-from bytepair.shards.order import BUFFER, Order, State
+from bytepair.shards.order import BUFFER_DOCUMENTS, Order, State
 from bytepair.shards.packing import check_epochs, check_numbers, delivered
 from bytepair.tokenizer import Tokenizer, load
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bytepair.shards.torch_data import TorchRows, TorchStream
 
 #: The number of shards that are mapped at the same time.
-OPEN: Final = 64
+MAPPED_SHARDS: Final = 64
 
 
 class Dataset:
@@ -141,7 +141,7 @@ class Dataset:
             ):
                 raise ShardError(f"{self._folder}, shard {shard}: its documents exceed its tokens")
             self._open[shard] = ids, ends
-            while len(self._open) > OPEN:
+            while len(self._open) > MAPPED_SHARDS:
                 self._open.popitem(last=False)
         self._open.move_to_end(shard)
         return self._open[shard]
@@ -158,7 +158,7 @@ class Dataset:
         packing: Packing = "best-fit",
         epochs: int | None = 1,
         state: State | None = None,
-        buffer: int = BUFFER,
+        buffer: int = BUFFER_DOCUMENTS,
         torch: bool = False,
     ) -> Batches:
         """Iterate over batches of inputs and targets for one rank.
@@ -225,7 +225,7 @@ class Dataset:
         world_size: int = 1,
         packing: Packing = "best-fit",
         epochs: int | None = 1,
-        buffer: int = BUFFER,
+        buffer: int = BUFFER_DOCUMENTS,
     ) -> TorchStream:
         """Rows as an iterable data set of torch, in the order of `batches`.
 

@@ -50,7 +50,7 @@ class FolderState:
         return self.shards[-1].following if self.shards else START
 
 
-def known(folder: Path, job: dict[str, Any], *, ignore: str = manifest.PROGRESS) -> FolderState:
+def state_of(folder: Path, job: dict[str, Any], *, ignore: str = manifest.PROGRESS) -> FolderState:
     """The shards that an earlier run has written for a job, unchecked; nothing is changed.
 
     Args:
@@ -63,20 +63,20 @@ def known(folder: Path, job: dict[str, Any], *, ignore: str = manifest.PROGRESS)
     """
     check_own_folder(folder / manifest.PROGRESS)
     try:
-        return _known(folder, job, ignore)
+        return _state_of(folder, job, ignore)
     except FileNotFoundError:  # another process has just made a manifest of the marks
-        return _known(folder, job, ignore)
+        return _state_of(folder, job, ignore)
 
 
-def _known(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:
+def _state_of(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:
     if not folder.is_dir():
         return FolderState()
     if (folder / manifest.NAME).exists():
-        done = Manifest.load(folder)
-        if _is_extended(folder, done.job, job):
-            return FolderState(done.shards[:-1], done.shards[-1:])
-        _check_job(folder, done.job, job)
-        return FolderState(done.shards, manifest=done)
+        whole = Manifest.load(folder)
+        if _is_extended(folder, whole.job, job):
+            return FolderState(whole.shards[:-1], whole.shards[-1:])
+        _check_job(folder, whole.job, job)
+        return FolderState(whole.shards, manifest=whole)
     path = folder / manifest.PROGRESS / manifest.JOB
     before = manifest.read_json(path, folder) if path.exists() else {}
     shards = manifest.load_marks(folder)

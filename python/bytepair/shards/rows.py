@@ -19,7 +19,7 @@ from bytepair.corpus.source import Input
 from bytepair.shards.job import Address, Encoded, ShardJob
 
 #: The maximum number of files that the threads have open at once.
-FILES: Final = 64
+OPEN_FILES: Final = 64
 
 
 def is_read(file: Input) -> bool:
@@ -38,10 +38,10 @@ def encode(
     """Read and encode the documents from `start` up to the input number `stop`, exclusive.
 
     Returns:
-        The address of the first document that is left: the input `stop`, the input after `FILES`
-        inputs, or the place at which the core cannot read or encode.
+        The address of the first document that is left: the input `stop`, the input after
+        `OPEN_FILES` inputs, or the place at which the core cannot read or encode.
     """
-    files = job.files[start.input : min(stop, start.input + FILES)]
+    files = job.files[start.input : min(stop, start.input + OPEN_FILES)]
     expansions = [Expansion(file.name, file.size) for file in files]
 
     def took(ids: Any, offsets: Any, text_ends: Any, parts: list[_core.RowRange]) -> None:

@@ -31,7 +31,7 @@ from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError, WayOut
 from bytepair.shards.job import special_id
 from bytepair.shards.names import Packing
-from bytepair.shards.order import BUFFER
+from bytepair.shards.order import BUFFER_DOCUMENTS
 from bytepair.shards.packing import (
     Unpicklable,
     WaitingDocuments,
@@ -55,7 +55,7 @@ GroupMember: TypeAlias = "tuple[tuple[int, int, int, int], NDArray[Any]]"
 GroupPart: TypeAlias = "tuple[int, int, Column, int]"
 
 #: The number of documents that nanochat encodes at once and adds to those that wait.
-GROUP: Final = 128
+GROUP_DOCUMENTS: Final = 128
 
 
 class TextBatches(Unpicklable):
@@ -124,8 +124,8 @@ class TextBatches(Unpicklable):
         rank: int = 0,
         world_size: int = 1,
         state: TextState | None = None,
-        buffer: int = BUFFER,
-        group: int = GROUP,
+        buffer: int = BUFFER_DOCUMENTS,
+        group: int = GROUP_DOCUMENTS,
         threads: int | None = None,
         torch: bool = False,
     ) -> None:
@@ -280,8 +280,8 @@ class _RankReader:
 
     def data(self, file: int) -> str:
         """A checksum of the names and sizes of the files up to one; more may be added later."""
-        named = [(PurePath(file.name).name, file.size) for file in self._files[: file + 1]]
-        return f"{zlib.crc32(repr(named).encode()):08x}"
+        sizes = [(PurePath(file.name).name, file.size) for file in self._files[: file + 1]]
+        return f"{zlib.crc32(repr(sizes).encode()):08x}"
 
     def place_of(self, state: TextState) -> TextPlace:
         """The position of a state, which must be of these files; a state of 2025 has no epoch."""

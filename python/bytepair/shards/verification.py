@@ -27,7 +27,7 @@ from bytepair.shards.whole import wrong_shards
 from bytepair.tokenizer import load
 
 SAMPLE_TOKENS: Final = 60
-BLOCK: Final = 1 << 22
+BLOCK_IDS: Final = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ def _wrong_ids(
         return [f"{name}: the borders of documents do not rise to {shard.tokens:,} tokens"]
     if valid is None:
         return []
-    for start in range(0, len(ids), BLOCK):
-        block = ids[start : start + BLOCK].astype(np.int64)
+    for start in range(0, len(ids), BLOCK_IDS):
+        block = ids[start : start + BLOCK_IDS].astype(np.int64)
         is_token = (block >= 0) & (block < len(valid))
         is_token[is_token] = valid[block[is_token]]
         if not is_token.all():

@@ -129,7 +129,7 @@ def resumed(
             processors.
         ignore: the name of a file that may be in a new folder.
     """
-    state = resume.known(folder, job.values, ignore=ignore)
+    state = resume.state_of(folder, job.values, ignore=ignore)
     state = resume.checked(folder, job.values, state, bar)
     _tell(folder, state)
     if state.manifest is None:

@@ -17,7 +17,7 @@ from bytepair.tokenizer.tokenizer import Tokenizer
 T = TypeVar("T")
 
 #: Up to this many characters, or ids, a call runs in the loop itself.
-AT_ONCE: Final = 4096
+MOST_IN_LOOP: Final = 4096
 
 
 class AsyncTokenizer:
@@ -99,6 +99,6 @@ class AsyncTokenizer:
 
 async def _run(call: Callable[..., T], argument: Sized, *args: Any, **options: Any) -> T:
     """Call at once if the argument is short, else in a thread."""
-    if hasattr(argument, "__len__") and len(argument) > AT_ONCE:
+    if hasattr(argument, "__len__") and len(argument) > MOST_IN_LOOP:
         return await asyncio.to_thread(call, argument, *args, **options)
     return call(argument, *args, **options)

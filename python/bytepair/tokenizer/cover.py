@@ -36,7 +36,7 @@ _KINDS: Final = (
 _CONTINUATIONS: Final = ["", *_KINDS, *map("".join, product(_KINDS, repeat=2))]
 
 #: The number of candidates encoded per batch.
-_BATCH: Final = 4096
+_BATCH_CANDIDATES: Final = 4096
 
 
 Item = TypeVar("Item")
@@ -109,7 +109,7 @@ def _endings(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[int, ...]]:
         for candidate in _candidates(tokenizer, before, last)
     }
     endings: set[tuple[int, ...]] = set()
-    for candidates in _batches(waiting, _BATCH):
+    for candidates in _batches(waiting, _BATCH_CANDIDATES):
         endings.update(_witnessed(tokenizer, rest, candidates))
     return endings
 

@@ -31,7 +31,7 @@ _SPECIAL = ("background:#7f1d1d;color:#fff", "background:#14532d;color:#fff")
 _SPECIAL_ALONE = "background:#3b2a6e;color:#fff"
 
 #: The number of tokens of each kind in the notebook summary of a tokenizer.
-_MOST_SHOWN = 12
+_MOST_TOKENS = 12
 
 #: The id of a token, its parts, and whether it is trained on (None without a mask).
 _Shown: TypeAlias = "tuple[int, Drawn, bool | None]"
@@ -152,7 +152,7 @@ def _summary(tokenizer: _core.Tokenizer) -> Markup:
         "ids": f"{tokenizer.vocab_size:,}",
         "special tokens": _some(tokenizer, special),
         "first tokens": _some(tokenizer, ordinary),
-        "last tokens": _some(tokenizer, ordinary[-_MOST_SHOWN:]),
+        "last tokens": _some(tokenizer, ordinary[-_MOST_TOKENS:]),
         "longest tokens": _some(tokenizer, by_length),
         "pattern": html.escape(pattern_text(tokenizer)),
         "merge rule": tokenizer.merge_rule,
@@ -173,7 +173,7 @@ def _some(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> str:
         token.html(
             style=_SPECIAL_ALONE if token.special else _IN_TURN[0], title=f"id {id}", space="·"
         )
-        for id, token in zip(all_ids, draw_all(tokenizer, all_ids[:_MOST_SHOWN]), strict=False)
+        for id, token in zip(all_ids, draw_all(tokenizer, all_ids[:_MOST_TOKENS]), strict=False)
     ]
-    more = len(all_ids) - _MOST_SHOWN
+    more = len(all_ids) - _MOST_TOKENS
     return " ".join(shown) + (f" and {more:,} more" if more > 0 else "") or "none"

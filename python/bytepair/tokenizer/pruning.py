@@ -68,7 +68,7 @@ def pruned(
             "the tokens of this tokenizer are the names of characters, and only tokens that are "
             "bytes can be pruned"
         )
-    remaining = _kept(tokenizer, keep, vocab_size, drop)
+    remaining = _tokens_to_keep(tokenizer, keep, vocab_size, drop)
     ranks, special = tokenizer.mergeable_ranks(), tokenizer.special_tokens
     twins = _core.twin_ids(tokenizer)
     old = sorted({*(ranks[token] for token in remaining), *special.values(), *twins})
@@ -93,7 +93,7 @@ def _map(size: int, old: list[int]) -> NDArray[np.int32]:
     return ids
 
 
-def _kept(
+def _tokens_to_keep(
     tokenizer: _core.Tokenizer, keep: Keep, vocab_size: int | None, drop: Iterable[int] | None
 ) -> set[bytes]:
     """The ordinary tokens to keep."""

@@ -39,9 +39,9 @@ def renumbered(
     ignore = tokenizer.ignore_merges
     old = tokenizer.mergeable_ranks()
     moved = {old[token]: id for token, id in ids.items() if token in old}
-    named = tokenizer.special_tokens.items()
+    special_items = tokenizer.special_tokens.items()
     rules = tokenizer.rules.renumbered(
-        moved | {id: special[name] for name, id in named if name in special}
+        moved | {id: special[name] for name, id in special_items if name in special}
     )
     notes = metadata.renumbered(notes, special, moved)
     flags_by_name = flags(tokenizer)

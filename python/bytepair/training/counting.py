@@ -40,13 +40,13 @@ from bytepair.training.checkpoint import CheckpointWarning, CountState, FilePosi
 from bytepair.training.counts import Counts, metadata_of, read_counts
 
 #: The interval between checkpoints, in seconds.
-SAVE_EVERY: Final = 300.0
+SAVE_SECONDS: Final = 300.0
 
 #: The default memory limit of the count tables, as a fraction of the machine's memory.
-SHARE_OF_MEMORY: Final = 0.5
+MEMORY_FRACTION: Final = 0.5
 
 #: The maximum number of parquet files that the counting threads have open at once.
-FILES: Final = 64
+OPEN_FILES: Final = 64
 
 
 @short_help
@@ -276,10 +276,10 @@ class CountJob:
         options = {"column": self.column, "errors": self.errors, "limits": list(limits)}
         if self.limits.held is not None:
             options["held"] = list(astuple(self.limits.held))
-        named = self.resolved.files if isinstance(self.resolved, Files) else None
-        if named is None or self.checkpoint is None:
+        files = self.resolved.files if isinstance(self.resolved, Files) else None
+        if files is None or self.checkpoint is None:
             return {**options, INPUTS: None}
-        return {**options, **recorded(named, Path(self.checkpoint).parent)}
+        return {**options, **recorded(files, Path(self.checkpoint).parent)}
 
 
 class _Progress:
@@ -304,7 +304,7 @@ class _Progress:
 
     def _new_counter(self) -> _core.Counter:
         """A new counter, which spills to its own folder."""
-        limit = self._job.memory_limit or round(SHARE_OF_MEMORY * memory())
+        limit = self._job.memory_limit or round(MEMORY_FRACTION * memory())
         folder = self._folder / str(self._parts)
         folder.mkdir()
         self._parts += 1
@@ -405,8 +405,8 @@ class _Progress:
             first + place.file, place.byte, place.line, place.row, place.chars
         )
         skips = counter.take_skips()
-        named = ((str(files[skip.file]), skip.row, skip.reason) for skip in skips.first)
-        self.skips.add_all(skips.documents, named)
+        rows = ((str(files[skip.file]), skip.row, skip.reason) for skip in skips.first)
+        self.skips.add_all(skips.documents, rows)
 
     def _add_files(self, files: list[Path], first: int, bar: Bar) -> bool:
         """Count text and jsonl files from the current position until a checkpoint is due."""
@@ -497,7 +497,7 @@ class _Progress:
             self._save(self._job.checkpoint)
 
     def _is_save_due(self) -> bool:
-        is_late = time.monotonic() - self._saved_at > SAVE_EVERY
+        is_late = time.monotonic() - self._saved_at > SAVE_SECONDS
         return self._job.checkpoint is not None and is_late
 
     def save_rest(self, error: BaseException) -> None:
@@ -570,7 +570,7 @@ def _groups(files: list[Path]) -> Iterator[list[Path]]:
     """Divide files, in order, into groups for one call of the core each."""
     for is_parquet, some in itertools.groupby(files, _is_parquet):
         group = list(some)
-        most = FILES if is_parquet else len(group)
+        most = OPEN_FILES if is_parquet else len(group)
         yield from (group[at : at + most] for at in range(0, len(group), most))
 
 

@@ -30,7 +30,7 @@ FORMAT: Final = "1"
 MIXTURE_BYTES: Final = 1 << 62
 
 #: The upper limit of a denominator (exclusive).
-DENOMINATORS: Final = 10**18
+DENOMINATOR_LIMIT: Final = 10**18
 _COLUMNS: Final = frozenset(("pretoken", "count"))
 _DENOMINATOR: Final = "bytepair.denominator"
 _FORMAT: Final = "bytepair.training.counts"
@@ -68,7 +68,7 @@ class Counts:
 
     @staticmethod
     @checked
-    def found_in(path: str | os.PathLike[str]) -> bool:
+    def is_counts_file(path: str | os.PathLike[str]) -> bool:
         """Whether a file is parquet with the columns of counts; its name does not matter.
 
         Args:
@@ -76,7 +76,7 @@ class Counts:
 
         Example:
             >>> import bytepair
-            >>> bytepair.Counts.found_in("corpus/")
+            >>> bytepair.Counts.is_counts_file("corpus/")
             False
         """
         file = Path(path)
@@ -164,7 +164,7 @@ class Counts:
         exact = exact_fraction(weight)
         common = gcd(exact.numerator, self.denominator)
         unit = self.denominator // common * exact.denominator
-        if max(unit, exact.numerator) >= DENOMINATORS:
+        if max(unit, exact.numerator) >= DENOMINATOR_LIMIT:
             raise CountOverflowError(f"the weight {exact} needs more than 64 bits; round it")
         return Counts(self.core.times(exact.numerator // common), unit)
 
@@ -214,7 +214,7 @@ class Counts:
             for name in sorted(parts)
         }
         unit = lcm(*(weight.denominator for weight in weights.values()))
-        unit = min(unit, int(MIXTURE_BYTES // total), DENOMINATORS - 1)
+        unit = min(unit, int(MIXTURE_BYTES // total), DENOMINATOR_LIMIT - 1)
         times = {name: round(weight * unit) for name, weight in weights.items()}
         if missing := [name for name, number in times.items() if not number]:
             raise CountsError(

@@ -178,23 +178,23 @@ class Verdict:
 
     Attributes:
         steps: the number of correct merges before the first wrong one.
-        listed: the pair of the first wrong merge, and its count; None if all are correct.
+        wrong: the pair of the first wrong merge, and its count; None if all are correct.
         best: the pair that should be merged instead, and its count; None if there is none.
     """
 
     steps: int
-    listed: tuple[tuple[bytes, bytes], int] | None = None
+    wrong: tuple[tuple[bytes, bytes], int] | None = None
     best: tuple[tuple[bytes, bytes], int] | None = None
 
     def __bool__(self) -> bool:
         """Whether all merges are correct."""
-        return self.listed is None
+        return self.wrong is None
 
     def __str__(self) -> str:
         """The result in one line."""
-        if self.listed is None:
+        if self.wrong is None:
             return f"all {self.steps:,} merges verified"
-        (pair, count) = self.listed
+        (pair, count) = self.wrong
         text = f"merge {self.steps:,} is {pair} with count {count:,}, but "
         if self.best is None:
             return text + "no pair is left to merge"

@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 #: Counts are scaled to occurrences per this many bytes of a sample, because solvers have absolute
 #: tolerances and need numbers around 1.
-SCALE: Final = 1e6
+SCALE_BYTES: Final = 1e6
 
 #: A difference below this number of occurrences is not a violation.
-TOLERANCE: Final = 1e-5
+TOLERANCE_COUNT: Final = 1e-5
 
 #: How many violated inequalities are added per step of the vocabulary.
-RIVALS: Final = 2
+RIVALS_PER_STEP: Final = 2
 
 #: An inequality with a larger margin is dropped from the next program.
-TIGHT: Final = 1.0
+MOST_MARGIN: Final = 1.0
 
 #: Inequalities are dropped only while the cost grows by at least this fraction.
-GROWTH: Final = 1e-3
+LEAST_GROWTH: Final = 1e-3
 
-#: Convergence: within SETTLED_ROUNDS no share changes by more than SETTLED, and the sum of slacks
-#: grows by at most the fraction SETTLED_COST.
-SETTLED: Final = 1e-3
-SETTLED_COST: Final = 0.01
-SETTLED_ROUNDS: Final = 3
+#: Convergence: within ROUNDS_TO_SETTLE no share changes by more than MOST_SHARE_CHANGE, and the sum
+#: of slacks grows by at most the fraction MOST_COST_GROWTH.
+MOST_SHARE_CHANGE: Final = 1e-3
+MOST_COST_GROWTH: Final = 0.01
+ROUNDS_TO_SETTLE: Final = 3
 
 #: A pair with fewer occurrences in a sample is not compared with merges.
-LEAST: Final = 3
+LEAST_COUNT: Final = 3
 
 
 @dataclass(frozen=True)
@@ -136,13 +136,13 @@ def infer_mixture(
             if not sample.text_bytes:
                 raise CorpusError(f"the sample {name!r} has no text", WayOut("check its path"))
         history = _core.PairHistory(
-            first, [sample.core for sample in counts.values()], least=LEAST,
+            first, [sample.core for sample in counts.values()], least=LEAST_COUNT,
             on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
         )  # fmt: skip
         program = _Program(history, [sample.text_bytes for sample in counts.values()])
         is_final = program.solve(rounds, lambda done: bar.update("solve", done, rounds, "rounds"))
     shares = dict(zip(counts, program.shares.tolist(), strict=True))
-    contradictions = int((program.slack > TOLERANCE).sum())
+    contradictions = int((program.slack > TOLERANCE_COUNT).sum())
     return InferredMixture(shares, len(first), contradictions, program.rounds, is_final)
 
 
@@ -159,7 +159,7 @@ class _Program:
 
         texts = len(sizes)
         self._history = history
-        self._scale = SCALE / np.array(sizes, np.float64)
+        self._scale = SCALE_BYTES / np.array(sizes, np.float64)
         self._merged = history.merged().reshape(-1, texts) * self._scale
         self.shares = np.full(texts, 1 / texts)
         self.slack = np.zeros(len(history))
@@ -188,16 +188,23 @@ class _Program:
 
     def _is_settled(self) -> bool:
         """Whether neither the shares nor the sum of slacks have changed much in the last rounds."""
-        if self.rounds <= SETTLED_ROUNDS:
+        if self.rounds <= ROUNDS_TO_SETTLE:
             return False
-        before, now = self._costs[-SETTLED_ROUNDS - 1], self._costs[-1]
-        return max(self._changes[-SETTLED_ROUNDS:]) < SETTLED and now - before <= SETTLED_COST * now
+        before, now = self._costs[-ROUNDS_TO_SETTLE - 1], self._costs[-1]
+        return (
+            max(self._changes[-ROUNDS_TO_SETTLE:]) < MOST_SHARE_CHANGE
+            and now - before <= MOST_COST_GROWTH * now
+        )
 
     def _add_violated(self) -> bool:
         import numpy as np
 
         rivals = self._history.rivals(
-            self.shares * self._scale, self.slack, list(self._pair_slack.items()), RIVALS, TOLERANCE
+            self.shares * self._scale,
+            self.slack,
+            list(self._pair_slack.items()),
+            RIVALS_PER_STEP,
+            TOLERANCE_COUNT,
         )
         steps, pairs = rivals.steps, rivals.pairs
         counts = rivals.counts.reshape(len(steps), len(self.shares))
@@ -240,8 +247,11 @@ class _Program:
         )
         # Drop redundant inequalities to save time; they are added again if violated. Only while the
         # cost grows: otherwise the same programs could recur forever.
-        if len(self._costs) > 1 and self._costs[-1] > self._costs[-2] * (1 + GROWTH) + TOLERANCE:
-            is_tight = solution.slack < TIGHT
+        if (
+            len(self._costs) > 1
+            and self._costs[-1] > self._costs[-2] * (1 + LEAST_GROWTH) + TOLERANCE_COUNT
+        ):
+            is_tight = solution.slack < MOST_MARGIN
             self._steps, self._pairs = self._steps[is_tight], self._pairs[is_tight]
             self._margins = self._margins[is_tight]
 

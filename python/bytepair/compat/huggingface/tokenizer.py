@@ -157,7 +157,7 @@ class Tokenizer:
         """The engine for the tokenizer as it is now, or the reason why there is none."""
         if self._handed_out:
             self._check_handed_out()
-        return self._engine or self._made()
+        return self._engine or self._make_engine()
 
     def _check_handed_out(self) -> None:
         """Discard the engine if a component was changed in place since it was made."""
@@ -170,7 +170,7 @@ class Tokenizer:
                 if state_of(self._original, name) != states[name]:
                     self._forget("" if isinstance(engine, str) else name)
 
-    def _made(self) -> Engine | str:
+    def _make_engine(self) -> Engine | str:
         with self._lock:
             if self._engine is None:
                 with self._set((False, None, None)):
@@ -309,7 +309,7 @@ class Tokenizer:
         engine = self._current()
         if not isinstance(engine, str) and engine.decodes and isinstance(ids, list | tuple):
             try:
-                return engine.tokenizer.decode(_kept(ids, engine, skip_special_tokens))
+                return engine.tokenizer.decode(_ids_to_decode(ids, engine, skip_special_tokens))
             except (BytepairError, TypeError):
                 pass  # the original skips ids without a token
         with self._lock:
@@ -322,7 +322,9 @@ class Tokenizer:
         engine = self._current()
         if not isinstance(engine, str) and engine.decodes:
             try:
-                ids_to_decode = [_kept(ids, engine, skip_special_tokens) for ids in sequences]
+                ids_to_decode = [
+                    _ids_to_decode(ids, engine, skip_special_tokens) for ids in sequences
+                ]
                 return engine.tokenizer.decode_batch(ids_to_decode)
             except (BytepairError, TypeError):
                 pass
@@ -479,7 +481,7 @@ def _apply(original: tokenizers.Tokenizer, settings: Settings) -> None:
         original.enable_padding(**padding)
 
 
-def _kept(ids: Sequence[int], engine: Engine, skip: bool) -> Sequence[int]:
+def _ids_to_decode(ids: Sequence[int], engine: Engine, skip: bool) -> Sequence[int]:
     """The ids that are decoded."""
     if skip and not engine.special_ids.isdisjoint(ids):
         return [id for id in ids if id not in engine.special_ids]

@@ -275,13 +275,13 @@ class Encoding:
             )
         names_to_find = frozenset(allow) & names
         pieces: list[str | int] = []
-        done = 0
+        end = 0
         for match in _finder(names_to_find).finditer(text) if names_to_find else ():
-            if match.start() > done:
-                pieces.append(text[done : match.start()])
+            if match.start() > end:
+                pieces.append(text[end : match.start()])
             pieces.append(self._special_tokens[match.group()])
-            done = match.end()
-        return [*pieces, text[done:]] if done < len(text) else pieces
+            end = match.end()
+        return [*pieces, text[end:]] if end < len(text) else pieces
 
     def _unstable(self, ids: list[int], text: str) -> tuple[list[int], bytes]:
         """The ids before the last pretoken of `text`, with which they end, and the bytes after."""

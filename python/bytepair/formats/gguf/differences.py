@@ -31,11 +31,11 @@ _OTHERS: Final = {
 _NAMES: Final = _ASCII | _OTHERS
 
 #: The maximum number of adjacent symbols, and of repetitions of one.
-_LONGEST: Final = 3
-_REPEATED: Final = range(_LONGEST + 1, 9)
+_MOST_SYMBOLS: Final = 3
+_REPEATED: Final = range(_MOST_SYMBOLS + 1, 9)
 
 #: The maximum number of differences to describe.
-_TOLD: Final = 3
+_MOST_KINDS: Final = 3
 
 #: A regular expression, or several, of which each splits the pieces of the previous one.
 Pattern: TypeAlias = str | tuple[str, ...]
@@ -69,19 +69,22 @@ def described(pattern: Pattern, other: Pattern) -> str:
         >>> described(r"\d{1,2}|\D+", r"\d{1,3}|\D+")
         "numbers ('111' becomes '111', not '11' '1')"
     """
-    told: dict[frozenset[str], str] = {}
+    descriptions: dict[frozenset[str], str] = {}
     for parts in differing(pattern, other, _NAMES):
         kinds = dict.fromkeys(_NAMES[part] for part in parts)
         alike = kinds.keys() | {kind.removesuffix(_OUTSIDE) for kind in kinds}
-        if not any(known <= alike for known in told):
+        if not any(kinds_before <= alike for kinds_before in descriptions):
             text = "".join(parts)
             here, there = (
                 " ".join(map(repr, splitter(regex).pretokenize(text))) for regex in (pattern, other)
             )
             example = f"{text!r} becomes {there}, not {here}"
-            told[frozenset(kinds)] = f"{' next to '.join(kinds)} ({example})"
-    more = len(told) - _TOLD
-    shown = [*list(told.values())[:_TOLD], *([f"and {more} more kinds"] if more > 0 else [])]
+            descriptions[frozenset(kinds)] = f"{' next to '.join(kinds)} ({example})"
+    more = len(descriptions) - _MOST_KINDS
+    shown = [
+        *list(descriptions.values())[:_MOST_KINDS],
+        *([f"and {more} more kinds"] if more > 0 else []),
+    ]
     return ", ".join(shown) or "no difference on short texts"
 
 
@@ -92,7 +95,7 @@ def differing(pattern: Pattern, other: Pattern, symbols: Iterable[str]) -> Itera
 
 
 def _texts(symbols: list[str]) -> Iterator[_Parts]:
-    for length in range(1, _LONGEST + 1):
+    for length in range(1, _MOST_SYMBOLS + 1):
         yield from itertools.product(symbols, repeat=length)
     for times in _REPEATED:
         for symbol in symbols:

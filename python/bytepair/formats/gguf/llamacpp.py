@@ -182,9 +182,9 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
     if name is None:
         every = tuple((kind, _pattern(kind)) for kind in _STEPS)
         kinds = differences.nearest(tokenizer.pattern, every)
-        named = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
+        candidates = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
                  for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
-        name = min(named, key=lambda entry: (not entry[0], entry[1]))[2]
+        name = min(candidates, key=lambda entry: (not entry[0], entry[1]))[2]
     return name
 
 

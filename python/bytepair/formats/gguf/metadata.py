@@ -62,8 +62,8 @@ def _roles(
     values: Mapping[str, Any], names: Sequence[str], special: Collection[str]
 ) -> dict[str, str]:
     notes = {}
-    said = values.get(ROLES_KEY)
-    true = said.split(" ") if isinstance(said, str) else None
+    stated = values.get(ROLES_KEY)
+    true = stated.split(" ") if isinstance(stated, str) else None
     for entry in TOKENS:
         id = values.get(entry.gguf or "")
         if type(id) is int and 0 <= id < len(names):
@@ -74,10 +74,10 @@ def _roles(
     if END_OF_TEXT in true and ends[0] != ends[1]:  # another program has changed it
         true.append("eos_token")
     usual = [roles.NOTES[role] for role in roles.usual(special)]
-    taken = {note: "" for note in usual if note not in true}
+    without_role = {note: "" for note in usual if note not in true}
     if END_OF_TEXT in true:
-        taken.pop("eos_token", None)
-    return taken | {note: name for note, name in notes.items() if note in true}
+        without_role.pop("eos_token", None)
+    return without_role | {note: name for note, name in notes.items() if note in true}
 
 
 def _flags(values: Mapping[str, Any]) -> dict[str, str]:
@@ -109,8 +109,10 @@ def _templates(values: Mapping[str, Any]) -> dict[str, str]:
 
 def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     """The keys and values of a file."""
-    ids, named = role_ids(tokenizer), metadata.engine_tokens(tokenizer)
-    true = [END_OF_TEXT if note == "eos_token" and END_OF_TEXT in named else note for note in named]
+    ids, by_note = role_ids(tokenizer), metadata.engine_tokens(tokenizer)
+    true = [
+        END_OF_TEXT if note == "eos_token" and END_OF_TEXT in by_note else note for note in by_note
+    ]
     values: dict[str, Value] = {ROLES_KEY: " ".join(dict.fromkeys(true))}
     values |= {entry.gguf: ids[entry.note] for entry in TOKENS if entry.gguf and entry.note in ids}
     values |= _flag_keys(tokenizer)
@@ -144,8 +146,8 @@ def role_ids(tokenizer: _core.Tokenizer) -> dict[str, int]:
     If no token ends a text, the token that ends a turn is used, or the one that begins a text. A
     token at which llama.cpp would not stop takes the role of ending a message, if that is free.
     """
-    named = metadata.engine_tokens(tokenizer)
-    ids = {note: metadata.token_id(tokenizer, name) for note, name in named.items()}
+    by_note = metadata.engine_tokens(tokenizer)
+    ids = {note: metadata.token_id(tokenizer, name) for note, name in by_note.items()}
     roles_by_note = {note: id for note, id in ids.items() if id is not None}
     ends = [
         roles_by_note[note]

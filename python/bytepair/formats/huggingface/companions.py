@@ -54,16 +54,16 @@ def read(folder: Path, parts: Parts, options: LoadOptions) -> dict[str, str]:
     """The notes from the files in a folder; missing files are ignored."""
     config, special = _object(folder, CONFIG), parts.special_tokens
     _check(config, parts, options)
-    named = _object(folder, MAP)
-    named |= {
-        name: value for name, value in config.items() if value is not None or name not in named
+    fields = _object(folder, MAP)
+    fields |= {
+        name: value for name, value in config.items() if value is not None or name not in fields
     }
-    notes = role_notes(named, CONFIG, special)
+    notes = role_notes(fields, CONFIG, special)
     in_config = template_notes(config.pop("chat_template", _MISSING), f"{CONFIG}: chat_template")
     in_files = _template_files(folder)
     notes |= in_config if in_files is None else in_files
     notes |= _generation_notes(_object(folder, GENERATION), notes, special)
-    if roles.STOPS in notes and END_OF_TEXT not in named:
+    if roles.STOPS in notes and END_OF_TEXT not in fields:
         notes = _end_of_text(notes, special) | notes
     for entry in FLAGS:
         if (value := config.get(entry.note)) is not None:
@@ -81,9 +81,9 @@ def _is_entry(field: str, value: Any) -> bool:
 def object_notes(value: Any, parts: Parts) -> dict[str, str]:
     """The notes from a tokenizer object, which may have the attributes of `transformers`."""
     fields = (*(entry.note for entry in TOKENS), END_OF_TEXT)
-    named = {field: getattr(value, field, None) for field in fields}
-    named = {field: name for field, name in named.items() if name is not None}
-    notes = role_notes(named, type(value).__name__, parts.special_tokens)
+    names = {field: getattr(value, field, None) for field in fields}
+    names = {field: name for field, name in names.items() if name is not None}
+    notes = role_notes(names, type(value).__name__, parts.special_tokens)
     template = getattr(value, "chat_template", None)
     if isinstance(template, str | dict):
         notes |= template_notes(template, "chat_template")
@@ -134,12 +134,12 @@ def template_notes(field: Any, place: str) -> dict[str, str]:
         return {roles.TEMPLATE: typed(field, str, place)}
     if isinstance(field, list):
         field = _named(field, place)
-    named = {
+    by_name = {
         typed(name, str, place): typed(template, str, f"{place}[{name!r}]")
         for name, template in typed(field, dict, place).items()
     }
-    notes = {roles.TEMPLATE: named.pop(roles.DEFAULT, "")}
-    return notes | ({roles.TEMPLATES: json.dumps(named)} if named else {})
+    notes = {roles.TEMPLATE: by_name.pop(roles.DEFAULT, "")}
+    return notes | ({roles.TEMPLATES: json.dumps(by_name)} if by_name else {})
 
 
 def _named(entries: list[Any], place: str) -> dict[str, Any]:
@@ -159,14 +159,14 @@ def _template_files(folder: Path) -> dict[str, str] | None:
     """The notes of the templates in files, which replace all those of the configuration."""
     files = {roles.DEFAULT: folder / TEMPLATE} if (folder / TEMPLATE).is_file() else {}
     files |= {path.stem: path for path in _additional(folder)}
-    named = {}
+    by_name = {}
     for name, path in files.items():
         try:
-            named[name] = read_file(path).decode()
+            by_name[name] = read_file(path).decode()
         except UnicodeDecodeError as error:
             place = path.relative_to(folder).as_posix()
             raise FormatError(f"{place}, byte {error.start}", "it is not UTF-8") from None
-    return template_notes(named, TEMPLATES) if named else None
+    return template_notes(by_name, TEMPLATES) if by_name else None
 
 
 def _additional(folder: Path) -> list[Path]:
@@ -184,8 +184,8 @@ def _generation_notes(
     new_notes = {}
     names = {id: name for name, id in special.items()}
     stops = _ids(config.pop("eos_token_id", None), f"{GENERATION}: eos_token_id")
-    named = {roles.NOTES[role]: name for role, name in roles.usual(special).items()} | dict(notes)
-    ends = [named.get(note) for note in ("eot_token", "eos_token")]
+    by_note = {roles.NOTES[role]: name for role, name in roles.usual(special).items()} | dict(notes)
+    ends = [by_note.get(note) for note in ("eot_token", "eos_token")]
     if stops and [names.get(id) for id in stops] != list(dict.fromkeys(filter(None, ends))):
         new_notes[roles.STOPS] = metadata.stops_note(stops, special)
     rest = {
@@ -239,7 +239,7 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """The content of a `tokenizer_config.json`; its class uses `tokenizer.json` unchanged."""
     template: dict[str, Any] = {}
     if not _fit_files(tokenizer):
-        template = {"chat_template": _listed(tokenizer)}
+        template = {"chat_template": _template_list(tokenizer)}
     elif tokenizer.notes.get(roles.TEMPLATE) == "":
         template = {"chat_template": None}
     return {
@@ -258,9 +258,9 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 
 def _role_fields(tokenizer: _core.Tokenizer) -> dict[str, str | None]:
     """The fields of roles; null takes a role from the token that has it by its name."""
-    named = metadata.engine_tokens(tokenizer)
+    by_field = metadata.engine_tokens(tokenizer)
     return dict.fromkeys(metadata.without_roles(tokenizer)) | {
-        field: name or None for field, name in named.items()
+        field: name or None for field, name in by_field.items()
     }
 
 
@@ -271,7 +271,7 @@ def _fit_files(tokenizer: _core.Tokenizer) -> bool:
     return len(folded) == len(names) and all(map(_FILE_NAME.fullmatch, names))
 
 
-def _listed(tokenizer: _core.Tokenizer) -> list[dict[str, str]]:
+def _template_list(tokenizer: _core.Tokenizer) -> list[dict[str, str]]:
     """The chat templates, as older versions of `transformers` write them."""
     templates = roles.chat_templates(tokenizer)
     return [{"name": name, "template": template} for name, template in templates.items()]
@@ -315,9 +315,9 @@ def write(tokenizer: _core.Tokenizer, folder: Path) -> None:
 
     A `generation_config.json` that is there keeps its other fields.
     """
-    named = {field: name for field, name in _role_fields(tokenizer).items() if name}
+    by_field = {field: name for field, name in _role_fields(tokenizer).items() if name}
     write_whole(folder / CONFIG, to_json(config(tokenizer)))
-    write_whole(folder / MAP, to_json(named))
+    write_whole(folder / MAP, to_json(by_field))
     if fields := generation(tokenizer):
         there = _object(folder, GENERATION)
         if there | fields != there:

@@ -161,8 +161,8 @@ def _files(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
     """The possible paths of a rank file, and whether its name identifies it."""
     digest = hashlib.sha1(f"{URL}{ranks}.tiktoken".encode(), usedforsecurity=False).hexdigest()
     for place in rank_places():
-        for named in dict.fromkeys([f"{name}.tiktoken", name, f"{ranks}.tiktoken"]):
-            yield place.path / named, True
+        for file_name in dict.fromkeys([f"{name}.tiktoken", name, f"{ranks}.tiktoken"]):
+            yield place.path / file_name, True
         yield place.path / digest, False
 
 

@@ -40,7 +40,7 @@ from bytepair.formats.sentencepiece import characters
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
 #: The maximum length of a piece in SentencePiece's trainer, in characters.
-_LONGEST: Final = 512
+_MOST_CHARS: Final = 512
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,13 @@ def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], p
     return characters.parts(ids, merges, form, special, notes, place, user_defined)
 
 
-def _check(pieces: Mapping[int, ScoredPiece], named: str) -> None:
+def _check(pieces: Mapping[int, ScoredPiece], list_name: str) -> None:
     numbers: dict[str, int] = {}
     single = {
         p.text for p in pieces.values() if p.kind in {NORMAL, USER_DEFINED} and len(p.text) == 1
     }
     for number, piece in pieces.items():
-        place, text = f"{named}[{number}]", piece.text
+        place, text = f"{list_name}[{number}]", piece.text
         if not text:
             raise FormatError(place, "the piece is empty")
         if numbers.setdefault(text, number) != number:
@@ -102,8 +102,8 @@ def _check(pieces: Mapping[int, ScoredPiece], named: str) -> None:
 
 def _check_normal(piece: ScoredPiece, place: str, single: set[str]) -> None:
     text = piece.text
-    if len(text) > _LONGEST:
-        raise UnsupportedError(place, f"it has {len(text)} characters; {_LONGEST} are the most")
+    if len(text) > _MOST_CHARS:
+        raise UnsupportedError(place, f"it has {len(text)} characters; {_MOST_CHARS} are the most")
     if text in characters.BYTES:
         raise UnsupportedError(place, f"{text!r} is the name of a byte, and not of its type")
     if not math.isfinite(piece.score):

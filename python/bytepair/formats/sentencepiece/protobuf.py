@@ -19,7 +19,7 @@ Field: TypeAlias = tuple[int, int | bytes, int]
 
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 #: A number has at most 64 bits, in groups of 7.
-_GROUPS: Final = 10
+_MOST_GROUPS: Final = 10
 
 
 def fields(data: bytes, start: int = 0) -> Iterator[Field]:
@@ -64,14 +64,14 @@ def fields(data: bytes, start: int = 0) -> Iterator[Field]:
 def _number(data: bytes, at: int, start: int) -> tuple[int, int]:
     """A number of variable length, and where it ends."""
     value = 0
-    for group in range(_GROUPS):
+    for group in range(_MOST_GROUPS):
         if at + group >= len(data):
             raise FormatError(f"byte {start + at}", "a number is cut off")
         byte = data[at + group]
         value |= (byte & 0x7F) << 7 * group
         if byte < 0x80:
             return value & (1 << 64) - 1, at + group + 1
-    raise FormatError(f"byte {start + at}", f"a number has more than {_GROUPS} bytes")
+    raise FormatError(f"byte {start + at}", f"a number has more than {_MOST_GROUPS} bytes")
 
 
 def as_bytes(field: Field, what: str) -> bytes:
