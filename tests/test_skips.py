@@ -24,6 +24,7 @@ from bytepair.corpus import bounds
 from bytepair.errors import CorpusError, SkippedWarning
 from bytepair.shards import ShardOptions
 from bytepair.training import counting
+from commands import message_of, run
 
 GOOD = ["one two three", "", "zwei é 二 zwei", "one two", "the theme of the hour"]
 LONG = "x" * 2000
@@ -104,7 +105,7 @@ def test_invalid_documents_are_skipped_with_a_warning(
     counts, said = count(folder / name, threads=threads, **options)
     assert counts.items() == bytepair.count(GOOD, pattern="gpt2", threads=1).items()
     assert said.startswith("5 documents skipped as invalid: ")
-    assert said.endswith("; and 2 more")
+    assert said.removesuffix("; raise max_document_bytes").endswith("; and 2 more")
     named = re.findall(r"([\w.]+), row (\d+): ([^;]+)", said)
     places = [(place, int(row)) for place, row, _ in named]
     if name == "texts":
@@ -323,3 +324,19 @@ def test_two_objects_in_a_line_are_invalid(tmp_path: Path) -> None:
     assert counts.items() == [(b"a", 1), (b"f", 1)]
     assert said.startswith("2 documents skipped as invalid")
     assert "row 1: a second object begins at byte 14 of the line; give each object a line" in said
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_the_warning_says_how_to_read_longer_documents(name: str, tmp_path: Path) -> None:
+    """In the words of Python, and in those of the command line."""
+    texts, path = [LONG, "b"], tmp_path / name
+    if name == "a.jsonl":
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    else:
+        pq.write_table(pa.table({"text": texts}), path)
+    with pytest.warns(SkippedWarning, match="1 document skipped") as caught:
+        bytepair.count(path, errors="skip", max_document_bytes=MOST)
+    assert str(caught[0].message).endswith("; raise max_document_bytes")
+    limit = ("--errors", "skip", "--max-document-bytes", str(MOST))
+    done = run("count", name, "-o", "out.parquet", "-q", *limit, cwd=tmp_path)
+    assert message_of(done.stderr).endswith("; raise --max-document-bytes")

@@ -21,9 +21,9 @@ __all__ = [
     "ArgumentError", "BytepairError", "BytepairWarning", "ConversationError", "CorpusError",
     "CountOverflowError", "CountsError", "DownloadError", "ExhaustedWarning", "FileFormatError",
     "FormatError", "InUseError", "LossError", "NotAFileError", "NotAFolderError",
-    "NotFetchedError", "NotFoundError", "OverwriteError", "PatternError", "PlanError", "PortError",
-    "ShardError", "SkippedWarning", "SpecialTokenError", "SplitError", "UnknownIdError",
-    "UnsupportedError", "VocabularyError",
+    "NotFetchedError", "NotFoundError", "OutOfMemoryError", "OverwriteError", "PatternError",
+    "PlanError", "PortError", "ShardError", "SkippedWarning", "SpecialTokenError", "SpillError",
+    "SplitError", "UnknownIdError", "UnsupportedError", "VocabularyError",
 ]  # fmt: skip
 
 
@@ -94,6 +94,36 @@ class WayOut:
     def passing(cls, option: str, value: object = ANY, *more: str | Option) -> WayOut:
         """To pass an option with a value, and for what."""
         return cls("pass", Option(option, value), *more)
+
+    @classmethod
+    def of_parts(cls, action: str, option: str | None, value: object, purpose: str) -> WayOut:
+        """The way out that has these `parts`.
+
+        Example:
+            >>> from bytepair.errors import WayOut
+            >>> print(WayOut.of_parts("raise", "max_document_bytes", None, ""))
+            raise max_document_bytes
+        """
+        if value is None:  # one that the reader chooses; `raise` alone says how
+            value = ANY if action.endswith("pass") else _Value.NONE
+        named = [] if option is None else [Option(option, value)]
+        return cls(action, *named, *([purpose] if purpose else []))
+
+    @property
+    def parts(self) -> tuple[str, str | None, Any, str]:
+        """What to do, the option and its value, and for what: values that JSON can hold.
+
+        Example:
+            >>> from bytepair.errors import WayOut
+            >>> WayOut.passing("errors", "skip", "to leave the document out").parts
+            ('pass', 'errors', 'skip', 'to leave the document out')
+        """
+        texts = [phrase for phrase in self.phrases if isinstance(phrase, str)]
+        option = self.option
+        if option is None:
+            return _joined(texts), None, None, ""
+        value = None if isinstance(option.value, _Value) else option.value
+        return texts[0], option.name, value, _joined(texts[1:])
 
     @property
     def option(self) -> Option | None:
@@ -205,11 +235,7 @@ def _of_core(phrase: tuple[Any, ...]) -> str | Option | WayOut:
     if len(phrase) == 1:
         (name,) = phrase
         return Option(name) if name.isidentifier() else name
-    action, option, value, purpose = phrase
-    if value is None:  # one that the reader chooses; `raise` alone says how
-        value = ANY if action.endswith("pass") else _Value.NONE
-    named = [] if option is None else [Option(option, value)]
-    return WayOut(action, *named, *([purpose] if purpose else []))
+    return WayOut.of_parts(*phrase)
 
 
 class Worded:
@@ -239,6 +265,19 @@ class Worded:
     def __str__(self) -> str:
         """The message in the words of Python."""
         return message(self.phrases)
+
+
+def phrases_of(error: BaseException) -> tuple[Phrase, ...]:
+    """The parts of the message of any exception, for an error that repeats it.
+
+    Example:
+        >>> from bytepair.errors import ArgumentError, WayOut, phrases_of
+        >>> phrases_of(ValueError("it is empty"))
+        ('it is empty',)
+        >>> len(phrases_of(ArgumentError("it is empty", WayOut("pass a text"))))
+        2
+    """
+    return error.phrases if isinstance(error, Worded) else (str(error),)
 
 
 class BytepairError(Worded, Exception):
@@ -349,6 +388,14 @@ class NotAFileError(BytepairError, IsADirectoryError):
 
 class NotAFolderError(BytepairError, NotADirectoryError):
     """The path of a folder is that of a file, or has the name of one."""
+
+
+class OutOfMemoryError(BytepairError, MemoryError):
+    """Memory could not be allocated."""
+
+
+class SpillError(BytepairError, OSError):
+    """Counts that exceed the memory limit cannot be written to the disk, or read from it."""
 
 
 class PortError(BytepairError, OSError):

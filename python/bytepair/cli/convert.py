@@ -11,7 +11,8 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue, tell
-from bytepair.cli.words import in_words
+from bytepair.cli.words import in_words, wording
+from bytepair.errors import words
 
 
 @option.command(
@@ -72,8 +73,11 @@ def convert(
         path = tokenizer.export(target, format, lossy=lossy, overwrite=overwrite)
     except bytepair.errors.ArgumentError as error:
         raise BadValue(*in_words(error), param_hint="--format") from None
-    for lost in tokenizer.export_losses(format or target, target):
+    losses = tokenizer.export_losses(format or target, target)
+    for lost in losses:
         tell("warning", f"not kept in {path}: {lost}")
+    if advice := words(losses.ways_out, wording()).advice:
+        tell("hint", advice)
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 
 

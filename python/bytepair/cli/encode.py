@@ -187,7 +187,7 @@ class _Inputs:
         try:
             yield iter(list(_pieces(file, name, "strict")))
         except CorpusError as error:
-            self.skips.add(name, 0, error.problem)
+            self.skips.add(name, 0, error.problem, error.ways_out)
 
 
 def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from bytepair.errors import CorpusError, WayOut
 
@@ -95,12 +95,20 @@ class Skip:
         first: the row of the first skipped document.
         rows: the number of skipped documents; None means the rest of the input.
         reason: why they were skipped.
+        ways_out: what to do about it.
     """
 
     input: str
     first: int
     rows: int | None
     reason: str
+    ways_out: tuple[WayOut, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """What was skipped and why, as JSON can hold it."""
+        return {
+            "input": self.input, "first": self.first, "rows": self.rows, "reason": self.reason,
+        }  # fmt: skip
 
 
 def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -> list[str]:

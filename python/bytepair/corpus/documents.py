@@ -143,7 +143,7 @@ def _strided(
             if isinstance(piece, Column):
                 yield piece
             else:
-                skips.add(piece.input, piece.first, piece.reason)
+                skips.add(piece.input, piece.first, piece.reason, piece.ways_out)
     skips.warn(stacklevel=2)
 
 
@@ -190,7 +190,7 @@ def read(
         if how.errors != "skip":
             text = reason if reason.startswith(file.name) else f"{file.name}: {reason}"
             raise CorpusError(text, *ways_out) from error
-        yield Skip(file.name, after, None, reason.removeprefix(f"{file.name}: "))
+        yield Skip(file.name, after, None, reason.removeprefix(f"{file.name}: "), ways_out)
 
 
 def _with_name(reason: str, file: Input) -> str:
@@ -233,7 +233,8 @@ def _divided(column: Column, skipped: list[_core.Skipped]) -> Iterator[Column | 
         count = skip.row - column.first
         if count:
             yield column[:count]
-        yield Skip(column.name, skip.row, skip.rows or None, skip.reason)
+        ways_out = tuple(WayOut.of_parts(*parts) for parts in skip.ways_out)
+        yield Skip(column.name, skip.row, skip.rows or None, skip.reason, ways_out)
         column = replace(column[count:], first=skip.row + skip.rows)
     if len(column):
         yield column

@@ -8,7 +8,7 @@ columns: their bytes reach Rust without conversion to Python strings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from bytepair import _core
@@ -19,6 +19,7 @@ from bytepair.corpus.column import REPAIR, Column, Errors, Skip, TextBatch, stri
 from bytepair.corpus.documents import ReadOptions, read
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
+from bytepair.corpus.skips import OnSkip
 from bytepair.corpus.source import (
     Files,
     HubData,
@@ -51,7 +52,7 @@ def read_batches(
     errors: Errors = "strict",
     position: Position | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
-    on_skip: Callable[[str, int, str], object] = lambda *_: None,
+    on_skip: OnSkip = lambda *_: None,
 ) -> Iterator[TextBatch]:
     """Read a source as batches of documents, in order.
 
@@ -67,7 +68,7 @@ def read_batches(
         position: updated with the fraction of the files that has been read.
         max_document_bytes: the maximum size of a document in a file; a longer one is an error.
         on_skip: called for each skipped document, in order, with the name of its file or other
-            source, its row there, and the reason.
+            source, its row there, the reason, and what to do about it.
 
     Raises:
         CorpusError: if there is nothing to read, or a file is not valid for its suffix
@@ -90,13 +91,11 @@ def read_batches(
     return _without_skips(until(stream, limits.max_chars, position.limit), on_skip)
 
 
-def _without_skips(
-    stream: Iterator[TextBatch | Skip], on_skip: Callable[[str, int, str], object]
-) -> Iterator[TextBatch]:
+def _without_skips(stream: Iterator[TextBatch | Skip], on_skip: OnSkip) -> Iterator[TextBatch]:
     """The valid documents; `on_skip` is called for the skipped ones."""
     for item in stream:
         if isinstance(item, Skip):
-            on_skip(item.input, item.first, item.reason)
+            on_skip(item.input, item.first, item.reason, item.ways_out)
         else:
             yield item
 
@@ -140,7 +139,8 @@ def _read_files(
             is_table = kind_of(file.path) == "parquet"
             if isinstance(piece, Skip) and piece.rows != 1 and is_table:
                 # the file is invalid, not a single document
-                raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
+                text = f"{file.name}, row {piece.first}: {piece.reason}"
+                raise CorpusError(text, *piece.ways_out)
             yield piece
 
 
@@ -195,7 +195,7 @@ def _checked_texts(batches: Iterator[list[str]], errors: Errors) -> Iterator[Tex
             if errors == "replace":
                 yield [_replaced(batch[row])]
             else:
-                yield Skip(MEMORY, done + row, 1, reason)
+                yield Skip(MEMORY, done + row, 1, reason, REPAIR)
             start = row + 1
         yield batch[start:] if lone else batch
         done += len(batch)
@@ -282,7 +282,7 @@ def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch 
         start = 0
         for document in wrong:
             yield column[start : document.index]
-            yield Skip(column.name, first + document.index, 1, document.reason)
+            yield Skip(column.name, first + document.index, 1, document.reason, REPAIR)
             start = document.index + 1
         yield column[start:] if wrong else column
 

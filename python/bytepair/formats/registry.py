@@ -31,6 +31,7 @@ from bytepair.formats.gguf import file as gguf
 from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.huggingface import companions, objects
 from bytepair.formats.huggingface import folder as huggingface
+from bytepair.formats.losses import Losses
 from bytepair.formats.names import WrittenFormat
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.published import encodings as published
@@ -214,7 +215,7 @@ def recognize(path: Path) -> tuple[Path, str]:
 
 def _of_content(path: Path, head: bytes) -> str:
     if reason := _core.mistaken(head):
-        raise FormatError(str(path), reason)
+        raise FormatError(str(path), *reason)
     if head.startswith(gguf.MAGIC):
         return "gguf"
     if llmc.is_one(head):
@@ -255,7 +256,7 @@ def write(
         )
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
-        raise LossError(format, lost, *entry.ways_out(tokenizer))
+        raise LossError(format, lost, *lost.ways_out)
     put = partial(entry.write, tokenizer)
     if not overwrite:
         options = LoadOptions(
@@ -274,19 +275,20 @@ def written() -> str:
     return ", ".join(get_args(WrittenFormat))
 
 
-def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) -> list[str]:
+def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) -> Losses:
     """What a format cannot represent of a tokenizer; see `Tokenizer.export_losses`.
 
     A path with the name of one file has no place for what the format writes into other files.
     """
     if format == "bytepair":
-        return []
+        return Losses()
     if reason := _of_characters(tokenizer, format):
-        return [reason]
+        return Losses([reason])
     own = _format(format).losses(tokenizer)
     if format == "huggingface" and path is not None and huggingface.is_alone(path):
         own += metadata.lost_alone(tokenizer)
-    return own if format == "gguf" else metadata.losses(tokenizer, format) + own
+    lost = own if format == "gguf" else metadata.losses(tokenizer, format) + own
+    return Losses(lost, FORMATS[format].ways_out(tokenizer) if lost else ())
 
 
 def _of_characters(tokenizer: _core.Tokenizer, format: str) -> str | None:

@@ -7,7 +7,7 @@ takes the ids.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -60,7 +60,7 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]
         selection = DocumentSelection(first=start.row if number == start.input else 0)
         for piece in read(file, how, selection):
             if isinstance(piece, Skip):
-                yield asdict(piece)
+                yield piece.record()
             else:
                 yield Address(number, piece.first), piece
             del piece  # free it while the caller processes it
@@ -81,7 +81,7 @@ def _chosen(
         for piece in read(job.files[number], reads_all, selection):
             if isinstance(piece, Skip):
                 if (number, piece.first) >= (start.input, start.row):
-                    yield asdict(piece)
+                    yield piece.record()
                 continue
             for run in held.chosen_runs(piece, done):
                 before = first - run.first

@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors, TextBatch
+from bytepair.corpus.column import REPAIR, Errors, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
@@ -282,7 +282,7 @@ def _documents(path: Path, separator: str | bytes | None, skips: SkipLog) -> lis
             texts.append(document.decode())
         except UnicodeDecodeError as error:
             reason = f"the document is not UTF-8 at byte {error.start}"
-            skips.add(str(path), number, reason)
+            skips.add(str(path), number, reason, REPAIR)
     return texts
 
 

@@ -11,6 +11,7 @@ from bytepair._internal.arguments import checked
 from bytepair.errors import NotAFolderError, WayOut
 from bytepair.files.outputs import check_output_folder
 from bytepair.files.safe import write_whole
+from bytepair.formats.losses import Losses
 from bytepair.formats.names import FILE_NAME, WrittenFormat
 
 
@@ -131,7 +132,7 @@ class SavingMethods(_core.Tokenizer):
     @checked
     def export_losses(
         self, format: str | os.PathLike[str], path: str | os.PathLike[str] | None = None
-    ) -> list[str]:
+    ) -> Losses:
         """List what would be lost by writing the tokenizer in a format.
 
         Args:
@@ -142,7 +143,8 @@ class SavingMethods(_core.Tokenizer):
 
         Returns:
             A description of everything that the format cannot represent, or that programs which
-            read it handle differently; empty if nothing is lost.
+            read it handle differently; empty if nothing is lost. Its attribute `ways_out` says how
+            less is lost.
 
         Raises:
             ValueError: if the format does not exist.

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from bytepair._internal import system
 from bytepair._internal.names import check_regular
+from bytepair.corpus.skips import SkippedPlace, SkipState
 from bytepair.errors import CountsError, InUseError, WayOut
 
 #: The name of the state in the metadata of a file of counts.
@@ -49,7 +50,7 @@ class CountState:
         bytes: their size.
         reached: the position in the files from which the core continues.
         pretokens: the total of the counts, of which the file has no checksum.
-        skips: the number of skipped documents, and the source, row and reason of the first ones.
+        skips: the skipped documents.
         complete: whether the count has ended.
 
     Example:
@@ -63,7 +64,7 @@ class CountState:
     bytes: int = 0
     reached: FilePosition = START
     pretokens: int = 0
-    skips: tuple[int, list[tuple[str, int, str]]] = field(default_factory=lambda: (0, []))
+    skips: SkipState = field(default_factory=lambda: SkipState(0, []))
     complete: bool = False
 
     def to_json(self) -> str:
@@ -104,12 +105,12 @@ class CountState:
     ) -> Self:
         """The state of values of any type; a `ValueError` or `TypeError` if one is wrong."""
         skipped, first = skips
-        rows = [(str(source), int(row), str(reason)) for source, row, reason in first]
+        state_of_skips = SkipState(int(skipped), [SkippedPlace.of(*place) for place in first])
         state = cls(
             dict(job), int(texts), int(bytes), FilePosition._make(map(int, reached)),
-            int(pretokens), (int(skipped), rows), bool(complete),
+            int(pretokens), state_of_skips, bool(complete),
         )  # fmt: skip
-        if min(state.texts, state.bytes, state.skips[0], *state.reached) < 0:
+        if min(state.texts, state.bytes, state.skips.documents, *state.reached) < 0:
             raise ValueError("a number is negative")
         return state
 

@@ -28,11 +28,11 @@ from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.inputs import BASE, INPUTS, is_same, recorded
 from bytepair.corpus.kinds import corpus_file, kind_of
 from bytepair.corpus.read import batch_size, read_batches
-from bytepair.corpus.skips import SkipLog
+from bytepair.corpus.skips import SkipLog, SkippedPlace
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
-from bytepair.errors import ArgumentError, CorpusError, CountsError, Option, WayOut
+from bytepair.errors import ArgumentError, CorpusError, CountsError, Option, WayOut, phrases_of
 from bytepair.files.outputs import check_output_file
 from bytepair.files.scratch import scratch
 from bytepair.training import checkpoint as checkpoints
@@ -405,7 +405,10 @@ class _Progress:
             first + place.file, place.byte, place.line, place.row, place.chars
         )
         skips = counter.take_skips()
-        rows = ((str(files[skip.file]), skip.row, skip.reason) for skip in skips.first)
+        rows = (
+            SkippedPlace(str(files[skip.file]), skip.row, skip.reason, tuple(skip.ways_out))
+            for skip in skips.first
+        )
         self.skips.add_all(skips.documents, rows)
 
     def _add_files(self, files: list[Path], first: int, bar: Bar) -> bool:
@@ -452,7 +455,7 @@ class _Progress:
                 bounds=ReadBounds(job.max_document_bytes),
             )  # fmt: skip
         except OSError as error:
-            raise CorpusError(str(error)) from error
+            raise CorpusError(*phrases_of(error)) from error
         finally:
             self._note(files, first, counter)
 

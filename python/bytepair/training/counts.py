@@ -20,7 +20,14 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
-from bytepair.errors import ArgumentError, CountOverflowError, CountsError, NotFoundError, WayOut
+from bytepair.errors import (
+    ArgumentError,
+    CountOverflowError,
+    CountsError,
+    NotFoundError,
+    WayOut,
+    phrases_of,
+)
 from bytepair.files.outputs import check_output_file
 from bytepair.training import checkpoint
 
@@ -312,7 +319,7 @@ def read_counts(file: Path, *, pattern: str | Sequence[str] | None = None) -> Co
         core = _core.Counts.load(file, _pattern_of(metadata, regex))
         return Counts(core, _denominator_of(metadata))
     except OSError as error:  # which names the file
-        raise CountsError(str(error)) from error
+        raise CountsError(*phrases_of(error)) from error
     except CountsError as error:
         raise CountsError(f"{file}:", *error.phrases) from None
 
@@ -326,7 +333,7 @@ def metadata_of(path: Path) -> dict[str, str]:
     try:
         return dict(_core.counts_footer(path).metadata)
     except OSError as error:  # which names the file
-        raise CountsError(str(error)) from error
+        raise CountsError(*phrases_of(error)) from error
 
 
 def _stored(pattern: str | tuple[str, ...]) -> dict[str, str]:

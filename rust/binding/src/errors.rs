@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bytepair::{Error, OptionValue, Reason, WayOut, memory, shortened};
 use pyo3::PyErrArguments;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString, PyTuple};
@@ -19,8 +19,10 @@ import_exception!(bytepair.errors, CountOverflowError);
 import_exception!(bytepair.errors, CountsError);
 import_exception!(bytepair.errors, FileFormatError);
 import_exception!(bytepair.errors, FormatError);
+import_exception!(bytepair.errors, OutOfMemoryError);
 import_exception!(bytepair.errors, PatternError);
 import_exception!(bytepair.errors, SpecialTokenError);
+import_exception!(bytepair.errors, SpillError);
 import_exception!(bytepair.errors, SplitError);
 import_exception!(bytepair.errors, UnknownIdError);
 import_exception!(bytepair.errors, UnsupportedError);
@@ -33,6 +35,11 @@ pub(crate) struct Phrases {
 }
 
 impl Phrases {
+    /// A reason with its ways out.
+    pub(crate) fn of(reason: &Reason) -> Self {
+        Self::new([reason.text().to_owned()], reason.ways_out())
+    }
+
     /// What is wrong, with ways out.
     fn new(text: impl IntoIterator<Item = String>, ways_out: &'static [WayOut]) -> Self {
         Self { text: text.into_iter().collect(), ways_out }
@@ -52,7 +59,7 @@ impl PyErrArguments for Phrases {
 }
 
 /// What to do, the name and the value of an option, and what it does then.
-fn way_out<'py>(py: Python<'py>, way_out: &WayOut) -> PyResult<Bound<'py, PyTuple>> {
+pub(crate) fn way_out<'py>(py: Python<'py>, way_out: &WayOut) -> PyResult<Bound<'py, PyTuple>> {
     let name = way_out.option.map(|option| option.name);
     let value = match way_out.option.map(|option| option.value) {
         None | Some(OptionValue::Any) => py.None().into_bound(py),
@@ -93,10 +100,11 @@ pub(crate) fn python(error: &Error) -> PyErr {
         Error::Unreadable { reason, .. } if !reason.ways_out().is_empty() => {
             CorpusError::new_err(text())
         }
-        Error::Unreadable { .. } | Error::Unwritable { .. } | Error::Spill { .. } => {
+        Error::Spill { .. } => SpillError::new_err(text()),
+        Error::Unreadable { .. } | Error::Unwritable { .. } => {
             PyOSError::new_err(error.to_string())
         }
-        Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        Error::OutOfMemory { .. } => OutOfMemoryError::new_err(text()),
         Error::Interrupted => {
             interrupt::take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(error.to_string()))
         }

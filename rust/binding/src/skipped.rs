@@ -2,22 +2,49 @@
 
 use bytepair::corpus::Skipped;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::errors;
 
 /// A range of skipped documents of a file.
-#[pyclass(frozen, get_all, name = "Skipped", module = "bytepair._core")]
-pub(crate) struct PySkipped {
+#[pyclass(frozen, name = "Skipped", module = "bytepair._core")]
+pub(crate) struct PySkipped(Skipped);
+
+#[pymethods]
+impl PySkipped {
     /// The index of the file.
-    file: usize,
+    #[getter]
+    fn file(&self) -> usize {
+        self.0.file
+    }
+
     /// The first skipped row of the file.
-    row: u64,
+    #[getter]
+    fn row(&self) -> u64 {
+        self.0.row
+    }
+
     /// The number of skipped rows; 0 if it is unknown: the rest of the file, which is damaged.
-    rows: u64,
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.0.rows
+    }
+
     /// Why they were skipped.
-    reason: String,
+    #[getter]
+    fn reason(&self) -> &str {
+        self.0.reason.text()
+    }
+
+    /// What to do about it, as tuples that `bytepair.errors` reads.
+    #[getter]
+    fn ways_out<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.0.reason.ways_out().iter().map(|one| errors::way_out(py, one)).collect()
+    }
 }
 
 impl From<Skipped> for PySkipped {
-    fn from(Skipped { file, row, rows, reason }: Skipped) -> Self {
-        Self { file, row, rows, reason }
+    fn from(skipped: Skipped) -> Self {
+        Self(skipped)
     }
 }

@@ -5,10 +5,11 @@ use bytepair::formats::tokenizer_json as file;
 use bytepair::formats::{recognize, rule_of_ranks};
 use bytepair::memory;
 use bytepair::rules::byte_level;
+use pyo3::PyErrArguments as _;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors;
+use crate::errors::{self, Phrases};
 use crate::rules::{self, python_pattern};
 use crate::tokenizer::PyTokenizer;
 
@@ -40,10 +41,11 @@ pub(crate) fn is_rank_file(head: &[u8]) -> bool {
     RankFile::is_one(head)
 }
 
-/// Why the beginning of a file cannot be that of a tokenizer, or None if it may be one.
+/// Why the beginning of a file cannot be that of a tokenizer, and what to do, as arguments of an
+/// error; or None if it may be one.
 #[pyfunction]
-pub(crate) fn mistaken(head: &[u8]) -> Option<&'static str> {
-    recognize::mistaken(head)
+pub(crate) fn mistaken(py: Python<'_>, head: &[u8]) -> Option<Py<PyAny>> {
+    recognize::mistaken(head).map(|reason| Phrases::of(&reason).arguments(py))
 }
 
 /// Whether the merges of a tokenizer are proved to give the ids of the rule of ranks.

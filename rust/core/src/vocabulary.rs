@@ -13,7 +13,7 @@ use std::ops::Range;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result, WayOut};
 use crate::hash::key::{Key, LONGEST, hash_bytes};
 use crate::hash::key_table::{KeyTable, KeyTableBuilder};
 use crate::hash::probe_table::{ProbeTable, ProbeTableBuilder};
@@ -30,16 +30,19 @@ pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 /// Bytes of memory for a token in a vector of its own, beside its bytes.
 pub(crate) const TOKEN: usize = 64;
 
+/// The way out of a vocabulary that is too large.
+const SMALLER: &[WayOut] = &[WayOut::plain("pass a smaller one")];
+
 /// Fails if a vocabulary cannot have this number of ids.
 pub(crate) fn check_size(requested: usize) -> Result<()> {
     let largest = MAX_VOCAB_SIZE - 1;
     if requested <= largest {
         return Ok(());
     }
-    let reason = format!(
-        "the vocabulary size {requested} is too large: a vocabulary has at most {largest} ids; pass a smaller one"
+    let text = format!(
+        "the vocabulary size {requested} is too large: a vocabulary has at most {largest} ids"
     );
-    Err(Error::Vocabulary { reason })
+    Err(Error::Vocabulary { reason: Reason::new(text, SMALLER) })
 }
 
 /// The id of each single byte, or [`NO_ID`].
@@ -594,7 +597,7 @@ fn lay_out(tokens: &[(Vec<u8>, u32)]) -> Result<(Vec<u8>, Vec<u32>)> {
     Ok((arena, offsets))
 }
 
-fn broken(reason: impl Into<String>) -> Error {
+fn broken(reason: impl Into<Reason>) -> Error {
     Error::Vocabulary { reason: reason.into() }
 }
 

@@ -17,7 +17,7 @@ const MOST_TRAINED: u32 = 100_000;
 pub(crate) fn open(question: &Question<'_>) -> ViewResult<Tokenizer> {
     let file = question.body;
     if let Some(reason) = recognize::mistaken(file) {
-        return Err(wrong(reason));
+        return Err(wrong(reason.to_string()));
     }
     if native::is_one(file) {
         return Ok(Tokenizer::from_bytes(file)?);

@@ -143,7 +143,7 @@ impl Tokenizer {
         let content = unsafe { Content::open(path, file.reads) };
         let content = content.map_err(|error| Error::of_io(&error, unreadable))?;
         if let Some(reason) = pointer(&content) {
-            let (path, reason) = (path.display().to_string(), reason.into());
+            let path = path.display().to_string();
             return Err(Error::Document { path, line: None, reason });
         }
         let separator = finder(&file.separator)?;
@@ -168,7 +168,8 @@ impl Tokenizer {
 
 /// A searcher for the separator; `None` if the separator is empty.
 fn finder(separator: &[u8]) -> Result<Option<AhoCorasick>> {
-    let too_long = |e| Error::Vocabulary { reason: format!("the separator is too long: {e}") };
+    let too_long =
+        |e| Error::Vocabulary { reason: format!("the separator is too long: {e}").into() };
     let separator = (!separator.is_empty()).then_some([separator]);
     separator.map(AhoCorasick::new).transpose().map_err(too_long)
 }

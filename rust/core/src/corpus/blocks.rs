@@ -77,7 +77,7 @@ impl CorpusFile {
             path,
             line: None,
             reason: match stand_in_at(&self.path).filter(|_| self.is_damage(error)) {
-                Some(reason) => reason.into(),
+                Some(reason) => reason,
                 None => Reason::new(format!("it cannot be read: {error}"), ways_out),
             },
         })
@@ -166,7 +166,7 @@ pub(crate) struct FileBlock {
     /// Whether the block stands for a line or a text that is too long; it then has no bytes.
     pub(crate) is_too_long: bool,
     /// Why the rest of the file after the block cannot be read, if reading goes on nevertheless.
-    pub(crate) damage: Option<String>,
+    pub(crate) damage: Option<Reason>,
     /// The decompressed bytes.
     pub(crate) bytes: Vec<u8>,
 }
@@ -369,7 +369,7 @@ struct OpenFile {
     /// Whether the file was read to its end.
     is_ended: bool,
     /// Why the file ends before its end, until it is passed on with a block.
-    damage: Option<String>,
+    damage: Option<Reason>,
     /// The bytes read so far of a line that is too long and must be skipped; 0 if there is none.
     long_bytes: u64,
 }
@@ -398,7 +398,7 @@ impl OpenFile {
                 return Err(error);
             }
             // What was decompressed before the damage has been appended.
-            self.damage = Some(error.to_string());
+            self.damage = Some(Reason::new(error.to_string(), FETCH_AGAIN));
         }
         let count = bytes.len() - before;
         self.is_ended = count < most || self.damage.is_some();

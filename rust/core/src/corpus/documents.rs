@@ -51,8 +51,8 @@ pub struct Skipped {
     pub row: u64,
     /// The number of skipped rows; 0 if it is unknown: the rest of the file, which is damaged.
     pub rows: u64,
-    /// Why they were skipped.
-    pub reason: String,
+    /// Why they were skipped, and what to do about it.
+    pub reason: Reason,
 }
 
 /// Consecutive documents of a file.
@@ -101,7 +101,8 @@ impl Documents {
         }
         if let Some(damage) = block.damage.take() {
             let row = self.first_row + (self.ends.len() + self.skipped.len()) as u64;
-            let reason = format!("the rest of the file cannot be read: {damage}");
+            let text = format!("the rest of the file cannot be read: {}", damage.text());
+            let reason = Reason::new(text, damage.ways_out());
             memory::push(&mut self.skipped, Skipped { file: self.file, row, rows: 0, reason })?;
         }
         self.block = std::mem::take(&mut block.bytes);
@@ -158,8 +159,10 @@ impl Documents {
         std::mem::swap(&mut self.bytes, &mut block.bytes);
         if let Some(reason) = pointer(&self.bytes).filter(|_| block.start.byte == 0) {
             self.bytes.clear();
-            return self.skip_or_fail(0, reason.into(), options.on_error, |reason| {
-                Error::Document { path: path(), line: None, reason }
+            return self.skip_or_fail(0, reason, options.on_error, |reason| Error::Document {
+                path: path(),
+                line: None,
+                reason,
             });
         }
         if let Err(error) = from_utf8(&self.bytes) {
@@ -200,12 +203,11 @@ impl Documents {
                 Ok(()) if is_first(row) && self.with_text == 0 => self.keys = jsonl::keys(line),
                 Ok(()) => {}
                 Err(LineError::Fatal(error)) => return Err(error),
-                Err(LineError::Invalid(_)) if is_first(row) && stand_in(line).is_some() => {
-                    let reason = stand_in(line).unwrap_or_default().into();
-                    let path = file.path.display().to_string();
-                    return Err(Error::Document { path, line: None, reason });
-                }
                 Err(LineError::Invalid(reason)) => {
+                    if let Some(reason) = stand_in(line).filter(|_| is_first(row)) {
+                        let path = file.path.display().to_string();
+                        return Err(Error::Document { path, line: None, reason });
+                    }
                     self.bytes.truncate(start);
                     self.skip_or_fail(row, reason, options.on_error, error_at(index))?;
                 }
@@ -262,7 +264,7 @@ impl Documents {
                 memory::extend(&mut self.bytes, text)?;
                 self.replace_from(start)?;
             }
-            (Err(flaw), OnError::Skip) => return self.skip(row, 1, flaw.to_string()),
+            (Err(flaw), OnError::Skip) => return self.skip(row, 1, flaw.reason()),
             (Err(flaw), _) => return Err(flaw.error(path, row)),
         }
         self.end()
@@ -270,7 +272,7 @@ impl Documents {
 
     /// Record rows that cannot be read as skipped.
     #[cfg(feature = "parquet")]
-    pub(crate) fn skip(&mut self, row: u64, rows: u64, reason: String) -> Result<()> {
+    pub(crate) fn skip(&mut self, row: u64, rows: u64, reason: Reason) -> Result<()> {
         memory::push(&mut self.skipped, Skipped { file: self.file, row, rows, reason })
     }
 
@@ -299,7 +301,6 @@ impl Documents {
         if on_error != OnError::Skip {
             return Err(error(reason));
         }
-        let reason = reason.text().to_owned();
         memory::push(&mut self.skipped, Skipped { file: self.file, row, rows: 1, reason })
     }
 
@@ -369,13 +370,19 @@ impl From<Flaw> for LineError {
         match flaw {
             Flaw::Memory(error) => Self::Fatal(error),
             other => {
-                let is_lone = matches!(other, Flaw::LoneSurrogate(_));
-                let ways_out: &[WayOut] = if is_lone { REPAIR } else { &[] };
+                let ways_out = match other {
+                    Flaw::LoneSurrogate(_) => REPAIR,
+                    Flaw::SecondObject { .. } => ONE_A_LINE,
+                    _ => &[],
+                };
                 Self::Invalid(Reason::new(other.to_string(), ways_out))
             }
         }
     }
 }
+
+/// The way out of a line with two objects.
+const ONE_A_LINE: &[WayOut] = &[WayOut::plain("give each object a line of its own")];
 
 /// Why the text of a row is invalid.
 #[cfg(feature = "parquet")]
@@ -395,14 +402,18 @@ impl TextFlaw {
         from_utf8(text).map_err(|error| Self::NotUtf8 { at: error.valid_up_to() })
     }
 
-    /// The error with the row, and with what to do about it.
-    pub(crate) fn error(self, path: &Path, row: u64) -> Error {
+    /// What is wrong, and what to do about it.
+    fn reason(self) -> Reason {
         let ways_out = match self {
             Self::NotUtf8 { .. } => REPAIR,
             Self::TooLong { .. } => DIVIDE,
         };
-        let reason = Reason::new(self.to_string(), ways_out);
-        Error::Row { path: path.display().to_string(), row, reason }
+        Reason::new(self.to_string(), ways_out)
+    }
+
+    /// The error with the row.
+    pub(crate) fn error(self, path: &Path, row: u64) -> Error {
+        Error::Row { path: path.display().to_string(), row, reason: self.reason() }
     }
 }
 

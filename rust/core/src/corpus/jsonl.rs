@@ -36,10 +36,9 @@ impl fmt::Display for Flaw {
             Self::Syntax { at, expected } => {
                 write!(f, "the line is not a JSON object: expected {expected} at byte {at}")
             }
-            Self::SecondObject { at } => write!(
-                f,
-                "a second object begins at byte {at} of the line; give each object a line of its own"
-            ),
+            Self::SecondObject { at } => {
+                write!(f, "a second object begins at byte {at} of the line")
+            }
             Self::NotText(kind) => write!(f, "the field is {kind}, not a string"),
             Self::DuplicateField => f.write_str("the object has the field twice"),
             Self::LoneSurrogate(code) => f.write_str(&lone_surrogate(*code)),

@@ -395,7 +395,10 @@ mod tests {
             assert_eq!(places, [(0, 1), (0, 2), (1, 0), (2, 0)]);
             assert_eq!((skips.documents(), counter.take_skips()), (4, Skips::default()));
             assert!(
-                skips.first()[1].reason.starts_with("the line has more than the limit of 60 bytes")
+                skips.first()[1]
+                    .reason
+                    .text()
+                    .starts_with("the line has more than the limit of 60 bytes")
             );
             let texts = ["a", "b", "d"].map(str::to_owned);
             assert_eq!(counter.finish().unwrap(), plain(&texts));

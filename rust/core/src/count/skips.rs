@@ -66,7 +66,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn skipped((file, row): (usize, u64)) -> Skipped {
-        Skipped { file, row, rows: 1, reason: format!("{file} {row}") }
+        Skipped { file, row, rows: 1, reason: format!("{file} {row}").into() }
     }
 
     proptest! {

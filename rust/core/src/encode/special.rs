@@ -176,7 +176,9 @@ impl AddedFinder {
             .match_kind(MatchKind::LeftmostLongest)
             .kind((size > MOST_IN_DFA).then_some(AhoCorasickKind::ContiguousNFA))
             .build(tokens.iter().map(|entry| &entry.name))
-            .map_err(|e| Error::Vocabulary { reason: format!("too many added tokens: {e}") })?;
+            .map_err(|e| Error::Vocabulary {
+                reason: format!("too many added tokens: {e}").into(),
+            })?;
         let longest = tokens.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
         Ok(Some(Self { automaton, tokens, longest }))
     }

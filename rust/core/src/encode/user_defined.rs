@@ -30,7 +30,7 @@ impl UserDefined {
         if ids.is_empty() {
             return Ok(None);
         }
-        let broken = |reason| Error::Vocabulary { reason };
+        let broken = |reason: String| Error::Vocabulary { reason: reason.into() };
         let token = |&id: &u32| {
             let text = vocabulary.bytes(id).filter(|text| std::str::from_utf8(text).is_ok());
             let text = text.filter(|_| !vocabulary.is_special(id));

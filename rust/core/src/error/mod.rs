@@ -13,7 +13,9 @@ pub(crate) use reason::IGNORE_DROPOUT;
 #[cfg(feature = "parquet")]
 pub(crate) use reason::SMALLER_PAGES;
 pub use reason::{CallOption, OptionValue, Reason, WayOut};
-pub(crate) use reason::{DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, OTHER_COLUMN, REPAIR};
+pub(crate) use reason::{
+    DIVIDE, FETCH_AGAIN, FETCH_AGAIN_OR_SKIP, FETCH_FILE, FETCH_LFS, OTHER_COLUMN, REPAIR,
+};
 
 /// The result of every fallible function of this crate.
 ///
@@ -67,7 +69,7 @@ pub enum Error {
     /// A vocabulary, a merge list or a set of special tokens breaks one of its rules.
     Vocabulary {
         /// The rule, with the token or the id that breaks it.
-        reason: String,
+        reason: Reason,
     },
     /// An id that the vocabulary does not have.
     UnknownId {
@@ -79,7 +81,7 @@ pub enum Error {
     /// Vector instructions that this processor does not have, or that were requested too late.
     Simd {
         /// The requested name and the names that can be used.
-        reason: String,
+        reason: Reason,
     },
     /// An unknown special token.
     UnknownSpecial {
@@ -197,7 +199,7 @@ pub enum Error {
         /// The byte offset in the file.
         at: usize,
         /// The rule.
-        reason: String,
+        reason: Reason,
     },
     /// The ids of a text do not decode to its bytes: the tables of a tokenizer file contradict its
     /// tokens.
@@ -248,7 +250,7 @@ pub fn shortened(message: String) -> String {
 }
 
 impl Error {
-    /// What is wrong, without the ways out that name an option.
+    /// What is wrong, without the ways out.
     ///
     /// ```
     /// let error = bytepair::Error::SpecialInText { name: "<|bos|>".to_owned(), at: 3 };
@@ -258,13 +260,22 @@ impl Error {
         Problem(self).to_string()
     }
 
-    /// What to do about it, where an option of the call matters.
+    /// What to do about it.
     pub fn ways_out(&self) -> &'static [WayOut] {
         match self {
             Self::SpecialInText { .. } => reason::SPECIAL_IN_TEXT,
             Self::FileNotUtf8 { .. } => REPAIR,
             Self::Contradiction => reason::LOAD_AGAIN,
-            Self::Row { reason, .. }
+            Self::Split { .. } => reason::SIMPLER_PATTERN,
+            Self::TooLong { .. } => reason::WIDER_ROWS,
+            Self::Spill { .. } => reason::MORE_SPACE,
+            Self::TooManyPretokens => reason::FEWER_PRETOKENS,
+            Self::OutOfMemory { .. } => reason::LESS_MEMORY,
+            Self::TextNotUtf8 { .. } => reason::REPAIR_TEXT,
+            Self::Vocabulary { reason }
+            | Self::Simd { reason }
+            | Self::File { reason, .. }
+            | Self::Row { reason, .. }
             | Self::Document { reason, .. }
             | Self::Unreadable { reason, .. }
             | Self::Format { reason, .. }
@@ -291,13 +302,11 @@ impl Error {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pattern { .. } | Self::PatternName { .. } => self.write_about_pattern(f),
-            Self::Split { at, reason } => write!(
-                f,
-                "the split pattern failed on the text at byte {at}: {reason}; \
-                 use a pattern that does not backtrack, or shorter texts"
-            ),
+            Self::Split { at, reason } => {
+                write!(f, "the split pattern failed on the text at byte {at}: {reason}")
+            }
             Self::VocabularyTooSmall { .. } | Self::OutOfMemory { .. } => self.write_about_size(f),
-            Self::Vocabulary { reason } | Self::Simd { reason } => f.write_str(reason),
+            Self::Vocabulary { reason } | Self::Simd { reason } => f.write_str(reason.text()),
             Self::UnknownId { id, vocab_size } => {
                 write!(f, "id {id} is not in the vocabulary, whose ids are below {vocab_size}")
             }
@@ -320,20 +329,16 @@ impl Error {
             | Self::Unwritable { .. } => self.write_about_text(f),
             Self::TooLong { conversation, length, width } => write!(
                 f,
-                "conversation {conversation} has {length} ids and does not fit a row of {width}; \
-                 truncate it first, or make rows wider"
+                "conversation {conversation} has {length} ids and does not fit a row of {width}"
             ),
             Self::CountOverflow => f.write_str("a count exceeds 64 bits"),
             Self::Counts { row, rule } => write!(f, "the counts are invalid at row {row}: {rule}"),
-            Self::Spill { path, reason } => write!(
-                f,
-                "counts could not be spilled to {path}: {reason}; free some space, put temporary files \
-                 elsewhere, or count with a larger memory limit"
-            ),
-            Self::TooManyPretokens => f.write_str(
-                "the distinct pretokens have more than 2^32 bytes; train on a sample, or drop \
-                 pretokens that occur once",
-            ),
+            Self::Spill { path, reason } => {
+                write!(f, "counts could not be spilled to {path}: {reason}")
+            }
+            Self::TooManyPretokens => {
+                f.write_str("the distinct pretokens have more than 2^32 bytes")
+            }
             Self::File { .. }
             | Self::Format { .. }
             | Self::Unsupported { .. }
@@ -383,14 +388,12 @@ impl Error {
         match self {
             Self::VocabularyTooSmall { requested, smallest } => write!(
                 f,
-                "the vocabulary size {requested} is too small for the 256 bytes and the special tokens; \
-                 pass at least {smallest}"
+                "the vocabulary size {requested} is too small for the 256 bytes and the special tokens, \
+                 which need {smallest}"
             ),
-            Self::OutOfMemory { bytes } => write!(
-                f,
-                "out of memory: {bytes} bytes could not be allocated; pass less text at once, use fewer \
-                 threads, or raise the limit of the process"
-            ),
+            Self::OutOfMemory { bytes } => {
+                write!(f, "out of memory: {bytes} bytes could not be allocated")
+            }
             _ => Ok(()),
         }
     }
@@ -399,7 +402,7 @@ impl Error {
     fn write_about_tokenizer_file(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { at, reason } => {
-                write!(f, "not a valid tokenizer file, at byte {at}: {reason}")
+                write!(f, "not a valid tokenizer file, at byte {at}: {}", reason.text())
             }
             Self::Format { place, reason } | Self::Unsupported { place, reason } => {
                 write!(f, "{place}: {}", reason.text())
@@ -421,10 +424,9 @@ impl Error {
             Self::UncoveredText { text } => {
                 write!(f, "{text:?} occurs in the text but no token of the vocabulary covers it")
             }
-            Self::TextNotUtf8 { document, at } => write!(
-                f,
-                "document {document} is not UTF-8 at byte {at}; repair it, or replace invalid bytes"
-            ),
+            Self::TextNotUtf8 { document, at } => {
+                write!(f, "document {document} is not UTF-8 at byte {at}")
+            }
             Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {}", reason.text()),
             Self::FileNotUtf8 { path, at } => {
                 write!(f, "{path} is not UTF-8 at byte {at}")

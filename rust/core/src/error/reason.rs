@@ -184,6 +184,34 @@ pub(crate) const FETCH_AGAIN: &[WayOut] = &[WayOut::plain("download or compress 
 /// The ways out of a file of lines whose compressed bytes are damaged.
 pub(crate) const FETCH_AGAIN_OR_SKIP: &[WayOut] =
     &[FETCH_AGAIN[0], WayOut::of("pass", SKIP, "to keep the documents before the damage")];
+/// The ways out of a text, given as bytes, that is not UTF-8.
+pub(super) const REPAIR_TEXT: &[WayOut] =
+    &[WayOut::plain("repair it"), WayOut::plain("replace invalid bytes")];
+/// The ways out of a file that is not what was meant to be downloaded.
+pub(crate) const FETCH_FILE: &[WayOut] = &[WayOut::plain("download the file again")];
+/// The ways out of a pointer of Git LFS.
+pub(crate) const FETCH_LFS: &[WayOut] = &[WayOut::plain("fetch the file with `git lfs pull`")];
+/// The ways out of a pattern that fails on a text.
+pub(super) const SIMPLER_PATTERN: &[WayOut] =
+    &[WayOut::plain("use a pattern that does not backtrack"), WayOut::plain("use shorter texts")];
+/// The ways out of a conversation that is longer than a row.
+pub(super) const WIDER_ROWS: &[WayOut] =
+    &[WayOut::plain("truncate it first"), WayOut::plain("make rows wider")];
+/// The ways out of a disk without space for counts.
+pub(super) const MORE_SPACE: &[WayOut] = &[
+    WayOut::plain("free some space"),
+    WayOut::plain("put temporary files elsewhere"),
+    WayOut::plain("count with a larger memory limit"),
+];
+/// The ways out of too many distinct pretokens.
+pub(super) const FEWER_PRETOKENS: &[WayOut] =
+    &[WayOut::plain("train on a sample"), WayOut::plain("drop pretokens that occur once")];
+/// The ways out of too little memory.
+pub(super) const LESS_MEMORY: &[WayOut] = &[
+    WayOut::plain("pass less text at once"),
+    WayOut::plain("use fewer threads"),
+    WayOut::plain("raise the limit of the process"),
+];
 /// The ways out of a text that contains a special token.
 pub(super) const SPECIAL_IN_TEXT: &[WayOut] = &[
     WayOut::of("pass", SPECIAL_AS_TEXT, "to encode it as ordinary text"),

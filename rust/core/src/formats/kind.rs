@@ -1,6 +1,6 @@
 //! Which of the formats that this crate reads a file has, by its first bytes.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result, WayOut};
 use crate::formats::native::MAGIC;
 use crate::formats::ranks::RankFile;
 use crate::formats::recognize::mistaken;
@@ -18,6 +18,9 @@ pub enum TokenizerFormat {
 
 /// The number of bytes that decide.
 pub const HEAD_BYTES: usize = 1 << 10;
+
+/// The way out of a file of another format.
+const CONVERT: &[WayOut] = &[WayOut::plain("convert it with `bytepair convert`")];
 
 /// The format of a file, from its first [`HEAD_BYTES`] bytes.
 ///
@@ -40,10 +43,10 @@ pub fn kind(head: &[u8]) -> Result<TokenizerFormat> {
             return Ok(TokenizerFormat::TokenizerJson);
         }
         None if RankFile::is_one(head) => return Ok(TokenizerFormat::Ranks),
-        None => {
-            "the file is neither a native tokenizer file nor a tokenizer.json nor a rank file; \
-             convert it with `bytepair convert`"
-        }
+        None => Reason::new(
+            "the file is neither a native tokenizer file nor a tokenizer.json nor a rank file",
+            CONVERT,
+        ),
     };
-    Err(Error::Format { place: "byte 0".to_owned(), reason: reason.into() })
+    Err(Error::Format { place: "byte 0".to_owned(), reason })
 }

@@ -138,6 +138,6 @@ pub fn only(name: &str) -> Result<()> {
     let usable = requested.map_or(all, |level| vec![level]);
     let usable: Vec<_> = usable.into_iter().map(SimdLevel::name).collect();
     let usable = usable.join(", ");
-    let reason = format!("the instructions {name:?} cannot be used; use one of {usable}");
-    Err(Error::Simd { reason })
+    let reason = format!("the instructions {name:?} cannot be used, only {usable}");
+    Err(Error::Simd { reason: reason.into() })
 }

@@ -78,13 +78,13 @@ fn ids_of_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<Vec<u
     if merges.len() > MAX_RANKS {
         let reason =
             format!("there are {} merges, more than the limit of {MAX_RANKS}", merges.len());
-        return Err(Error::Vocabulary { reason });
+        return Err(Error::Vocabulary { reason: reason.into() });
     }
     let ordinary = |id: u32| vocabulary.bytes(id).filter(|_| !vocabulary.is_special(id));
     let mut all = PairLookup::new(vocabulary);
     let joined = |(rank, &(left, right)): (usize, &(u32, u32))| {
         let broken = |what: &str| Error::Vocabulary {
-            reason: format!("merge {rank} (ids {left} and {right}) {what}"),
+            reason: format!("merge {rank} (ids {left} and {right}) {what}").into(),
         };
         let parts = ordinary(left).zip(ordinary(right));
         let parts = parts.ok_or_else(|| broken("has an id that is not an ordinary token"))?;

@@ -55,7 +55,7 @@ impl SymbolMerger {
         let mut pairs = HashMap::default();
         for (rank, &(left, right)) in merges.iter().enumerate() {
             let broken = |what: &str| Error::Vocabulary {
-                reason: format!("merge {rank} (ids {left} and {right}) {what}"),
+                reason: format!("merge {rank} (ids {left} and {right}) {what}").into(),
             };
             let parts = vocabulary.bytes(left).zip(vocabulary.bytes(right));
             let (one, other) = parts.ok_or_else(|| broken("has an id without a token"))?;

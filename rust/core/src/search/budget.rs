@@ -84,7 +84,7 @@ impl Budget {
         if now - self.begun > self.limit {
             let reason = format!(
                 "the split pattern takes too long for this text, more than {} s and {} \u{b5}s per \
-                 byte; use a simpler pattern",
+                 byte",
                 FIXED.as_secs(),
                 PER_BYTE.as_micros()
             );

@@ -515,7 +515,7 @@ impl Tokenizer {
 
 /// Fails if the rules contradict the merge rule, or name ids that do not exist.
 fn check_rules(rule: MergeRule, vocabulary: &Vocabulary, rules: &TextRules) -> Result<()> {
-    let broken = |reason: String| Err(Error::Vocabulary { reason });
+    let broken = |reason: String| Err(Error::Vocabulary { reason: reason.into() });
     if rules.symbols.is_some() && !matches!(rule, MergeRule::Merges { .. }) {
         return broken("symbols with names merge by listed pairs only".to_owned());
     }

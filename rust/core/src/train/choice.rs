@@ -62,7 +62,7 @@ impl Choice {
         window: Option<ChoiceWindow>,
         bytes: Vec<f64>,
     ) -> Result<Self> {
-        let broken = |reason: String| Err(Error::Vocabulary { reason });
+        let broken = |reason: String| Err(Error::Vocabulary { reason: reason.into() });
         if let Measure::Rates { ratios } = &measure {
             if ratios.len() != bytes.len() {
                 let (ratios, groups) = (ratios.len(), bytes.len());

@@ -30,5 +30,5 @@ impl Trained {
 
 fn first_special(tokens: usize) -> Result<u32> {
     u32::try_from(tokens)
-        .map_err(|_| Error::Vocabulary { reason: format!("{tokens} tokens are too many") })
+        .map_err(|_| Error::Vocabulary { reason: format!("{tokens} tokens are too many").into() })
 }

@@ -8,12 +8,25 @@
 use std::num::NonZeroU64;
 
 use crate::count::Counts;
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result, WayOut};
 use crate::memory;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::tokenizer::{Tokenizer, tokens_of};
 use crate::train::{TrainOptions, Trained, train, train_more};
 use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Vocabulary, check_size};
+
+/// The ways out of growing a vocabulary that merges characters.
+const OF_BYTES: &[WayOut] =
+    &[WayOut::plain("train a vocabulary of bytes"), WayOut::plain("add special tokens")];
+/// The ways out of initial tokens that need too many merges.
+const MORE_ROOM: &[WayOut] = &[
+    WayOut::plain("raise the vocabulary size"),
+    WayOut::plain("pass fewer or shorter initial tokens"),
+];
+/// The way out of truncating to more ids than there are.
+const RESUME: &[WayOut] = &[WayOut::plain("resume training to enlarge it")];
+/// The way out of resuming to fewer ids than there are.
+const TRUNCATE: &[WayOut] = &[WayOut::plain("truncate it with with_vocab_size")];
 
 /// The name of the note with the number of bytes that a tokenizer was trained on.
 pub const TEXT_BYTES: &str = "text_bytes";
@@ -31,10 +44,12 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
     let keep = merges_for(vocab_size, special.len())?;
     if keep > merges.len() {
         return Err(Error::Vocabulary {
-            reason: format!(
-                "the vocabulary size {vocab_size} is larger than the vocabulary of {} ids; resume training \
-                 to enlarge it",
-                tokenizer.vocabulary().len()
+            reason: Reason::new(
+                format!(
+                    "the vocabulary size {vocab_size} is larger than the vocabulary of {} ids",
+                    tokenizer.vocabulary().len()
+                ),
+                RESUME,
             ),
         });
     }
@@ -70,10 +85,12 @@ pub fn resume(
     let merges = trained_merges(tokenizer)?;
     let total = merges_for(vocab_size, special.len())?;
     let more = total.checked_sub(merges.len()).ok_or_else(|| Error::Vocabulary {
-        reason: format!(
-            "the vocabulary size {vocab_size} is smaller than the vocabulary of {} ids; truncate it with \
-             with_vocab_size",
-            tokenizer.vocabulary().len()
+        reason: Reason::new(
+            format!(
+                "the vocabulary size {vocab_size} is smaller than the vocabulary of {} ids",
+                tokenizer.vocabulary().len()
+            ),
+            TRUNCATE,
         ),
     })?;
     let options = TrainOptions { merges: more, ..options.clone() };
@@ -105,9 +122,8 @@ pub fn extend(
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Tokenizer> {
     if tokenizer.rule() == MergeRule::Characters || tokenizer.rules().symbols.is_some() {
-        let reason = "training merges bytes, and this vocabulary merges characters; train a \
-                      vocabulary of bytes, or add special tokens";
-        return Err(Error::Vocabulary { reason: reason.to_owned() });
+        let text = "training merges bytes, and this vocabulary merges characters";
+        return Err(Error::Vocabulary { reason: Reason::new(text, OF_BYTES) });
     }
     tokenizer.make_tables()?;
     let learnt = train_more(tokenizer, counts, options, on_progress)?;
@@ -196,7 +212,7 @@ fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) 
                 "the initial token {token:?} is not one pretoken, so no text contains it as a \
                  token: the pattern splits it into {pretokens:?}"
             );
-            return Err(Error::Vocabulary { reason });
+            return Err(Error::Vocabulary { reason: reason.into() });
         }
     }
     let mut once = initial.to_vec();
@@ -213,13 +229,12 @@ fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) 
     };
     let first = train(&counts, &all, &mut |_| Ok(()))?;
     if first.merges.len() > options.merges || !first.exhausted {
-        let reason = format!(
-            "the initial tokens take at least {} merges, but there is room for {}; raise the vocabulary size, or \
-             pass fewer or shorter initial tokens",
+        let text = format!(
+            "the initial tokens take at least {} merges, but there is room for {}",
             first.merges.len(),
             options.merges
         );
-        return Err(Error::Vocabulary { reason });
+        return Err(Error::Vocabulary { reason: Reason::new(text, MORE_ROOM) });
     }
     Ok(first)
 }
@@ -265,7 +280,7 @@ fn trained_merges(tokenizer: &Tokenizer) -> Result<&[(u32, u32)]> {
         reason:
             "only a vocabulary trained by bytepair can be truncated or resumed: the 256 bytes, \
                  one id for each merge, then the special tokens; `extend` works for any"
-                .to_owned(),
+                .into(),
     })
 }
 

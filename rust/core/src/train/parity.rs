@@ -105,7 +105,7 @@ pub fn train_groups(
     if groups.is_empty() || !(development.is_empty() || development.len() == groups.len()) {
         let (sets, groups) = (development.len(), groups.len());
         let reason = format!("{groups} groups with {sets} development sets; each group needs one");
-        return Err(Error::Vocabulary { reason });
+        return Err(Error::Vocabulary { reason: reason.into() });
     }
     let first = first_merges(initial, groups, parity, pattern, options, on_progress)?;
     let initial = first.merges.len();

@@ -25,7 +25,7 @@ use crate::corpus::documents::TextFlaw;
 use crate::corpus::parquet::pages::{self, Pages};
 use crate::corpus::parquet::source::{ReadAt, TablePlace};
 use crate::corpus::stand_in::stand_in_at;
-use crate::error::{Error, OTHER_COLUMN, Reason, Result};
+use crate::error::{Error, OTHER_COLUMN, Reason, Result, WayOut};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
 const RANGE_BYTES: usize = 1 << 24;
@@ -436,13 +436,18 @@ pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
     ParquetError::General(reason.into())
 }
 
+/// The way out of a file whose footer is damaged.
+const FETCH_TABLE: &[WayOut] = &[WayOut::plain("download or write it again")];
+/// The way out of a compression that is not read.
+const WRITE_ZSTD: &[WayOut] = &[WayOut::plain("write it with zstd")];
+
 /// The error for a file whose footer cannot be read, with what it may be and the way out.
 fn not_parquet(path: &Path, error: ParquetError) -> ParquetError {
     match (error, stand_in_at(path)) {
         (ParquetError::External(inner), _) => ParquetError::External(inner),
-        (_, Some(reason)) => general(reason),
+        (_, Some(reason)) => ParquetError::External(Box::new(reason)),
         (ParquetError::General(reason) | ParquetError::EOF(reason), None) => {
-            general(format!("{reason}; download or write it again"))
+            ParquetError::External(Box::new(Reason::new(reason, FETCH_TABLE)))
         }
         (other, None) => other,
     }
@@ -507,7 +512,10 @@ pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
         return Err(general("its metadata are inconsistent"));
     }
     match chunk.compression() {
-        Compression::LZO => Err(general("it is compressed with LZO; write it with zstd")),
+        Compression::LZO => {
+            let reason = Reason::new("it is compressed with LZO", WRITE_ZSTD);
+            Err(ParquetError::External(Box::new(reason)))
+        }
         Compression::ZSTD(_) if !cfg!(feature = "zstd") => {
             Err(general("it is compressed with zstd; build bytepair with its feature `zstd`"))
         }

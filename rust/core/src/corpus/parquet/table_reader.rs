@@ -119,7 +119,7 @@ impl OpenGroup {
         if options.on_error != OnError::Skip {
             return Err(Error::Row { path, row: self.row, reason });
         }
-        documents.skip(self.row, self.end - self.row, reason.text().to_owned())?;
+        documents.skip(self.row, self.end - self.row, reason)?;
         self.row = self.end;
         self.spans = Vec::new().into_iter();
         self.reader = None;
@@ -168,6 +168,6 @@ impl OpenGroup {
             return Err(Error::Row { path, row, reason });
         }
         self.row += span.rows.len() as u64;
-        documents.skip(row, span.rows.len() as u64, reason.text().to_owned())
+        documents.skip(row, span.rows.len() as u64, reason)
     }
 }

@@ -7,11 +7,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result, WayOut};
 use crate::hash::key_table::KeyTable;
 use crate::hash::probe_table::{MAX_PROBE, ProbeTable};
 use crate::machine::array::{Array, FileBytes, LittleEndian};
 use crate::merge::buckets::Buckets;
+
+/// The way out of a file of a version that is not read.
+const SAVE_AGAIN: &[WayOut] =
+    &[WayOut::plain("load the tokenizer from where it came from and save it again")];
 
 pub(crate) const MAGIC: &[u8; 8] = b"BYTEPAIR";
 const VERSION: u32 = 3;
@@ -69,7 +73,7 @@ impl Container {
     pub(super) fn open(map: FileBytes) -> Result<Self> {
         let map = Arc::new(map);
         let file: &[u8] = &map;
-        let fail = |at, reason: &str| Err(Error::File { at, reason: reason.to_owned() });
+        let fail = |at, reason: &str| Err(Error::File { at, reason: reason.into() });
         if file.get(..8) != Some(&MAGIC[..]) {
             return fail(0, "it does not start with BYTEPAIR");
         }
@@ -79,11 +83,8 @@ impl Container {
         match number(file, 8, 4) {
             Some(3) => (),
             Some(1 | 2) => {
-                return fail(
-                    8,
-                    "its version is 1 or 2, which were never released and are no longer read; load \
-                     the tokenizer from where it came from and save it again",
-                );
+                let text = "its version is 1 or 2, which were never released and are not read";
+                return Err(Error::File { at: 8, reason: Reason::new(text, SAVE_AGAIN) });
             }
             _ => return fail(8, "its version is not 3; a newer bytepair may read it"),
         }
@@ -130,7 +131,7 @@ impl Container {
     fn needed(&self, kind: Kind) -> Result<&Section> {
         self.find(kind).ok_or_else(|| {
             let reason = format!("section {} is missing", kind as u32);
-            Error::File { at: HEADER, reason }
+            Error::File { at: HEADER, reason: reason.into() }
         })
     }
 
@@ -182,7 +183,7 @@ impl Container {
     /// The error for a section that breaks a rule.
     pub(super) fn broken(&self, kind: Kind, reason: &str) -> Error {
         let at = self.find(kind).map_or(0, |section| section.range.start);
-        Error::File { at, reason: format!("section {}: {reason}", kind as u32) }
+        Error::File { at, reason: format!("section {}: {reason}", kind as u32).into() }
     }
 }
 
@@ -209,7 +210,7 @@ fn section(file: &[u8], at: usize, least: u32, free: usize) -> Result<Section> {
     fits().ok_or_else(|| Error::File {
         at,
         reason: "a section lies outside the file, or starts before the end of the previous one"
-            .to_owned(),
+            .into(),
     })
 }
 

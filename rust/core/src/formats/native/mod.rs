@@ -27,7 +27,7 @@ use std::path::Path;
 use crate::encode::pretoken::MergeTables;
 use crate::encode::split_points::SplitPoints;
 use crate::encode::unmade::UnmadeTokens;
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result, WayOut};
 use crate::formats::whole_file;
 use crate::machine::array::{Array, FileBytes};
 use crate::memory;
@@ -114,14 +114,18 @@ fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
+/// The way out of a file that cannot be mapped.
+const READ_INSTEAD: &[WayOut] = &[WayOut::plain("read it instead")];
+
 /// The error for a file that cannot be mapped; it says nothing of what the file contains.
 fn unmapped(file: &File, error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::OutOfMemory {
         let bytes = file.metadata().map_or(0, |data| data.len());
         return Error::OutOfMemory { bytes: usize::try_from(bytes).unwrap_or(usize::MAX) };
     }
-    let reason = format!("it cannot be mapped into memory ({error}); read it instead");
-    Error::Unreadable { path: "the file".to_owned(), reason: reason.into() }
+    let text = format!("it cannot be mapped into memory ({error})");
+    let reason = Reason::new(text, READ_INSTEAD);
+    Error::Unreadable { path: "the file".to_owned(), reason }
 }
 
 impl Tokenizer {

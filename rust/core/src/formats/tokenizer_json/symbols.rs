@@ -7,12 +7,18 @@
 use super::file::File;
 use super::pre_tokenizer::maps_bytes;
 use super::tables::MergeIds;
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result, WayOut};
 use crate::rules::byte_level::to_bytes;
 use crate::rules::spaces::META;
 use crate::rules::{AddedToken, Decoder, PreTokenizer, StartSymbols, TextRules};
 use crate::tokenizer::parts::TokenizerParts;
 use crate::vocabulary::{MergeRule, Vocabulary};
+
+/// The ways out of merges that make a special token.
+const UNMAKE: &[WayOut] = &[
+    WayOut::plain("write \"special\": false there"),
+    WayOut::plain("remove the merges that make it"),
+];
 
 /// The parts of a tokenizer of this form.
 pub(super) fn parts(mut file: File<'_>) -> Result<TokenizerParts> {
@@ -55,12 +61,13 @@ fn check_special(file: &File<'_>) -> Result<()> {
         None => Ok(()),
         Some(token) => Err(Error::Unsupported {
             place: "added_tokens".to_owned(),
-            reason: format!(
-                "merges make the special token {:?} of other text than its name; write \"special\": \
-                 false there, or remove the merges that make it",
-                token.content
-            )
-            .into(),
+            reason: Reason::new(
+                format!(
+                    "merges make the special token {:?} of other text than its name",
+                    token.content
+                ),
+                UNMAKE,
+            ),
         }),
     }
 }
