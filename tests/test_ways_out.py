@@ -129,8 +129,9 @@ def test_no_message_of_the_core_spells_an_option() -> None:
 
 
 def test_no_message_of_the_core_has_advice_in_its_text() -> None:
-    inside = [(path.name, text) for path, text in texts_of_the_core() if ADVICE.search(text)]
-    assert inside == []
+    inside = {text for _, text in texts_of_the_core() if ADVICE.search(text)}
+    # The smallest size is known when the error is made; a `WayOut` of the core is a constant.
+    assert {text.partition(";")[2] for text in inside} == {" pass at least "}
 
 
 @given(TEXT, st.lists(WAYS_OUT, max_size=4))

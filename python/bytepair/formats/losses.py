@@ -15,8 +15,8 @@ class Losses(list[str]):
 
     Example:
         >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], 258, special_tokens=["<s>"])
-        >>> [str(way_out) for way_out in tok.export_losses("llmc").ways_out]
+        >>> tok = bytepair.train(["hello hello"], 258, special_tokens=["<a>"])
+        >>> [str(way_out) for way_out in tok.export_losses("gguf").ways_out]
         ['give a special token this role with Tokenizer.with_roles(eos=...)']
     """
 

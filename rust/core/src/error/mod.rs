@@ -388,8 +388,8 @@ impl Error {
         match self {
             Self::VocabularyTooSmall { requested, smallest } => write!(
                 f,
-                "the vocabulary size {requested} is too small for the 256 bytes and the special tokens, \
-                 which need {smallest}"
+                "the vocabulary size {requested} is too small for the 256 bytes and the special tokens; \
+                 pass at least {smallest}"
             ),
             Self::OutOfMemory { bytes } => {
                 write!(f, "out of memory: {bytes} bytes could not be allocated")
