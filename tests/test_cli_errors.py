@@ -137,7 +137,7 @@ def test_a_file_system_that_fails_in_its_own_way(
         def get_file_info(self, *_: object) -> object:
             raise RuntimeError("no address of hostname")
 
-    module = importlib.import_module("bytepair.corpus.source")
+    module = importlib.import_module("bytepair.corpus.files")
     monkeypatch.setattr(module, "_file_system", lambda url: (System(), url))
     said = error_of(capsys, monkeypatch, "train", "hf://datasets/foo/bar")
     assert said == "hf://datasets/foo/bar: no address of hostname"

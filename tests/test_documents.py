@@ -20,7 +20,7 @@ import bytepair
 import memory
 from bytepair.corpus import bounds, read, source
 from bytepair.corpus.column import Column, strings
-from bytepair.corpus.source import files_of
+from bytepair.corpus.files import files_of
 from bytepair.errors import ArgumentError, CorpusError
 
 #: The module: `bytepair.corpus.read_documents` is the function in it.
@@ -304,7 +304,7 @@ def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
     program = """
         from bytepair.corpus.column import Skip
         from bytepair.corpus.documents import ReadOptions, read
-        from bytepair.corpus.source import files_of
+        from bytepair.corpus.files import files_of
         how = ReadOptions(errors="skip", max_document_bytes=1 << 27)
         found = list(read(files_of(sys.argv[1])[0], how))[:0]
         before = peak_mb()

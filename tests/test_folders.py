@@ -16,7 +16,7 @@ import pytest
 
 import bytepair
 from bytepair.corpus import folders
-from bytepair.corpus.source import files_of
+from bytepair.corpus.files import files_of
 from bytepair.errors import CorpusError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")

@@ -21,7 +21,7 @@ import pytest
 
 import bytepair
 from bytepair.cli import COMMANDS
-from bytepair.corpus import source as source_module
+from bytepair.corpus import files as files_module
 from bytepair.errors import CorpusError
 
 TEXTS = ["hello hello help", "the theme of the hour", "others helped; é 二"]
@@ -255,7 +255,7 @@ def test_commands_limit_memory_and_tokens_as_python_does(folder: Path) -> None:
 def test_a_cloud_that_does_not_answer_is_an_error(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_module, "ANSWER_SECONDS", 1)
+    monkeypatch.setattr(files_module, "ANSWER_SECONDS", 1)
     with socket.socket() as closed:  # it is bound, so nobody else listens there
         closed.bind(("127.0.0.1", 0))
         options = f"endpoint_override=127.0.0.1:{closed.getsockname()[1]}&scheme=http"
@@ -265,8 +265,8 @@ def test_a_cloud_that_does_not_answer_is_an_error(
 
 def test_the_limit_of_a_url_stays() -> None:
     for url in ("gs://b/a?retry_limit_seconds=9", "s3://b/a", "hf://datasets/a/b", "https://x/a"):
-        assert source_module.with_retry_limit(url) == url
-    assert source_module.with_retry_limit("gcs://b/a?x=y") == "gcs://b/a?x=y&retry_limit_seconds=20"
+        assert files_module.with_retry_limit(url) == url
+    assert files_module.with_retry_limit("gcs://b/a?x=y") == "gcs://b/a?x=y&retry_limit_seconds=20"
 
 
 @pytest.mark.parametrize("url", [False, True])

@@ -26,8 +26,9 @@ from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder
 from bytepair._internal.progress import Callback
+from bytepair.corpus.files import Files, Input, resolve_files
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.source import Files, Input, Limits, Source, resolve_files
+from bytepair.corpus.source import Limits, Source
 from bytepair.corpus.splits import hold_out
 from bytepair.errors import ShardError, WayOut
 from bytepair.files.safe import write_whole

@@ -16,8 +16,8 @@ from bytepair.chat.rows import COLUMNS, DEFAULT, RowOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
+from bytepair.corpus.files import Input, files_of
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.corpus.source import Input, files_of
 from bytepair.errors import ConversationError, WayOut
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from bytepair.cli import groups, option
 from bytepair.cli.messages import Misuse, tell
 from bytepair.cli.words import in_words
 from bytepair.corpus.column import Errors
-from bytepair.corpus.source import is_divided, resolve_files
+from bytepair.corpus.files import is_divided, resolve_files
 from bytepair.corpus.splits import Split
 
 #: The options for `evaluation_for`.

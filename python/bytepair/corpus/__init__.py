@@ -4,11 +4,11 @@
     >>> sum(batch.num_rows for batch in bytepair.corpus.read_documents(bytepair.sample.paths()))
     61
 
-The modules: `source` (what a source refers to), `folders` (the files of a folder or glob), `splits`
-(which documents are for validation), `documents` (the documents of a file), `read` (batches of any
-source), `skips` (skipped documents), `column` (documents in memory), `kinds` (file suffixes),
-`bounds` (memory limits), `arrow` (Arrow columns), `read_ahead` (a reader thread) and `download`
-(published data sets).
+The modules: `source` (what a source is), `files` (the files that names stand for), `folders` (the
+files of a folder or glob), `splits` (which documents are for validation), `documents` (the
+documents of a file), `read` (batches of any source), `skips` (skipped documents), `column`
+(documents in memory), `kinds` (file suffixes), `bounds` (memory limits), `arrow` (Arrow columns),
+`read_ahead` (a reader thread) and `download` (published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -20,14 +20,14 @@ if _TYPE_CHECKING:
     from bytepair.corpus import download
     from bytepair.corpus.documents import read_documents
     from bytepair.corpus.download import download_dataset
-    from bytepair.corpus.source import list_files
+    from bytepair.corpus.files import list_files
 
 _lazy(
     __name__,
     {
         "download": "bytepair.corpus.download",
         "download_dataset": "bytepair.corpus.download",
-        "list_files": "bytepair.corpus.source",
+        "list_files": "bytepair.corpus.files",
         "read_documents": "bytepair.corpus.documents",
     },
 )

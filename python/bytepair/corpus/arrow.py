@@ -56,6 +56,11 @@ def imported(source: Any) -> pa.Array | pa.ChunkedArray:
     return array
 
 
+def is_arrow(source: object) -> bool:
+    """Whether an object has the Arrow interface."""
+    return any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream"))
+
+
 def _is_column_of_duckdb(source: Any) -> bool:
     """DuckDB has no type for columns: the column of a relation is a relation of one column."""
     names = getattr(source, "columns", None)

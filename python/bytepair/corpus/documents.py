@@ -22,10 +22,11 @@ from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
 from bytepair.corpus.column import Column, Errors, Skip, until
+from bytepair.corpus.files import Input, files_by_position
 from bytepair.corpus.kinds import CorpusFile, compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import Input, Limits, Source, files_by_position
+from bytepair.corpus.source import Limits, Source
 from bytepair.corpus.splits import Split
 from bytepair.errors import CorpusError, WayOut
 

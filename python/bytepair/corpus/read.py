@@ -14,23 +14,22 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow
+from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import REPAIR, Column, Errors, Skip, TextBatch, strings, until
 from bytepair.corpus.documents import ReadOptions, read
+from bytepair.corpus.files import Files, Input
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.skips import OnSkip
 from bytepair.corpus.source import (
-    Files,
     HubData,
-    Input,
     Limits,
     Resolved,
     Rows,
     Source,
     Texts,
     announce_column,
-    is_arrow,
     resolve,
 )
 from bytepair.errors import ANY, CorpusError, WayOut

@@ -72,7 +72,7 @@ def splits_of(files: Sequence[File]) -> list[str | None]:
         CorpusError: if a manifest is invalid.
 
     Example:
-        >>> from bytepair.corpus.source import Input
+        >>> from bytepair.corpus.files import Input
         >>> names = ["data/train-00000-of-00001.parquet", "data/test-00000-of-00001.parquet"]
         >>> splits_of([Input(name, 1, None, name) for name in names])
         ['train', 'test']

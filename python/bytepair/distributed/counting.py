@@ -24,9 +24,10 @@ from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
+from bytepair.corpus.files import LOG, Files, resolve_files
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import LOG, Files, Limits, Source, resolve_files
+from bytepair.corpus.source import Limits, Source
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
 from bytepair.distributed import on_ray, tasks

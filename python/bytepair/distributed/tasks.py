@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder, check_regular
-from bytepair.corpus.source import Input
+from bytepair.corpus.files import Input
 from bytepair.errors import Option, ShardError, WayOut
 from bytepair.shards import manifest
 from bytepair.shards.manifest import part_from_json
@@ -68,7 +68,7 @@ def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
     """Group neighbouring files into tasks, by their sizes alone.
 
     Example:
-        >>> from bytepair.corpus.source import Input
+        >>> from bytepair.corpus.files import Input
         >>> from bytepair.distributed.tasks import split
         >>> files = [Input(name, size, None, name) for name, size in [("a", 5), ("b", 6), ("c", 9)]]
         >>> [[file.name for file in task.files] for task in split(files, 10)]

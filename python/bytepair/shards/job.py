@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from bytepair._internal.arguments import check_fields
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
+from bytepair.corpus.files import Input, resolve_files
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.source import Input, Limits, Source, resolve_files
+from bytepair.corpus.source import Limits, Source
 from bytepair.corpus.splits import HoldOut, Split, hold_out
 from bytepair.errors import Option, ShardError, SpecialTokenError, WayOut
 from bytepair.shards.layout import Layout, layout

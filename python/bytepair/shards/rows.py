@@ -14,8 +14,8 @@ import numpy as np
 
 from bytepair import _core
 from bytepair.corpus.bounds import Expansion
+from bytepair.corpus.files import Input
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.corpus.source import Input
 from bytepair.shards.job import Address, Encoded, ShardJob
 
 #: The maximum number of files that the threads have open at once.

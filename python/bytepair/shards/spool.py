@@ -16,9 +16,10 @@ import numpy as np
 
 from bytepair.corpus import arrow
 from bytepair.corpus.column import Column, TextBatch
+from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import Files, Input, Resolved, Source, of_split, resolve_or_files
+from bytepair.corpus.source import Resolved, Source, resolve_or_files
 from bytepair.corpus.splits import hold_out
 from bytepair.files.scratch import scratch
 

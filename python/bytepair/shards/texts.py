@@ -24,9 +24,10 @@ from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair.corpus.column import Column, Errors
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
+from bytepair.corpus.files import files_by_position
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Source, files_by_position
+from bytepair.corpus.source import Source
 from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError, WayOut
 from bytepair.shards.job import special_id

@@ -24,8 +24,9 @@ from bytepair import _core
 from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar, Callback, Position
+from bytepair.corpus.files import LOG, Input
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.corpus.source import LOG, Input, Source
+from bytepair.corpus.source import Source
 from bytepair.errors import BytepairWarning, CorpusError, Option, ShardError, WayOut
 from bytepair.files.safe import write_whole
 from bytepair.formats.names import FILE_NAME

@@ -25,11 +25,12 @@ from bytepair._internal.signature import short_help
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds, most_page_bytes
 from bytepair.corpus.column import Errors, TextBatch
+from bytepair.corpus.files import Files
 from bytepair.corpus.inputs import BASE, INPUTS, is_same, recorded
 from bytepair.corpus.kinds import corpus_file, kind_of
 from bytepair.corpus.read import batch_size, read_batches
 from bytepair.corpus.skips import SkipLog, SkippedPlace
-from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
+from bytepair.corpus.source import Limits, Resolved, Source, resolve
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
 from bytepair.errors import ArgumentError, CorpusError, CountsError, Option, WayOut, phrases_of

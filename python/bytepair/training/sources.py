@@ -14,7 +14,8 @@ from typing import Any, TypeAlias, Unpack
 from bytepair import _core
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.source import Files, Source, announce, resolve
+from bytepair.corpus.files import Files, announce
+from bytepair.corpus.source import Source, resolve
 from bytepair.corpus.splits import HoldOut, Split, hold_out
 from bytepair.errors import ArgumentError, CountsError, Option, PatternError, Phrase, WayOut
 from bytepair.training.counting import CountJob, ReadKeywords

@@ -1,0 +1,411 @@
+"""Names in, files out: paths, folders, globs and URLs, of this machine and of clouds.
+
+What a folder or a glob contains is defined in `folders`, which files belong to a split in `splits`.
+Where names stand for other files, or some are left out, a line of the logger `bytepair` says before
+the work what is read and what is not.
+"""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, TypeAlias
+
+from bytepair._internal.arguments import checked
+from bytepair.corpus.arrow import is_arrow
+from bytepair.corpus.folders import in_cloud, in_folder, matching
+from bytepair.corpus.kinds import kind_of
+from bytepair.corpus.splits import HoldOut, Split, files_of_split, part, splits_of
+from bytepair.errors import CorpusError, Option, WayOut
+
+#: What names files: a path, a folder, a glob or a URL, or an iterable of these.
+Names: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
+
+#: The logger of the line that says what is read.
+LOG: Final = logging.getLogger("bytepair")
+
+#: The number of skipped files that the line names.
+NAMED: Final = 3
+
+#: A cloud that does not answer within about this many seconds is an error. Once files are found,
+#: reading them retries for as long as the cloud's own library does.
+ANSWER_SECONDS: Final = 20
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file with documents.
+
+    Attributes:
+        name: the name as given by the user.
+        size: the size in bytes.
+        cloud: the Arrow file system that contains the file; None means the local one.
+        path: the path in that file system.
+    """
+
+    name: str
+    size: int
+    cloud: Any
+    path: str
+
+    @property
+    def system(self) -> Any:
+        """The Arrow file system. It is a property because Arrow is slow to import."""
+        from bytepair._internal.extras import pyarrow_fs as fs
+
+        return self.cloud or fs.LocalFileSystem()
+
+
+@dataclass(frozen=True)
+class Files:
+    """A source of files.
+
+    Attributes:
+        files: the files in the order in which they are read.
+        skipped: the names of the files that a folder or glob has and that are not read.
+        split: the split to which the files belong; "all" if none was chosen.
+        is_listed: whether names stood for other files, or files were left out.
+    """
+
+    files: list[Input]
+    skipped: list[str] = field(default_factory=list, compare=False)
+    split: Split = field(default="all", compare=False)
+    is_listed: bool = field(default=False, compare=False)
+
+    @property
+    def size(self) -> int:
+        """The total size of the files in bytes."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def paths(self) -> list[Path] | None:
+        """The paths of the files if all are local, else None."""
+        is_here = all(file.cloud is None for file in self.files)
+        return [Path(file.path) for file in self.files] if is_here else None
+
+
+def resolve_files(
+    names: Names | Files, split: Split | None = None, held: HoldOut | None = None
+) -> Files:
+    """Determine the files of a source that must be files.
+
+    Args:
+        names: a path, a folder, a glob or a URL, an iterable of these, or a resolved source.
+        split: as in `resolve`.
+        held: as in `resolve`.
+
+    Raises:
+        CorpusError: as in `files_of`, or if no file belongs to the split.
+    """
+    if isinstance(names, Files):
+        return names
+    found = of_split(listed(names), split, held)
+    announce(found, held)
+    return found
+
+
+def is_divided(names: Names) -> bool:
+    """Whether a data set says which of these files are for validation.
+
+    Raises:
+        CorpusError: as in `files_of`.
+    """
+    return any(splits_of(files_of(names)))
+
+
+def files_by_position(
+    names: Names | Files, split: Split | None, *, is_logged: bool = True
+) -> list[Input]:
+    """The files of a split, where the last file is for validation if no data set says it.
+
+    Args:
+        names: as in `resolve_files`.
+        split: as in `corpus.read_documents`.
+        is_logged: whether to log what is read; of several ranks, the first does.
+
+    Raises:
+        CorpusError: as in `resolve_files`.
+    """
+    if isinstance(names, Files):
+        return names.files
+    found = listed(names)
+    files = part(found.files, split)
+    left = [PurePosixPath(file.name).name for file in found.files if file not in files]
+    chosen = "all" if not left else split or "train"
+    is_listed = found.is_listed or bool(left)
+    if is_logged:
+        announce(Files(files, [*left, *found.skipped], chosen, is_listed))
+    return files
+
+
+def of_split(found: Files, split: Split | None, held: HoldOut | None) -> Files:
+    """The files of a split; all of them if documents are held out.
+
+    Raises:
+        CorpusError: if no file belongs to the split, no data set says what does, or documents are
+            held out of a data set that says it.
+    """
+    if held is not None:
+        if any(splits_of(found.files)):
+            raise CorpusError(
+                Option("hold_out"),
+                "is not needed: the source says which files are for validation",
+                WayOut.passing("split", "train"),
+                WayOut.passing("split", "val"),
+            )
+        return found
+    files, chosen = files_of_split(found.files, split)
+    splits = dict(zip(found.files, splits_of(found.files), strict=True)) if chosen != "all" else {}
+    left = [
+        f"{PurePosixPath(file.name).name} ({said})"
+        for file, said in splits.items()
+        if file not in files
+    ]
+    is_listed = found.is_listed or bool(left)
+    return Files(files, [*left, *found.skipped], chosen, is_listed)
+
+
+def describe(found: Files, held: HoldOut | None = None) -> str:
+    """What is read of a source, and what is not, in words.
+
+    Example:
+        >>> from bytepair.corpus.files import Files, Input, describe
+        >>> files = [Input(name, 1, None, name) for name in ("a.parquet", "b.parquet")]
+        >>> describe(Files(files, ["README.md"]))
+        '2 parquet files; skipped README.md'
+        >>> describe(Files(files[:1], ["b.parquet"], "train"))
+        '1 parquet file of the split train; skipped b.parquet'
+    """
+    counts = Counter(kind_of(file.path) for file in found.files)
+    kinds = [f"{n:,} {kind} {'file' if n == 1 else 'files'}" for kind, n in counts.items()]
+    text = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
+    if found.split != "all":
+        text += f" of the split {found.split}"
+    if held is not None:
+        what = (
+            f"{held.amount:,} documents" if held.counts else f"{held.amount:.6g} of the documents"
+        )
+        text += f", {'only' if held.split == 'val' else 'without'} the held-out {what}"
+    if found.skipped:
+        more = len(found.skipped) - NAMED
+        names = ", ".join(found.skipped[:NAMED])
+        text += f"; skipped {names}" + (f" and {more:,} more" if more > 0 else "")
+    return text
+
+
+def announce(found: Files | Mapping[str, Files], held: HoldOut | None = None) -> None:
+    """Log what is read before it is read, if the names that the caller gave do not say it.
+
+    Args:
+        found: files, or those of several groups by name.
+        held: the documents to hold out, if any.
+    """
+    groups = {"": found} if isinstance(found, Files) else found
+    if not groups or (held is None and not any(files.is_listed for files in groups.values())):
+        return
+    parts = [f"{name}: {describe(files, held)}" if name else describe(files, held)
+             for name, files in groups.items()]  # fmt: skip
+    LOG.info("reading %s", "; ".join(parts))
+
+
+def files_of(names: Names | Files) -> list[Input]:
+    """The files that match a path, a folder, a glob or a URL, or an iterable of these.
+
+    Args:
+        names: the path, folder, glob or URL, or an iterable of these.
+
+    Raises:
+        CorpusError: if a name matches no file, or a file of an unsupported kind.
+    """
+    return listed(names).files
+
+
+def listed(names: Names | Files, way_out: str = "check the path") -> Files:
+    """The files that match names, with what was passed over.
+
+    Args:
+        names: as in `files_of`.
+        way_out: the remedy to suggest in the error message if nothing matches.
+    """
+    if isinstance(names, Files):
+        return names
+    if isinstance(names, str | os.PathLike):
+        names = [names]
+    if is_arrow(names) or not isinstance(names, Iterable):
+        raise CorpusError("the source must be files: paths, folders, globs or URLs")
+    files: list[Input] = []
+    skipped: list[str] = []
+    is_listed = False
+    for name in names:
+        if not isinstance(name, str | os.PathLike) or not os.fspath(name):
+            raise CorpusError("the source must be files: paths, folders, globs or URLs")
+        text = os.fspath(name)
+        found = _remote(text) if is_url(text) else _local(text, way_out)
+        files += found.files
+        skipped += found.skipped
+        is_listed = is_listed or found.is_listed
+    if not files:
+        raise CorpusError("the source is an empty list of files")
+    return Files(files, skipped, is_listed=is_listed)
+
+
+@checked
+def list_files(names: Names) -> list[str]:
+    """The names of the files that match a path, a folder, a glob or a URL.
+
+    Args:
+        names: one of these, or an iterable of them.
+
+    Raises:
+        CorpusError: if a name matches no file, or a file of an unsupported kind.
+
+    Example:
+        >>> import bytepair
+        >>> len(list_files(bytepair.sample.paths()))
+        61
+    """
+    return [file.name for file in files_of(names)]
+
+
+def is_url(name: str) -> bool:
+    """Whether a name is a URL rather than a path."""
+    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
+
+
+# ---------------------------------------------------------------------------- this machine
+
+
+def exists(name: str) -> bool:
+    """Whether there is a file or a folder of this name."""
+    return bool(name) and os.path.exists(name)  # noqa: PTH110 - a text may be no valid path
+
+
+def _local(name: str, way_out: str) -> Files:
+    """The files that match a path, a folder or a glob, sorted.
+
+    Args:
+        name: the path, the folder or the glob.
+        way_out: the remedy to suggest in the error message if nothing matches.
+
+    Raises:
+        CorpusError: if nothing matches, or a file is of an unsupported kind or cannot be read.
+    """
+    if not exists(name):
+        if not glob.has_magic(name):
+            shown = name if len(name) < 80 else f"{name[:77]}..."
+            raise CorpusError(f"there is no file or folder {shown!r}", WayOut(way_out))
+        listing = matching(name)
+    elif Path(name).is_dir():
+        listing = in_folder(Path(name))
+    else:
+        return Files([_input(Path(name))])
+    return Files([_input(path) for path in listing.files], listing.skipped, is_listed=True)
+
+
+def _input(path: Path) -> Input:
+    """A local file."""
+    kind_of(path)  # raises if the file is not supported
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+    if not os.access(path, os.R_OK):
+        raise CorpusError(f"{path} cannot be read: change its permissions, or leave it out")
+    return Input(str(path), size, None, str(path))
+
+
+# ---------------------------------------------------------------------------- clouds
+
+
+def _remote(url: str) -> Files:
+    from bytepair._internal.extras import pyarrow_fs as fs
+
+    system, path = _file_system(url)
+    prefix = url[: len(url) - len(path)] if url.endswith(path) else ""
+    if isinstance(system, fs.LocalFileSystem):
+        if not exists(path) and not glob.has_magic(path):
+            raise CorpusError(f"there is no file at {url}")
+        found = _local(path, "check the URL")
+        files = [replace(file, name=prefix + file.path) for file in found.files]
+        return Files(files, found.skipped, is_listed=found.is_listed)
+    first = _file_system(options)[0] if (options := with_retry_limit(url)) != url else system
+    try:
+        infos, base = _stored(first, path)
+    except Exception as error:  # file systems have no common base class of errors
+        ways_out = () if options == url else _GOOGLE_WAYS_OUT
+        raise CorpusError(f"{url}: {error or type(error).__name__}", *ways_out) from error
+    sizes = {info.path: info.size for info in infos if info.type == fs.FileType.File}
+    names, skipped = (list(sizes), []) if base is None else in_cloud(list(sizes), base, path)
+    if not names:
+        raise CorpusError(f"there is no file at {url}")
+    for name in names:
+        kind_of(name)  # raises if the file is not supported
+    inputs = [Input(prefix + name, sizes[name], system, name) for name in sorted(names)]
+    return Files(inputs, skipped, is_listed=base is not None)
+
+
+def _stored(system: Any, path: str) -> tuple[list[Any], str | None]:
+    """What an Arrow file system stores at a path, and the folder that was listed, if any."""
+    from bytepair._internal.extras import pyarrow_fs as fs
+
+    if any(mark in path for mark in "*?["):
+        base = re.split(r"/[^/]*[*?\[]", path)[0]
+        found = system.get_file_info(fs.FileSelector(base, recursive=True))
+        return [info for info in found if PurePosixPath(info.path).match(path)], base
+    found = [system.get_file_info(path)]
+    if found[0].type != fs.FileType.Directory:
+        return found, None
+    return system.get_file_info(fs.FileSelector(path, recursive=True)), path
+
+
+def with_retry_limit(url: str) -> str:
+    """Add a retry limit to a URL of Google Cloud Storage that has none; return others unchanged.
+
+    Google's library silently retries for 15 minutes by default; others give up within seconds.
+
+    Example:
+        >>> with_retry_limit("gs://bucket/a.parquet")
+        'gs://bucket/a.parquet?retry_limit_seconds=20'
+        >>> with_retry_limit("s3://bucket/a.parquet")
+        's3://bucket/a.parquet'
+    """
+    if not url.startswith(("gs://", "gcs://")) or "retry_limit_seconds=" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}retry_limit_seconds={ANSWER_SECONDS}"
+
+
+_GOOGLE_WAYS_OUT: Final = (
+    WayOut("check the network and your credentials"),
+    WayOut("read a public bucket without credentials, as gs://anonymous@bucket/..."),
+    WayOut("wait longer for an answer, with ...?retry_limit_seconds=300"),
+)
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    """The Arrow file system of a URL, or the one of fsspec if Arrow has none."""
+    from bytepair._internal.extras import pyarrow as pa
+    from bytepair._internal.extras import pyarrow_fs as fs
+
+    try:
+        if url.startswith("hf://"):
+            import huggingface_hub  # noqa: F401 (Arrow before 20 does not ask for it)
+        found: tuple[Any, str] = fs.FileSystem.from_uri(url)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        try:
+            import fsspec
+
+            other, path = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as second:
+            raise CorpusError(f"{url}: {error}; and fsspec says: {second}") from error
+        found = fs.PyFileSystem(fs.FSSpecHandler(other)), path
+    except ImportError as error:  # Arrow asks huggingface_hub for hf://
+        raise ImportError(
+            f"to read {url}, install huggingface_hub: pip install 'bytepair[hub]'"
+        ) from error
+    return found
