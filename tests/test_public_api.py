@@ -102,6 +102,33 @@ def test_a_public_module_lists_its_names(name: str) -> None:
     assert all(hasattr(module, public) for public in module.__all__)
 
 
+def callables_of(module: Any) -> Iterator[tuple[str, Any]]:
+    """The functions, classes, methods and properties of a public module."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        if not inspect.ismodule(value) and callable(value):
+            yield f"{module.__name__}.{name}", value
+        for member in dir(value) if inspect.isclass(value) else ():
+            raw = inspect.getattr_static(value, member)
+            one = raw.fget if isinstance(raw, property) else getattr(value, member)
+            if not member.startswith("_") and callable(one) and not inspect.isclass(one):
+                yield f"{module.__name__}.{name}.{member}", one
+
+
+@pytest.mark.parametrize("name", ["", *MODULES, *(f"compat.{one}" for one in WRAPPERS)])
+def test_annotations_can_be_evaluated(name: str) -> None:
+    """DuckDB, pydantic and FastAPI evaluate them; a name for type checkers alone has no value."""
+    if name in ("compat.tiktoken", "compat.huggingface"):
+        pytest.importorskip("tiktoken" if name == "compat.tiktoken" else "tokenizers")
+    module = importlib.import_module(f"bytepair.{name}".rstrip("."))
+    for where, one in callables_of(module):
+        try:
+            inspect.signature(one, eval_str=True)
+        except (NameError, TypeError, ValueError) as error:
+            if "no signature found" not in str(error):  # of an exception, as `object` has none
+                pytest.fail(f"{where}: {error}")
+
+
 @pytest.mark.parametrize("name", sorted({*MODULES} - {"errors"}))
 def test_a_module_that_is_called_says_what_to_call(name: str) -> None:
     with pytest.raises(ArgumentError, match=rf"^bytepair\.{name} is a module; call ") as caught:

@@ -33,6 +33,7 @@ from typing import (
 )
 
 from bytepair import _core
+from bytepair._internal.later import Later
 from bytepair.errors import ArgumentError, Option, WayOut
 
 P = ParamSpec("P")
@@ -301,8 +302,9 @@ def _alternatives(node: ast.expr) -> list[ast.expr]:
 
 def _evaluated(node: ast.expr, scope: Mapping[str, Any]) -> list[Any]:
     """The value of one alternative; a name may stand for an alias, which has alternatives too."""
+    known = {name: value for name, value in scope.items() if not isinstance(value, Later)}
     try:
-        value = eval(compile(ast.Expression(node), "annotation", "eval"), dict(scope))
+        value = eval(compile(ast.Expression(node), "annotation", "eval"), known)
     except Exception:  # a name that is imported for type checkers alone
         return [_UNKNOWN]
     if value is None or value is _UNKNOWN:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair._internal.arguments import checked as checked_arguments
 from bytepair._internal.arguments import whole
+from bytepair._internal.later import Later
 from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
@@ -26,6 +27,8 @@ from bytepair.files.safe import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    pa = Later("pyarrow")
 
 
 @dataclass(frozen=True, eq=False)

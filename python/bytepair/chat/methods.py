@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
 from bytepair._internal.arguments import checked, integers
+from bytepair._internal.later import Later
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import Row, RowKind, TrainOn, read_row, row_options
 from bytepair.chat.segments import (
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.preferences import PreferenceBatch
     from bytepair.chat.sources import ConversationSource
+else:
+    ConversationSource = Later("bytepair.chat.sources", "ConversationSource")
+    RenderedBatch = Later("bytepair.chat.batch", "RenderedBatch")
+    PreferenceBatch = Later("bytepair.chat.preferences", "PreferenceBatch")
 
 
 class ChatMethods(_core.Tokenizer):

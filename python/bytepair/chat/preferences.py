@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked as checked_arguments
 from bytepair._internal.arguments import whole
+from bytepair._internal.later import Later
 from bytepair.chat.batch import saved
 from bytepair.chat.rows import Reader, Row, RowOptions, read_row
 from bytepair.chat.segments import Segments
@@ -34,6 +35,8 @@ from bytepair.errors import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    pa = Later("pyarrow")
 
 #: What to do with a pair from which nothing can be learned.
 OnUntrainedPair: TypeAlias = Literal["error", "keep", "drop"]

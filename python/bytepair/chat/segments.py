@@ -17,7 +17,7 @@ from bytepair._internal.arguments import refuse
 from bytepair.errors import ArgumentError, ConversationError, Option, SpecialTokenError, WayOut
 
 #: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
-Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
+Conversation: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 #: What truncation may cut: any id, or whole messages only.
 Truncate: TypeAlias = Literal["tokens", "messages"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Conversations; an Arrow table or column, a data frame, a data set of Hugging Face; or files
 #: (parquet or jsonl, optionally compressed as `.gz` or `.zst`): a path, a folder, a glob or a URL.
-ConversationSource: TypeAlias = "Iterable[Conversation] | str | os.PathLike[str] | Any"
+ConversationSource: TypeAlias = Iterable[Conversation] | str | os.PathLike[str] | Any
 
 #: Removes the nulls that a table adds to a value.
 _Clean: TypeAlias = "Callable[[Any], Any]"

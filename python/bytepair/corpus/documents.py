@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair._internal.later import Later
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
@@ -32,6 +33,8 @@ from bytepair.errors import CorpusError, WayOut
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    pa = Later("pyarrow")
 
 #: The approximate size of a column in bytes.
 BATCH_BYTES: Final = 1 << 24

@@ -25,7 +25,7 @@ from bytepair.corpus.splits import HoldOut, Split, files_of_split, part, splits_
 from bytepair.errors import CorpusError, Option, WayOut
 
 #: What names files: a path, a folder, a glob or a URL, or an iterable of these.
-Names: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
+Names: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
 
 #: The logger of the line that says what is read.
 LOG: Final = logging.getLogger("bytepair")

@@ -33,7 +33,7 @@ from bytepair.corpus.splits import HoldOut, Split, unsplit
 from bytepair.errors import ANY, ArgumentError, CorpusError, Option, WayOut
 
 #: The type of a source of text; see the table above.
-Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
+Source: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
 
 #: The number of items of an iterable that are inspected to determine its type.
 LOOKED_AT: Final = 64

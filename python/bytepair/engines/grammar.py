@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair._internal.later import Later
 from bytepair.errors import ArgumentError, Option, SpecialTokenError, WayOut
 from bytepair.properties import roles
 from bytepair.properties.tokens import all_tokens
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
     import llguidance
     import outlines_core
     import xgrammar
+else:
+    outlines_core = Later("outlines_core")
+    xgrammar = Later("xgrammar")
+    llguidance = Later("llguidance")
 
 #: The special tokens that end a text, by name or id; None means the token with the role `eos`.
-Stop: TypeAlias = "str | int | Sequence[str | int] | None"
+Stop: TypeAlias = str | int | Sequence[str | int] | None
 
 
 def stop_ids(tokenizer: _core.Tokenizer, stop: Stop) -> list[int]:

@@ -13,7 +13,7 @@ from numbers import Real
 from bytepair._internal.arguments import checked, refuse
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, NotFetchedError  # noqa: F401 - a field of `Subject`
 from bytepair.evaluate.evaluation import USUAL_RIVALS, Subject, rivals_of
 from bytepair.evaluate.texts import documents
 from bytepair.tokenizer import Tokenizer

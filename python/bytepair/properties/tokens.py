@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair._internal.later import Later
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+else:
+    NDArray = Later("numpy.typing", "NDArray")
+    np = Later("numpy")
 
 #: The note with the id of a token without bytes. No text has it, so it is no token here, but it is
 #: written back: the files of Whisper list one.

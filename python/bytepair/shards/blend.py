@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked, refuse
+from bytepair._internal.later import Later
 from bytepair.errors import ShardError
 from bytepair.shards.names import Packing
 from bytepair.shards.order import BUFFER_DOCUMENTS, Order, State, TokenAddress
@@ -28,6 +29,8 @@ from bytepair.training.counts import check_names, exact_fraction
 
 if TYPE_CHECKING:
     from bytepair.shards.torch_data import TorchStream
+else:
+    TorchStream = Later("bytepair.shards.torch_data", "TorchStream")
 
 
 class Blend:

@@ -23,7 +23,7 @@ from bytepair.errors import ShardError, WayOut
 from bytepair.shards.manifest import Shard
 from bytepair.shards.names import Packing
 
-State: TypeAlias = "dict[str, Any]"
+State: TypeAlias = dict[str, Any]
 Mapped: TypeAlias = "Callable[[int], tuple[NDArray[Any], NDArray[Any]]]"
 Index: TypeAlias = "NDArray[np.uintp]"
 #: The epoch, the chunk, the row in it.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked, refuse, whole
+from bytepair._internal.later import Later
 from bytepair.errors import Option, ShardError, WayOut
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards.layout import layout
@@ -27,6 +28,9 @@ from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
     from bytepair.shards.torch_data import TorchRows, TorchStream
+else:
+    TorchRows = Later("bytepair.shards.torch_data", "TorchRows")
+    TorchStream = Later("bytepair.shards.torch_data", "TorchStream")
 
 #: The number of shards that are mapped at the same time.
 MAPPED_SHARDS: Final = 64

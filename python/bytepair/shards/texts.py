@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair._internal.later import Later
 from bytepair.corpus.column import Column, Errors
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.files import files_by_position
@@ -44,10 +45,12 @@ from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from bytepair.shards.torch_data import TorchStream
+else:
+    TorchStream = Later("bytepair.shards.torch_data", "TorchStream")
 
 #: The position of a loader: `pq_idx`, `rg_idx` and `epoch`, as in nanochat; and `data`, a checksum
 #: of the names and sizes of the files up to this one.
-TextState: TypeAlias = "dict[str, Any]"
+TextState: TypeAlias = dict[str, Any]
 #: The same as numbers: the file, the row group in it, and the epoch, from 1.
 TextPlace: TypeAlias = "tuple[int, int, int]"
 #: The position of a document with the number of its group in the row group, and its ids.

@@ -6,13 +6,14 @@ They return arrays. Only `encode_iterable` creates a Python object for each id.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair._internal.later import Later
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import REPAIR, Errors, TextBatch
@@ -22,18 +23,20 @@ from bytepair.corpus.skips import SkipLog
 from bytepair.errors import ArgumentError, WayOut
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+else:
+    NDArray = Later("numpy.typing", "NDArray")
+    pa = Later("pyarrow")
+    np = Later("numpy")
 
 #: How special tokens in a text are encoded; see `Tokenizer.encode`.
-SpecialMode: TypeAlias = "Literal['text', 'all', 'none', 'error'] | Collection[str] | None"
+SpecialMode: TypeAlias = Literal["text", "all", "none", "error"] | Collection[str] | None
 Ids: TypeAlias = "NDArray[np.uint16 | np.uint32]"
 
 #: A special token by name, or any id.
-Affix: TypeAlias = "str | int | None"
+Affix: TypeAlias = str | int | None
 
 MOST_IN_LIST_ARRAY = 2**31 - 1
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair._internal.later import Later
 from bytepair.errors import LossError
 from bytepair.formats.huggingface.folder import losses, text, write
 from bytepair.formats.tiktoken import values
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     import tiktoken
     import tokenizers
     import transformers
+else:
+    transformers = Later("transformers")
+    tiktoken = Later("tiktoken")
+    tokenizers = Later("tokenizers")
 
 
 class ConversionMethods(_core.Tokenizer):

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from bytepair import _core
 from bytepair._internal.arguments import checked, integers
 from bytepair._internal.drawing import COLORS, SPECIAL, Drawn, Markup, draw_all
+from bytepair._internal.later import Later
 from bytepair.errors import ArgumentError
 from bytepair.properties.rules import pattern_text
 
 if TYPE_CHECKING:
     from bytepair.tokenizer.batch import SpecialMode
+else:
+    SpecialMode = Later("bytepair.tokenizer.batch", "SpecialMode")
 
 _GREEN, _RED, _GREY, _RESET = "\x1b[92m", "\x1b[91m", "\x1b[90m", "\x1b[0m"
 _REVERSED = "\x1b[1;7m"

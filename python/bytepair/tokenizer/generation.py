@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair._internal.later import Later
 from bytepair.tokenizer.batch import Affix, SpecialMode
 from bytepair.tokenizer.session import Session
 
 if TYPE_CHECKING:
     from bytepair.tokenizer.cover import Cover
+else:
+    Cover = Later("bytepair.tokenizer.cover", "Cover")
 
 
 class GenerationMethods(_core.Tokenizer):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair._internal.later import Later
 from bytepair.errors import (
     ArgumentError,
     FileFormatError,
@@ -28,6 +29,9 @@ from bytepair.tokenizer.tokenizer import Tokenizer
 if TYPE_CHECKING:
     import tiktoken
     import tokenizers
+else:
+    tiktoken = Later("tiktoken")
+    tokenizers = Later("tokenizers")
 
 MAGIC = b"BYTEPAIR"
 

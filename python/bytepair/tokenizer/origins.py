@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bytepair import _core
+from bytepair._internal.later import Later
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+else:
+    NDArray = Later("numpy.typing", "NDArray")
+    np = Later("numpy")
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,7 +56,7 @@ class PretokenCounts(Protocol):
 
 
 #: The argument that determines which tokens are kept.
-Keep: TypeAlias = "PretokenCounts | Mapping[int, int] | Iterable[int] | int | None"
+Keep: TypeAlias = PretokenCounts | Mapping[int, int] | Iterable[int] | int | None
 
 
 def pruned(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair._internal.later import Later
 from bytepair.chat.methods import ChatMethods
 from bytepair.files.safe import write_whole
 from bytepair.properties import metadata, roles
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 
     from bytepair.tokenizer.origins import TokenParts
     from bytepair.tokenizer.pruning import Keep
+else:
+    NDArray = Later("numpy.typing", "NDArray")
+    Keep = Later("bytepair.tokenizer.pruning", "Keep")
+    TokenParts = Later("bytepair.tokenizer.origins", "TokenParts")
+    np = Later("numpy")
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,10 +22,10 @@ from bytepair.training.counting import CountJob, ReadKeywords
 from bytepair.training.counts import Counts, check_names
 
 #: Sources of text, or counts, by name.
-Groups: TypeAlias = "Mapping[str, Source | Counts]"
+Groups: TypeAlias = Mapping[str, Source | Counts]
 
 #: The share of each group in the bytes of a mixture; shares are normalized.
-Shares: TypeAlias = "Mapping[str, float | Fraction]"
+Shares: TypeAlias = Mapping[str, float | Fraction]
 
 
 def pattern_of(

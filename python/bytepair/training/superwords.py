@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from bytepair import _core
 from bytepair._internal.arguments import check_fields
+from bytepair._internal.later import Later
 from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError, WayOut
 from bytepair.tokenizer.special import in_order
 
 if TYPE_CHECKING:
     from bytepair.training.counts import Counts
+else:
+    Counts = Later("bytepair.training.counts", "Counts")
 
 #: The note of a tokenizer that records how its superwords were learned.
 NOTE: Final = "superwords"
