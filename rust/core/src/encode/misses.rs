@@ -11,8 +11,8 @@ use crate::hash::key::{LONGEST, hash_bytes};
 use crate::machine::lanes::{self, LaneWork, Lanes};
 use crate::merge::interleave;
 use crate::merge::merger::Merger;
-use crate::merge::queue::MergeScratch;
 use crate::merge::short::ShortMerge;
+use crate::merge::whole::MergeScratch;
 use crate::vocabulary::Vocabulary;
 
 /// Misses, grouped by the number of places that their merge takes. With a single size, the first

@@ -14,8 +14,8 @@ use crate::memory;
 use crate::merge::build;
 use crate::merge::merger::Merger;
 use crate::merge::pair_table::PairTable;
-use crate::merge::queue::MergeScratch;
 use crate::merge::start_symbols::{SizedId, SymbolMerger};
+use crate::merge::whole::MergeScratch;
 use crate::text::from_utf8;
 use crate::vocabulary::{MergeRule, Vocabulary};
 

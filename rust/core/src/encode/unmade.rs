@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::merger::Merger;
-use crate::merge::queue::MergeScratch;
+use crate::merge::whole::MergeScratch;
 use crate::vocabulary::Vocabulary;
 
 /// The tokens that only a whole pretoken becomes.

@@ -17,9 +17,9 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::merge::buckets::MAX_RANKS;
 use crate::merge::pair_table::{PairTable, PairTableBuilder};
-use crate::merge::queue::{self, MergeScratch};
+use crate::merge::queue;
 use crate::merge::symbols::Symbols;
-use crate::merge::whole;
+use crate::merge::whole::{self, MergeScratch};
 use crate::vocabulary::{PairLookup, Vocabulary};
 
 /// The table of the rule of ranks: one pair for each token, with the id of the token as rank.

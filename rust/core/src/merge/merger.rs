@@ -2,11 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::merge::pair_table::PairTable;
-use crate::merge::queue::{self, MergeScratch};
+use crate::merge::queue;
 use crate::merge::short::ShortMerge;
 use crate::merge::streaming::{SIZES, Streaming};
 use crate::merge::symbols::Symbols;
-use crate::merge::{interleave, runs, whole};
+use crate::merge::whole::{self, MergeScratch};
+use crate::merge::{interleave, runs};
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The pairs that merge, and the initial parts.

@@ -1,18 +1,21 @@
 //! Merges the bytes of one pretoken into ids: the pair of lowest rank first, until no pair merges.
 //!
 //! The plain algorithm, which the tests use, compares all adjacent pairs, merges the pair of lowest
-//! rank, leftmost among equals, and repeats. Four faster algorithms give the same ids:
+//! rank, leftmost among equals, and repeats. Five faster algorithms give the same ids:
 //!
 //! 1. [`short`]: up to 63 bytes, the next merge is the minimum of an array. [`interleave`]
 //!    interleaves many such merges, to overlap their waits for memory.
 //! 2. [`runs`]: in a pretoken of a few runs of equal bytes, a whole run merges in one step.
-//! 3. [`queue`]: each rank has a list of positions, and the ranks are in a queue.
-//! 4. [`streaming`]: beyond 64 KiB, one window at a time, in bounded memory.
+//! 3. [`blocks`]: up to 4,096 bytes, the minimum is taken in two levels.
+//! 4. [`queue`]: each rank has a list of positions, and the ranks are in a queue.
+//! 5. [`streaming`]: beyond 64 KiB, one window at a time, in bounded memory.
 //!
-//! [`whole`] chooses among the first three. [`pair_table`] holds the pairs that merge, and
+//! [`whole`] chooses among the first four. [`pair_table`] holds the pairs that merge, and
 //! [`build`] builds it. [`symbols`] are the parts that merging starts with: bytes or characters.
 //! [`start_symbols`] merges symbols that have names, prefixes and suffixes. [`dropout`] drops merges at random, for training texts. Nothing here depends on text, caches or
 //! threads.
+
+mod blocks;
 
 pub(crate) mod buckets;
 
@@ -33,6 +36,8 @@ pub(crate) mod runs;
 pub(crate) mod short;
 
 pub(crate) mod start_symbols;
+
+mod starts;
 
 pub(crate) mod streaming;
 

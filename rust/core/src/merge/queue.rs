@@ -17,6 +17,7 @@ use crate::machine::lanes::Portable;
 use crate::memory;
 use crate::merge::buckets::NO_PART;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
+use crate::merge::starts::Starts;
 use crate::merge::symbols::Symbols;
 
 /// The buffers of a pretoken with more bytes than this are freed after use.
@@ -33,7 +34,7 @@ pub(crate) fn check(bytes: usize) -> Result<()> {
 
 /// The buffers of this algorithm, reused for the next pretoken.
 #[derive(Debug, Default)]
-pub(crate) struct MergeScratch {
+pub(crate) struct QueueMerge {
     parts: LongParts,
     positions_by_rank: PositionsByRank,
 }
@@ -44,8 +45,7 @@ struct LongParts {
     ids: Vec<u32>,
     /// The rank of the part at each position with the part to its right.
     ranks: Vec<u32>,
-    /// A bit for each position where a part starts, and one for the end of the pretoken.
-    starts: Vec<u64>,
+    starts: Starts,
 }
 
 /// Positions by the rank of their merge; an entry is stale if the position has another rank now.
@@ -63,10 +63,10 @@ pub(crate) fn merge(
     pairs: &impl Pairs,
     symbols: &Symbols,
     pretoken: &[u8],
-    scratch: &mut MergeScratch,
+    scratch: &mut QueueMerge,
     out: &mut Vec<u32>,
 ) {
-    let MergeScratch { parts, positions_by_rank } = scratch;
+    let QueueMerge { parts, positions_by_rank } = scratch;
     parts.fill(pairs, symbols, pretoken);
     for (position, &rank) in (0..).zip(&parts.ranks) {
         positions_by_rank.add(rank, position);
@@ -87,7 +87,7 @@ pub(crate) fn merge(
     let mut at = Some(0);
     while let Some(position) = at.filter(|&position| position < pretoken.len()) {
         out.push(parts.ids[position]);
-        at = parts.next(position);
+        at = parts.starts.next(position);
     }
     if pretoken.len() > MAX_KEPT_BYTES {
         *parts = LongParts::default();
@@ -96,57 +96,19 @@ pub(crate) fn merge(
 
 impl LongParts {
     fn fill(&mut self, pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) {
-        self.ids.clear();
-        self.ranks.clear();
-        self.starts.clear();
-        if !symbols.are_bytes() {
-            return self.fill_parts(pairs, symbols, pretoken);
-        }
-        let ranks = pretoken.windows(2).map(|pair| pairs.rank_of_bytes(pair[0], pair[1]));
-        self.ids.extend(pretoken.iter().map(|&byte| symbols.of_byte(byte)));
-        self.ranks.extend(ranks.chain([NO_MERGE]));
-        self.starts.resize(pretoken.len() / 64 + 1, u64::MAX);
-    }
-
-    /// The same if merging starts with characters.
-    fn fill_parts(&mut self, pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) {
-        let length = pretoken.len();
-        self.ids.resize(length, NO_PART);
-        self.ranks.resize(length, NO_MERGE);
-        self.starts.resize(length / 64 + 1, 0);
-        let mut before = None;
-        for (at, id) in symbols.parts(pretoken) {
-            self.ids[at] = id;
-            self.starts[at / 64] |= 1 << (at % 64);
-            if let Some(left) = before.replace(at) {
-                self.ranks[left] = pairs.rank(self.ids[left], id, Portable);
+        let Self { ids, ranks, starts } = self;
+        ids.clear();
+        ids.resize(pretoken.len(), NO_PART);
+        ranks.clear();
+        ranks.resize(pretoken.len(), NO_MERGE);
+        starts.clear(pretoken.len());
+        for part in symbols.ranked_parts(pairs, pretoken) {
+            ids[part.start] = part.id;
+            starts.insert(part.start);
+            if let Some((left, rank)) = part.merge_with_left {
+                ranks[left] = rank;
             }
         }
-        self.starts[length / 64] |= 1 << (length % 64);
-    }
-
-    /// The next start after a position, or the end.
-    #[inline]
-    fn next(&self, position: usize) -> Option<usize> {
-        let mut word = (position + 1) / 64;
-        let mut bits = self.starts.get(word)? & u64::MAX << ((position + 1) % 64);
-        while bits == 0 {
-            word += 1;
-            bits = *self.starts.get(word)?;
-        }
-        Some(word * 64 + bits.trailing_zeros() as usize)
-    }
-
-    /// The previous start before a position, if any.
-    #[inline]
-    fn before(&self, position: usize) -> Option<usize> {
-        let mut word = position / 64;
-        let mut bits = self.starts[word] & !(u64::MAX << (position % 64));
-        while bits == 0 {
-            word = word.checked_sub(1)?;
-            bits = self.starts[word];
-        }
-        Some(word * 64 + 63 - bits.leading_zeros() as usize)
     }
 
     /// Merge the part at `position` with its right neighbour; returns the lower rank of the two new
@@ -159,15 +121,15 @@ impl LongParts {
         positions_by_rank: &mut PositionsByRank,
     ) -> u32 {
         let at = position as usize;
-        let right = self.next(at).expect("a pair has two parts");
-        self.starts[right / 64] &= !(1 << (right % 64));
+        let right = self.starts.next(at).expect("a pair has two parts");
+        self.starts.remove(right);
         self.ranks[right] = NO_MERGE;
         self.ids[at] = pairs.id(rank);
-        let next = self.next(at).and_then(|next| self.ids.get(next));
+        let next = self.starts.next(at).and_then(|next| self.ids.get(next));
         let after = next.map_or(NO_MERGE, |&id| pairs.rank(self.ids[at], id, Portable));
         self.ranks[at] = after;
         positions_by_rank.add(after, position);
-        let Some(left) = self.before(at) else { return after };
+        let Some(left) = self.starts.before(at) else { return after };
         let before = pairs.rank(self.ids[left], self.ids[at], Portable);
         self.ranks[left] = before;
         positions_by_rank.add(before, u32::try_from(left).expect("less than a position"));

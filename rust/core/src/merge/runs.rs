@@ -8,8 +8,9 @@ use crate::machine::lanes::Portable;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::symbols::Symbols;
 
-/// Pretokens with more runs are left to the other algorithms.
-const MAX_RUNS: usize = 64;
+/// Pretokens with more runs are left to the other algorithms: each merge compares the pairs of all
+/// runs, so 64 runs, nearly as many as the bytes of an identifier, would take three times as long.
+const MAX_RUNS: usize = 16;
 
 /// Equal adjacent parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@
     reason = "the code must be compiled for the instructions of the caller"
 )]
 
-use crate::machine::lanes::{Lanes, Portable};
+use crate::machine::lanes::Lanes;
 use crate::merge::buckets::NO_PART;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::symbols::Symbols;
@@ -74,12 +74,11 @@ impl<const POSITIONS: usize> ShortMerge<POSITIONS> {
     #[inline(never)]
     fn fill(&mut self, pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) {
         self.starts = 1 << pretoken.len();
-        let mut before = None;
-        for (at, id) in symbols.parts(pretoken) {
-            self.ids[at] = id;
-            self.starts |= 1 << at;
-            if let Some(left) = before.replace(at) {
-                self.merges[left] = merge(pairs.rank(self.ids[left], id, Portable), left);
+        for part in symbols.ranked_parts(pairs, pretoken) {
+            self.ids[part.start] = part.id;
+            self.starts |= 1 << part.start;
+            if let Some((left, rank)) = part.merge_with_left {
+                self.merges[left] = merge(rank, left);
             }
         }
     }

@@ -22,9 +22,9 @@
 
 use crate::error::Result;
 use crate::merge::pair_table::PairTable;
-use crate::merge::queue::{self, MergeScratch};
+use crate::merge::queue;
 use crate::merge::symbols::Symbols;
-use crate::merge::whole;
+use crate::merge::whole::{self, MergeScratch};
 
 /// The sizes of the windows.
 #[derive(Debug, Clone, Copy)]

@@ -8,8 +8,19 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::error::Result;
+use crate::machine::lanes::Portable;
 use crate::memory;
+use crate::merge::pair_table::Pairs;
 use crate::vocabulary::{ByteIds, MergeRule, NO_ID, Vocabulary};
+
+/// An initial part of a pretoken.
+pub(crate) struct RankedPart {
+    /// The position of its first byte.
+    pub(crate) start: usize,
+    pub(crate) id: u32,
+    /// The start of the part to the left, and the rank of merging both.
+    pub(crate) merge_with_left: Option<(usize, u32)>,
+}
 
 /// The ids of the initial parts.
 #[derive(Debug, Clone)]
@@ -56,6 +67,29 @@ impl Symbols {
     /// Whether every byte has an id.
     pub(crate) fn cover_all_bytes(&self) -> bool {
         !self.bytes.contains(&NO_ID)
+    }
+
+    /// The parts of a text in order, with the ranks of the first merges. Ranks of pairs of bytes are in
+    /// a table of their own, which is smaller.
+    #[inline]
+    pub(crate) fn ranked_parts<'a>(
+        &'a self,
+        pairs: &'a impl Pairs,
+        text: &'a [u8],
+    ) -> impl Iterator<Item = RankedPart> {
+        let mut before: Option<(usize, u32)> = None;
+        self.parts(text).map(move |(start, id)| {
+            let left = before.replace((start, id));
+            let merge_with_left = left.map(|(left, left_id)| {
+                let rank = if self.are_bytes() {
+                    pairs.rank_of_bytes(text[left], text[start])
+                } else {
+                    pairs.rank(left_id, id, Portable)
+                };
+                (left, rank)
+            });
+            RankedPart { start, id, merge_with_left }
+        })
     }
 
     /// The parts of a text in order: the start and the id of each.

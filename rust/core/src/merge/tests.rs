@@ -2,13 +2,14 @@
 
 use proptest::prelude::*;
 
+use super::blocks::{self, BlockMerge};
 use super::merger::Merger;
 use super::pair_table::PairTable;
-use super::queue::MergeScratch;
+use super::queue::QueueMerge;
 use super::short::ShortMerge;
 use super::streaming::{Sizes, Streaming};
 use super::symbols::Symbols;
-use super::whole::{SHORT, merge_short};
+use super::whole::{MergeScratch, SHORT, merge_short};
 use super::{build, interleave, queue, runs};
 use crate::hash::key::LONGEST;
 use crate::vocabulary::{MergeRule, Vocabulary};
@@ -80,8 +81,11 @@ fn check(vocabulary: &Vocabulary, merges: MergePairs<'_>, symbols: &Symbols, tex
     let plain = |text| plain(vocabulary, merges, symbols, text);
     let pairs = pairs(vocabulary, merges);
     let mut out = Vec::new();
-    queue::merge(&pairs, symbols, text, &mut MergeScratch::default(), &mut out);
+    queue::merge(&pairs, symbols, text, &mut QueueMerge::default(), &mut out);
     assert_eq!(out, plain(text), "the queue");
+    out.clear();
+    blocks::merge(&pairs, symbols, text, &mut BlockMerge::default(), &mut out);
+    assert_eq!(out, plain(text), "the blocks");
     for (window, few) in [(1, 1), (7, 1), (20, 1), (20, 2), (40, 1)] {
         let (pairs, sizes) = (&pairs, Sizes { window, few });
         let (scratch, mut out) = (&mut MergeScratch::default(), Vec::new());
@@ -188,6 +192,35 @@ proptest! {
         if runs::merge(&pairs(&vocabulary, None), &Symbols::bytes(&vocabulary), &text, &mut out) {
             prop_assert_eq!(out, plain(&vocabulary, None, &Symbols::bytes(&vocabulary), &text));
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Merges whose three parts are in one block, in two and in three, and a top of many blocks.
+    #[test]
+    fn blocks_equal_the_queue(
+        tokens in prop::collection::vec(prop::collection::vec(0u8..3, 2..200), 0..40),
+        pieces in prop::collection::vec(any::<prop::sample::Index>(), 1..200),
+        noise in prop::collection::vec(0u8..3, 0..500),
+    ) {
+        // Tokens of all lengths arise only if their parts are tokens too.
+        let halves = |token: &Vec<u8>| -> Vec<Vec<u8>> {
+            let lengths = std::iter::successors(Some(token.len()), |&length| Some(length / 2));
+            lengths.take_while(|&length| length > 1).map(|length| token[..length].to_vec()).collect()
+        };
+        let tokens: Vec<Vec<u8>> = tokens.iter().flat_map(halves).collect();
+        let (vocabulary, mut text) = (vocabulary(&tokens), noise);
+        if !tokens.is_empty() {
+            text.extend(pieces.iter().flat_map(|piece| piece.get(&tokens).clone()));
+        }
+        text.truncate(blocks::MAX_BYTES);
+        let (pairs, symbols) = (pairs(&vocabulary, None), Symbols::bytes(&vocabulary));
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        blocks::merge(&pairs, &symbols, &text, &mut BlockMerge::default(), &mut one);
+        queue::merge(&pairs, &symbols, &text, &mut QueueMerge::default(), &mut other);
+        prop_assert_eq!(one, other);
     }
 }
 

@@ -1,14 +1,22 @@
 //! The bytes of one pretoken in, ids out; chooses the algorithm by the length of the pretoken.
 
 use crate::machine::lanes::{self, LaneWork, Lanes};
+use crate::merge::blocks::{self, BlockMerge};
 use crate::merge::pair_table::Pairs;
-use crate::merge::queue::{self, MergeScratch};
+use crate::merge::queue::{self, QueueMerge};
 use crate::merge::runs;
 use crate::merge::short::ShortMerge;
 use crate::merge::symbols::Symbols;
 
 /// Pretokens of at most this many bytes are merged in an array.
 pub(crate) const SHORT: usize = ShortMerge::<64>::MAX_BYTES;
+
+/// The buffers for merging long pretokens, reused for the next one.
+#[derive(Debug, Default)]
+pub(crate) struct MergeScratch {
+    blocks: BlockMerge,
+    queue: QueueMerge,
+}
 
 /// Append the ids of a pretoken; each of its bytes must have an id.
 #[inline]
@@ -22,7 +30,11 @@ pub(crate) fn merge(
     if pretoken.len() <= SHORT {
         merge_short(pairs, symbols, pretoken, out);
     } else if !runs::merge(pairs, symbols, pretoken, out) {
-        queue::merge(pairs, symbols, pretoken, scratch, out);
+        if pretoken.len() <= blocks::MAX_BYTES {
+            blocks::merge(pairs, symbols, pretoken, &mut scratch.blocks, out);
+        } else {
+            queue::merge(pairs, symbols, pretoken, &mut scratch.queue, out);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::merge::build;
 use crate::merge::merger::Merger;
-use crate::merge::queue::MergeScratch;
+use crate::merge::whole::MergeScratch;
 use crate::tokenizer::Tokenizer;
 
 /// The tokens before the first merge, and the ids of pretokens in them.

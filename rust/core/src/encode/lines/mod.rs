@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::hash::key::LONGEST;
 use crate::memory;
 use crate::merge::merger::Merger;
-use crate::merge::queue::MergeScratch;
+use crate::merge::whole::MergeScratch;
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
 use crate::vocabulary::MergeRule;
 

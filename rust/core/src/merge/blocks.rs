@@ -1,0 +1,166 @@
+//! Merges a pretoken of up to 4,096 bytes, such as a long identifier or base64.
+//!
+//! As in [`short`](super::short), the next merge is the minimum of numbers that combine the rank of a
+//! merge with its position: the lowest rank, leftmost among equals. With more than 64 positions, the
+//! minimum is taken in two levels. The positions are in blocks of 64; the *top* holds for each block
+//! the lowest rank in it, combined with the number of the block. A merge changes the ranks at three
+//! positions, which are nearly always in one block or two, so it costs a minimum of each changed
+//! block and one of the top, however long the pretoken is.
+
+use crate::machine::lanes::{self, LaneWork, Lanes};
+use crate::merge::pair_table::{NO_MERGE, Pairs};
+use crate::merge::starts::Starts;
+use crate::merge::symbols::Symbols;
+
+/// The positions of a block, and the largest number of blocks: both fit the low bits of a number.
+const BLOCK: usize = 1 << BLOCK_BITS;
+const BLOCK_BITS: u32 = 6;
+/// A number from this on is no merge; all ranks of pairs are far below.
+const NONE: u32 = NO_MERGE << BLOCK_BITS;
+const LOW: u32 = (1 << BLOCK_BITS) - 1;
+
+/// The largest number of bytes of a pretoken.
+pub(crate) const MAX_BYTES: usize = BLOCK * BLOCK;
+
+/// The buffers of this algorithm, reused for the next pretoken.
+#[derive(Debug)]
+pub(crate) struct BlockMerge {
+    /// The id of the part that starts at each position.
+    ids: Vec<u32>,
+    /// For each position, the rank of its part with the part to its right, combined with its
+    /// position in the block.
+    merges: Vec<[u32; BLOCK]>,
+    /// The lowest number of each block.
+    lowest: [u32; BLOCK],
+    /// The same with the number of the block for the position; [`NONE`] beyond the last block.
+    top: [u32; BLOCK],
+    starts: Starts,
+}
+
+impl Default for BlockMerge {
+    fn default() -> Self {
+        let (ids, merges, starts) = (Vec::new(), Vec::new(), Starts::default());
+        Self { ids, merges, lowest: [NONE; BLOCK], top: [NONE; BLOCK], starts }
+    }
+}
+
+/// Append the ids of a pretoken of at most [`MAX_BYTES`]; each of its bytes must have an id.
+pub(crate) fn merge(
+    pairs: &impl Pairs,
+    symbols: &Symbols,
+    pretoken: &[u8],
+    scratch: &mut BlockMerge,
+    out: &mut Vec<u32>,
+) {
+    scratch.fill(pairs, symbols, pretoken);
+    lanes::run(Merging { pairs, scratch });
+    let mut at = Some(0);
+    while let Some(position) = at.filter(|&position| position < pretoken.len()) {
+        out.push(scratch.ids[position]);
+        at = scratch.starts.next(position);
+    }
+}
+
+struct Merging<'a, P> {
+    pairs: &'a P,
+    scratch: &'a mut BlockMerge,
+}
+
+impl<P: Pairs> LaneWork for Merging<'_, P> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
+    #[inline(always)]
+    fn run(self, lanes: impl Lanes) {
+        let Self { pairs, scratch } = self;
+        for block in 0..scratch.merges.len() {
+            scratch.set_lowest(block, lanes.lowest(&scratch.merges[block]));
+        }
+        while let Some((position, rank)) = scratch.next(lanes) {
+            scratch.apply(pairs, position, pairs.id(rank), lanes);
+        }
+    }
+}
+
+impl BlockMerge {
+    /// The initial parts and merges.
+    fn fill(&mut self, pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) {
+        let Self { ids, merges, top, starts, .. } = self;
+        ids.clear();
+        ids.resize(pretoken.len(), 0);
+        merges.clear();
+        merges.resize(pretoken.len().div_ceil(BLOCK), [NONE; BLOCK]);
+        *top = [NONE; BLOCK];
+        starts.clear(pretoken.len());
+        for part in symbols.ranked_parts(pairs, pretoken) {
+            ids[part.start] = part.id;
+            starts.insert(part.start);
+            if let Some((left, rank)) = part.merge_with_left {
+                merges[left / BLOCK][left % BLOCK] = combined(rank, left % BLOCK);
+            }
+        }
+    }
+
+    /// The position and the rank of the next merge: the lowest rank, leftmost among equals.
+    #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
+    #[inline(always)]
+    fn next(&self, lanes: impl Lanes) -> Option<(usize, u32)> {
+        // Most pretokens have at most eight blocks.
+        let few = self.top.first_chunk::<8>().filter(|_| self.merges.len() <= 8);
+        let lowest = few.map_or_else(|| lanes.lowest(&self.top), |few| lanes.lowest(few));
+        let block = (lowest & LOW) as usize;
+        let position = block * BLOCK + (self.lowest[block] & LOW) as usize;
+        (lowest < NONE).then_some((position, lowest >> BLOCK_BITS))
+    }
+
+    /// Merge the part at `at` with its right neighbour to the part `id`.
+    ///
+    /// The merges of the old parts are removed first. So the minimum of a block is taken of what is
+    /// left while the ranks of the new pairs are still being fetched, and compared with these last.
+    #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
+    #[inline(always)]
+    fn apply(&mut self, pairs: &impl Pairs, at: usize, id: u32, lanes: impl Lanes) {
+        let Self { ids, merges, starts, .. } = self;
+        let right = starts.next(at).expect("a pair has two parts");
+        starts.remove(right);
+        ids[at] = id;
+        let next = starts.next(at).and_then(|next| ids.get(next));
+        // Without a part before, the other pair is that of this part once more.
+        let left = starts.before(at).unwrap_or(at);
+        for position in [left, at, right] {
+            merges[position / BLOCK][position % BLOCK] = NONE;
+        }
+        let after = next.map_or(NO_MERGE, |&next| pairs.rank(id, next, lanes));
+        let before = if left < at { pairs.rank(ids[left], id, lanes) } else { after };
+        let after = combined(after, at % BLOCK);
+        let before = combined(before, left % BLOCK);
+        let (left_block, block, right_block) = (left / BLOCK, at / BLOCK, right / BLOCK);
+        let rest = lanes.lowest(&merges[block]).min(after);
+        if left_block == block {
+            self.set_lowest(block, rest.min(before));
+        } else {
+            self.set_lowest(block, rest);
+            self.set_lowest(left_block, lanes.lowest(&self.merges[left_block]).min(before));
+        }
+        if right_block != block {
+            self.set_lowest(right_block, lanes.lowest(&self.merges[right_block]));
+        }
+        self.merges[left_block][left % BLOCK] = before;
+        self.merges[block][at % BLOCK] = after;
+    }
+
+    /// Note the lowest number of a block.
+    #[inline]
+    fn set_lowest(&mut self, block: usize, lowest: u32) {
+        self.lowest[block] = lowest;
+        self.top[block] = combined(lowest >> BLOCK_BITS, block);
+    }
+}
+
+/// A rank and a number below [`BLOCK`] as one number, which compares by rank first.
+#[inline]
+fn combined(rank: u32, low: usize) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "below 64")]
+    let low = low as u32;
+    rank << BLOCK_BITS | low
+}
