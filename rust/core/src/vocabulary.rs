@@ -18,7 +18,6 @@ use crate::hash::key::{Key, LONGEST, hash_bytes};
 use crate::hash::key_table::{KeyTable, KeyTableBuilder};
 use crate::hash::probe_table::{ProbeTable, ProbeTableBuilder};
 use crate::machine::array::Array;
-use crate::machine::lanes::Lanes;
 use crate::machine::prefetch::prefetch;
 use crate::memory;
 use crate::rules::AddedToken;
@@ -302,10 +301,10 @@ impl Vocabulary {
 
     /// The first id whose index entry matches the hash of a token longer than [`LONGEST`], the first
     /// that [`id`](Self::id) compares; if there is none, no token has this hash.
-    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
-    #[inline(always)]
-    pub(crate) fn candidate(&self, hash: u64, lanes: impl Lanes) -> Option<u32> {
-        (self.index.long.first_like(hash, !ID, tag(hash), lanes) & ID).checked_sub(1)
+    #[inline]
+    pub(crate) fn candidate(&self, hash: u64) -> Option<u32> {
+        let entry = self.index.long.at(hash).find(|entry| entry & !ID == tag(hash))?;
+        (entry & ID).checked_sub(1)
     }
 
     /// Prefetch the offsets of an id.

@@ -230,7 +230,6 @@ impl Lookup {
             window.counts[index] = ids;
             let is_all = ids < entry::IN_OVERFLOW;
             hot.put_if(is_all, key, &entry);
-            cache.table().prefetch_beside(line, !is_here);
             second[count] = number;
             count += usize::from(!is_all);
         }

@@ -1,66 +1,27 @@
 //! Resolves the pretokens of a window that missed the cache.
 //!
-//! A miss may be a token as a whole; the others are merged, interleaved with misses of similar
-//! length ([`interleave`]). The ids go into the cache. Misses that are too long for that, or have
-//! user-defined tokens, are left to the caller, as are all where symbols have names.
+//! A miss may be a token as a whole; the others are merged, interleaved ([`interleave`]). The ids go
+//! into the cache. Misses that are too long for that, or have user-defined tokens, are left to the
+//! caller, as are all where symbols have names.
 
 use crate::encode::lookup::{Lookup, Miss};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
-use crate::hash::key::{LONGEST, hash_bytes};
-use crate::machine::lanes::{self, LaneWork, Lanes};
+use crate::hash::key::hash_bytes;
 use crate::merge::interleave;
 use crate::merge::merger::Merger;
 use crate::merge::short::ShortMerge;
 use crate::merge::whole::MergeScratch;
 use crate::vocabulary::Vocabulary;
 
-/// Misses, grouped by the number of places that their merge takes. With a single size, the first
-/// pass over English takes 1.5 % longer; a third size gains nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Misses {
-    short: Group<{ LONGEST + 1 }>,
-    long: Group<64>,
-    /// The ids of one pretoken.
-    ids: Vec<u32>,
-}
-
 /// Misses whose merges are interleaved.
 #[derive(Debug, Default)]
-struct Group<const PLACES: usize> {
-    merges: Vec<ShortMerge<PLACES>>,
-    misses: Vec<Miss>,
-}
-
-/// The arguments of finishing a group.
-struct Context<'a> {
-    merger: &'a Merger,
-    text: &'a [u8],
-    lookup: &'a mut Lookup,
-    ids: &'a mut Vec<u32>,
-}
-
-impl<const PLACES: usize> Group<PLACES> {
-    fn add(&mut self, miss: Miss, context: &mut Context<'_>) {
-        self.merges.push(context.merger.start(&context.text[miss.range.clone()]));
-        self.misses.push(miss);
-        if self.merges.len() == interleave::MOST {
-            self.finish(context);
-        }
-    }
-
-    /// Merge all, interleaved, and add their ids to the cache.
-    fn finish(&mut self, context: &mut Context<'_>) {
-        if self.merges.is_empty() {
-            return;
-        }
-        context.merger.interleave(&mut self.merges);
-        for (merge, miss) in self.merges.drain(..).zip(self.misses.drain(..)) {
-            context.ids.clear();
-            merge.write(context.ids);
-            context.lookup.resolve(&miss, context.text, context.ids);
-        }
-    }
+pub(crate) struct Misses {
+    merges: Vec<ShortMerge>,
+    /// The pretoken of each merge.
+    pretokens: Vec<Miss>,
+    /// The ids of one pretoken.
+    ids: Vec<u32>,
 }
 
 impl Misses {
@@ -82,12 +43,10 @@ impl Misses {
         let merger = encoder.merger()?;
         let PretokenEncoder { vocabulary, whole_first, user_defined, .. } = encoder;
         let mut misses = std::mem::take(&mut lookup.misses);
-        misses.retain(|miss| miss.range.len() <= ShortMerge::<64>::MAX_BYTES);
+        misses.retain(|miss| miss.range.len() <= ShortMerge::MAX_BYTES);
         if *whole_first {
-            lanes::run(Candidates { vocabulary, text, misses: &mut misses });
+            prefetch_tokens(vocabulary, text, &mut misses);
         }
-        let Self { short, long, ids } = self;
-        let mut context = Context { merger, text, lookup, ids };
         for miss in misses.drain(..) {
             let pretoken = &text[miss.range.clone()];
             if user_defined.as_ref().is_some_and(|tokens| tokens.is_in(pretoken)) {
@@ -99,21 +58,37 @@ impl Misses {
                 (true, true) => miss.candidate.and_then(|_| vocabulary.id(pretoken)),
             };
             if let Some(id) = token {
-                context.lookup.resolve(&miss, text, &[id]);
+                lookup.resolve(&miss, text, &[id]);
             } else if merger.covers(pretoken) {
-                if miss.is_long() {
-                    long.add(miss, &mut context);
-                } else {
-                    short.add(miss, &mut context);
-                }
+                self.add(miss, merger, text, lookup);
             }
         }
-        short.finish(&mut context);
-        long.finish(&mut context);
+        self.finish(merger, text, lookup);
         lookup.copy_duplicates();
         // The next window reuses the memory of the list.
         lookup.misses = misses;
         Ok(())
+    }
+
+    fn add(&mut self, miss: Miss, merger: &Merger, text: &[u8], lookup: &mut Lookup) {
+        self.merges.push(merger.start(&text[miss.range.clone()]));
+        self.pretokens.push(miss);
+        if self.merges.len() == interleave::MOST {
+            self.finish(merger, text, lookup);
+        }
+    }
+
+    /// Merge all, interleaved, and add their ids to the cache.
+    fn finish(&mut self, merger: &Merger, text: &[u8], lookup: &mut Lookup) {
+        if self.merges.is_empty() {
+            return;
+        }
+        merger.interleave(&mut self.merges);
+        for (merge, miss) in self.merges.drain(..).zip(self.pretokens.drain(..)) {
+            self.ids.clear();
+            merge.write(&mut self.ids);
+            lookup.resolve(&miss, text, &self.ids);
+        }
     }
 }
 
@@ -136,35 +111,22 @@ pub(crate) fn append_one(
     Ok(())
 }
 
-/// Finds the only token that each long miss may be, and prefetches what the lookup of all misses in
-/// the vocabulary reads.
-struct Candidates<'a> {
-    vocabulary: &'a Vocabulary,
-    text: &'a [u8],
-    misses: &'a mut [Miss],
-}
-
-impl LaneWork for Candidates<'_> {
-    type Output = ();
-
-    #[expect(clippy::inline_always, reason = "`LaneWork` asks for it")]
-    #[inline(always)]
-    fn run(self, lanes: impl Lanes) {
-        let Self { vocabulary, text, misses } = self;
-        for miss in &mut *misses {
-            if miss.is_long() {
-                miss.hash = hash_bytes(&text[miss.range.clone()]);
-                vocabulary.prefetch_hash(miss.hash);
-            } else {
-                vocabulary.prefetch_key(miss.key);
-            }
+/// Prefetch what the lookup of each miss in the vocabulary reads, and set the only token that each long
+/// miss may be.
+fn prefetch_tokens(vocabulary: &Vocabulary, text: &[u8], misses: &mut [Miss]) {
+    for miss in &mut *misses {
+        if miss.is_long() {
+            miss.hash = hash_bytes(&text[miss.range.clone()]);
+            vocabulary.prefetch_hash(miss.hash);
+        } else {
+            vocabulary.prefetch_key(miss.key);
         }
-        for miss in misses.iter_mut().filter(|miss| miss.is_long()) {
-            miss.candidate = vocabulary.candidate(miss.hash, lanes);
-            vocabulary.prefetch_range(miss.candidate.unwrap_or_default());
-        }
-        for id in misses.iter().filter_map(|miss| miss.candidate) {
-            vocabulary.prefetch_bytes(id);
-        }
+    }
+    for miss in misses.iter_mut().filter(|miss| miss.is_long()) {
+        miss.candidate = vocabulary.candidate(miss.hash);
+        vocabulary.prefetch_range(miss.candidate.unwrap_or_default());
+    }
+    for id in misses.iter().filter_map(|miss| miss.candidate) {
+        vocabulary.prefetch_bytes(id);
     }
 }

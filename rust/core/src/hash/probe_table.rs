@@ -6,7 +6,6 @@
 
 use crate::error::Result;
 use crate::machine::array::Array;
-use crate::machine::lanes::Lanes;
 use crate::machine::prefetch::prefetch;
 use crate::memory;
 
@@ -18,9 +17,6 @@ const STARTS_PER_8: usize = 13;
 
 /// The number of positions after the last start that there are at first.
 const BEHIND_POSITIONS: usize = 1 << 8;
-
-/// The number of positions that are compared at once.
-const POSITIONS_AT_ONCE: usize = 8;
 
 /// The value at a position without an entry.
 const EMPTY: u32 = 0;
@@ -55,25 +51,6 @@ impl ProbeTable {
         let start = self.start(hash);
         let entries = &self.entries[start..start + self.max_probe];
         entries.iter().copied().take_while(|&entry| entry != EMPTY)
-    }
-
-    /// The first entry of [`at`](Self::at) that is equal to `tag` under `mask`, or zero. Usually
-    /// without branches, as the number of entries at a hash is random.
-    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
-    #[inline(always)]
-    pub(crate) fn first_like(&self, hash: u64, mask: u32, tag: u32, lanes: impl Lanes) -> u32 {
-        let start = self.start(hash);
-        if let Some(few) = self.entries[start..].first_chunk::<POSITIONS_AT_ONCE>()
-            && self.max_probe >= POSITIONS_AT_ONCE
-        {
-            // An empty position ends the lookup.
-            let ends = lanes.equal(few, mask, tag) | lanes.equal(few, u32::MAX, EMPTY);
-            if ends != 0 {
-                let first = few[ends.trailing_zeros() as usize % POSITIONS_AT_ONCE];
-                return if first & mask == tag { first } else { EMPTY };
-            }
-        }
-        self.at(hash).find(|entry| entry & mask == tag).unwrap_or(EMPTY)
     }
 
     /// Prefetch the first position of a hash.
@@ -138,7 +115,6 @@ pub(crate) fn start(hash: u64, starts: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::simd::Portable;
     use proptest::prelude::*;
 
     proptest! {
@@ -160,12 +136,6 @@ mod tests {
             for number in 1..1000 {
                 let is_in = table.at(hash(number)).any(|other| other == number);
                 prop_assert_eq!(is_in, numbers.contains(&number));
-                for mask in [1023, 7] {
-                    let like = |entry: &u32| entry & mask == number & mask;
-                    let first = table.at(hash(number)).find(like).unwrap_or(0);
-                    let few = table.first_like(hash(number), mask, number & mask, Portable);
-                    prop_assert_eq!(few, first);
-                }
             }
             let (array, max_probe) = table.array();
             let again = ProbeTable::from_array(array.clone(), max_probe).unwrap();

@@ -30,9 +30,6 @@ pub(crate) trait Lanes: Copy {
     /// The word that equals `key` under `mask`, or zero if there is none. At most one word other
     /// than zero may equal `key`.
     fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64;
-
-    /// A bit for each number, set if the number equals `key` under `mask`.
-    fn equal(self, numbers: &[u32; 8], mask: u32, key: u32) -> u32;
 }
 
 /// Do the work with the widest lanes of the current level.
@@ -73,12 +70,6 @@ impl Lanes for Portable {
     fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64 {
         words.iter().copied().find(|word| word & mask == key).unwrap_or(0)
     }
-
-    #[inline(always)]
-    fn equal(self, numbers: &[u32; 8], mask: u32, key: u32) -> u32 {
-        let bits = numbers.iter().map(|number| u32::from(number & mask == key));
-        bits.rev().fold(0, |all, bit| all << 1 | bit)
-    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -86,10 +77,9 @@ impl Lanes for Portable {
 mod avx2 {
     use std::arch::x86_64::{
         _mm_cvtsi128_si32, _mm_cvtsi128_si64, _mm_min_epu32, _mm_or_si128, _mm_shuffle_epi32,
-        _mm_unpackhi_epi64, _mm256_and_si256, _mm256_castsi256_ps, _mm256_castsi256_si128,
-        _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_extracti128_si256, _mm256_loadu_si256,
-        _mm256_min_epu32, _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi32,
-        _mm256_set1_epi64x, _mm256_setzero_si256,
+        _mm_unpackhi_epi64, _mm256_and_si256, _mm256_castsi256_si128, _mm256_cmpeq_epi64,
+        _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_min_epu32, _mm256_or_si256,
+        _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setzero_si256,
     };
 
     use super::{Avx2, Lanes};
@@ -105,12 +95,6 @@ mod avx2 {
         fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64 {
             // SAFETY: as above.
             unsafe { find(words, mask, key) }
-        }
-
-        #[inline(always)]
-        fn equal(self, numbers: &[u32; 8], mask: u32, key: u32) -> u32 {
-            // SAFETY: as above.
-            unsafe { equal(numbers, mask, key) }
         }
     }
 
@@ -147,16 +131,6 @@ mod avx2 {
         let one = _mm_or_si128(two, _mm_unpackhi_epi64(two, two));
         _mm_cvtsi128_si64(one).cast_unsigned()
     }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn equal(numbers: &[u32; 8], mask: u32, key: u32) -> u32 {
-        // SAFETY: eight numbers are 32 bytes, and the load needs no alignment.
-        let numbers = unsafe { _mm256_loadu_si256(numbers.as_ptr().cast()) };
-        let masked = _mm256_and_si256(numbers, _mm256_set1_epi32(mask.cast_signed()));
-        let equal = _mm256_cmpeq_epi32(masked, _mm256_set1_epi32(key.cast_signed()));
-        _mm256_movemask_ps(_mm256_castsi256_ps(equal)).cast_unsigned()
-    }
 }
 
 #[cfg(test)]
@@ -186,17 +160,6 @@ mod tests {
         }
     }
 
-    struct Equal<'a>(&'a [u32; 8], u32, u32);
-
-    impl LaneWork for Equal<'_> {
-        type Output = u32;
-
-        #[inline(always)]
-        fn run(self, lanes: impl Lanes) -> u32 {
-            lanes.equal(self.0, self.1, self.2)
-        }
-    }
-
     proptest! {
         #[test]
         fn vector_instructions_equal_portable_code(
@@ -204,7 +167,6 @@ mod tests {
             words in any::<[u64; 8]>(),
             at in 0usize..8,
             bits in 8u32..60,
-            few in prop::array::uniform8(0u32..8),
         ) {
             let mask = (1 << bits) - 1;
             let mut words = words;
@@ -212,7 +174,6 @@ mod tests {
                 *word = *word & !7 | number;
             }
             for level in SimdLevel::all() {
-                prop_assert_eq!(run_on(level, Equal(&few, 3, 2)), Portable.equal(&few, 3, 2));
                 prop_assert_eq!(run_on(level, Lowest(&numbers)), Portable.lowest(&numbers));
                 for key in [words[at] & mask, 1 << bits] {
                     let fast = run_on(level, Find(&words, mask, key));

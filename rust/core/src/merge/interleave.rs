@@ -13,16 +13,16 @@ use crate::merge::short::ShortMerge;
 pub(crate) const MOST: usize = 32;
 
 /// Merge pretokens, at most [`MOST`], until none of them has a pair that merges.
-pub(crate) fn merge<const POSITIONS: usize>(pairs: &impl Pairs, all: &mut [ShortMerge<POSITIONS>]) {
+pub(crate) fn merge(pairs: &impl Pairs, all: &mut [ShortMerge]) {
     lanes::run(Interleaved { pairs, all });
 }
 
-struct Interleaved<'a, P, const POSITIONS: usize> {
+struct Interleaved<'a, P> {
     pairs: &'a P,
-    all: &'a mut [ShortMerge<POSITIONS>],
+    all: &'a mut [ShortMerge],
 }
 
-impl<P: Pairs, const POSITIONS: usize> LaneWork for Interleaved<'_, P, POSITIONS> {
+impl<P: Pairs> LaneWork for Interleaved<'_, P> {
     type Output = ();
 
     #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]

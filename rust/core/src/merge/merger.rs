@@ -65,15 +65,12 @@ impl Merger {
 
     /// The initial state of merging a short pretoken; each of its bytes must have an id.
     #[inline]
-    pub(crate) fn start<const POSITIONS: usize>(&self, pretoken: &[u8]) -> ShortMerge<POSITIONS> {
+    pub(crate) fn start(&self, pretoken: &[u8]) -> ShortMerge {
         ShortMerge::new(&self.pairs, &self.symbols, pretoken)
     }
 
     /// Merge at most [`interleave::MOST`] short pretokens, interleaved.
-    pub(crate) fn interleave<const POSITIONS: usize>(
-        &self,
-        pretokens: &mut [ShortMerge<POSITIONS>],
-    ) {
+    pub(crate) fn interleave(&self, pretokens: &mut [ShortMerge]) {
         interleave::merge(&self.pairs, pretokens);
     }
 }

@@ -18,13 +18,14 @@ use crate::merge::symbols::Symbols;
 /// A merge is a number with its position in the low bits and its rank in the high bits.
 const POSITION_BITS: u32 = 6;
 const POSITION: u32 = (1 << POSITION_BITS) - 1;
+const POSITIONS: usize = 1 << POSITION_BITS;
 /// A number from this on is no merge; all ranks of pairs are far below.
 const NONE: u32 = NO_MERGE << POSITION_BITS;
 
 /// The state of merging a pretoken of fewer bytes than there are positions; the last position stays
 /// free.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ShortMerge<const POSITIONS: usize> {
+pub(crate) struct ShortMerge {
     /// The id of the part that starts at each position; [`NO_PART`] from the end of the pretoken
     /// on.
     ids: [u32; POSITIONS],
@@ -45,7 +46,7 @@ struct Pending {
     right: u32,
 }
 
-impl<const POSITIONS: usize> ShortMerge<POSITIONS> {
+impl ShortMerge {
     /// The largest number of bytes.
     pub(crate) const MAX_BYTES: usize = POSITIONS - 1;
 

@@ -102,7 +102,7 @@ fn check(vocabulary: &Vocabulary, merges: MergePairs<'_>, symbols: &Symbols, tex
     let pretokens: Vec<&[u8]> = text.chunks(LONGEST).collect();
     for group in pretokens.chunks(interleave::MOST) {
         let parts = group.iter().map(|pretoken| ShortMerge::new(&pairs, symbols, pretoken));
-        let mut parts: Vec<ShortMerge<{ LONGEST + 1 }>> = parts.collect();
+        let mut parts: Vec<ShortMerge> = parts.collect();
         interleave::merge(&pairs, &mut parts);
         for (parts, pretoken) in parts.iter().zip(group) {
             let mut out = Vec::new();

@@ -9,7 +9,7 @@ use crate::merge::short::ShortMerge;
 use crate::merge::symbols::Symbols;
 
 /// Pretokens of at most this many bytes are merged in an array.
-pub(crate) const SHORT: usize = ShortMerge::<64>::MAX_BYTES;
+pub(crate) const SHORT: usize = ShortMerge::MAX_BYTES;
 
 /// The buffers for merging long pretokens, reused for the next one.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl<P: Pairs> LaneWork for Short<'_, P> {
     #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
     #[inline(always)]
     fn run(self, lanes: impl Lanes) {
-        let mut merge = ShortMerge::<64>::new(self.pairs, self.symbols, self.pretoken);
+        let mut merge = ShortMerge::new(self.pairs, self.symbols, self.pretoken);
         while merge.step(self.pairs, lanes) {}
         merge.write(self.out);
     }

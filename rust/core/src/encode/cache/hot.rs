@@ -87,12 +87,12 @@ impl HotTable {
         self.words[place..].first_chunk().expect("an index is followed by an entry")
     }
 
-    /// Store an entry if `is_said`, without a branch, which would be mispredicted. Its ids must be
+    /// Store an entry if `stores`, without a branch, which would be mispredicted. Its ids must be
     /// in the entry itself.
     #[inline]
-    pub(crate) fn put_if(&mut self, is_said: bool, key: Key, entry: &Entry) {
+    pub(crate) fn put_if(&mut self, stores: bool, key: Key, entry: &Entry) {
         let nowhere = self.words.len() - entry::WORDS;
-        let place = select_unpredictable(is_said, self.place(key), nowhere);
+        let place = select_unpredictable(stores, self.place(key), nowhere);
         *self.words.chunk_mut(place) = *entry;
     }
 }

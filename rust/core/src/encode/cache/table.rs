@@ -9,7 +9,6 @@
 //! An [`entry`](super::entry) holds up to six ids; longer lists, and the bytes of long pretokens,
 //! are in the [`overflow`](super::overflow).
 
-use std::hint::select_unpredictable;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -97,14 +96,6 @@ impl CacheTable {
         let place = self.place(key);
         prefetch(&self.words, place);
         place
-    }
-
-    /// Prefetch the other lines of the group if `is_said`, without a branch.
-    #[inline]
-    pub(crate) fn prefetch_beside(&self, own: usize, is_said: bool) {
-        for line in group(own).skip(1) {
-            prefetch(&self.words, select_unpredictable(is_said, line, own));
-        }
     }
 
     /// The words from a place on.
