@@ -32,6 +32,7 @@ PIECES: list[Callable[[random.Random], str]] = [
     lambda rng: "".join(rng.choices(CLASSES, k=rng.randint(1, 8))),
     lambda rng: rng.choice(CLASSES) * rng.randint(1, 150),
     lambda rng: "".join(rng.choices("etaoin shrdlu", k=rng.randint(1, 70))),
+    lambda rng: "".join(rng.choices("etaoinshrdluETAOIN", k=rng.randint(1, 700))),
     lambda rng: "".join(chr(rng.randint(0x20, 0x2FF)) for _ in range(rng.randint(1, 12))),
     lambda rng: "".join(chr(rng.randint(0x4E00, 0x4E40)) for _ in range(rng.randint(1, 40))),
     lambda rng: "".join(chr(rng.randint(0x0E01, 0x0E4F)) for _ in range(rng.randint(1, 40))),
@@ -47,7 +48,10 @@ PIECES: list[Callable[[random.Random], str]] = [
 
 
 def text(rng: random.Random, tokens: Sequence[str] = ()) -> str:
-    """A text of a few pieces, or of tokens."""
+    """A text of a few pieces, of tokens, or of tokens that a pattern leaves together."""
+    if tokens and rng.random() < 0.05:
+        count = rng.choice([8, 20, 60, 400])
+        return "".join(token for token in rng.choices(tokens, k=count) if token.isalpha())
     if tokens and rng.random() < 0.3:
         return "".join(rng.choices(tokens, k=rng.randint(1, 12)))
     return "".join(rng.choice(PIECES)(rng) for _ in range(rng.randint(1, 6)))
