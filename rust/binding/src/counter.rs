@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::TextColumn;
-use bytepair::{
-    ColumnReached, Error, FileCountOptions, FileProgress, Pattern, Progress, Reached, memory,
-};
+use bytepair::{ColumnReached, Error, FileCountOptions, Pattern, Reached, memory};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -126,18 +124,9 @@ impl PyCounter {
         let mut stopped = None;
         let mut reached = ColumnReached { chars: start.chars, ..ColumnReached::default() };
         let done = self.with(py, |counter| {
-            let mut reported = |progress: Progress| {
-                let report = |py: Python<'_>| {
-                    py.check_signals()?;
-                    on_progress.call1(py, (PyCountProgress::from(progress),))
-                };
-                Python::attach(report).map(drop).map_err(|error| {
-                    stopped = Some(error);
-                    Error::Interrupted
-                })
-            };
             let chars = reached.chars;
-            let (end, done) = counter.add_column(&column, &ranges, chars, &options, &mut reported);
+            let mut report = reporter(&on_progress, &mut stopped);
+            let (end, done) = counter.add_column(&column, &ranges, chars, &options, &mut report);
             reached = end;
             done
         });
@@ -173,17 +162,8 @@ impl PyCounter {
         let on_progress = on_progress.clone().unbind();
         let (mut stopped, mut reached) = (None, Reached::from(start.unwrap_or_default()));
         let done = self.with(py, |counter| {
-            let mut reported = |progress: FileProgress| {
-                let report = |py: Python<'_>| {
-                    py.check_signals()?;
-                    on_progress.call1(py, (PyCountProgress::from(progress),))
-                };
-                Python::attach(report).map(drop).map_err(|error| {
-                    stopped = Some(error);
-                    Error::Interrupted
-                })
-            };
-            counter.add_files(&files, &mut reached, &options, &mut reported)
+            let mut report = reporter(&on_progress, &mut stopped);
+            counter.add_files(&files, &mut reached, &options, &mut report)
         });
         self.reach(reached.into());
         stopped.map_or(done, Err)
@@ -231,4 +211,25 @@ impl PyCounter {
 
 fn finished() -> PyErr {
     PyValueError::new_err("this counter is finished; create a new one")
+}
+
+/// Passes the progress of a count to `on_progress`. An error of Python or a signal interrupts the
+/// count, and is kept in `stopped`.
+fn reporter<'a, P>(
+    on_progress: &'a Py<PyAny>,
+    stopped: &'a mut Option<PyErr>,
+) -> impl FnMut(P) -> bytepair::Result<()> + Send + 'a
+where
+    PyCountProgress: From<P>,
+{
+    |progress| {
+        let report = |py: Python<'_>| {
+            py.check_signals()?;
+            on_progress.call1(py, (PyCountProgress::from(progress),))
+        };
+        Python::attach(report).map(drop).map_err(|error| {
+            *stopped = Some(error);
+            Error::Interrupted
+        })
+    }
 }
