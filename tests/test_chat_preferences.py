@@ -217,7 +217,7 @@ def test_what_cannot_be_padded_is_an_error() -> None:
         TOK.render_preferences([PAIR], template=JINJA).padded()
     named = TOK.render_preferences([PAIR, PAIR], template=JINJA, pad="<|endoftext|>").padded()
     assert named["input_ids"].shape[0] == 4
-    with pytest.raises(IndexError, match="pair 1 does not exist"):
+    with pytest.raises(IndexError, match="there is no pair 1"):
         pairs[1]
 
 

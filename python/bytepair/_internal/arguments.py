@@ -170,6 +170,23 @@ def whole(name: str, value: Any) -> int:
     return operator.index(value)
 
 
+def place_of(item: str, index: Any, count: int) -> int:
+    """The place of one of `count` items, from 0; a negative index counts from the end.
+
+    Raises:
+        ArgumentError: if the index is no integer.
+        IndexError: if there is no such item.
+
+    Example:
+        >>> place_of("document", -1, 3)
+        2
+    """
+    number = whole(f"the index of a {item}", index)
+    if not -count <= number < count:
+        raise IndexError(f"there is no {item} {number}; there are {count}")
+    return number % count
+
+
 def instance(name: str, value: Any, kind: type[R]) -> R:
     """A value of a class.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.arguments import checked as checked_arguments
-from bytepair._internal.arguments import whole
+from bytepair._internal.arguments import place_of
 from bytepair._internal.later import Later
 from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
@@ -66,12 +66,9 @@ class RenderedBatch:
             ArgumentError: if the index is no integer; there are no slices.
             IndexError: if there is no such conversation or row.
         """
-        index = whole("the index of a conversation or row", index)
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"conversation or row {index} does not exist; there are {len(self)}")
+        index = place_of("conversation or row", index, len(self))
         if self.offsets is None:
             return self.input_ids[index], self.loss_mask[index]
-        index %= len(self)
         here = slice(self.offsets[index], self.offsets[index + 1])
         return self.input_ids[here], self.loss_mask[here]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked as checked_arguments
-from bytepair._internal.arguments import whole
+from bytepair._internal.arguments import place_of
 from bytepair._internal.later import Later
 from bytepair.chat.batch import saved
 from bytepair.chat.rows import Reader, Row, RowOptions, read_row
@@ -99,10 +99,7 @@ class PreferenceBatch:
             ArgumentError: if the index is no integer; there are no slices.
             IndexError: if there is no such pair.
         """
-        index = whole("the index of a pair", index)
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"pair {index} does not exist; there are {len(self)}")
-        index %= len(self)
+        index = place_of("pair", index, len(self))
         start, middle, end = self.offsets[2 * index : 2 * index + 3]
         length = self.prompt_lengths[index]
         chosen, rejected = slice(start + length, middle), slice(middle + length, end)

@@ -136,7 +136,7 @@ def row_options(
     if (rows, ignore_fields, train_on, train_fields) == ("messages", (), "all", FIELDS):
         return DEFAULT
     if rows not in _KINDS:
-        raise refuse("rows", rows, f"one of {_comma_list(_KINDS)}")
+        raise refuse("rows", rows, f"one of {', '.join(_KINDS)}")
     if train_on not in ("all", "last", "flagged"):
         raise refuse("train_on", train_on, '"all", "last" or "flagged"')
     names = list(ignore_fields) if isinstance(ignore_fields, Collection) else [None]
@@ -150,7 +150,7 @@ def _fields(names: Collection[MessageField]) -> frozenset[MessageField] | None:
     """The fields that are trained on; None if all are."""
     is_collection = isinstance(names, Collection) and not isinstance(names, str | bytes)
     if not is_collection or not names or any(name not in FIELDS for name in names):
-        raise refuse("train_fields", names, f"a list of some of {_comma_list(FIELDS)}")
+        raise refuse("train_fields", names, f"a list of some of {', '.join(FIELDS)}")
     return None if len(set(names)) == len(FIELDS) else frozenset(names)
 
 
@@ -372,7 +372,7 @@ def _check_result(
         if id not in ids:
             raise ConversationError(
                 f"message {index} has the tool_call_id {id!r}, but the calls before it have "
-                f"{_comma_list(map(str, ids))}"
+                f"{', '.join(map(str, ids))}"
             )
         if ids[place : place + 1] != [id]:
             if not reader.writes_ids_of_calls:
@@ -435,7 +435,7 @@ def _of_sharegpt(fields: dict[str, Any]) -> list[Any]:
         speaker = turn.get("from") if isinstance(turn, Mapping) else None
         if speaker not in _SPEAKERS or "value" not in turn:
             raise ConversationError(
-                f'turn {number} must have "value", and under "from" one of {_comma_list(_SPEAKERS)}'
+                f'turn {number} must have "value", and under "from" one of {", ".join(_SPEAKERS)}'
             )
         rest = {k: v for k, v in turn.items() if k not in ("from", "value")}
         content: dict[str, Any] = {"content": turn["value"]}
@@ -511,7 +511,3 @@ _SIGNS: Final = {
     "alpaca": {"instruction", "output"},
     "completion": {"prompt", "completion"},
 }
-
-
-def _comma_list(names: Any) -> str:
-    return ", ".join(names)

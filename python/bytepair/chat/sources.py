@@ -194,10 +194,11 @@ def _cleaner(kind: pa.DataType) -> _Clean | None:
     if pa.types.is_struct(kind):
         return _of_struct({field.name: _cleaner(field.type) or _same for field in kind})
     if pa.types.is_map(kind):
-        return _of_map(_cleaner(kind.item_type) or _same)
+        clean = _cleaner(kind.item_type) or _same
+        return lambda value: value and {k: clean(v) for k, v in value}
     if hasattr(kind, "value_type") and not pa.types.is_dictionary(kind):
         inner = _cleaner(kind.value_type)
-        return inner and _of_list(inner)
+        return inner and (lambda value: value and [inner(item) for item in value])
     return None
 
 
@@ -208,11 +209,3 @@ def _of_struct(cleaners: Mapping[str, _Clean]) -> _Clean:
         return {k: cleaners[k](v) for k, v in value.items() if v is not None}
 
     return clean
-
-
-def _of_map(clean: _Clean) -> _Clean:
-    return lambda value: value and {k: clean(v) for k, v in value}
-
-
-def _of_list(clean: _Clean) -> _Clean:
-    return lambda value: value and [clean(item) for item in value]

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from bytepair import _core
 from bytepair.errors import ANY, FormatError, Option, WayOut
 from bytepair.properties.tokens import is_rule_of_ranks
-
-if TYPE_CHECKING:
-    pass
 
 #: The rules of a text, or the pattern that says the usual ones: a regular expression, or several of
 #: which each splits the pieces of the previous one.

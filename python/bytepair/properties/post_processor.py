@@ -88,23 +88,24 @@ def from_notes(notes: Mapping[str, str]) -> Any:
 
 def implied(tokenizer: _core.Tokenizer) -> list[str]:
     """The flags that nothing states and that the noted post-processor sets."""
-    by_role = roles.roles(tokenizer)
-    sides = around(from_notes(tokenizer.notes), tokenizer.special_tokens) or ([], [])
-    return [
-        flag
-        for side, (role, _, flag) in zip(sides, _SIDES, strict=True)
-        if not tokenizer.notes.get(flag) and len(side) == 1 and side[0] == by_role.get(role)
-    ]
+    flags = _flags_of(from_notes(tokenizer.notes), tokenizer)
+    return [flag for flag in flags if not tokenizer.notes.get(flag)]
 
 
 def contradicted(tokenizer: _core.Tokenizer) -> list[str]:
     """The flags that are stated as false, while the post-processor to write adds their token."""
-    by_role, processor = roles.roles(tokenizer), written(tokenizer)
+    flags = _flags_of(written(tokenizer), tokenizer)
+    return [flag for flag in flags if tokenizer.notes.get(flag) == "false"]
+
+
+def _flags_of(processor: Any, tokenizer: _core.Tokenizer) -> list[str]:
+    """The flags whose token is all that a post-processor puts on their side of a text."""
+    by_role = roles.roles(tokenizer)
     sides = around(processor, tokenizer.special_tokens) or ([], [])
     return [
         flag
         for side, (role, _, flag) in zip(sides, _SIDES, strict=True)
-        if tokenizer.notes.get(flag) == "false" and len(side) == 1 and side[0] == by_role.get(role)
+        if side == [by_role.get(role)]
     ]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked, refuse, whole
+from bytepair._internal.arguments import checked, place_of, refuse
 from bytepair._internal.later import Later
 from bytepair.errors import Option, ShardError, WayOut
 from bytepair.formats.names import FILE_NAME
@@ -113,10 +113,7 @@ class Dataset:
             ArgumentError: if the index is no integer; there are no slices.
             IndexError: if there is no such document.
         """
-        index = whole("the index of a document", index)
-        place = index + len(self) if index < 0 else index
-        if not 0 <= place < len(self):
-            raise IndexError(f"there is no document {index}; there are {len(self)}")
+        place = place_of("document", index, len(self))
         shard = int(np.searchsorted(self._starts, place, side="right")) - 1
         ids, ends = self.mapped(shard)
         number = place - int(self._starts[shard])

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import whole
+from bytepair._internal.arguments import place_of, whole
 from bytepair._internal.extras import torch
 
 #: Inputs and targets, or `input_ids` and `labels`; tensors of int64.
@@ -65,10 +65,7 @@ class TorchRows(torch.utils.data.Dataset):  # type: ignore[misc]
             ArgumentError: if the index is no integer.
             IndexError: if there is no such row.
         """
-        index = whole("the index of a row", index)
-        place = index + len(self) if index < 0 else index
-        if not 0 <= place < len(self):
-            raise IndexError(f"there is no row {index}; there are {len(self)}")
+        place = place_of("row", index, len(self))
         shard = int(np.searchsorted(self._starts, place, side="right")) - 1
         start = (place - int(self._starts[shard])) * self._length
         ids = self._mapped(shard)[0][start : start + self._length + 1]

@@ -208,14 +208,13 @@ class CountJob:
 
     def counted(self, bar: Bar) -> tuple[Counts, SkipLog]:
         """Count; return the counts and the log of skipped documents."""
-        alone = (
-            checkpoints.locked(Path(self.checkpoint))
-            if self.checkpoint
-            else contextlib.nullcontext()
-        )
-        with alone, scratch() as folder:
-            position = Position(None if bar.is_silent else _size_of(self.resolved))
-            progress = _Progress(self, folder, position)
+        with contextlib.ExitStack() as stack:
+            if self.checkpoint:
+                stack.enter_context(checkpoints.locked(Path(self.checkpoint)))
+            folder = stack.enter_context(scratch())
+            source = self.resolved
+            size = source.size if isinstance(source, Files) and not bar.is_silent else None
+            progress = _Progress(self, folder, Position(size))
             try:
                 self._add_all(progress, bar)
                 counts = progress.finish()
@@ -226,7 +225,7 @@ class CountJob:
 
     def _add_all(self, progress: _Progress, bar: Bar) -> None:
         """Count the source; if possible, the counting threads read the files themselves."""
-        files = self._paths()
+        files = self.resolved.paths if isinstance(self.resolved, Files) else None
         if files is None or not self._core_reads(files) or progress.is_of_stream:
             self._add_stream(self.resolved, progress, bar)
             return
@@ -248,10 +247,6 @@ class CountJob:
             return True
         tables = [file for file in files if _is_parquet(file)]
         return all(_core.parquet_rows(file, self.column) is not None for file in tables)
-
-    def _paths(self) -> list[Path] | None:
-        """The files of the source if they are all local, else None."""
-        return self.resolved.paths if isinstance(self.resolved, Files) else None
 
     def _add_stream(self, source: Resolved, progress: _Progress, bar: Bar) -> None:
         """Read a source and count it, batch by batch."""
@@ -580,11 +575,6 @@ def _groups(files: list[Path]) -> Iterator[list[Path]]:
 
 def _is_parquet(file: Path) -> bool:
     return kind_of(file) == "parquet"
-
-
-def _size_of(source: Resolved) -> int | None:
-    """The total size of the files of a source; None if it has no files."""
-    return source.size if isinstance(source, Files) else None
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, PatternError, VocabularyError
@@ -18,9 +18,6 @@ from bytepair.formats.huggingface import companions
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import post_processor
 from bytepair.properties.rules import flags
-
-if TYPE_CHECKING:
-    pass
 
 FILE: Final = "tokenizer.json"
 
