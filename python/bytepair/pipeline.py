@@ -129,9 +129,9 @@ def run_pipeline(
         "split": sharding.split, "hold_out": sharding.hold_out,
     }  # fmt: skip
     limits = {"memory_limit": memory_limit, "max_document_bytes": sharding.max_document_bytes}
-    held = hold_out(sharding.hold_out, sharding.split)
+    holdout = hold_out(sharding.hold_out, sharding.split)
     folder = Path(out)
-    source = _without_results(resolve_files(source, sharding.split, held), folder)
+    source = _without_results(resolve_files(source, sharding.split, holdout), folder)
     files = _checked(source, folder, training, sharding, counting)
     job = {
         **recorded(files, folder),

@@ -49,7 +49,7 @@ class _Message:
         open: the type of the part that is open.
         answer: what reads it, if it may have reasoning or tool calls.
         results: how it may enclose results of tools; None if it does not.
-        held: its text in pieces, as long as it may be that of results of tools.
+        pending: its text in pieces, as long as it may be that of results of tools.
         is_held: whether it begins like results of tools.
     """
 
@@ -58,7 +58,7 @@ class _Message:
     open: str | None = None
     answer: AnswerParser | None = None
     results: _Results | None = None
-    held: list[str] = field(default_factory=list)
+    pending: list[str] = field(default_factory=list)
     is_held: bool = False
 
     def add(self, text: str) -> list[Event]:
@@ -228,9 +228,9 @@ class Parser:
         """More text of a message; that of the user may turn out to be results of tools."""
         if message.results is None:
             return message.add(text)
-        message.held.append(text)
+        message.pending.append(text)
         if not message.is_held:
-            begun, opening = "".join(message.held), message.results.opening
+            begun, opening = "".join(message.pending), message.results.opening
             message.is_held = begun.startswith(opening)
             if not message.is_held and not opening.startswith(begun):
                 return self._no_results(message)
@@ -238,7 +238,7 @@ class Parser:
 
     def _no_results(self, message: _Message) -> list[Event]:
         """A message has no results of tools: begin it."""
-        text, message.results = self._alphabet.visible("".join(message.held)), None
+        text, message.results = self._alphabet.visible("".join(message.pending)), None
         return [MessageStart(message.role), *(message.add(text) if text else [])]
 
     def _special_token(self, id: int) -> list[Event]:
@@ -291,7 +291,7 @@ class Parser:
     def _end(self, message: _Message) -> list[Event]:
         """The events of the end of a message."""
         events = message.answer.end() if message.answer is not None else []
-        if message.results is not None and message.results.split("".join(message.held)) is None:
+        if message.results is not None and message.results.split("".join(message.pending)) is None:
             events += self._no_results(message)
         finished = self._finished(message, is_whole=True)
         self.messages += finished
@@ -307,7 +307,7 @@ class Parser:
         if message.results is None:
             finished = self._read(message.finished())
             return [finished] if self._code is None else code.to_calls(self._template, finished)
-        text = "".join(message.held)
+        text = "".join(message.pending)
         results = message.results.split(text, is_whole=is_whole)
         role = message.role if results is None else message.results.role
         texts = [text] if results is None else results

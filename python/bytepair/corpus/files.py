@@ -31,7 +31,7 @@ Names: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike
 LOG: Final = logging.getLogger("bytepair")
 
 #: The number of skipped files that the line names.
-NAMED: Final = 3
+MOST_NAMED: Final = 3
 
 #: A cloud that does not answer within about this many seconds is an error. Once files are found,
 #: reading them retries for as long as the cloud's own library does.
@@ -91,23 +91,23 @@ class Files:
 
 
 def resolve_files(
-    names: Names | Files, split: Split | None = None, held: HoldOut | None = None
+    names: Names | Files, split: Split | None = None, holdout: HoldOut | None = None
 ) -> Files:
     """Determine the files of a source that must be files.
 
     Args:
         names: a path, a folder, a glob or a URL, an iterable of these, or a resolved source.
         split: as in `resolve`.
-        held: as in `resolve`.
+        holdout: as in `resolve`.
 
     Raises:
         CorpusError: as in `files_of`, or if no file belongs to the split.
     """
     if isinstance(names, Files):
         return names
-    found = of_split(listed(names), split, held)
-    announce(found, held)
-    return found
+    files = of_split(files_matching(names), split, holdout)
+    announce(files, holdout)
+    return files
 
 
 def is_divided(names: Names) -> bool:
@@ -134,44 +134,46 @@ def files_by_position(
     """
     if isinstance(names, Files):
         return names.files
-    found = listed(names)
-    files = part(found.files, split)
-    left = [PurePosixPath(file.name).name for file in found.files if file not in files]
+    all_files = files_matching(names)
+    files = part(all_files.files, split)
+    left = [PurePosixPath(file.name).name for file in all_files.files if file not in files]
     chosen = "all" if not left else split or "train"
-    is_listed = found.is_listed or bool(left)
+    is_listed = all_files.is_listed or bool(left)
     if is_logged:
-        announce(Files(files, [*left, *found.skipped], chosen, is_listed))
+        announce(Files(files, [*left, *all_files.skipped], chosen, is_listed))
     return files
 
 
-def of_split(found: Files, split: Split | None, held: HoldOut | None) -> Files:
+def of_split(all_files: Files, split: Split | None, holdout: HoldOut | None) -> Files:
     """The files of a split; all of them if documents are held out.
 
     Raises:
         CorpusError: if no file belongs to the split, no data set says what does, or documents are
             held out of a data set that says it.
     """
-    if held is not None:
-        if any(splits_of(found.files)):
+    if holdout is not None:
+        if any(splits_of(all_files.files)):
             raise CorpusError(
                 Option("hold_out"),
                 "is not needed: the source says which files are for validation",
                 WayOut.passing("split", "train"),
                 WayOut.passing("split", "val"),
             )
-        return found
-    files, chosen = files_of_split(found.files, split)
-    splits = dict(zip(found.files, splits_of(found.files), strict=True)) if chosen != "all" else {}
+        return all_files
+    files, chosen = files_of_split(all_files.files, split)
+    splits: dict[Input, str | None] = {}
+    if chosen != "all":
+        splits = dict(zip(all_files.files, splits_of(all_files.files), strict=True))
     left = [
-        f"{PurePosixPath(file.name).name} ({said})"
-        for file, said in splits.items()
+        f"{PurePosixPath(file.name).name} ({name})"
+        for file, name in splits.items()
         if file not in files
     ]
-    is_listed = found.is_listed or bool(left)
-    return Files(files, [*left, *found.skipped], chosen, is_listed)
+    is_listed = all_files.is_listed or bool(left)
+    return Files(files, [*left, *all_files.skipped], chosen, is_listed)
 
 
-def describe(found: Files, held: HoldOut | None = None) -> str:
+def describe(files: Files, holdout: HoldOut | None = None) -> str:
     """What is read of a source, and what is not, in words.
 
     Example:
@@ -182,35 +184,37 @@ def describe(found: Files, held: HoldOut | None = None) -> str:
         >>> describe(Files(files[:1], ["b.parquet"], "train"))
         '1 parquet file of the split train; skipped b.parquet'
     """
-    counts = Counter(kind_of(file.path) for file in found.files)
+    counts = Counter(kind_of(file.path) for file in files.files)
     kinds = [f"{n:,} {kind} {'file' if n == 1 else 'files'}" for kind, n in counts.items()]
     text = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
-    if found.split != "all":
-        text += f" of the split {found.split}"
-    if held is not None:
+    if files.split != "all":
+        text += f" of the split {files.split}"
+    if holdout is not None:
         what = (
-            f"{held.amount:,} documents" if held.counts else f"{held.amount:.6g} of the documents"
+            f"{holdout.amount:,} documents"
+            if holdout.counts
+            else f"{holdout.amount:.6g} of the documents"
         )
-        text += f", {'only' if held.split == 'val' else 'without'} the held-out {what}"
-    if found.skipped:
-        more = len(found.skipped) - NAMED
-        names = ", ".join(found.skipped[:NAMED])
+        text += f", {'only' if holdout.split == 'val' else 'without'} the held-out {what}"
+    if files.skipped:
+        more = len(files.skipped) - MOST_NAMED
+        names = ", ".join(files.skipped[:MOST_NAMED])
         text += f"; skipped {names}" + (f" and {more:,} more" if more > 0 else "")
     return text
 
 
-def announce(found: Files | Mapping[str, Files], held: HoldOut | None = None) -> None:
+def announce(files: Files | Mapping[str, Files], holdout: HoldOut | None = None) -> None:
     """Log what is read before it is read, if the names that the caller gave do not say it.
 
     Args:
-        found: files, or those of several groups by name.
-        held: the documents to hold out, if any.
+        files: files, or those of several groups by name.
+        holdout: the documents to hold out, if any.
     """
-    groups = {"": found} if isinstance(found, Files) else found
-    if not groups or (held is None and not any(files.is_listed for files in groups.values())):
+    groups = {"": files} if isinstance(files, Files) else files
+    if not groups or (holdout is None and not any(group.is_listed for group in groups.values())):
         return
-    parts = [f"{name}: {describe(files, held)}" if name else describe(files, held)
-             for name, files in groups.items()]  # fmt: skip
+    parts = [f"{name}: {describe(group, holdout)}" if name else describe(group, holdout)
+             for name, group in groups.items()]  # fmt: skip
     LOG.info("reading %s", "; ".join(parts))
 
 
@@ -223,10 +227,10 @@ def files_of(names: Names | Files) -> list[Input]:
     Raises:
         CorpusError: if a name matches no file, or a file of an unsupported kind.
     """
-    return listed(names).files
+    return files_matching(names).files
 
 
-def listed(names: Names | Files, way_out: str = "check the path") -> Files:
+def files_matching(names: Names | Files, way_out: str = "check the path") -> Files:
     """The files that match names, with what was passed over.
 
     Args:
@@ -246,10 +250,10 @@ def listed(names: Names | Files, way_out: str = "check the path") -> Files:
         if not isinstance(name, str | os.PathLike) or not os.fspath(name):
             raise CorpusError("the source must be files: paths, folders, globs or URLs")
         text = os.fspath(name)
-        found = _remote(text) if is_url(text) else _local(text, way_out)
-        files += found.files
-        skipped += found.skipped
-        is_listed = is_listed or found.is_listed
+        matches = _remote(text) if is_url(text) else _local(text, way_out)
+        files += matches.files
+        skipped += matches.skipped
+        is_listed = is_listed or matches.is_listed
     if not files:
         raise CorpusError("the source is an empty list of files")
     return Files(files, skipped, is_listed=is_listed)
@@ -331,9 +335,9 @@ def _remote(url: str) -> Files:
     if isinstance(system, fs.LocalFileSystem):
         if not exists(path) and not glob.has_magic(path):
             raise CorpusError(f"there is no file at {url}")
-        found = _local(path, "check the URL")
-        files = [replace(file, name=prefix + file.path) for file in found.files]
-        return Files(files, found.skipped, is_listed=found.is_listed)
+        local = _local(path, "check the URL")
+        files = [replace(file, name=prefix + file.path) for file in local.files]
+        return Files(files, local.skipped, is_listed=local.is_listed)
     first = _file_system(options)[0] if (options := with_retry_limit(url)) != url else system
     try:
         infos, base = _stored(first, path)
@@ -356,11 +360,11 @@ def _stored(system: Any, path: str) -> tuple[list[Any], str | None]:
 
     if any(mark in path for mark in "*?["):
         base = re.split(r"/[^/]*[*?\[]", path)[0]
-        found = system.get_file_info(fs.FileSelector(base, recursive=True))
-        return [info for info in found if PurePosixPath(info.path).match(path)], base
-    found = [system.get_file_info(path)]
-    if found[0].type != fs.FileType.Directory:
-        return found, None
+        entries = system.get_file_info(fs.FileSelector(base, recursive=True))
+        return [info for info in entries if PurePosixPath(info.path).match(path)], base
+    entries = [system.get_file_info(path)]
+    if entries[0].type != fs.FileType.Directory:
+        return entries, None
     return system.get_file_info(fs.FileSelector(path, recursive=True)), path
 
 
@@ -395,7 +399,7 @@ def _file_system(url: str) -> tuple[Any, str]:
     try:
         if url.startswith("hf://"):
             import huggingface_hub  # noqa: F401 (Arrow before 20 does not ask for it)
-        found: tuple[Any, str] = fs.FileSystem.from_uri(url)
+        system_and_path: tuple[Any, str] = fs.FileSystem.from_uri(url)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         try:
             import fsspec
@@ -403,9 +407,9 @@ def _file_system(url: str) -> tuple[Any, str]:
             other, path = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as second:
             raise CorpusError(f"{url}: {error}; and fsspec says: {second}") from error
-        found = fs.PyFileSystem(fs.FSSpecHandler(other)), path
+        system_and_path = fs.PyFileSystem(fs.FSSpecHandler(other)), path
     except ImportError as error:  # Arrow asks huggingface_hub for hf://
         raise ImportError(
             f"to read {url}, install huggingface_hub: pip install 'bytepair[hub]'"
         ) from error
-    return found
+    return system_and_path

@@ -80,13 +80,13 @@ def read_batches(
     """
     position, limits = position or Position(), limits or Limits()
     # A hash is that of the whole document, so documents are capped after some are held out.
-    read_cap = limits.doc_cap if limits.held is None else None
+    read_cap = limits.doc_cap if limits.holdout is None else None
     how = ReadOptions(column, errors, read_cap, max_document_bytes, BATCH_BYTES)
     resolved = resolve(source)
     announce_column(resolved, column)
     stream = _open(resolved, how, position)
-    if limits.held is not None:
-        stream = _capped(limits.held.chosen(stream), limits.doc_cap)
+    if limits.holdout is not None:
+        stream = _capped(limits.holdout.chosen(stream), limits.doc_cap)
     return _without_skips(until(stream, limits.max_chars, position.limit), on_skip)
 
 

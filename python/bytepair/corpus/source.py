@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from bytepair.corpus.arrow import is_arrow
-from bytepair.corpus.files import LOG, NAMED, Files, announce, exists, listed, of_split
+from bytepair.corpus.files import LOG, MOST_NAMED, Files, announce, exists, files_matching, of_split
 from bytepair.corpus.kinds import has_known_ending
 from bytepair.corpus.splits import HoldOut, Split, unsplit
 from bytepair.errors import ANY, ArgumentError, CorpusError, Option, WayOut
@@ -36,7 +36,7 @@ from bytepair.errors import ANY, ArgumentError, CorpusError, Option, WayOut
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
 
 #: The number of items of an iterable that are inspected to determine its type.
-LOOKED_AT: Final = 64
+PEEKED_ITEMS: Final = 64
 
 #: What both kinds of data sets of the package `datasets` have.
 _OF_DATASETS: Final = ("select_columns", "with_format", "column_names")
@@ -49,7 +49,7 @@ class Limits:
     Attributes:
         max_chars: stop after the document with which the total exceeds this many characters.
         doc_cap: read at most this many characters of each document.
-        held: which documents to read if some are held out; limits apply to these.
+        holdout: which documents to read if some are held out; limits apply to these.
 
     Raises:
         CorpusError: if a limit is below 1.
@@ -57,7 +57,7 @@ class Limits:
 
     max_chars: int | None = None
     doc_cap: int | None = None
-    held: HoldOut | None = None
+    holdout: HoldOut | None = None
 
     def __post_init__(self) -> None:
         """Reject negative limits: as slices, they would silently cut text at the end."""
@@ -122,7 +122,7 @@ def resolve(
     files: Any = None,
     texts: Any = None,
     split: Split | None = None,
-    held: HoldOut | None = None,
+    holdout: HoldOut | None = None,
     logs: bool = True,
 ) -> Resolved:
     """Determine what a source is.
@@ -132,7 +132,7 @@ def resolve(
         files: a path, a folder, a glob or a URL, or an iterable of these.
         texts: an iterable of `str`.
         split: the split to read; None means `train` if a data set says what is for validation.
-        held: the documents to hold out, if any; then `split` says nothing about files.
+        holdout: the documents to hold out, if any; then `split` says nothing about files.
         logs: whether to log what is read.
 
     Raises:
@@ -152,17 +152,17 @@ def resolve(
         raise ArgumentError(
             "pass exactly one of", Option("source"), ",", Option("files"), "and", Option("texts")
         )
-    for given in (source, files):
-        if isinstance(given, Resolved):
-            return given
-    found = _resolved(source, files, texts)
-    if isinstance(found, Files):
-        found = of_split(found, split, held)
+    for value in (source, files):
+        if isinstance(value, Resolved):
+            return value
+    resolved = _resolved(source, files, texts)
+    if isinstance(resolved, Files):
+        resolved = of_split(resolved, split, holdout)
         if logs:
-            announce(found, held)
-    elif split in ("train", "val") and held is None:
+            announce(resolved, holdout)
+    elif split in ("train", "val") and holdout is None:
         raise unsplit(split)
-    return found
+    return resolved
 
 
 def _resolved(source: Source, files: Any, texts: Any) -> Resolved:
@@ -172,9 +172,9 @@ def _resolved(source: Source, files: Any, texts: Any) -> Resolved:
             raise CorpusError(f"texts is a {type(texts).__name__}", WayOut("pass a list of texts"))
         return Texts(texts)
     if files is not None:
-        return listed(files)
+        return files_matching(files)
     if isinstance(source, str | os.PathLike):
-        return listed(source, "to pass a text instead of a path, pass [text]")
+        return files_matching(source, "to pass a text instead of a path, pass [text]")
     if isinstance(source, bytes):
         raise CorpusError(
             "the source is bytes", WayOut("decode it to str and pass a list of texts")
@@ -184,7 +184,7 @@ def _resolved(source: Source, files: Any, texts: Any) -> Resolved:
     if isinstance(source, Mapping):
         raise CorpusError(
             f"a mapping ({type(source).__name__}) is not a source of text, but its values may be",
-            WayOut(f"pass one of {', '.join(map(repr, itertools.islice(source, NAMED)))}"),
+            WayOut(f"pass one of {', '.join(map(repr, itertools.islice(source, MOST_NAMED)))}"),
         )
     if _is_of_datasets(source):
         return HubData(source)
@@ -198,29 +198,29 @@ def _resolved(source: Source, files: Any, texts: Any) -> Resolved:
     return _of_items(source)
 
 
-def resolve_or_files(source: Source, split: Split | None, held: HoldOut | None) -> Resolved:
+def resolve_or_files(source: Source, split: Split | None, holdout: HoldOut | None) -> Resolved:
     """Determine what a source is where strings are names of files, as in `resolve_files`.
 
     Args:
         source: as in `resolve`, but an iterable of `str` has names of files, globs or URLs.
         split: as in `resolve`.
-        held: as in `resolve`.
+        holdout: as in `resolve`.
 
     Raises:
         CorpusError: as in `resolve`.
     """
-    known = isinstance(source, str | os.PathLike | Mapping | Resolved)
-    known = known or is_arrow(source) or _is_of_datasets(source)
-    if not known and isinstance(source, Iterable):
+    is_clear = isinstance(source, str | os.PathLike | Mapping | Resolved)
+    is_clear = is_clear or is_arrow(source) or _is_of_datasets(source)
+    if not is_clear and isinstance(source, Iterable):
         first, rest = _peeked(source)
         if first and all(isinstance(item, str | os.PathLike) for item in first):
             is_path = isinstance(first[0], os.PathLike) or _looks_like_path(first[0])
             way_out = "check the path" if is_path else "pass texts as rows, such as {'text': text}"
-            files = of_split(listed(rest, way_out), split, held)
-            announce(files, held)
+            files = of_split(files_matching(rest, way_out), split, holdout)
+            announce(files, holdout)
             return files
         source = rest
-    return resolve(source, split=split, held=held)
+    return resolve(source, split=split, holdout=holdout)
 
 
 def _is_of_datasets(source: object) -> bool:
@@ -228,9 +228,9 @@ def _is_of_datasets(source: object) -> bool:
     return all(hasattr(source, name) for name in _OF_DATASETS)
 
 
-def announce_column(found: Resolved, column: str) -> None:
+def announce_column(resolved: Resolved, column: str) -> None:
     """Log which column of a source in memory is read, if it has several."""
-    data = found.data if isinstance(found, ArrowData | HubData) else None
+    data = resolved.data if isinstance(resolved, ArrowData | HubData) else None
     names = columns_of(data)
     if column in names and len(names) > 1:
         others = ", ".join(name for name in names if name != column)
@@ -262,7 +262,7 @@ def _of_items(items: Iterable[Any]) -> Resolved:
     first, rest = _peeked(items)
     if any(isinstance(item, os.PathLike) for item in first):
         if all(isinstance(item, os.PathLike) for item in first):
-            return listed(rest)
+            return files_matching(rest)
         raise CorpusError(
             "the source contains both paths and other items",
             WayOut.passing("files", ANY, "for paths"),
@@ -279,9 +279,9 @@ def _of_items(items: Iterable[Any]) -> Resolved:
 def _peeked(items: Iterable[Any]) -> tuple[list[Any], Iterable[Any]]:
     """The first items of an iterable, and all of them."""
     if isinstance(items, list | tuple):
-        return list(items[:LOOKED_AT]), items
+        return list(items[:PEEKED_ITEMS]), items
     stream = iter(items)
-    first = list(itertools.islice(stream, LOOKED_AT))
+    first = list(itertools.islice(stream, PEEKED_ITEMS))
     return first, itertools.chain(first, stream)
 
 
@@ -291,12 +291,12 @@ def _check_texts(first: list[str]) -> None:
     Raises:
         CorpusError: if one is the path of an existing file, or all look like paths.
     """
-    found = next((text for text in first if _may_be_path(text) and exists(text)), None)
-    if found is None and first and all(map(_looks_like_path, first)):
-        found = first[0]
-    if found is not None:
+    path = next((text for text in first if _may_be_path(text) and exists(text)), None)
+    if path is None and first and all(map(_looks_like_path, first)):
+        path = first[0]
+    if path is not None:
         raise CorpusError(
-            f"strings in a source are texts, but {found!r} looks like a path",
+            f"strings in a source are texts, but {path!r} looks like a path",
             WayOut("pass", Option("files", python="files=[...]"), "to read files"),
             WayOut("pass", Option("texts", python="texts=[...]"), "to use the strings as texts"),
         )

@@ -117,7 +117,7 @@ def count(
     """
     tasks.check_ranks(rank, world_size, ray=ray)
     tasks.check_held(hold_out)
-    held = held_out(hold_out, split)
+    holdout = held_out(hold_out, split)
     if out is None:
         if not ray:
             raise ShardError("several ranks need a shared folder: pass out, the file to write")
@@ -132,19 +132,19 @@ def count(
         on_ray.check()
     assert extras.pyarrow  # raises the error that names the extra before anything is written
     path = Path(out)
-    files = resolve_files(source, split, held).files
+    files = resolve_files(source, split, holdout).files
     options: dict[str, Any] = {
         "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column, "errors": errors,
     }  # fmt: skip
     job = {
         **options, **recorded(files, path.parent), "unicode": _core.UNICODE_VERSION,
-        **({} if held is None else {"held": [held.amount, held.split]}),
+        **({} if holdout is None else {"held": [holdout.amount, holdout.split]}),
     }  # fmt: skip
     root = path.with_name(f"{path.name}.parts")
     task_job = {**job, "task_bytes": task_bytes, "partitions": partitions}
     if (counts := _finished(path, job, root, task_job)) is not None:
         return counts
-    options["held"] = held
+    options["held"] = holdout
     options["max_document_bytes"] = max_document_bytes
     work = tasks.split(files, task_bytes)
     mine = work if ray else tasks.share(work, rank, world_size)
@@ -205,7 +205,7 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
     def work(task: Task, folder: Path) -> dict[str, Any]:
         from bytepair._internal.extras import pyarrow_parquet as pq
 
-        limits = Limits(doc_cap=options["doc_cap"], held=options["held"])
+        limits = Limits(doc_cap=options["doc_cap"], holdout=options["held"])
         keywords = {name: options[name] for name in options if name not in ("doc_cap", "held")}
         with Bar(False) as bar:
             counts, skips = CountJob(Files(task.files), limits=limits, **keywords).counted(bar)

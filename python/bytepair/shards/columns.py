@@ -52,8 +52,8 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]
     """The columns of the inputs with their addresses, and what is left out."""
     names = ("column", "errors", "doc_cap", "max_document_bytes")
     how = ReadOptions(**{name: job.values[name] for name in names})
-    if job.held is not None:
-        yield from _chosen(job, job.held, how, start, stop)
+    if job.holdout is not None:
+        yield from _chosen(job, job.holdout, how, start, stop)
         return
     for number in range(start.input, stop):
         file = job.files[number]
@@ -67,7 +67,7 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]
 
 
 def _chosen(
-    job: ShardJob, held: HoldOut, how: ReadOptions, start: Address, stop: int
+    job: ShardJob, holdout: HoldOut, how: ReadOptions, start: Address, stop: int
 ) -> Iterator[Placed | Left]:
     """The documents that are not held out, and what is left out.
 
@@ -75,15 +75,15 @@ def _chosen(
     """
     done = 0
     reads_all = replace(how, doc_cap=None)  # a hash is that of the whole document
-    for number in range(0 if held.counts else start.input, stop):
+    for number in range(0 if holdout.counts else start.input, stop):
         first = start.row if number == start.input else 0
-        selection = DocumentSelection() if held.counts else DocumentSelection(first)
+        selection = DocumentSelection() if holdout.counts else DocumentSelection(first)
         for piece in read(job.files[number], reads_all, selection):
             if isinstance(piece, Skip):
                 if (number, piece.first) >= (start.input, start.row):
                     yield piece.record()
                 continue
-            for run in held.chosen_runs(piece, done):
+            for run in holdout.chosen_runs(piece, done):
                 before = first - run.first
                 if number >= start.input and before < len(run):
                     rest = run[max(before, 0) :]

@@ -138,7 +138,7 @@ class ShardJob:
         return "dropout" in self.values
 
     @property
-    def held(self) -> HoldOut | None:
+    def holdout(self) -> HoldOut | None:
         """Which documents are encoded if some are held out."""
         return HoldOut(*self.values["held"]) if "held" in self.values else None
 
@@ -200,8 +200,8 @@ def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions, folder
         options: the options.
         folder: the folder of the shards.
     """
-    held = hold_out(options.hold_out, options.split)
-    files = resolve_files(source, options.split, held).files
+    holdout = hold_out(options.hold_out, options.split)
+    files = resolve_files(source, options.split, holdout).files
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
         "dtype": layout(options.format).dtype(largest).name,
@@ -214,8 +214,8 @@ def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions, folder
         del values["dropout"], values["seed"]
     # The inputs say which split was read.
     del values["split"], values["hold_out"]
-    if held is not None:
-        values["held"] = [held.amount, held.split]
+    if holdout is not None:
+        values["held"] = [holdout.amount, holdout.split]
     return ShardJob(tokenizer, files, values)
 
 

@@ -41,8 +41,8 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Source | Files]:
     Raises:
         CorpusError: as in `bytepair.train`.
     """
-    held = hold_out(options.hold_out, options.split)
-    resolved = resolve_or_files(source, options.split, held)
+    holdout = hold_out(options.hold_out, options.split)
+    resolved = resolve_or_files(source, options.split, holdout)
     if isinstance(resolved, Files):
         yield resolved
         return
@@ -50,7 +50,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Source | Files]:
         path = folder / "source.parquet"
         _write(resolved, path, options)
         file = Input(NAME, path.stat().st_size, None, str(path))
-        yield of_split(Files([file]), options.split, held)
+        yield of_split(Files([file]), options.split, holdout)
 
 
 def _write(resolved: Resolved, path: Path, options: ShardOptions) -> None:

@@ -181,8 +181,8 @@ class CountJob:
     ) -> Self:
         """Create the job for a source and keywords of `count`."""
         options: dict[str, Any] = {**reading}
-        held = held_out(options.pop("hold_out", None), options.get("split"))
-        limits = Limits(options.pop("max_chars", None), options.pop("doc_cap", None), held)
+        holdout = held_out(options.pop("hold_out", None), options.get("split"))
+        limits = Limits(options.pop("max_chars", None), options.pop("doc_cap", None), holdout)
         return cls(source, regex, limits, **options)
 
     def __post_init__(self, files: Source | None, texts: Iterable[str] | None) -> None:
@@ -196,7 +196,7 @@ class CountJob:
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
         source = resolve(
-            self.source, files=files, texts=texts, split=self.split, held=self.limits.held
+            self.source, files=files, texts=texts, split=self.split, holdout=self.limits.holdout
         )
         object.__setattr__(self, "resolved", source)
 
@@ -241,7 +241,7 @@ class CountJob:
         If all of the text is counted at once, the core tries, and only what it cannot read is
         streamed.
         """
-        if self.limits.held is not None:
+        if self.limits.holdout is not None:
             return False
         if self.limits == Limits() and self.checkpoint is None:
             return True
@@ -270,8 +270,8 @@ class CountJob:
         """The values that must be equal to resume from a checkpoint."""
         limits = (self.limits.max_chars, self.limits.doc_cap)
         options = {"column": self.column, "errors": self.errors, "limits": list(limits)}
-        if self.limits.held is not None:
-            options["held"] = list(astuple(self.limits.held))
+        if self.limits.holdout is not None:
+            options["held"] = list(astuple(self.limits.holdout))
         files = self.resolved.files if isinstance(self.resolved, Files) else None
         if files is None or self.checkpoint is None:
             return {**options, INPUTS: None}

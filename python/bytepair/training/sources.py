@@ -152,21 +152,21 @@ def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords
         return source, reading
     rest: ReadKeywords = {**reading}
     files, texts = rest.pop("files", None), rest.pop("texts", None)
-    split, held = rest.get("split"), hold_out(rest.get("hold_out"), rest.get("split"))
+    split, holdout = rest.get("split"), hold_out(rest.get("hold_out"), rest.get("split"))
     if not isinstance(source, Mapping):
-        inputs = resolve(source, files=files, texts=texts, split=split, held=held)
+        inputs = resolve(source, files=files, texts=texts, split=split, holdout=holdout)
         return (inputs, rest) if isinstance(inputs, Files) else (source, reading)
-    groups = {name: _resolved_part(part, split, held) for name, part in source.items()}
+    groups = {name: _resolved_part(part, split, holdout) for name, part in source.items()}
     new = {n: p for n, p in groups.items() if isinstance(p, Files) and p is not source[n]}
-    announce(new, held)
+    announce(new, holdout)
     return groups, rest
 
 
-def _resolved_part(part: Any, split: Split | None, held: HoldOut | None) -> Any:
+def _resolved_part(part: Any, split: Split | None, holdout: HoldOut | None) -> Any:
     """The files of a group, or counts or texts as they are: texts may be read twice."""
     if isinstance(part, Counts):
         return part
-    inputs = resolve(part, split=split, held=held, logs=False)
+    inputs = resolve(part, split=split, holdout=holdout, logs=False)
     return inputs if isinstance(inputs, Files) or isinstance(part, Iterator) else part
 
 
