@@ -117,3 +117,36 @@ cli.main()
 def test_ctrl_c_while_the_command_line_is_read() -> None:
     run = subprocess.run([sys.executable, "-c", PRESSED_EARLY], capture_output=True, text=True)
     assert (run.returncode, run.stderr.strip()) == (130, "")
+
+
+PRESSED_IN_NUMPY = """
+import numpy as np
+from bytepair import _core
+import bytepair
+
+def pressed(*_):
+    raise KeyboardInterrupt
+
+tok = bytepair.train(["hello hello"], 269)
+calls = [
+    lambda: tok.encode_batch_to_numpy(["hello"]), lambda: tok.decode(np.array([104])),
+    lambda: tok.decode((104,)), lambda: _core.crc32(np.zeros(3, np.uint8)),
+    lambda: _core.not_utf8(np.zeros(3, np.uint8), np.array([0, 3])),
+]
+version, np.lib.NumpyVersion = np.lib.NumpyVersion, pressed
+for call in calls:
+    try:
+        call()
+    except KeyboardInterrupt:
+        print("interrupted")
+np.lib.NumpyVersion = version
+for call in calls:
+    call()
+"""
+
+
+def test_ctrl_c_while_the_core_asks_for_the_version_of_numpy() -> None:
+    """The numpy crate would panic; afterwards, all calls work."""
+    run = subprocess.run([sys.executable, "-c", PRESSED_IN_NUMPY], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("interrupted\n" * 5, "")
+    assert run.returncode == 0

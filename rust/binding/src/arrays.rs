@@ -1,13 +1,13 @@
 //! Encodes into numpy arrays without a copy, and into lists.
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use bytepair::bulk::arrays::Arrays;
 use bytepair::bulk::dropout::Dropout;
 use bytepair::encode::Id;
 use bytepair::{EncodeOptions, Text, Tokenizer, memory, parallel};
-use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, get_array_module};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
@@ -36,17 +36,41 @@ macro_rules! with_width {
 
 pub(crate) use with_width;
 
-/// Load numpy and its C interface. A function that returns arrays calls this first: if Ctrl-C ends
-/// the import later, the results are lost, and the numpy crate panics.
+/// Load numpy and its C interface. All functions that take or return arrays begin with this.
+///
+/// The numpy crate does this on first use too, but panics if it fails. What it runs in Python, the
+/// import and the question for numpy's version, may be ended by Ctrl-C; here it is the error that
+/// Python raised. The rest runs nothing in Python, so no signal is handled meanwhile.
 pub(crate) fn ready(py: Python<'_>) -> PyResult<()> {
     static READY: PyOnceLock<()> = PyOnceLock::new();
     READY
         .get_or_try_init(py, || {
-            py.import("numpy")?;
+            get_array_module(py)?;
             drop(PyArray1::<u8>::zeros(py, 0, false));
             Ok(())
         })
         .copied()
+}
+
+/// An array that a function takes. (The numpy crate's own type asks for numpy's version when it
+/// looks at the first argument, and panics if Ctrl-C ends that.)
+pub(crate) struct ArrayArgument<'py, T: Element>(PyReadonlyArray1<'py, T>);
+
+impl<'a, 'py, T: Element + 'a> FromPyObject<'a, 'py> for ArrayArgument<'py, T> {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        ready(value.py())?;
+        value.extract().map(Self)
+    }
+}
+
+impl<'py, T: Element> Deref for ArrayArgument<'py, T> {
+    type Target = PyReadonlyArray1<'py, T>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 /// The bytes of an array. An array that its owner may change is copied, since another thread might

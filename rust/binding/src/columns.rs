@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use bytepair::Text;
 use bytepair::bulk::text_file::FileOptions;
-use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -18,7 +17,7 @@ use crate::{arguments, arrays};
 pub(crate) fn encode_utf8<'py>(
     py: Python<'py>,
     tokenizer: &Bound<'py, PyTokenizer>,
-    data: PyReadonlyArray1<'py, u8>,
+    data: arrays::ArrayArgument<'py, u8>,
     offsets: &Bound<'py, PyAny>,
     special: Option<&Bound<'py, PyAny>>,
     prepend: Option<&Bound<'py, PyAny>>,

@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::TextColumn;
 use bytepair::{ColumnReached, Error, FileCountOptions, Pattern, Reached, memory};
-use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -81,7 +80,7 @@ impl PyCounter {
     fn add_utf8(
         &self,
         py: Python<'_>,
-        data: PyReadonlyArray1<'_, u8>,
+        data: arrays::ArrayArgument<'_, u8>,
         offsets: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let offsets = arguments::offsets(offsets)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytepair::{CountsFile, Pattern, memory};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -118,9 +118,9 @@ impl PyCounts {
     #[staticmethod]
     fn from_columns(
         py: Python<'_>,
-        data: PyReadonlyArray1<'_, u8>,
-        offsets: PyReadonlyArray1<'_, i64>,
-        counts: PyReadonlyArray1<'_, u64>,
+        data: arrays::ArrayArgument<'_, u8>,
+        offsets: arrays::ArrayArgument<'_, i64>,
+        counts: arrays::ArrayArgument<'_, u64>,
         pattern: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let wrong = || {

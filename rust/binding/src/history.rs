@@ -1,7 +1,7 @@
 //! `PairHistory`: the counts of pairs in several texts at each merge of a list.
 
 use bytepair::train::history::PairHistory;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -53,8 +53,8 @@ impl PyPairHistory {
     fn rivals(
         &self,
         py: Python<'_>,
-        weights: PyReadonlyArray1<'_, f64>,
-        slack: PyReadonlyArray1<'_, f64>,
+        weights: arrays::ArrayArgument<'_, f64>,
+        slack: arrays::ArrayArgument<'_, f64>,
         pair_slack: Vec<(u32, f64)>,
         most: usize,
         tolerance: f64,

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::{arguments, errors};
+use crate::{arguments, arrays, errors};
 
 /// Ids, owned or borrowed from an array that this value keeps alive.
 pub(crate) enum Ids<'py> {
@@ -42,6 +42,7 @@ impl<'py> Ids<'py> {
             return errors::collect(ids).map(Self::Own);
         }
         let py = sequence.py();
+        arrays::ready(py)?;
         let array = if sequence.is_instance_of::<PyUntypedArray>() {
             Some(sequence.clone())
         } else if sequence.hasattr(intern!(py, "__array__"))? {

@@ -2,7 +2,6 @@
 
 use bytepair::Text;
 use bytepair::text::{from_utf8, lone_surrogate, starts_char};
-use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 use crate::{arguments, arrays, errors, text};
@@ -38,7 +37,7 @@ pub(crate) fn lone_surrogates(
 #[pyfunction]
 pub(crate) fn not_utf8(
     py: Python<'_>,
-    data: PyReadonlyArray1<'_, u8>,
+    data: arrays::ArrayArgument<'_, u8>,
     offsets: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<PyInvalidText>> {
     let offsets = arguments::offsets(offsets)?;

@@ -16,7 +16,7 @@ type PlanArrays<'py> =
 #[pyfunction]
 pub(crate) fn plan_rows<'py>(
     py: Python<'py>,
-    lengths: PyReadonlyArray1<'py, usize>,
+    lengths: arrays::ArrayArgument<'py, usize>,
     width: usize,
     buffer: usize,
 ) -> PyResult<PlanArrays<'py>> {
@@ -33,7 +33,7 @@ type PlaceArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
 #[pyfunction]
 pub(crate) fn pack<'py>(
     py: Python<'py>,
-    lengths: PyReadonlyArray1<'py, i64>,
+    lengths: arrays::ArrayArgument<'py, i64>,
     width: usize,
 ) -> PyResult<PlaceArrays<'py>> {
     let lengths = lengths.as_array();
@@ -48,7 +48,11 @@ pub(crate) fn pack<'py>(
 /// The CRC-32 of an array, continuing from `start`, the CRC-32 of the preceding bytes.
 #[pyfunction]
 #[pyo3(signature = (bytes, start=0))]
-pub(crate) fn crc32(py: Python<'_>, bytes: PyReadonlyArray1<'_, u8>, start: u32) -> PyResult<u32> {
+pub(crate) fn crc32(
+    py: Python<'_>,
+    bytes: arrays::ArrayArgument<'_, u8>,
+    start: u32,
+) -> PyResult<u32> {
     let bytes = bytes.as_slice()?;
     Ok(py.detach(|| bytepair::crc32(bytes, start)))
 }
@@ -58,9 +62,9 @@ pub(crate) fn crc32(py: Python<'_>, bytes: PyReadonlyArray1<'_, u8>, start: u32)
 pub(crate) fn gather<'py>(
     py: Python<'py>,
     sources: Vec<Bound<'py, PyAny>>,
-    which: PyReadonlyArray1<'py, usize>,
-    starts: PyReadonlyArray1<'py, usize>,
-    lengths: PyReadonlyArray1<'py, usize>,
+    which: arrays::ArrayArgument<'py, usize>,
+    starts: arrays::ArrayArgument<'py, usize>,
+    lengths: arrays::ArrayArgument<'py, usize>,
     out: &Bound<'py, PyAny>,
 ) -> PyResult<()> {
     let (which, starts, lengths) = (which.as_slice()?, starts.as_slice()?, lengths.as_slice()?);
