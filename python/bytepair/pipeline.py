@@ -306,8 +306,10 @@ def _trained(
     path, checkpoint = folder / "counts.parquet", folder / "counts.checkpoint"
     if not path.exists():
         source = Files(files)
-        counted = step("count", lambda: count(source, checkpoint=checkpoint, **counting, **common))
-        counted.save(path)
+        new_counts = step(
+            "count", lambda: count(source, checkpoint=checkpoint, **counting, **common)
+        )
+        new_counts.save(path)
     checkpoint.unlink(missing_ok=True)
     if (home / FILE_NAME).exists():
         return load(home)

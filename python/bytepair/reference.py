@@ -159,10 +159,10 @@ def learn(
     """Continue after the merges `first`, up to `merges` in all; tokens must be `allowed`."""
     learnt, tokens = list(first), vocabulary(first)
     while len(learnt) < merges:
-        counted = count_pairs(words).items()
+        counts = count_pairs(words).items()
         pairs = {
             (left, right): n
-            for (left, right), n in counted
+            for (left, right), n in counts
             if n >= min_count and allowed(tokens[left] + tokens[right])
         }
         if not pairs:
@@ -258,8 +258,8 @@ def train_parity(
     while len(learnt) < merges and open_groups:
         is_global = len(learnt) < global_merges
         group = None if is_global else chosen()
-        used = texts[: len(groups)] if group is None else [texts[group]]
-        words = list(itertools.chain.from_iterable(used))
+        chosen_texts = texts[: len(groups)] if group is None else [texts[group]]
+        words = list(itertools.chain.from_iterable(chosen_texts))
         pairs = {p: n for p, n in count_pairs(words).items() if n >= min_count}
         if not pairs:
             if group is None:
@@ -480,14 +480,14 @@ def prune(
     >>> sorted(prune(ids, pairs, {b"ab": 2, b"ba": 1}, 3))
     [b'a', b'ab', b'b']
     """
-    rest, used = set(ids), dict(uses)
+    rest, occurrences = set(ids), dict(uses)
     while len(rest) > size:
         parts = {part for token in rest for part in pairs.get(token, ())}
         free = [token for token in rest if len(token) > 1 and token not in parts]
-        least = min(free, key=lambda token: (used.get(token, 0), -ids[token]))
+        least = min(free, key=lambda token: (occurrences.get(token, 0), -ids[token]))
         rest.remove(least)
         for part in pairs.get(least, ()):
-            used[part] = used.get(part, 0) + used.get(least, 0)
+            occurrences[part] = occurrences.get(part, 0) + occurrences.get(least, 0)
     return rest
 
 
@@ -520,9 +520,9 @@ def packed_rows(
         room = width - len(row)
         fitting = [document for document in waiting if len(document) <= room]
         if fitting or filler is None:
-            chosen = max(fitting, key=len) if fitting else min(waiting, key=len)
-            waiting.pop(next(i for i, document in enumerate(waiting) if document is chosen))
-            row += chosen[:room]
+            pick = max(fitting, key=len) if fitting else min(waiting, key=len)
+            waiting.pop(next(i for i, document in enumerate(waiting) if document is pick))
+            row += pick[:room]
         else:
             row += [filler] * room
         if len(row) == width:

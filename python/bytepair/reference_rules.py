@@ -581,11 +581,11 @@ def word_piece(name: str, rule: Rule, is_first: bool) -> str:
     if not is_first:
         name = name.removeprefix(rule["prefix"]) if name.startswith(rule["prefix"]) else " " + name
     if rule["cleanup"]:
-        for written, meant in (
+        for old, new in (
             (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"),
             (" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
         ):  # fmt: skip
-            name = name.replace(written, meant)
+            name = name.replace(old, new)
     return name
 
 

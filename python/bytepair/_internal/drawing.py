@@ -126,8 +126,8 @@ class Drawn(NamedTuple):
             "style": ";".join(filter(None, [style, _PILL if self.special else ""])),
             "title": markup.escape(title),
         }
-        written = "".join(f' {name}="{value}"' for name, value in values.items() if value)
-        return f"<span{written}>{inner}</span>"
+        attributes = "".join(f' {name}="{value}"' for name, value in values.items() if value)
+        return f"<span{attributes}>{inner}</span>"
 
 
 def draw(token: bytes, *, special: bool = False) -> Drawn:

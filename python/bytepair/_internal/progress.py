@@ -157,17 +157,17 @@ class _Stage:
         seconds = time.monotonic() - self._started
         rate = (done - self._first) / seconds if seconds > 0.5 else 0.0
         of = f" of {total:,}" if total and self._unit != "bytes" else ""
-        shown: dict[str, Any] = {"amount": _amount(done, self._unit, of)}
+        columns: dict[str, Any] = {"amount": _amount(done, self._unit, of)}
         if rate > 0:
-            shown["rate"] = f"{_amount(round(rate), self._unit)}/s"
+            columns["rate"] = f"{_amount(round(rate), self._unit)}/s"
         if not total:
-            shown["left"] = _clock(seconds)
-            self._bars.update(self._task, completed=done, **shown)
+            columns["left"] = _clock(seconds)
+            self._bars.update(self._task, completed=done, **columns)
             return
         self._share = max(min(done / total, 1.0), self._share)  # an estimated total may grow
-        shown["percent"] = f"{self._share:4.0%}"
-        shown["left"] = f"{_clock((total - done) / rate)} left" if rate > 0 else ""
-        self._bars.update(self._task, total=1.0, completed=self._share, **shown)
+        columns["percent"] = f"{self._share:4.0%}"
+        columns["left"] = f"{_clock((total - done) / rate)} left" if rate > 0 else ""
+        self._bars.update(self._task, total=1.0, completed=self._share, **columns)
 
     def fill(self) -> None:
         """Fill the bar: the stage is done."""

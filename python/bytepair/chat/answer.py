@@ -172,9 +172,9 @@ class AnswerParser:
             self._buffer = text
             return
         self._calls.append(call)
-        shown = self._visible(inside)
+        visible = self._visible(inside)
         yield PartStart(_CALL)
-        yield from (TextDelta(shown, _CALL), PartEnd(_CALL, shown.strip()), ToolCall(call))
+        yield from (TextDelta(visible, _CALL), PartEnd(_CALL, visible.strip()), ToolCall(call))
 
     # ------------------------------------------------------------------ parts of states
 

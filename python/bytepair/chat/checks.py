@@ -150,14 +150,14 @@ def endless(
         stops: the ids that may end a turn; empty if any special token may.
         special: the special tokens.
     """
-    learned = [
+    trained = [
         item
-        for item, used in segments
-        if used and not (item is None or (isinstance(item, str) and not item.strip()))
+        for item, is_trained in segments
+        if is_trained and not (item is None or (isinstance(item, str) and not item.strip()))
     ]
-    if not learned:
+    if not trained:
         return
-    last = learned[-1]
+    last = trained[-1]
     if isinstance(last, str):
         yield (
             f"the trained part ends with the text {last[-20:]!r}, not with a special token, so a "

@@ -42,10 +42,10 @@ def to_parts(
             turns[-1].append((index, message))
         else:
             turns.append([(index, message)])
-    opened = [goes_on, *[False] * (len(turns) - 1)]
+    are_open = [goes_on, *[False] * (len(turns) - 1)]
     return [
         _joined(template.prompted, tool, turn, is_open=is_open)
-        for turn, is_open in zip(turns, opened, strict=True)
+        for turn, is_open in zip(turns, are_open, strict=True)
     ]
 
 

@@ -25,12 +25,12 @@ class Disguise:
     of the text, and the first character of the text if a token may have started before it.
     """
 
-    def __init__(self, special: Iterable[str], used: set[str], *, everywhere: bool) -> None:
+    def __init__(self, special: Iterable[str], characters: set[str], *, everywhere: bool) -> None:
         self._special, self._everywhere = list(special), everywhere
-        characters = sorted({START, STOP, *(c for name in self._special for c in name)})
+        to_mask = sorted({START, STOP, *(c for name in self._special for c in name)})
         #: Unused private-use characters.
-        self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in used)
-        self._on = dict(zip(characters, self.free, strict=False))
+        self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in characters)
+        self._on = dict(zip(to_mask, self.free, strict=False))
         self._off = {ord(mask): c for c, mask in self._on.items()}
         first = {START, STOP, *(name[0] for name in self._special if everywhere)}
         self._first = {ord(c): self._on[c] for c in first}

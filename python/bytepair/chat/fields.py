@@ -30,7 +30,7 @@ _Span: TypeAlias = "tuple[int, int, MessageField]"
 def limited(
     rendering: Rendering,
     regions: Sequence[Region],
-    learned: Collection[MessageField],
+    names: Collection[MessageField],
     special: re.Pattern[str],
 ) -> Iterator[Region]:
     """The parts of regions that belong to the fields that are trained on.
@@ -38,7 +38,7 @@ def limited(
     Args:
         rendering: the rendered conversation.
         regions: what is trained on of its messages.
-        learned: the names of the fields.
+        names: the names of the fields.
         special: finds special tokens in a rendered string.
 
     Raises:
@@ -52,7 +52,7 @@ def limited(
             spans[region.owner] = finder.spans(own[0].start, own[-1].end)
         for start, end, field in spans[region.owner]:
             start, end = max(start, region.start), min(end, region.end)
-            if field in learned and start < end:
+            if field in names and start < end:
                 yield Region(region.owner, start, end)
 
 

@@ -180,14 +180,14 @@ class JinjaWriter:
             ConversationError: if the rendering of both does not begin with that of the prompt.
         """
         rendering = self.rendering(row.messages, row.fields)
-        learned = self._learned(rendering, row, options)
+        marked = self._learned(rendering, row, options)
         prompt = rendering.run(rendering.messages[:count], prompt=True).translate(NO_MARKS)
         what = "the answer does not continue the prompt"
         other = WayOut("use a template where it does")
-        plain = learned.translate(NO_MARKS)
+        plain = marked.translate(NO_MARKS)
         prefixes.check_prefix(prompt, plain, what, rendering, other)
         before, after = Segments(), Segments()
-        for part, out in zip(regions.split(learned, len(prompt)), (before, after), strict=True):
+        for part, out in zip(regions.split(marked, len(prompt)), (before, after), strict=True):
             self.append(part, rendering.disguise, out)
         if not self.has_mask:  # an answer as a whole is what the model is to write
             after.trained = bytearray([1] * len(after.items))
@@ -220,14 +220,14 @@ class JinjaWriter:
         try:
             return self._disguised({**fields, "messages": list(messages)}, prompt)
         except ConversationError:
-            joined = [_with_text(message) for message in messages]
-            if joined == list(messages):
+            texts = [_with_text(message) for message in messages]
+            if texts == list(messages):
                 raise
-        return self._disguised({**fields, "messages": joined}, prompt)
+        return self._disguised({**fields, "messages": texts}, prompt)
 
     def _disguised(self, fields: dict[str, Any], prompt: bool) -> Rendering:
-        used = set(json.dumps([fields, self._variables], ensure_ascii=False, default=str))
-        used |= set(self.template.source)
+        characters = set(json.dumps([fields, self._variables], ensure_ascii=False, default=str))
+        characters |= set(self.template.source)
         plain = self._run(fields, prompt)
         for index, message in enumerate(fields["messages"]):
             if isinstance(message.get("content"), list) and str(message["content"]) in plain:
@@ -236,7 +236,7 @@ class JinjaWriter:
                     f"{self.name!r} does not take"
                 )
         for everywhere in (True, False):
-            disguise = Disguise(self.special, used, everywhere=everywhere)
+            disguise = Disguise(self.special, characters, everywhere=everywhere)
             disguised = deep(fields, disguise.put_on)
             string = self._run(disguised, prompt)
             if disguise.take_off(string) == plain:

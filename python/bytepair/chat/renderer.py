@@ -99,7 +99,7 @@ class TemplateWriter:
             messages = calls.offered(self.template, messages, row.fields)
         out.items += self._begin[0]
         out.trained += self._begin[1]
-        self.append(messages, row.fields, out, trained=trained, learned=options.train_fields)
+        self.append(messages, row.fields, out, trained=trained, train_fields=options.train_fields)
         out.ends.append(len(out.items))
 
     def append(
@@ -109,12 +109,12 @@ class TemplateWriter:
         out: Segments,
         place: int = 0,
         trained: Sequence[bool] | None = None,
-        learned: Collection[MessageField] | None = None,
+        train_fields: Collection[MessageField] | None = None,
     ) -> None:
         """Append messages, starting at a position in the order of turns.
 
         What is from a message that is not `trained` on gets the mask 0, and so do the fields that
-        are not `learned`; None means all are.
+        are not `train_fields`; None means all are.
         """
         before: _Role | None = None
         strip = self.template.strip
@@ -125,7 +125,7 @@ class TemplateWriter:
             if len(message) > 2 or self._adds:
                 content = calls.body(self.template, index, message, fields)
             if role.each is None:
-                role.write(index, content, out, strip, learned)
+                role.write(index, content, out, strip, train_fields)
             else:
                 role.write_each(index, content, out, strip, goes_on=role is before)
             if trained is not None and not trained[index]:
@@ -220,10 +220,10 @@ class _Role:
         content: object,
         out: Segments,
         strip: bool,
-        learned: Collection[MessageField] | None = None,
+        train_fields: Collection[MessageField] | None = None,
     ) -> None:
         out.items += self.open[0]
-        if isinstance(content, str) and (learned is None or "content" in learned):
+        if isinstance(content, str) and (train_fields is None or "content" in train_fields):
             out.items.append(content.strip() if strip else content)
             out.trained += self._mask_of_text
             out.items += self.end[0]
@@ -235,8 +235,8 @@ class _Role:
         items, trained = self.end if instead is None else _ended(self._writer.frame(instead))
         out.items += items
         out.trained += trained
-        if learned is not None:
-            _learn_only(learned, out, start, spans)
+        if train_fields is not None:
+            _learn_only(train_fields, out, start, spans)
 
     def write_each(
         self, index: int, content: object, out: Segments, strip: bool, *, goes_on: bool
@@ -316,15 +316,15 @@ class _Role:
 
 
 def _learn_only(
-    learned: Collection[MessageField], out: Segments, start: int, spans: Sequence[FieldSpan]
+    train_fields: Collection[MessageField], out: Segments, start: int, spans: Sequence[FieldSpan]
 ) -> None:
     """Set the mask of all other fields to 0; the end of a message belongs to its last field."""
     last: MessageField = "content"
     for count, field in spans:
-        if field not in learned:
+        if field not in train_fields:
             out.trained[start : start + count] = bytes(count)
         start, last = start + count, field
-    if last not in learned:
+    if last not in train_fields:
         out.trained[start:] = bytes(len(out.trained) - start)
 
 
@@ -380,9 +380,9 @@ def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> Seque
             WayOut("mark the trained parts in the template"),
             WayOut.passing("on_untrained", "keep"),
         )
-    cut = max_tokens is not None and length >= max_tokens
+    is_cut = max_tokens is not None and length >= max_tokens
     limit = (Option("max_tokens", max_tokens), "cut off what would be")
-    why = limit if cut else ("no message has text that is",)
+    why = limit if is_cut else ("no message has text that is",)
     return (
         "the mask is all 0:",
         *why,

@@ -142,8 +142,8 @@ def row_options(
     names = list(ignore_fields) if isinstance(ignore_fields, Collection) else [None]
     if isinstance(ignore_fields, str | bytes) or not all(isinstance(name, str) for name in names):
         raise refuse("ignore_fields", ignore_fields, "a list of names")
-    learned = _fields(train_fields)
-    return RowOptions(rows, frozenset(ignore_fields), train_on, learned)
+    fields = _fields(train_fields)
+    return RowOptions(rows, frozenset(ignore_fields), train_on, fields)
 
 
 def _fields(names: Collection[MessageField]) -> frozenset[MessageField] | None:

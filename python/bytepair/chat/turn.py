@@ -268,7 +268,7 @@ def _suffix(
     again = WayOut("render the whole conversation again")
     prefixes.check_prefix(past, whole, what, rendering, other, again)
     opening = writer.items(before.removeprefix(prefix), rendering)
-    opened = [item for item in opening if isinstance(item, int)]
+    ids_of_opening = [item for item in opening if isinstance(item, int)]
     end = writer.items(past[len(before) :], rendering)
     last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
     if last is None or any(str(text).strip() for text in end[last + 1 :]):
@@ -280,4 +280,4 @@ def _suffix(
         while last and isinstance(end[last - 1], int):
             last -= 1
     following = writer.items(whole[len(past) :], rendering)
-    return opened[-1] if opened else None, end[last:], following
+    return ids_of_opening[-1] if ids_of_opening else None, end[last:], following

@@ -51,11 +51,11 @@ def of(source: str) -> Usage:
     names = {node.attr for node in tree.find_all(nodes.Getattr)}
     names |= {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
     messages = _names_of_messages(tree)
-    used: list[tuple[str, Any]] = [(node.name, node.node) for node in tree.find_all(nodes.Filter)]
-    used += [(node.attr, node.node) for node in tree.find_all(nodes.Getattr)]
+    uses: list[tuple[str, Any]] = [(node.name, node.node) for node in tree.find_all(nodes.Filter)]
+    uses += [(node.attr, node.node) for node in tree.find_all(nodes.Getattr)]
     generic = any(
         isinstance(value, nodes.Name) and value.name in messages
-        for name, value in used
+        for name, value in uses
         if name in _GENERIC
     )
     variables = meta.find_undeclared_variables(tree) - environment.globals.keys()

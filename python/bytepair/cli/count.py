@@ -86,12 +86,12 @@ def count(
         "max_document_bytes": max_document_bytes, "checkpoint": checkpoint,
     }  # fmt: skip
 
-    def counted(*names: str) -> bytepair.Counts:
+    def counts_of(*names: str) -> bytepair.Counts:
         return bytepair.count(files=option.files(names), **options)
 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
-    counts = option.weighted(source, weight, counted) if weight else counted(*source)
+    counts = option.weighted(source, weight, counts_of) if weight else counts_of(*source)
     counts.save(out)
     if checkpoint is not None:
         checkpoint.unlink()

@@ -83,17 +83,17 @@ def explore(
         option.refuse("these options need --export", "text", "special", "all_views")
     else:
         option.refuse("--export starts no server", "host", "port")
-    opened, missing = _opened(tokenizers or ("tokenizer",), patterns)
+    loaded, missing = _opened(tokenizers or ("tokenizer",), patterns)
     if export is not None:
         if text is None:
             text = PROMPT if all_views and sys.stdin.isatty() else _input()
-        bytepair.explore.save(opened, text, export, special=special == "all", all_views=all_views)
+        bytepair.explore.save(loaded, text, export, special=special == "all", all_views=all_views)
         click.echo(f"{export.stat().st_size / 1e3:,.0f} kB: {export}")
         if open_page:
             webbrowser.open(export.resolve().as_uri())
         return
 
-    server = bytepair.explore.Server(opened, host, port, missing)
+    server = bytepair.explore.Server(loaded, host, port, missing)
     click.echo(f"{server.url}\nPress Ctrl-C to stop.")
     if open_page:
         webbrowser.open(server.url)

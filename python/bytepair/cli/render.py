@@ -99,17 +99,17 @@ def render(
     option.one_of("pad_to", "pack_to")
     tok = bytepair.load(tokenizer, pattern=pattern)
     how: dict[str, Any] = {"train_fields": train_field or FIELDS, "ignore_fields": ignore_field}
-    chosen: Any = template
+    own_or_named: Any = template
     if template is not None and template not in tok.chat_templates:
-        chosen = TEMPLATES.get(template, template)
+        own_or_named = TEMPLATES.get(template, template)
     batch: Any
     if rows == PAIRS:
         others = ("train_on", "truncate", "pad_to", "pack_to")
         option.refuse("pairs have all turns of their answers, and no rows", *others)
         common = {name: value for name, value in options.items() if name not in others}
-        batch = tok.render_preferences(source, template=chosen, **how, **common)
+        batch = tok.render_preferences(source, template=own_or_named, **how, **common)
     else:
-        batch = tok.render_batch(source, template=chosen, rows=rows, **how, **options)  # type: ignore[arg-type]
+        batch = tok.render_batch(source, template=own_or_named, rows=rows, **how, **options)  # type: ignore[arg-type]
     if out is not None:
         click.echo(f"{batch.save(out)}: {len(batch):,} {'pairs' if rows == PAIRS else 'rows'}")
         return
@@ -137,14 +137,14 @@ def _drawing(tok: bytepair.Tokenizer) -> Any:
     """A function that draws a row; the two answers of a pair are drawn one below the other."""
     color = None if sys.stdout.isatty() else False
 
-    def shown(ids: list[int], mask: list[int]) -> str:
+    def tokens(ids: list[int], mask: list[int]) -> str:
         return tok.show(ids, mask, color=color)
 
     def draw(row: dict[str, Any]) -> str:
         if "input_ids" in row:
-            return shown(row["input_ids"], row["loss_mask"])
-        prompt = shown(row["prompt_ids"], [0] * len(row["prompt_ids"]))
-        answers = [shown(row[f"{name}_ids"], row[f"{name}_mask"]) for name in _ANSWERS]
+            return tokens(row["input_ids"], row["loss_mask"])
+        prompt = tokens(row["prompt_ids"], [0] * len(row["prompt_ids"]))
+        answers = [tokens(row[f"{name}_ids"], row[f"{name}_mask"]) for name in _ANSWERS]
         return "\n".join([prompt, *answers])
 
     return draw

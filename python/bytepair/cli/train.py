@@ -152,7 +152,7 @@ def _saved(tokenizer: bytepair.Tokenizer, out: Path, overwrite: bool) -> Path:
 def _source(names: tuple[str, ...], weight: tuple[str, ...], **reading: Any) -> dict[str, Any]:
     """The files to read; or counts, if all files contain counts or sources have weights."""
 
-    def counted(name: str) -> bytepair.Counts:
+    def counts_of(name: str) -> bytepair.Counts:
         if bytepair.Counts.is_counts_file(name):
             return bytepair.load_counts(name)
         pattern = reading["pattern"] or "nanochat"
@@ -161,7 +161,7 @@ def _source(names: tuple[str, ...], weight: tuple[str, ...], **reading: Any) -> 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars")
     if weight or (names and all(map(bytepair.Counts.is_counts_file, names))):
-        return {"source": option.weighted(names, weight, counted)}
+        return {"source": option.weighted(names, weight, counts_of)}
     return {"files": option.files(names) if names else bytepair.sample.paths()}
 
 

@@ -176,8 +176,8 @@ def read(
     """
     after = 0
     try:
-        with ExitStack() as opened:
-            for piece in _pieces(file, how, selection, position, opened):
+        with ExitStack() as stack:
+            for piece in _pieces(file, how, selection, position, stack):
                 rows = piece.rows if isinstance(piece, Skip) else len(piece)
                 after = piece.first + (rows or 0)
                 if rows is None or after > selection.first:
@@ -209,10 +209,10 @@ def _pieces(
     how: ReadOptions,
     selection: DocumentSelection,
     position: Position | None,
-    opened: ExitStack,
+    stack: ExitStack,
 ) -> Iterator[Column | Skip]:
     """The pieces that the core reads from a file."""
-    reader = _open(file, how, selection, opened)
+    reader = _open(file, how, selection, stack)
     expansion, table_rows = Expansion(file.name, file.size), reader.rows
     for batch in reader:
         check_stopped()
@@ -255,7 +255,7 @@ def _from_row(piece: Column | Skip, first: int) -> Column | Skip:
 
 
 def _open(
-    file: Input, how: ReadOptions, selection: DocumentSelection, opened: ExitStack
+    file: Input, how: ReadOptions, selection: DocumentSelection, stack: ExitStack
 ) -> _core.DocumentReader:
     """Open a file in the core: by its path, or as a Python file object if it is remote."""
     kind, packing = how.kind or kind_of(file.path), compression_of(file.path)
@@ -263,10 +263,10 @@ def _open(
     if kind == "parquet" and packing is not None:
         from tempfile import TemporaryFile
 
-        source = opened.enter_context(TemporaryFile())  # noqa: SIM115 - it is closed
+        source = stack.enter_context(TemporaryFile())  # noqa: SIM115 - it is closed
         size, packing = _unpack(file, packing, source), None
     elif file.cloud is not None:
-        name, source = file.name, opened.enter_context(_open_cloud(file, kind))
+        name, source = file.name, stack.enter_context(_open_cloud(file, kind))
     return _core.DocumentReader(
         CorpusFile(name, kind, packing), how.column, errors=how.errors, doc_cap=how.doc_cap,
         bounds=ReadBounds(how.max_document_bytes, how.batch_bytes or BATCH_BYTES),

@@ -137,10 +137,10 @@ def files_by_position(
     all_files = files_matching(names)
     files = part(all_files.files, split)
     left = [PurePosixPath(file.name).name for file in all_files.files if file not in files]
-    chosen = "all" if not left else split or "train"
+    actual = "all" if not left else split or "train"
     is_listed = all_files.is_listed or bool(left)
     if is_logged:
-        announce(Files(files, [*left, *all_files.skipped], chosen, is_listed))
+        announce(Files(files, [*left, *all_files.skipped], actual, is_listed))
     return files
 
 
@@ -160,9 +160,9 @@ def of_split(all_files: Files, split: Split | None, holdout: HoldOut | None) -> 
                 WayOut.passing("split", "val"),
             )
         return all_files
-    files, chosen = files_of_split(all_files.files, split)
+    files, actual = files_of_split(all_files.files, split)
     splits: dict[Input, str | None] = {}
-    if chosen != "all":
+    if actual != "all":
         splits = dict(zip(all_files.files, splits_of(all_files.files), strict=True))
     left = [
         f"{PurePosixPath(file.name).name} ({name})"
@@ -170,7 +170,7 @@ def of_split(all_files: Files, split: Split | None, holdout: HoldOut | None) -> 
         if file not in files
     ]
     is_listed = all_files.is_listed or bool(left)
-    return Files(files, [*left, *all_files.skipped], chosen, is_listed)
+    return Files(files, [*left, *all_files.skipped], actual, is_listed)
 
 
 def describe(files: Files, holdout: HoldOut | None = None) -> str:
@@ -302,8 +302,8 @@ def _local(name: str, way_out: str) -> Files:
     """
     if not exists(name):
         if not glob.has_magic(name):
-            shown = name if len(name) < 80 else f"{name[:77]}..."
-            raise CorpusError(f"there is no file or folder {shown!r}", WayOut(way_out))
+            short = name if len(name) < 80 else f"{name[:77]}..."
+            raise CorpusError(f"there is no file or folder {short!r}", WayOut(way_out))
         listing = matching(name)
     elif Path(name).is_dir():
         listing = in_folder(Path(name))

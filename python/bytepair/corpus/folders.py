@@ -95,10 +95,10 @@ def matching(pattern: str) -> Listing:
             files[path] = None
     if not files:
         raise CorpusError(f"no file matches {shown(pattern)}")
-    chosen = _once(files)
-    listing = Listing(chosen, [])
+    unique = _once(files)
+    listing = Listing(unique, [])
     if says_any:
-        listing = _without_cards(start, chosen, [])
+        listing = _without_cards(start, unique, [])
     return Listing(listing.files, list(dict.fromkeys([*skipped, *listing.skipped])))
 
 

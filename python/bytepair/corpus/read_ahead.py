@@ -91,12 +91,12 @@ class _Reader(threading.Thread):
         self.is_stopped = False
         self._stream, self._item = stream, None
         self._error: BaseException | None = None
-        self._asked, self._ready = threading.Semaphore(0), threading.Semaphore(0)
+        self._requests, self._ready = threading.Semaphore(0), threading.Semaphore(0)
 
     def run(self) -> None:
         """Read until the stream ends or the caller stops."""
         try:
-            while self._asked.acquire() and not self.is_stopped:
+            while self._requests.acquire() and not self.is_stopped:
                 self._item = next(self._stream, None)
                 self._ready.release()
         except BaseException as error:  # which the caller raises
@@ -105,7 +105,7 @@ class _Reader(threading.Thread):
 
     def ask(self) -> None:
         """Request the next item."""
-        self._asked.release()
+        self._requests.release()
 
     def answer(self) -> Any:
         """Wait for the requested item; None at the end of the stream."""
@@ -125,7 +125,7 @@ class _Reader(threading.Thread):
         if self.is_stopped:  # at exit, when the functions below may be gone
             return
         self.is_stopped = True
-        self._asked.release()
+        self._requests.release()
         if threading.current_thread() is not self:  # the garbage collector may run in this thread
             self.join(CLOSE_SECONDS)
 

@@ -165,15 +165,15 @@ def files_of_split(files: list[AnyFile], split: Split | None) -> tuple[list[AnyF
         return files, "all"
     name = split or "train"
     accepted = ("train", None) if name == "train" else (name,)
-    chosen = [file for file, split in zip(files, splits, strict=True) if split in accepted]
-    if not chosen:
+    of_name = [file for file, split in zip(files, splits, strict=True) if split in accepted]
+    if not of_name:
         others = ", ".join(dict.fromkeys(split for split in splits if split))
         raise CorpusError(
             f"no file of the source belongs to the split {name!r}: {files[0].name} belongs to "
             f"{others}",
             WayOut.passing("split", "all", "to read it"),
         )
-    return chosen, name
+    return of_name, name
 
 
 def part(files: list[AnyFile], split: Split | None) -> list[AnyFile]:

@@ -169,8 +169,8 @@ def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, A
         tokens += len(item.ids)
         documents += len(rows)
 
-    with ExitStack() as opened:
-        files = [opened.enter_context(closing(DiskFile(folder / name))) for name in FILES]
+    with ExitStack() as stack:
+        files = [stack.enter_context(closing(DiskFile(folder / name))) for name in FILES]
         ids, lengths, places = files
         encode_all(job, take, threads=threads)
         for file in files:
@@ -296,5 +296,5 @@ class _Part:
             for (_, number, row), more in zip(runs, ahead, strict=True)
         ]
         starts = np.maximum(runs[:, 0] - begin, 0)
-        used = self.ids[int(offsets[0]) : int(offsets[-1])]
-        return Encoded(used, offsets - offsets[0], text_ends, starts, places)
+        ids = self.ids[int(offsets[0]) : int(offsets[-1])]
+        return Encoded(ids, offsets - offsets[0], text_ends, starts, places)

@@ -56,10 +56,10 @@ def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, 
         raise ArgumentError(f"there are {losses.shape[0]} losses but {targets.shape[0]} targets")
     real = targets >= 0
     lengths = token_bytes[targets[real]]
-    counted = losses[real][lengths > 0]
+    nats = losses[real][lengths > 0]
     # Sums in 32 bits or fewer lose precision.
-    counted = counted.double() if hasattr(counted, "double") else counted.astype(np.float64)
-    return float(counted.sum()), int(lengths.sum())
+    nats = nats.double() if hasattr(nats, "double") else nats.astype(np.float64)
+    return float(nats.sum()), int(lengths.sum())
 
 
 @checked

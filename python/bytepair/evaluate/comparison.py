@@ -110,8 +110,8 @@ class Comparison:
                 (place, f"{difference.byte:,}", difference.reason, *tokens, difference.detail)
             )
         lines = [*lines, ""] if self.values else []
-        shown = [] if self else ["", *_table(rows), *self._hint()]
-        return "\n".join([*lines, summary, *shown])
+        details = [] if self else ["", *_table(rows), *self._hint()]
+        return "\n".join([*lines, summary, *details])
 
     def _hint(self) -> list[str]:
         """A hint, if the tokens may be equal and only their ids differ."""
@@ -133,11 +133,11 @@ def _tail(name: str, width: int = 30) -> str:
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
     """Align cells in columns; all but the last column are cut at forty characters."""
-    cut = [(*(c if len(c) < 41 else f"{c[:39]}…" for c in row[:-1]), row[-1]) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
+    cells = [(*(c if len(c) < 41 else f"{c[:39]}…" for c in row[:-1]), row[-1]) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cut
+        for row in cells
     ]
 
 

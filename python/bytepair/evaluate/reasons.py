@@ -48,8 +48,8 @@ class SharedToken:
 
     def __str__(self) -> str:
         """For a terminal."""
-        shown = readable(self.token)
-        return f"<{shown}>" if self.special else repr(shown)
+        text = readable(self.token)
+        return f"<{text}>" if self.special else repr(text)
 
 
 def pieces(tok: Tokenizer, ids: SomeIds) -> list[SharedToken]:
@@ -186,15 +186,15 @@ def _with_rules(tok: Tokenizer, rules: _core.TextRules) -> Tokenizer:
 
 def _pretokens(one: _core.Tokenizer, two: _core.Tokenizer, text: str, before: int) -> str:
     """The pretokens in which the difference begins, and the ones after them."""
-    shown = []
+    texts = []
     for tok in (one, two):
         row, end = tok.pretokenize(text), 0
         for place, pretoken in enumerate(row):
             end += len(pretoken.encode())
             if end > before:
-                shown.append(" ".join(repr(readable(p.encode())) for p in row[place : place + 2]))
+                texts.append(" ".join(repr(readable(p.encode())) for p in row[place : place + 2]))
                 break
-    return f"it splits into {' and '.join(shown)}"
+    return f"it splits into {' and '.join(texts)}"
 
 
 def _merging(

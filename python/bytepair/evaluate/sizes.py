@@ -131,10 +131,10 @@ def sweep(
         )
     smallest = tokenizer.vocab_size - (len(curve) - 1)
     sizes = np.arange(smallest, tokenizer.vocab_size + 1, dtype=np.int64)
-    shown = [s for n in range(points) if (s := tokenizer.vocab_size >> n) > smallest]
+    few = [s for n in range(points) if (s := tokenizer.vocab_size >> n) > smallest]
     size = sum(len(text.encode()) for text in heldout)
     measured = {
         s: size / max(int(tokenizer.with_vocab_size(s).count_tokens_batch(heldout).sum()), 1)
-        for s in (reversed(shown) if size else ())
+        for s in (reversed(few) if size else ())
     }
     return Sweep(sizes, curve.astype(np.int64), int(curve[0]), width, measured)

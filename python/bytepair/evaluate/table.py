@@ -140,8 +140,8 @@ def _languages(evaluation: Evaluation) -> Table:
     )
     head = ["language", "tokens", "bytes per token", "tokens per word"]
     head += [f"parity, {evaluation.label(who)}" for who in evaluation.tokenizers]
-    shown = (evaluation.languages[0], *reversed(evaluation.languages[-10:]))
-    return Table("Languages", note, head, [language_row(evaluation, one) for one in shown])
+    first_and_last = (evaluation.languages[0], *reversed(evaluation.languages[-10:]))
+    return Table("Languages", note, head, [language_row(evaluation, one) for one in first_and_last])
 
 
 def language_row(evaluation: Evaluation, one: Language) -> list[Cell]:
@@ -203,9 +203,9 @@ def _numbers(evaluation: Evaluation) -> Table:
 def _sizes(evaluation: Evaluation) -> Table:
     sweep = evaluation.sweep
     assert sweep is not None
-    shown = {int(sweep.sizes[-1]) >> n for n in range(8)} | {sweep.knee}
+    sizes = {int(sweep.sizes[-1]) >> n for n in range(8)} | {sweep.knee}
     rows = []
-    for size in sorted(s for s in shown if s >= sweep.sizes[0]):
+    for size in sorted(s for s in sizes if s >= sweep.sizes[0]):
         heldout = sweep.heldout.get(size)
         texts = [f"{sweep.at(size):.3f}", "–" if heldout is None else f"{heldout:.3f}"]
         label = f"{size:,}" + (" (knee)" if size == sweep.knee else "")
@@ -292,7 +292,7 @@ def to_json(result: Evaluation | ParallelText) -> str:
     """Write every number of an evaluation as JSON; the bytes of tokens as `readable` shows them."""
     if isinstance(result, ParallelText):
         return _parallel_json(result)
-    tok, one, used, sweep = result.tokenizer, result.vocabulary, result.use, result.sweep
+    tok, one, usage, sweep = result.tokenizer, result.vocabulary, result.use, result.sweep
 
     def tokens_of(ids: Sequence[int]) -> list[dict[str, Any]]:
         return [{"id": id, "token": readable(tok.token_bytes(id))} for id in ids]
@@ -322,12 +322,12 @@ def to_json(result: Evaluation | ParallelText) -> str:
         },
         "use": {
             "corpus": result.corpus,
-            "bytes": used.bytes,
-            "tokens": used.tokens,
-            "unused": tokens_of(used.unused),
-            "single_bytes": used.single_bytes,
-            "broken_bytes": used.broken_bytes,
-            "renyi_efficiency": used.renyi,
+            "bytes": usage.bytes,
+            "tokens": usage.tokens,
+            "unused": tokens_of(usage.unused),
+            "single_bytes": usage.single_bytes,
+            "broken_bytes": usage.broken_bytes,
+            "renyi_efficiency": usage.renyi,
         },
         "sweep": None
         if sweep is None

@@ -199,13 +199,13 @@ def renyi_efficiency(
         (1.0, 0.0)
     """
     try:
-        used = np.asarray(counts, np.float64)
+        occurrences = np.asarray(counts, np.float64)
     except (TypeError, ValueError):
         raise refuse("counts", counts, "a sequence of numbers") from None
-    used = used[used > 0]
-    if size < 2 or not used.size:
+    occurrences = occurrences[occurrences > 0]
+    if size < 2 or not occurrences.size:
         return 0.0
-    shares = used / used.sum()
+    shares = occurrences / occurrences.sum()
     if order == 1:
         entropy = -float((shares * np.log(shares)).sum())
     else:

@@ -146,8 +146,8 @@ def _rendered(
     """
 
     def render(**changes: Any) -> tuple[list[int], list[int]]:
-        shown = dataclasses.replace(template, checks="off", **changes)
-        return tok.render_conversation(conversation, template=shown, on_untrained="keep")
+        unchecked = dataclasses.replace(template, checks="off", **changes)
+        return tok.render_conversation(conversation, template=unchecked, on_untrained="keep")
 
     try:
         return render(), None

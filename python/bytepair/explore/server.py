@@ -114,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check(self) -> None:
         host = self.headers.get("Host", "")
-        if not _is_ours(host, self.server.told):
+        if not _is_ours(host, self.server.host):
             raise RefusedError(HTTPStatus.FORBIDDEN, f"this is not the server of {host!r}")
         origin = self.headers.get("Origin")
         foreign = self.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}
@@ -209,7 +209,7 @@ class Server(ThreadingTCPServer):
     ) -> None:
         if not tokenizers:
             raise ArgumentError("there is no tokenizer to explore", WayOut("name one"))
-        self.answers, self.told = Answers(tokenizers, missing), host
+        self.answers, self.host = Answers(tokenizers, missing), host
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         if ":" in host:
             self.address_family = socket.AF_INET6
@@ -240,7 +240,7 @@ class Server(ThreadingTCPServer):
     @property
     def url(self) -> str:
         """The address of the page."""
-        host = f"[{self.told}]" if ":" in self.told else self.told
+        host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.server_address[1]}/"
 
     def __enter__(self) -> Self:

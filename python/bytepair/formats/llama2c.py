@@ -200,9 +200,11 @@ def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
             "BOS and EOS: run.c uses id 1 as BOS, at which it also stops, and id 2 as the end of a "
             f"turn, which are {_shown(tokenizer, 1, 2)}"
         )
-    cut = [token for token in ids if len(token) > 1 and 0 in token]
-    if cut:
-        lost.append(f"tokens with the byte 0, which ends a token in run.c, such as {cut[0]!r}")
+    with_zero = [token for token in ids if len(token) > 1 and 0 in token]
+    if with_zero:
+        lost.append(
+            f"tokens with the byte 0, which ends a token in run.c, such as {with_zero[0]!r}"
+        )
     return lost
 
 

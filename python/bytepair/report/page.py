@@ -78,15 +78,15 @@ def to_html(evaluation: Evaluation) -> str:
 
 
 def _head(evaluation: Evaluation) -> str:
-    tok, used, overall = evaluation.tokenizer, evaluation.use, evaluation.overall
+    tok, usage, overall = evaluation.tokenizer, evaluation.use, evaluation.overall
     parities = [one.parity for one in evaluation.languages]
-    unused = len(used.unused) / max(evaluation.vocabulary.size - evaluation.vocabulary.special, 1)
+    unused = len(usage.unused) / max(evaluation.vocabulary.size - evaluation.vocabulary.special, 1)
     cards = {
         "ids": f"{tok.vocab_size:,}",
         f"bytes per token, {overall.text}": f"{overall.ratio(evaluation.name):.2f}",
         "mean parity of 60 languages": f"{sum(parities) / len(parities):.2f}",
         f"of the vocabulary never used, {evaluation.corpus}": f"{unused:.1%}",
-        f"Rényi efficiency, {evaluation.corpus}": f"{used.renyi:.2f}",
+        f"Rényi efficiency, {evaluation.corpus}": f"{usage.renyi:.2f}",
     }
     items = "".join(
         f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>"
@@ -140,10 +140,10 @@ def _conversation(tok: Tokenizer) -> str:
     try:
         ids = tok.render_for_completion(_TALK)
     except (ConversationError, ImportError) as error:
-        shown = f"It is left out: {escape(str(error))}."
+        content = f"It is left out: {escape(str(error))}."
     else:
-        shown = _in_colours(tok, ids)
-    return f"<dt>conversation</dt><dd>{shown}</dd>"
+        content = _in_colours(tok, ids)
+    return f"<dt>conversation</dt><dd>{content}</dd>"
 
 
 def _beginning(text: str) -> str:
@@ -244,10 +244,10 @@ def _use(evaluation: Evaluation, table: Table) -> str:
 
 def _vocabulary(evaluation: Evaluation, table: Table) -> str:
     one = evaluation.vocabulary
-    shown = {str(n): float(one.lengths.get(n, 0)) for n in range(1, 16)}
-    shown["16 or more"] = float(sum(count for n, count in one.lengths.items() if n > 15))
+    tokens_by_length = {str(n): float(one.lengths.get(n, 0)) for n in range(1, 16)}
+    tokens_by_length["16 or more"] = float(sum(count for n, count in one.lengths.items() if n > 15))
     picture = plot.bars(
-        shown, title="How many tokens have how many bytes", unit="tokens, by their bytes"
+        tokens_by_length, title="How many tokens have how many bytes", unit="tokens, by their bytes"
     )
     lists = {
         "The longest tokens": one.longest,

@@ -239,12 +239,12 @@ class BlendedBatches:
     def __next__(self) -> tuple[Any, Any]:
         """The next batch of this rank; the rows of other ranks are skipped."""
         count = self._batch_size * self._world
-        chosen, totals = chosen_rows(self._shares, self._rows, count)
+        folders, totals = chosen_rows(self._shares, self._rows, count)
         first, width = self._batch_size * self._rank, self._orders[0].width
         rows = np.empty((self._batch_size, width), self._orders[0].dtype)
         places = []
         for number, (order, place) in enumerate(zip(self._orders, self._places, strict=True)):
-            at = np.flatnonzero(chosen == number)
+            at = np.flatnonzero(folders == number)
             step = order.runs(place, len(at), self._epochs) if len(at) else ([], place)
             if step is None:
                 raise StopIteration
@@ -276,7 +276,7 @@ def chosen_rows(
         ([0, 1, 0, 0, 1, 0], [4, 2])
     """
     total, rows = sum(shares), list(rows)
-    chosen = np.empty(count, np.int64)
+    folders = np.empty(count, np.int64)
     done = sum(rows)
     for index in range(count):
         behind = [
@@ -284,9 +284,9 @@ def chosen_rows(
             for share, count_so_far in zip(shares, rows, strict=True)
         ]
         number = behind.index(max(behind))
-        chosen[index] = number
+        folders[index] = number
         rows[number] += 1
-    return chosen, rows
+    return folders, rows
 
 
 def _check_same(datasets: Mapping[str, Dataset]) -> None:
@@ -296,8 +296,8 @@ def _check_same(datasets: Mapping[str, Dataset]) -> None:
         for what in ("fingerprint", "dtype"):
             values = [getattr(each.manifest, what) for each in (one, data)]
             if values[0] != values[1]:
-                shown = [str(value)[:12] for value in values]
+                texts = [str(value)[:12] for value in values]
                 raise ShardError(
                     f"{first!r} and {name!r} cannot be blended: the {what} of the first is "
-                    f"{shown[0]}, that of the second {shown[1]}"
+                    f"{texts[0]}, that of the second {texts[1]}"
                 )

@@ -69,7 +69,7 @@ class Layout:
         """The content of the file of borders."""
         return np.cumsum(lengths).astype("<u8").tobytes()
 
-    def finish(self, written: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
+    def finish(self, path: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
         """Turn a file of plain ids into what the format wants, in place."""
 
     def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
@@ -178,13 +178,13 @@ class Arrow(Layout):
     name: ShardFormat = "arrow"
     data_file = "shard_{number:06}.arrow"
 
-    def finish(self, written: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
+    def finish(self, path: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
         """Write the ids again, from a map of the file, as one batch of lists."""
-        other = written.with_name(f"{written.name}.arrow")
-        _write_lists(other, _mapped(written, dtype, 0, int(lengths.sum())), lengths)
+        other = path.with_name(f"{path.name}.arrow")
+        _write_lists(other, _mapped(path, dtype, 0, int(lengths.sum())), lengths)
         with other.open("r+b") as file:
             sync(file.fileno())
-        other.replace(written)  # no longer mapped, otherwise Windows would refuse
+        other.replace(path)  # no longer mapped, otherwise Windows would refuse
 
     def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
         """Map the file; its one batch has the ids end to end."""

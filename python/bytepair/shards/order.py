@@ -165,8 +165,8 @@ class Order:
             shards, starts = shards[pieces], starts[pieces]
         else:
             ends = np.arange(1, len(starts) + 1, dtype=np.uintp)
-        used, which = np.unique(shards, return_inverse=True)
-        sources = [self.mapped(int(s))[0].view(f"u{self.dtype.itemsize}") for s in used]
+        numbers, which = np.unique(shards, return_inverse=True)
+        sources = [self.mapped(int(s))[0].view(f"u{self.dtype.itemsize}") for s in numbers]
         return EpochPlan(sources, which.astype(np.uintp), starts, lengths, ends)
 
     def _chunk_units(self, epoch: int, chunk: int) -> tuple[Index, Index, Index]:

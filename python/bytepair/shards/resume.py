@@ -158,8 +158,8 @@ def checked(folder: Path, job: dict[str, Any], state: FolderState, bar: Bar) -> 
         if wrong and shard not in state.dropped:
             damage[shard.number] = wrong
     state = replace(state, damage=damage)
-    joined = layout(job["format"]).joined
-    first = next((n for n in damage if joined and state.shards[n].split == "train"), None)
+    is_joined = layout(job["format"]).joined
+    first = next((n for n in damage if is_joined and state.shards[n].split == "train"), None)
     return state if first is None else replace(state, shards=state.shards[:first], manifest=None)
 
 

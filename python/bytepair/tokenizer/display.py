@@ -101,7 +101,7 @@ class DisplayMethods(_core.Tokenizer):
             return _html(self, tokens, with_ids=with_ids)
         color = not os.environ.get("NO_COLOR") if color is None else color
         before = f"{_GREY}(" if color else "("
-        shown = [
+        parts = [
             (
                 _colored(index, token, mark)
                 if color
@@ -113,7 +113,7 @@ class DisplayMethods(_core.Tokenizer):
             + ("\n" if color and mask is None and token.ends_line else "")
             for index, (id, token, mark) in enumerate(tokens)
         ]
-        return ("" if color and mask is None else "|").join(shown)
+        return ("" if color and mask is None else "|").join(parts)
 
     def _repr_html_(self) -> str:
         """The properties of the tokenizer and some tokens, for notebooks."""
@@ -131,7 +131,7 @@ def _colored(index: int, token: Drawn, trained: bool | None) -> str:
 
 
 def _html(tokenizer: _core.Tokenizer, tokens: Iterable[_Shown], *, with_ids: bool) -> Markup:
-    shown = []
+    parts = []
     for index, (id, token, trained) in enumerate(tokens):
         if token.special:
             style = _SPECIAL_ALONE if trained is None else _SPECIAL[trained]
@@ -142,8 +142,8 @@ def _html(tokenizer: _core.Tokenizer, tokens: Iterable[_Shown], *, with_ids: boo
         size = len(tokenizer.token_bytes(id))
         title = f"{kind}id {id}, {size:,} byte{'' if size == 1 else 's'}{state}"
         number = f"<sub>{id}</sub>" if with_ids else ""
-        shown.append(token.html(style=style, title=title) + number + "\n" * token.ends_line)
-    return Markup(f'<div style="{_FRAME}">{"".join(shown)}</div>')
+        parts.append(token.html(style=style, title=title) + number + "\n" * token.ends_line)
+    return Markup(f'<div style="{_FRAME}">{"".join(parts)}</div>')
 
 
 def _summary(tokenizer: _core.Tokenizer) -> Markup:
@@ -172,11 +172,11 @@ def _summary(tokenizer: _core.Tokenizer) -> Markup:
 def _some(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> str:
     """The first tokens of a list, with their ids; spaces are shown as dots."""
     all_ids = list(ids)
-    shown = [
+    names = [
         token.html(
             style=_SPECIAL_ALONE if token.special else _IN_TURN[0], title=f"id {id}", space="·"
         )
         for id, token in zip(all_ids, draw_all(tokenizer, all_ids[:_MOST_TOKENS]), strict=False)
     ]
     more = len(all_ids) - _MOST_TOKENS
-    return " ".join(shown) + (f" and {more:,} more" if more > 0 else "") or "none"
+    return " ".join(names) + (f" and {more:,} more" if more > 0 else "") or "none"

@@ -105,20 +105,22 @@ def _tokens_to_keep(
             Option("drop"),
             "(the ids to remove)",
         )
-    counted = isinstance(keep, PretokenCounts | Mapping)
-    if vocab_size is not None and not counted:
+    is_counts = isinstance(keep, PretokenCounts | Mapping)
+    if vocab_size is not None and not is_counts:
         raise ArgumentError(Option("vocab_size"), "needs counts, which determine what to keep")
     tokens, pairs = tokenizer.mergeable_ranks(), parents(tokenizer)
     always = _always(tokenizer, pairs)
     if isinstance(keep, int | Integral):
         return _first(tokens, pairs, always, _room(tokenizer, int(keep), always))
     if isinstance(keep, PretokenCounts | Mapping):
-        used = uses(tokenizer, keep)
-        chosen = with_ancestors({t for t in tokens if used.get(t)} | always, pairs)
+        occurrences = uses(tokenizer, keep)
+        candidates = with_ancestors({t for t in tokens if occurrences.get(t)} | always, pairs)
         if vocab_size is None:
-            return chosen
-        pairs = {token: pair for token, pair in pairs.items() if token in chosen}
-        return cut(chosen, pairs, used, tokens, _room(tokenizer, vocab_size, always), always)
+            return candidates
+        pairs = {token: pair for token, pair in pairs.items() if token in candidates}
+        return cut(
+            candidates, pairs, occurrences, tokens, _room(tokenizer, vocab_size, always), always
+        )
     if keep is not None:
         return with_ancestors(_ordinary(tokenizer, keep) | always, pairs)
     assert drop is not None
@@ -180,8 +182,8 @@ def uses(
     if isinstance(counts, Mapping):
         _ordinary(tokenizer, [id for id, times in counts.items() if times])
         beside = _unmerged_ids(tokenizer)
-        used = {id: times for id, times in counts.items() if id not in beside and times}
-        return {tokenizer.token_bytes(id): times for id, times in used.items()}
+        occurrences = {id: times for id, times in counts.items() if id not in beside and times}
+        return {tokenizer.token_bytes(id): times for id, times in occurrences.items()}
     if tokenizer.rules.normalizer:
         raise CountsError(
             "the tokenizer normalizes texts, so counts of pretokens do not say which tokens occur",
@@ -195,17 +197,17 @@ def uses(
             f"{tokenizer.pattern!r}",
             WayOut("count the text with the tokenizer's pattern"),
         )
-    used = {}
+    occurrences = {}
     for pretoken, times in counts.items():
         for id in _core.encode_pretoken(tokenizer, pretoken):
-            used[id] = used.get(id, 0) + times
-    return {tokenizer.token_bytes(id): times for id, times in used.items()}
+            occurrences[id] = occurrences.get(id, 0) + times
+    return {tokenizer.token_bytes(id): times for id, times in occurrences.items()}
 
 
 def cut(
     tokens: set[bytes],
     pairs: Parents,
-    used: dict[bytes, int],
+    occurrences: dict[bytes, int],
     ids: dict[bytes, int],
     room: int,
     always: set[bytes],
@@ -218,15 +220,15 @@ def cut(
     Args:
         tokens: the tokens, including the intermediate tokens needed to merge them.
         pairs: the pair that merges into each token.
-        used: the number of occurrences of each token.
+        occurrences: the number of occurrences of each token.
         ids: the id of each token.
         room: the number of tokens to keep.
         always: the tokens that are always kept, with their intermediate tokens.
     """
-    tokens, used, needed = set(tokens), dict(used), needed_by(pairs)
+    tokens, occurrences, needed = set(tokens), dict(occurrences), needed_by(pairs)
 
     def candidate(token: bytes) -> tuple[int, int, bytes]:
-        return used.get(token, 0), -ids[token], token
+        return occurrences.get(token, 0), -ids[token], token
 
     queue = [candidate(token) for token in tokens - always if not needed.get(token)]
     heapq.heapify(queue)
@@ -235,7 +237,7 @@ def cut(
         tokens.remove(token)
         pair = pairs.get(token, ())
         for part in pair:
-            used[part] = used.get(part, 0) + times
+            occurrences[part] = occurrences.get(part, 0) + times
         for part in set(pair):
             needed[part] -= 1
             if not needed[part] and part not in always:

@@ -83,9 +83,9 @@ def resume(
         vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
     stages = Stages.of(tokenizer)
-    counted = counter_of(source, splitting(tokenizer), **reading)
+    count = counter_of(source, splitting(tokenizer), **reading)
     with Bar(progress) as bar:
-        counts = counted(bar)
+        counts = count(bar)
         options = with_denominator(options, counts)
         limits = None if stages is None else stages.limits
         learn = partial(_core.resume, tokenizer, counts.core, options, superwords=limits)
@@ -151,9 +151,9 @@ def extend(
             Option("extra"), f"is {extra}", WayOut("pass at least 0, the maximum number of tokens")
         )
     options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
-    counted = counter_of(source, splitting(tokenizer), **reading)
+    count = counter_of(source, splitting(tokenizer), **reading)
     with Bar(progress) as bar:
-        counts = counted(bar)
+        counts = count(bar)
         options = with_denominator(options, counts)
         learn = partial(_core.extend, tokenizer, counts.core, extra, options)
         grown = _grown(tokenizer, learn, bar)

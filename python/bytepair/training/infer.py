@@ -128,10 +128,10 @@ def infer_mixture(
             raise ArgumentError(f"{name} is {value}", WayOut("pass at least 1"))
     from bytepair._internal.extras import scipy_optimize  # noqa: F401 - said before the work
 
-    counted = group_counter(sources, splitting(tokenizer), "infer_mixture", **reading)
+    count = group_counter(sources, splitting(tokenizer), "infer_mixture", **reading)
     first = tokenizer.merges()[:merges]
     with Bar(progress) as bar:
-        counts = counted(bar)
+        counts = count(bar)
         for name, sample in counts.items():
             if not sample.text_bytes:
                 raise CorpusError(f"the sample {name!r} has no text", WayOut("check its path"))

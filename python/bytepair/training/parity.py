@@ -104,7 +104,7 @@ def parity_counter(
         CorpusError: as in `train`.
         CountsError: as in `counter_of`.
     """
-    counted = group_counter(groups, regex, "parity", **reading)
+    count = group_counter(groups, regex, "parity", **reading)
     names: Mapping[str, Any] = groups if isinstance(groups, Mapping) else {}
     development: Callable[[Bar], dict[str, Counts]] = lambda _: {}  # noqa: E731
     if parity.development is not None:
@@ -113,7 +113,7 @@ def parity_counter(
         development = group_counter(parity.development, regex, "development", **whole)
     if parity.ratios is not None:
         check_names("ratios", parity.ratios, names)
-    return lambda bar: ParityCounts(parity, counted(bar), development(bar))
+    return lambda bar: ParityCounts(parity, count(bar), development(bar))
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ def pattern_of(
     if pattern is not None:
         return _core.pattern(pattern)
     parts = source.values() if isinstance(source, Mapping) else [source]
-    counted = (part.pattern for part in parts if isinstance(part, Counts))
-    return next(counted, _core.pattern("nanochat"))
+    patterns = (part.pattern for part in parts if isinstance(part, Counts))
+    return next(patterns, _core.pattern("nanochat"))
 
 
 def splitting(tokenizer: _core.Tokenizer) -> str | tuple[str, ...]:
@@ -199,7 +199,7 @@ def group_counter(
     refuse_checkpoint(reading, purpose)
     resolved, reading = resolved_once(groups, reading)
     counters = {name: counter_of(source, regex, **reading) for name, source in resolved.items()}
-    return lambda bar: {name: counted(bar) for name, counted in counters.items()}
+    return lambda bar: {name: count(bar) for name, count in counters.items()}
 
 
 def mixture_counter(
@@ -218,11 +218,11 @@ def mixture_counter(
         CountsError: as in `Counts.mixture`.
         CorpusError: as in `train`.
     """
-    counted = group_counter(groups, regex, "mixture", **reading)
+    count = group_counter(groups, regex, "mixture", **reading)
     if isinstance(groups, Mapping):  # check this before reading the text
         check_names("mixture", shares, groups)
-    return partial(_mixed, counted, shares)
+    return partial(_mixed, count, shares)
 
 
-def _mixed(counted: Callable[[Bar], dict[str, Counts]], shares: Shares, bar: Bar) -> Counts:
-    return Counts.mixture(counted(bar), shares)
+def _mixed(count: Callable[[Bar], dict[str, Counts]], shares: Shares, bar: Bar) -> Counts:
+    return Counts.mixture(count(bar), shares)

@@ -186,9 +186,9 @@ def train(
         _check_source(source, [files, texts], superwords, regex)
         source, reading = resolved_once(source, reading)
         second = _Second(superwords, options, regex, _counter(source, mixture, reading))
-    counted = _counter(source, mixture, reading)(regex)
+    count = _counter(source, mixture, reading)(regex)
     with Bar(progress) as bar:
-        counts = counted(bar)
+        counts = count(bar)
         # If there are no merges to learn, no text is needed: the 256 bytes are a tokenizer.
         if not counts.text_bytes and vocab_size > options.smallest:
             raise CorpusError(

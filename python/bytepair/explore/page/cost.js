@@ -12,7 +12,7 @@ const small = new Intl.NumberFormat("en", { style: "currency", currency: "USD", 
 const prices = new Map(); // of tokenizers, by their index
 let names = [];
 let current = { visible: [], counts: [], tables: [] };
-let asked = 0;
+let request = 0;
 let changed = () => {};
 
 export function start(onChange) {
@@ -73,15 +73,15 @@ export function restore(found) {
 
 /** Show the costs under the tokenizers `visible`, of which each has its count for the text on the page. */
 export async function open(visible, counts) {
-  const now = ++asked;
+  const now = ++request;
   for (const label of at("prices").children) label.hidden = !visible.includes(Number(label.dataset.t));
   try {
     const tables = await Promise.all(visible.map((index) => api.languages(index)));
-    if (now !== asked) return;
+    if (now !== request) return;
     current = { visible, counts, tables };
     draw();
   } catch (error) {
-    if (now === asked) at("cost-said").textContent = `No answer: ${error.message}`;
+    if (now === request) at("cost-said").textContent = `No answer: ${error.message}`;
   }
 }
 

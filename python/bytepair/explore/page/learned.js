@@ -10,7 +10,7 @@ const at = (id) => document.getElementById(id);
 const PAUSE = 40; // milliseconds between two merges that appear
 const MOST_WATCHED = 150;
 const number = new Intl.NumberFormat("en");
-let asked = 0;
+let request = 0;
 
 export function start() {
   at("more-learned").addEventListener("click", () => append(Number(at("merges-of").value)));
@@ -23,10 +23,10 @@ export async function show(t, { watch = false } = {}) {
 }
 
 async function append(t, watch = false) {
-  const now = ++asked;
+  const now = ++request;
   const list = at("learned");
   const found = await api.learned(t, list.childElementCount).catch((error) => ({ error }));
-  if (now !== asked) return;
+  if (now !== request) return;
   if (found.error) return (at("learned-said").textContent = found.error.message);
   at("learned-said").textContent = `${number.format(found.all)} merges`;
   const some = watch ? found.merges.slice(0, MOST_WATCHED) : found.merges;
@@ -35,7 +35,7 @@ async function append(t, watch = false) {
     if (!watch) continue;
     list.scrollTop = list.scrollHeight;
     await new Promise((done) => setTimeout(done, PAUSE));
-    if (now !== asked) return;
+    if (now !== request) return;
   }
   at("more-learned").hidden = list.childElementCount >= found.all;
 }

@@ -12,7 +12,7 @@ const encoder = new TextEncoder();
 const number = new Intl.NumberFormat("en");
 let taken = ""; // the word; the field cannot hold a newline
 let steps = [];
-let asked = 0;
+let request = 0;
 let timer = null;
 let changed = () => {};
 
@@ -37,16 +37,16 @@ export async function load({ text, t } = {}) {
     if (word.value !== text) word.value = text;
   }
   if (t !== undefined) at("merges-of").value = t;
-  const now = ++asked;
+  const now = ++request;
   changed();
   const bytes = encoder.encode(taken);
   if (!at("merges-of").value) return;
   try {
     const found = await api.steps(at("merges-of").value, bytes);
-    if (now !== asked) return;
+    if (now !== request) return;
     steps = found.steps;
   } catch (error) {
-    if (now === asked) {
+    if (now === request) {
       steps = [];
       list.replaceChildren();
       at("step-said").textContent = error.message;

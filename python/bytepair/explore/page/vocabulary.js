@@ -7,7 +7,7 @@ import { chip, inspect } from "./token.js";
 const at = (id) => document.getElementById(id);
 const number = new Intl.NumberFormat("en");
 let names = [];
-let asked = 0;
+let request = 0;
 let shown = null; // what is shown: the question, and how many tokens fit
 let changed = () => {};
 
@@ -38,9 +38,9 @@ async function more() {
 
 /** The answer to a question, unless there is none, or a newer question. */
 async function asking(question, from) {
-  const now = ++asked;
+  const now = ++request;
   const found = await api.search(...question, from).catch((error) => ({ error: error.message }));
-  if (now !== asked) return null;
+  if (now !== request) return null;
   if (!found.error) return found;
   at("found").textContent = found.error;
   at("results").replaceChildren();

@@ -81,11 +81,11 @@ def described(pattern: Pattern, other: Pattern) -> str:
             example = f"{text!r} becomes {there}, not {here}"
             descriptions[frozenset(kinds)] = f"{' next to '.join(kinds)} ({example})"
     more = len(descriptions) - _MOST_KINDS
-    shown = [
+    lines = [
         *list(descriptions.values())[:_MOST_KINDS],
         *([f"and {more} more kinds"] if more > 0 else []),
     ]
-    return ", ".join(shown) or "no difference on short texts"
+    return ", ".join(lines) or "no difference on short texts"
 
 
 def differing(pattern: Pattern, other: Pattern, symbols: Iterable[str]) -> Iterator[_Parts]:

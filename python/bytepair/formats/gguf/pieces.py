@@ -140,21 +140,21 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 def _losses_of_merges(tokenizer: _core.Tokenizer) -> list[str]:
     """What scores cannot represent of the merges."""
-    written = pieces_of(tokenizer)
-    lost = [f"that no text is merged into {name!r}" for name in _merged_names(written.values())]
-    single = {piece.text for piece in written.values() if len(piece.text) == 1}
+    by_id = pieces_of(tokenizer)
+    losses = [f"that no text is merged into {name!r}" for name in _merged_names(by_id.values())]
+    single = {piece.text for piece in by_id.values() if len(piece.text) == 1}
     merges = characters.named_merges(tokenizer)
     try:
-        again = pieces.merges_of(written.values(), _TOKENS)
+        again = pieces.merges_of(by_id.values(), _TOKENS)
     except UnsupportedError as error:
-        return [*lost, f"the order of merges: {error}"]
-    scores = {piece.text: piece.score for piece in written.values()}
+        return [*losses, f"the order of merges: {error}"]
+    scores = {piece.text: piece.score for piece in by_id.values()}
     if _in_groups(again, scores) != _in_groups(merges, scores):
-        lost.append("the merges: llama.cpp merges any two tokens whose joined text is a token")
-    normal = (piece.text for piece in written.values() if piece.kind == NORMAL)
+        losses.append("the merges: llama.cpp merges any two tokens whose joined text is a token")
+    normal = (piece.text for piece in by_id.values() if piece.kind == NORMAL)
     if unknown := [text for text in normal if not single.issuperset(text)]:
-        lost.append(f"that {unknown[0]!r} has a character that is not a token")
-    return lost
+        losses.append(f"that {unknown[0]!r} has a character that is not a token")
+    return losses
 
 
 def _in_groups(merges: _Merges, scores: Mapping[str, float]) -> list[Any]:

@@ -331,6 +331,6 @@ def write(tokenizer: _core.Tokenizer, folder: Path) -> None:
 
 def stale(tokenizer: _core.Tokenizer, folder: Path) -> list[Path]:
     """The chat templates in a folder that would be read as those of the tokenizer, and are not."""
-    written = {folder / name for name in _templates(tokenizer)}
+    current = {folder / name for name in _templates(tokenizer)}
     files = [path for path in [folder / TEMPLATE] if path.is_file()] + _additional(folder)
-    return [path for path in files if path not in written]
+    return [path for path in files if path not in current]
