@@ -302,6 +302,41 @@ def loaded_by(code: str) -> set[str]:
     return set(out.stdout.split())
 
 
+def named_file(name: str) -> Path | None:
+    """The file that the page of the architecture names: of the core, of a crate or of Python."""
+    crate, _, rest = name.partition("/")
+    places = [ROOT / name, ROOT / "rust/core/src" / name, ROOT / "rust" / crate / "src" / rest,
+              PACKAGE / name]  # fmt: skip
+    return next((place for place in places if place.is_file()), None)
+
+
+def test_the_walks_of_the_architecture_name_what_exists() -> None:
+    """Each row has files, and what stands behind a file is a function or a type there."""
+    page = (ROOT / "docs/architecture.md").read_text("utf-8")
+    steps = [row.split("|")[2] for row in re.findall(r"^\| \d+ \|.*", page, re.MULTILINE)]
+    assert len(steps) > 30
+    for step in steps:
+        text = ""
+        for name in re.findall(r"`([^`]+)`", step):
+            if name.endswith((".rs", ".py")):
+                file = named_file(name)
+                assert file is not None, name
+                text = file.read_text("utf-8")
+                continue
+            for part in re.split(r"::|\.", name):
+                assert re.search(rf"\b(?:fn|def|struct|enum|class) {part}\b", text), (step, name)
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    """A name without a folder is of a file in the folder that the sentence is about."""
+    page = (ROOT / "docs/architecture.md").read_text("utf-8")
+    names = re.findall(r"`([\w./]+\.(?:rs|py|pyi|md|h))`", page)
+    known = {path.name for path in [*(ROOT / "rust").rglob("*.*"), *PACKAGE.rglob("*.py*")]}
+    assert len(names) > 50
+    missing = [name for name in names if not (named_file(name) if "/" in name else name in known)]
+    assert missing == []
+
+
 def test_import_is_quick_to_begin() -> None:
     """`import bytepair` loads none of the large libraries that only some calls need."""
     assert not LARGE & loaded_by("import bytepair")
