@@ -167,8 +167,10 @@ def words(phrases: Sequence[Phrase], wording: Wording = str) -> Words:
         >>> words(["it is not UTF-8", WayOut("repair it"), *ways_out]).advice
         'repair it, or pass errors="replace", or errors="skip"'
     """
-    said = [phrase for phrase in phrases if not isinstance(phrase, WayOut)]
-    problem = _joined([one if isinstance(one, str) else wording(one) or one.name for one in said])
+    reasons = [phrase for phrase in phrases if not isinstance(phrase, WayOut)]
+    problem = _joined(
+        [one if isinstance(one, str) else wording(one) or one.name for one in reasons]
+    )
     ways_out = list(_worded([one for one in phrases if isinstance(one, WayOut)], wording))
     advice = ""
     for number, way_out in enumerate(ways_out):
@@ -216,9 +218,9 @@ def _worded(ways_out: Sequence[WayOut], wording: Wording) -> Iterator[str]:
     """The ways out whose options the caller has."""
     for way_out in ways_out:
         words = [one if isinstance(one, str) else wording(one) for one in way_out.phrases]
-        known = [word for word in words if word is not None]
-        if len(known) == len(words):
-            yield _joined(known)
+        complete = [word for word in words if word is not None]
+        if len(complete) == len(words):
+            yield _joined(complete)
 
 
 def _joined(words: Sequence[str]) -> str:

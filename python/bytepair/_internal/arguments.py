@@ -319,9 +319,9 @@ def _alternatives(node: ast.expr) -> list[ast.expr]:
 
 def _evaluated(node: ast.expr, scope: Mapping[str, Any]) -> list[Any]:
     """The value of one alternative; a name may stand for an alias, which has alternatives too."""
-    known = {name: value for name, value in scope.items() if not isinstance(value, Later)}
+    loaded = {name: value for name, value in scope.items() if not isinstance(value, Later)}
     try:
-        value = eval(compile(ast.Expression(node), "annotation", "eval"), known)
+        value = eval(compile(ast.Expression(node), "annotation", "eval"), loaded)
     except Exception:  # a name that is imported for type checkers alone
         return [_UNKNOWN]
     if value is None or value is _UNKNOWN:

@@ -138,13 +138,13 @@ def _reason(error: Exception) -> list[str]:
     text, *hints = in_words(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"  # without the errno
-    said = " ".join(" ".join([text, *notes]).split())
-    if isinstance(error, BytepairError | OSError | OverflowError | ImportError) and said:
-        return [said, *hints]
+    line = " ".join(" ".join([text, *notes]).split())
+    if isinstance(error, BytepairError | OSError | OverflowError | ImportError) and line:
+        return [line, *hints]
     if isinstance(error, MemoryError):
-        return [f"not enough memory{said and f': {said}'}"]
+        return [f"not enough memory{line and f': {line}'}"]
     return [
-        f"unexpected {type(error).__name__}{said and f': {said}'}; this is a bug in bytepair",
+        f"unexpected {type(error).__name__}{line and f': {line}'}; this is a bug in bytepair",
         "please report it with the traceback that BYTEPAIR_DEBUG=1 prints",
     ]
 

@@ -36,7 +36,7 @@ def wording(ctx: click.Context | None = None) -> Wording:
     return wording_of([command for command in commands if command])
 
 
-def in_words(said: Exception | str) -> list[str]:
+def in_words(message: Exception | str) -> list[str]:
     """What is wrong in the words of the running command, and what to do about it if it says so.
 
     Example:
@@ -46,9 +46,9 @@ def in_words(said: Exception | str) -> list[str]:
         >>> in_words(OSError("the disk is full"))
         ['the disk is full']
     """
-    if not isinstance(said, Worded):
-        return [str(said)]
-    problem, advice = words(said.phrases, wording())
+    if not isinstance(message, Worded):
+        return [str(message)]
+    problem, advice = words(message.phrases, wording())
     return [problem, advice] if advice else [problem]
 
 
@@ -82,9 +82,9 @@ def wording_of(commands: Sequence[click.Command]) -> Wording:
                 params[param.name] = param, suffix
 
     def word(option: Option) -> str | None:
-        known = params.get(RENAMED.get(option.name, "")) or params.get(option.name)
-        words = known and _worded(known[0], option.value)
-        return f"{words}{known[1]}" if known and words else None
+        entry = params.get(RENAMED.get(option.name, "")) or params.get(option.name)
+        words = entry and _worded(entry[0], option.value)
+        return f"{words}{entry[1]}" if entry and words else None
 
     return word
 

@@ -67,7 +67,7 @@ class Tokenizer:
         self._original: tokenizers.Tokenizer = model
         self._settings = _settings_of(model)
         self._engine: Engine | str | None = None
-        self._known: BytepairTokenizer | None = None  # makes the first engine without a conversion
+        self._equal: BytepairTokenizer | None = None  # makes the first engine without a conversion
         self._handed_out: set[str] = set()  # components that others may change in place
         self._refused: dict[str, Any] = {}  # their states when no engine could be made
         self._calls: dict[bool, Call | None] = {}  # with and without special tokens
@@ -125,7 +125,7 @@ class Tokenizer:
         with self._lock:
             twin = type(self)(copy.deepcopy(self._original))
             twin.encode_special_tokens = self.encode_special_tokens
-            twin._engine, twin._known = self._engine, self._known
+            twin._engine, twin._equal = self._engine, self._equal
         return twin
 
     def __repr__(self) -> str:
@@ -177,20 +177,20 @@ class Tokenizer:
         with self._lock:
             if self._engine is None:
                 with self._set((False, None, None)):
-                    self._engine = engine_of(self._original, self._known)
+                    self._engine = engine_of(self._original, self._equal)
                 if isinstance(self._engine, str):
                     self._refused = {
                         name: state_of(self._original, name) for name in self._handed_out
                     }
                     logger.warning("%s runs on tokenizers: %s", self.name, self._engine)
                 else:
-                    self._known = self._engine.tokenizer
+                    self._equal = self._engine.tokenizer
             return self._engine
 
     def _forget(self, component: str = "") -> None:
         """Discard the engine, since a component changed."""
         if component != "post_processor":
-            self._known = None
+            self._equal = None
         self._engine = None
         self._calls = {}
 
