@@ -53,7 +53,7 @@ pub(crate) fn merge(
     out: &mut Vec<u32>,
 ) {
     scratch.fill(pairs, symbols, pretoken);
-    lanes::run(BlockMerge { pairs, scratch });
+    lanes::run(BlockMergeWork { pairs, scratch });
     let mut at = Some(0);
     while let Some(position) = at.filter(|&position| position < pretoken.len()) {
         out.push(scratch.ids[position]);
@@ -61,12 +61,12 @@ pub(crate) fn merge(
     }
 }
 
-struct BlockMerge<'a, P> {
+struct BlockMergeWork<'a, P> {
     pairs: &'a P,
     scratch: &'a mut BlockMerge,
 }
 
-impl<P: Pairs> LaneWork for BlockMerge<'_, P> {
+impl<P: Pairs> LaneWork for BlockMergeWork<'_, P> {
     type Output = ();
 
     #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
