@@ -225,7 +225,8 @@ def test_conversations() -> None:
     from bytepair import _core
 
     segments: list[str | int | None] = [1, "the other", " dog" + META, 2, "thé"]
-    ids, mask, _ = _core.render(tok, segments, bytes([0, 0, 1, 1, 1]), [len(segments)], join=True)
+    rendered = _core.render(tok, segments, bytes([0, 0, 1, 1, 1]), [len(segments)], join=True)
+    ids, mask = rendered.ids, rendered.mask
     whole = "<s>the other dog" + META + "</s>thé"
     assert ids.tolist() == theirs_of(theirs, whole) == tok.encode(whole, special="all")
     assert mask[0] == 0

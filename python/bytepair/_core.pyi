@@ -12,6 +12,7 @@ from bytepair.corpus.bounds import ReadBounds
 from bytepair.corpus.documents import DocumentSelection
 from bytepair.corpus.kinds import CorpusFile
 from bytepair.tokenizer.padding import PaddedBatch
+from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
 from bytepair.training.options import TrainOptions
 
 PATTERNS: Final[dict[str, str]]
@@ -43,6 +44,8 @@ def register(
     texts: Callable[[Any], Iterable[str]],
     encode_rows: Callable[..., list[list[int]] | PaddedBatch],
     of_type: Callable[[Any, Any, int], NDArray[Any]],
+    id_arrays: type[IdArrays],
+    ids_with_offsets: type[IdsWithOffsets],
 ) -> None: ...
 def match_lengths(regex: str) -> MatchLengths: ...
 def lone_surrogates(texts: Sequence[str]) -> list[InvalidText]: ...
@@ -113,7 +116,7 @@ class Counts:
     def items(self) -> list[tuple[bytes, int]]: ...
     @staticmethod
     def from_items(items: Iterable[tuple[bytes, int]], pattern: str | Sequence[str]) -> Counts: ...
-    def columns(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint64]]: ...
+    def columns(self) -> CountColumns: ...
     @staticmethod
     def from_columns(
         data: NDArray[np.uint8],
@@ -177,100 +180,68 @@ class DocumentReader:
 
 @final
 class DocumentBatch:
-    @property
-    def unit(self) -> int: ...
-    @property
-    def first_row(self) -> int: ...
-    @property
-    def data(self) -> NDArray[np.uint8]: ...
-    @property
-    def offsets(self) -> NDArray[np.int64]: ...
-    @property
-    def skipped(self) -> list[Skipped]: ...
+    unit: Final[int]
+    first_row: Final[int]
+    data: Final[NDArray[np.uint8]]
+    offsets: Final[NDArray[np.int64]]
+    skipped: Final[list[Skipped]]
 
 @final
 class Skipped:
-    @property
-    def file(self) -> int: ...
-    @property
-    def row(self) -> int: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def ways_out(self) -> list[tuple[str, str | None, Any, str]]: ...
+    file: Final[int]
+    row: Final[int]
+    rows: Final[int]
+    reason: Final[str]
+    ways_out: Final[list[tuple[str, str | None, Any, str]]]
 
 @final
 class InvalidText:
-    @property
-    def index(self) -> int: ...
-    @property
-    def reason(self) -> str: ...
+    index: Final[int]
+    reason: Final[str]
 
 @final
 class MatchLengths:
-    @property
-    def fewest(self) -> int: ...
-    @property
-    def most(self) -> int | None: ...
+    fewest: Final[int]
+    most: Final[int | None]
 
 @final
 class Skips:
-    @property
-    def documents(self) -> int: ...
-    @property
-    def first(self) -> list[Skipped]: ...
+    documents: Final[int]
+    first: Final[list[Skipped]]
 
 @final
 class Rivals:
-    @property
-    def steps(self) -> NDArray[np.uint32]: ...
-    @property
-    def pairs(self) -> NDArray[np.uint32]: ...
-    @property
-    def counts(self) -> NDArray[np.uint64]: ...
+    steps: Final[NDArray[np.uint32]]
+    pairs: Final[NDArray[np.uint32]]
+    counts: Final[NDArray[np.uint64]]
 
 @final
 class RankFile:
-    @property
-    def ranks(self) -> dict[bytes, int]: ...
-    @property
-    def empty(self) -> int | None: ...
+    ranks: Final[dict[bytes, int]]
+    empty: Final[int | None]
 
 @final
 class CountsFooter:
-    @property
-    def columns(self) -> list[str]: ...
-    @property
-    def metadata(self) -> list[tuple[str, str]]: ...
+    columns: Final[list[str]]
+    metadata: Final[list[tuple[str, str]]]
 
 @final
 class RowPiece:
-    @property
-    def document(self) -> int: ...
-    @property
-    def length(self) -> int: ...
+    document: Final[int]
+    length: Final[int]
 
 @final
 class ParityTraining:
-    @property
-    def model(self) -> Model: ...
-    @property
-    def groups(self) -> list[int]: ...
+    model: Final[Model]
+    groups: Final[list[int]]
 
 @final
 class UnmadeMerge:
-    @property
-    def step(self) -> int: ...
-    @property
-    def pair(self) -> tuple[bytes, bytes]: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def best(self) -> tuple[bytes, bytes] | None: ...
-    @property
-    def best_count(self) -> int | None: ...
+    step: Final[int]
+    pair: Final[tuple[bytes, bytes]]
+    count: Final[int]
+    best: Final[tuple[bytes, bytes] | None]
+    best_count: Final[int | None]
 
 @final
 class FilePlace:
@@ -291,27 +262,18 @@ class FilePlace:
 
 @final
 class CountProgress:
-    @property
-    def texts(self) -> int: ...
-    @property
-    def text_bytes(self) -> int: ...
-    @property
-    def chars(self) -> int: ...
-    @property
-    def packed(self) -> int: ...
-    @property
-    def of_files(self) -> list[int]: ...
-    @property
-    def expanded(self) -> dict[int, int]: ...
+    texts: Final[int]
+    text_bytes: Final[int]
+    chars: Final[int]
+    packed: Final[int]
+    of_files: Final[list[int]]
+    expanded: Final[dict[int, int]]
 
 @final
 class RowRange:
-    @property
-    def file(self) -> int: ...
-    @property
-    def row(self) -> int: ...
-    @property
-    def rows(self) -> int: ...
+    file: Final[int]
+    row: Final[int]
+    rows: Final[int]
 
 @final
 class Splitter:
@@ -542,7 +504,7 @@ class Tokenizer:
         seed: int | None = None,
         dtype: DTypeLike | None = None,
         threads: int | None = None,
-    ) -> tuple[NDArray[np.uint16 | np.uint32], NDArray[np.int64]]: ...
+    ) -> IdArrays: ...
     def count_tokens(
         self,
         text: str,
@@ -570,7 +532,7 @@ class Tokenizer:
         prepend: str | int | None = None,
         append: str | int | None = None,
         add_special_tokens: bool | None = None,
-    ) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64]]: ...
+    ) -> IdsWithOffsets: ...
     def truncate_text(
         self, text: str, max_tokens: int, *, keep: Literal["start", "end"] = "start"
     ) -> str: ...
@@ -662,7 +624,7 @@ def encode_utf8(
     prepend: str | int | None = None,
     append: str | int | None = None,
     threads: int | None = None,
-) -> tuple[NDArray[np.uint16 | np.uint32], NDArray[np.int64]]: ...
+) -> IdArrays: ...
 def encode_file(
     tokenizer: Tokenizer,
     path: str,
@@ -674,7 +636,7 @@ def encode_file(
     prepend: str | int | None = None,
     append: str | int | None = None,
     threads: int | None = None,
-) -> tuple[NDArray[np.uint16 | np.uint32], NDArray[np.int64]]: ...
+) -> IdArrays: ...
 def render(
     tokenizer: Tokenizer,
     segments: list[str | int | None],
@@ -685,8 +647,8 @@ def render(
     max_tokens: int | None = None,
     whole_messages: bool = False,
     threads: int | None = None,
-) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]: ...
-def pack(lengths: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+) -> Rendered: ...
+def pack(lengths: NDArray[np.int64], width: int) -> RowPlaces: ...
 def counts_footer(path: PathLike[str]) -> CountsFooter: ...
 def parquet_rows(path: PathLike[str] | str, column: str) -> int | None: ...
 def unpack(
@@ -724,9 +686,30 @@ class RowPacker:
     def add(self, document: int, length: int) -> None: ...
     def row(self) -> list[RowPiece] | None: ...
 
-def plan_rows(
-    lengths: NDArray[np.uintp], width: int, buffer: int
-) -> tuple[NDArray[np.uintp], NDArray[np.uintp], NDArray[np.uintp]]: ...
+@final
+class RowPlan:
+    documents: Final[NDArray[np.uintp]]
+    takes: Final[NDArray[np.uintp]]
+    ends: Final[NDArray[np.uintp]]
+
+@final
+class RowPlaces:
+    rows: Final[NDArray[np.int64]]
+    columns: Final[NDArray[np.int64]]
+
+@final
+class CountColumns:
+    data: Final[NDArray[np.uint8]]
+    offsets: Final[NDArray[np.int64]]
+    counts: Final[NDArray[np.uint64]]
+
+@final
+class Rendered:
+    ids: Final[NDArray[np.uint32]]
+    mask: Final[NDArray[np.uint8]]
+    offsets: Final[NDArray[np.int64]]
+
+def plan_rows(lengths: NDArray[np.uintp], width: int, buffer: int) -> RowPlan: ...
 def crc32(bytes: NDArray[np.uint8], start: int = 0) -> int: ...
 def gather(
     sources: Sequence[NDArray[np.integer]],

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bytepair._internal.arguments import checked
 from bytepair._internal.modules import call_instead
@@ -22,7 +22,16 @@ from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import PlanError, WayOut
 from bytepair.tokenizer import Tokenizer
 
-__all__ = ["PRESET", "PRESETS", "DataPlan", "Preset", "measure", "model_params", "plan_data"]
+__all__ = [
+    "PRESET",
+    "PRESETS",
+    "DataPlan",
+    "Measurement",
+    "Preset",
+    "measure",
+    "model_params",
+    "plan_data",
+]
 
 call_instead(__name__, "bytepair.plan.plan_data(...)")
 
@@ -238,6 +247,23 @@ def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> in
     return 12 * depth * width**2 + tables * vocab_size * width
 
 
+class Measurement(NamedTuple):
+    """What a tokenizer does with a text.
+
+    Attributes:
+        chars_per_token: characters per token.
+        chars_per_second: characters encoded per second.
+
+    Example:
+        >>> from bytepair.plan import Measurement
+        >>> Measurement(4.1, 2e7).chars_per_token
+        4.1
+    """
+
+    chars_per_token: float
+    chars_per_second: float
+
+
 @checked
 def measure(
     tokenizer: Tokenizer,
@@ -247,7 +273,7 @@ def measure(
     texts: Iterable[str] | None = None,
     max_chars: int = MEASURED_CHARS,
     errors: Errors = "strict",
-) -> tuple[float, float]:
+) -> Measurement:
     """Measure the characters per token and the characters encoded per second.
 
     Args:
@@ -259,7 +285,7 @@ def measure(
         errors: as in `bytepair.count`.
 
     Returns:
-        Characters per token, and characters per second.
+        Characters per token, and characters encoded per second.
 
     Raises:
         PlanError: if the source is empty.
@@ -267,8 +293,7 @@ def measure(
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
-        >>> chars_per_token, chars_per_second = bytepair.plan.measure(tok, bytepair.sample.paths())
-        >>> round(chars_per_token, 1)
+        >>> round(bytepair.plan.measure(tok, bytepair.sample.paths()).chars_per_token, 1)
         1.6
     """
     chars = tokens = 0
@@ -284,7 +309,7 @@ def measure(
     if not tokens:
         raise PlanError("the source has no text to measure")
     skips.warn(stacklevel=2)
-    return chars / tokens, chars / seconds
+    return Measurement(chars / tokens, chars / seconds)
 
 
 def _in(units: dict[str, float], number: float, unit: str = "") -> str:

@@ -55,6 +55,9 @@ _ANY_TEXT: Final = frozenset({"text", "text_or_ids"})
 #: Parameters whose sequences of names `bytepair.tokenizer.special.in_order` checks.
 _NAMES: Final = frozenset({"special_tokens", "initial_tokens", "never"})
 
+#: Parameters that `bytepair.chat.rows` checks, with an error that names the broken message.
+_CONVERSATIONS: Final = frozenset({"conversation", "history"})
+
 
 def shown(value: Any) -> str:
     """A value in a message: its repr, shortened.
@@ -251,6 +254,8 @@ def _tests_of(annotations: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[
     by_name = {name: _tests(annotation, scope) for name, annotation in annotations.items()}
     for name in by_name.keys() & _ANY_TEXT:
         by_name[name] = [_ANY if test is _SIMPLE[str] else test for test in by_name[name]]
+    for name in by_name.keys() & _CONVERSATIONS:
+        del by_name[name]
     for name in by_name.keys() & _NAMES:
         if "Sequence" in str(annotations[name]):
             del by_name[name]

@@ -56,6 +56,7 @@ if _TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch
+    from bytepair.chat.segments import RenderedIds
 
 _EVENTS = ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall")
 _lazy(
@@ -63,6 +64,7 @@ _lazy(
     dict.fromkeys(_EVENTS, "bytepair.chat.events")
     | {
         "RenderedBatch": "bytepair.chat.batch",
+        "RenderedIds": "bytepair.chat.segments",
         "JinjaTemplate": "bytepair.chat.jinja",
         "Parser": "bytepair.chat.parser",
         "Preference": "bytepair.chat.preferences",
@@ -90,6 +92,7 @@ __all__ = [
     "PreferenceBatch",
     "Reasoning",
     "RenderedBatch",
+    "RenderedIds",
     "Role",
     "Special",
     "Template",

@@ -186,7 +186,8 @@ def laid_out(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> 
     assert batch.offsets is not None
     lengths = np.diff(batch.offsets)
     if packed:
-        rows, columns = _core.pack(lengths, width)
+        packed_places = _core.pack(lengths, width)
+        rows, columns = packed_places.rows, packed_places.columns
     else:
         rows, columns = np.arange(len(lengths)), np.zeros(len(lengths), np.int64)
     shape = (int(rows.max()) + 1 if len(rows) else 0, width)

@@ -14,6 +14,7 @@ from bytepair.chat.segments import (
     Conversation,
     OnUntrained,
     Origin,
+    RenderedIds,
     Segments,
     SurrogateErrors,
     Truncate,
@@ -108,7 +109,7 @@ class ChatMethods(_core.Tokenizer):
         train_on: TrainOn = "all",
         train_fields: Collection[MessageField] = FIELDS,
         errors: SurrogateErrors = "strict",
-    ) -> tuple[list[int], list[int]]:
+    ) -> RenderedIds:
         """Render a conversation for training.
 
         Args:
@@ -154,7 +155,7 @@ class ChatMethods(_core.Tokenizer):
         options = row_options(rows, ignore_fields, train_on, train_fields)
         write, out = writer(self, template), Segments()
         write.write(read_row(conversation, write, options), out, options)
-        ids, mask, _ = out.encode(
+        encoded = out.encode(
             self,
             join=write.join,
             max_tokens=max_tokens,
@@ -162,10 +163,11 @@ class ChatMethods(_core.Tokenizer):
             errors=errors,
             threads=1,
         )
+        ids, mask = encoded.ids, encoded.mask
         trained = int(mask.sum())
         if on_untrained == "error" and write.has_mask and trained in (0, len(mask)):
             raise ConversationError(*nothing_to_learn(trained, len(mask), max_tokens))
-        return ids.tolist(), mask.tolist()
+        return RenderedIds(ids.tolist(), mask.tolist())
 
     @checked
     def render_for_completion(
@@ -205,9 +207,10 @@ class ChatMethods(_core.Tokenizer):
         if not row.messages:
             raise ConversationError("there is no message before the one to be completed")
         write.prompt(row, out)
-        ids, _, _ = out.encode(
+        encoded = out.encode(
             self, join=write.join, max_tokens=None, truncate="tokens", errors=errors, threads=1
         )
+        ids = encoded.ids
         return list(ids.tolist())
 
     @checked
@@ -222,7 +225,7 @@ class ChatMethods(_core.Tokenizer):
         history: Conversation | None = None,
         ignore_fields: Collection[str] = (),
         errors: SurrogateErrors = "strict",
-    ) -> tuple[list[int], list[int]]:
+    ) -> RenderedIds:
         """Continue from sampled ids: append messages, and the start of the assistant's next turn.
 
         The given ids are returned unchanged, even if `encode` would produce other ids for the same
@@ -272,10 +275,11 @@ class ChatMethods(_core.Tokenizer):
         row = read_row(messages, write, options, empty=bool(ids))
         past = None if history is None else read_row(history, write, options)
         out = turn.appended(write, ids, row, prompt=prompt, history=past)
-        more, _, _ = out.encode(
+        encoded = out.encode(
             self, join=write.join, max_tokens=None, truncate="tokens", errors=errors, threads=1
         )
-        return [*ids, *more.tolist()], [*so_far, *[0] * len(more)]
+        more = encoded.ids
+        return RenderedIds([*ids, *more.tolist()], [*so_far, *[0] * len(more)])
 
     @checked
     def encode_segments(
@@ -313,9 +317,10 @@ class ChatMethods(_core.Tokenizer):
         """
         items = items_of(segments, structural(self))
         out = Segments([*items], bytearray(len(items)), [len(items)])
-        ids, _, _ = out.encode(
+        encoded = out.encode(
             self, join=join, max_tokens=None, truncate="tokens", errors="replace", threads=1
         )
+        ids = encoded.ids
         return list(ids.tolist())
 
     @checked
@@ -390,7 +395,7 @@ class ChatMethods(_core.Tokenizer):
         out = batch.segments(
             write, conversations, row_options(rows, ignore_fields, train_on, train_fields)
         )
-        ids, mask, offsets = out.encode(
+        encoded = out.encode(
             self,
             join=write.join,
             max_tokens=max_tokens,
@@ -398,6 +403,7 @@ class ChatMethods(_core.Tokenizer):
             errors=errors,
             threads=threads,
         )
+        ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
         on_untrained = on_untrained if write.has_mask else "keep"
         rendered = batch.checked(ids, mask, offsets, on_untrained, max_tokens)
         if width is not None:
@@ -464,7 +470,7 @@ class ChatMethods(_core.Tokenizer):
         write = writer(self, template)
         options = row_options("messages", ignore_fields, "all", train_fields)
         out = preferences.segments(write, pairs, options)
-        ids, mask, offsets = out.encode(
+        encoded = out.encode(
             self,
             join=write.join,
             max_tokens=max_tokens,
@@ -472,6 +478,7 @@ class ChatMethods(_core.Tokenizer):
             errors=errors,
             threads=threads,
         )
+        ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
         name = pad or write.template.padding()
         filler = pad_id(self, name) if pad or name in self.special_tokens else None
         return preferences.batch(ids, mask, offsets, on_untrained, filler)

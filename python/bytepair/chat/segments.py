@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import refuse
@@ -31,6 +31,24 @@ SurrogateErrors: TypeAlias = Literal["strict", "replace"]
 #: The origin of a segment of `Tokenizer.encode_segments`: untrusted text, or the program, which
 #: names a special token.
 Origin: TypeAlias = Literal["untrusted", "control"]
+
+
+class RenderedIds(NamedTuple):
+    """A rendered conversation.
+
+    Attributes:
+        ids: the ids.
+        mask: for each id, 1 if it is trained on, else 0.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi"], vocab_size=266)
+        >>> tok.render_turn([], [{"role": "user", "content": "hi"}]).mask
+        [0, 0, 0, 0, 0]
+    """
+
+    ids: list[int]
+    mask: list[int]
 
 
 #: Segments of a template, ready to be appended: the items, and for each whether it is trained on.
@@ -60,8 +78,8 @@ class Segments:
         truncate: Truncate,
         errors: SurrogateErrors,
         threads: int | None,
-    ) -> tuple[Any, Any, Any]:
-        """Encode in parallel; return the ids, the mask, and the offsets of the conversations.
+    ) -> _core.Rendered:
+        """Encode in parallel, to the ids, the mask and the offsets of the conversations.
 
         Raises:
             ArgumentError: if an option has a value that it cannot have.

@@ -97,6 +97,6 @@ def plan(
         option.refuse("it is measured with --tokenizer", *names)
         tok = bytepair.load(tokenizer, pattern=pattern)
         files = option.files(corpus) or bytepair.sample.paths()
-        measured = bytepair.plan.measure(tok, files=files, errors=errors)
-        options |= dict(zip(names, (tok.vocab_size, *measured), strict=True))
+        measurement = bytepair.plan.measure(tok, files=files, errors=errors)
+        options |= {"vocab_size": tok.vocab_size, **measurement._asdict()}
     click.echo(str(bytepair.plan.plan_data(**options)))

@@ -194,7 +194,8 @@ def _finished(
 def _checksum(counts: Counts) -> str:
     """The CRC-32 of all pretokens and their numbers."""
     crc = 0
-    for column in counts.core.columns():
+    columns = counts.core.columns()
+    for column in (columns.data, columns.offsets, columns.counts):
         crc = _core.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8), crc)
     return f"{crc:08x}"
 
@@ -223,7 +224,8 @@ def divided(counts: Counts, task: int, partitions: int) -> Iterator[pa.Table]:
     """The rows of counts by partition, each with the place where its pretoken was first seen."""
     from bytepair._internal.extras import pyarrow as pa
 
-    data, offsets, numbers = counts.core.columns()
+    columns = counts.core.columns()
+    data, offsets, numbers = columns.data, columns.offsets, columns.counts
     pretokens = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(numbers), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     )

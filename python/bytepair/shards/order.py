@@ -161,8 +161,9 @@ class Order:
         order = shuffled(len(starts), self.seed, epoch, chunk + 1)
         shards, starts, lengths = shards[order], starts[order], lengths[order]
         if self.packing == "best-fit":
-            pieces, lengths, ends = _core.plan_rows(lengths, self.width, self.buffer)
-            shards, starts = shards[pieces], starts[pieces]
+            plan = _core.plan_rows(lengths, self.width, self.buffer)
+            shards, starts = shards[plan.documents], starts[plan.documents]
+            lengths, ends = plan.takes, plan.ends
         else:
             ends = np.arange(1, len(starts) + 1, dtype=np.uintp)
         numbers, which = np.unique(shards, return_inverse=True)

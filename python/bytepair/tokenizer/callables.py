@@ -1,7 +1,7 @@
 """What the package does for the core, registered when it is imported.
 
-The core calls these for keywords of other libraries, Arrow columns, padded rows and types of numpy.
-Each imports what it needs when it is called.
+The core calls these for keywords of other libraries, Arrow columns, padded rows and types of numpy,
+and makes the results of `results.py`. Each imports what it needs when it is called.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from bytepair import _core
+from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,5 +45,10 @@ def _of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
 def register() -> None:
     """Register the callables with the core."""
     _core.register(
-        unknown_keyword=_unknown_keyword, texts=_texts, encode_rows=_encode_rows, of_type=_of_type
+        unknown_keyword=_unknown_keyword,
+        texts=_texts,
+        encode_rows=_encode_rows,
+        of_type=_of_type,
+        id_arrays=IdArrays,
+        ids_with_offsets=IdsWithOffsets,
     )

@@ -113,6 +113,14 @@ pub(crate) fn into_numpy<T: Id + Element>(
     Ok((arrays.ids.into_pyarray(py).into_any(), arrays.offsets.into_pyarray(py)))
 }
 
+/// Ids and offsets as an `IdArrays` of Python.
+pub(crate) fn id_arrays<'py>(
+    py: Python<'py>,
+    arrays: NumpyArrays<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(callables(py)?.id_arrays.call1(py, arrays)?.into_bound(py))
+}
+
 /// An array of ids in the type that the caller asks for; `None` means its own.
 pub(crate) fn of_type<'py>(
     ids: Bound<'py, PyAny>,

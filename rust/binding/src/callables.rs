@@ -16,22 +16,30 @@ pub(crate) struct Callables {
     /// An array of ids, a type of numpy and the size of the vocabulary in, an array of that type
     /// out.
     pub(crate) of_type: Py<PyAny>,
+    /// The class `IdArrays`: ids and offsets in.
+    pub(crate) id_arrays: Py<PyAny>,
+    /// The class `IdsWithOffsets`: ids, and their places in bytes and in characters, in.
+    pub(crate) ids_with_offsets: Py<PyAny>,
 }
 
 static CALLABLES: PyOnceLock<Callables> = PyOnceLock::new();
 
 /// Register the callables of the Python package; the first ones stay.
 #[pyfunction]
-#[pyo3(signature = (*, unknown_keyword, texts, encode_rows, of_type))]
+#[pyo3(signature = (*, unknown_keyword, texts, encode_rows, of_type, id_arrays, ids_with_offsets))]
 pub(crate) fn register(
     py: Python<'_>,
     unknown_keyword: Py<PyAny>,
     texts: Py<PyAny>,
     encode_rows: Py<PyAny>,
     of_type: Py<PyAny>,
+    id_arrays: Py<PyAny>,
+    ids_with_offsets: Py<PyAny>,
 ) {
     // A second import of the package registers the same callables.
-    let _ = CALLABLES.set(py, Callables { unknown_keyword, texts, encode_rows, of_type });
+    let all =
+        Callables { unknown_keyword, texts, encode_rows, of_type, id_arrays, ids_with_offsets };
+    let _ = CALLABLES.set(py, all);
 }
 
 /// The callables of the Python package.

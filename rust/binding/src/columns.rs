@@ -23,7 +23,7 @@ pub(crate) fn encode_utf8<'py>(
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
     threads: Option<arguments::ThreadCount>,
-) -> PyResult<arrays::NumpyArrays<'py>> {
+) -> PyResult<Bound<'py, PyAny>> {
     let options = tokenizer.get().options(special, prepend, append, None)?;
     let tokenizer = tokenizer.get().core();
     let (data, offsets) = (arrays::stable(&data)?, arguments::offsets(offsets)?);
@@ -31,7 +31,8 @@ pub(crate) fn encode_utf8<'py>(
     let texts = offsets.windows(2).map(|pair| data.get(pair[0]..pair[1]).map(Text::Bytes));
     let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(outside)?;
     let threads = arguments::threads_for(threads, &texts);
-    arrays::encode(py, tokenizer, &texts, &options, None, threads)
+    let arrays = arrays::encode(py, tokenizer, &texts, &options, None, threads)?;
+    arrays::id_arrays(py, arrays)
 }
 
 /// Encode the documents of a text file.
@@ -51,7 +52,7 @@ pub(crate) fn encode_file<'py>(
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
     threads: Option<arguments::ThreadCount>,
-) -> PyResult<arrays::NumpyArrays<'py>> {
+) -> PyResult<Bound<'py, PyAny>> {
     let options = tokenizer.get().options(special, prepend, append, None)?;
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads);
@@ -61,6 +62,6 @@ pub(crate) fn encode_file<'py>(
         // SAFETY: `bytepair.Tokenizer.encode_file` documents that the file must not change during
         // the call.
         let encode = || unsafe { tokenizer.encode_file::<Id>(&path, &file, &options, threads) };
-        arrays::into_numpy(py, py.detach(encode))
+        arrays::id_arrays(py, arrays::into_numpy(py, py.detach(encode))?)
     })
 }

@@ -3,19 +3,16 @@
 use std::path::PathBuf;
 
 use bytepair::{CountsFile, Pattern, memory};
-use numpy::{IntoPyArray, PyArray1};
+use numpy::IntoPyArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::arrays;
+use crate::count_columns::PyCountColumns;
 use crate::errors;
 use crate::errors::CountsError;
 use crate::rules::{self, python_pattern};
-
-/// The columns of a table of counts: bytes, offsets, counts.
-type Columns<'py> =
-    (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u64>>);
 
 /// The metadata of a parquet file: keys and values, in order.
 type Metadata = Vec<(String, String)>;
@@ -103,15 +100,19 @@ impl PyCounts {
     }
 
     /// The bytes of all pretokens, the start of each (and the end of the last), and the counts.
-    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Columns<'py>> {
+    fn columns(&self, py: Python<'_>) -> PyResult<PyCountColumns> {
         arrays::ready(py)?;
         let (bytes, ends, numbers) = self.inner.columns();
         let ends = std::iter::once(0).chain(ends.iter().copied()).map(i64::try_from);
         let too_many = |_| PyValueError::new_err("the pretokens exceed 2^63 bytes");
-        let offsets = errors::collect(ends.map(|end| end.map_err(too_many)))?;
+        let offsets: Vec<i64> = errors::collect(ends.map(|end| end.map_err(too_many)))?;
         let bytes = errors::checked(memory::copy(bytes))?;
         let numbers = errors::checked(memory::copy(numbers))?;
-        Ok((bytes.into_pyarray(py), offsets.into_pyarray(py), numbers.into_pyarray(py)))
+        Ok(PyCountColumns {
+            data: bytes.into_pyarray(py).unbind(),
+            offsets: offsets.into_pyarray(py).unbind(),
+            counts: numbers.into_pyarray(py).unbind(),
+        })
     }
 
     /// Build counts from the arrays of `columns`, after checking every rule.

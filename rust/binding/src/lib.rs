@@ -12,6 +12,7 @@ mod arguments;
 mod arrays;
 mod callables;
 mod columns;
+mod count_columns;
 mod count_progress;
 mod counter;
 mod counts;
@@ -42,10 +43,13 @@ mod pattern;
 mod rank_file;
 mod reading;
 mod render;
+mod rendered;
 mod rivals;
 mod roles;
 mod row_packer;
 mod row_piece;
+mod row_places;
+mod row_plan;
 mod row_range;
 mod rows;
 mod rules;
@@ -101,6 +105,8 @@ mod _core {
     #[pymodule_export]
     use crate::columns::{encode_file, encode_utf8};
     #[pymodule_export]
+    use crate::count_columns::PyCountColumns;
+    #[pymodule_export]
     use crate::count_progress::PyCountProgress;
     #[pymodule_export]
     use crate::counter::PyCounter;
@@ -145,6 +151,8 @@ mod _core {
     #[pymodule_export]
     use crate::render::render;
     #[pymodule_export]
+    use crate::rendered::PyRendered;
+    #[pymodule_export]
     use crate::rivals::PyRivals;
     #[pymodule_export]
     use crate::roles::{roles, usual_roles};
@@ -152,6 +160,10 @@ mod _core {
     use crate::row_packer::PyRowPacker;
     #[pymodule_export]
     use crate::row_piece::PyRowPiece;
+    #[pymodule_export]
+    use crate::row_places::PyRowPlaces;
+    #[pymodule_export]
+    use crate::row_plan::PyRowPlan;
     #[pymodule_export]
     use crate::row_range::PyRowRange;
     #[pymodule_export]

@@ -2,47 +2,45 @@
 //! is the checksum of shards.
 
 use bytepair::rows::{self, SourceRange};
-use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
+use numpy::{Element, IntoPyArray, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::row_places::PyRowPlaces;
+use crate::row_plan::PyRowPlan;
 use crate::{arrays, errors};
-
-type PlanArrays<'py> =
-    (Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>);
 
 /// Pack documents of known lengths into full rows: the document of each piece, its number of ids,
 /// the end of each row.
 #[pyfunction]
-pub(crate) fn plan_rows<'py>(
-    py: Python<'py>,
-    lengths: arrays::ArrayArgument<'py, usize>,
+pub(crate) fn plan_rows(
+    py: Python<'_>,
+    lengths: arrays::ArrayArgument<'_, usize>,
     width: usize,
     buffer: usize,
-) -> PyResult<PlanArrays<'py>> {
+) -> PyResult<PyRowPlan> {
     let lengths = lengths.as_slice()?;
     let plan = errors::checked(py.detach(|| rows::plan_rows(lengths, width, buffer)))?;
     let [documents, takes, ends] =
-        [plan.documents, plan.takes, plan.ends].map(|numbers| numbers.into_pyarray(py));
-    Ok((documents, takes, ends))
+        [plan.documents, plan.takes, plan.ends].map(|numbers| numbers.into_pyarray(py).unbind());
+    Ok(PyRowPlan { documents, takes, ends })
 }
-
-type PlaceArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
 
 /// Place whole documents in rows: the row of each, and its first column in that row.
 #[pyfunction]
-pub(crate) fn pack<'py>(
-    py: Python<'py>,
-    lengths: arrays::ArrayArgument<'py, i64>,
+pub(crate) fn pack(
+    py: Python<'_>,
+    lengths: arrays::ArrayArgument<'_, i64>,
     width: usize,
-) -> PyResult<PlaceArrays<'py>> {
+) -> PyResult<PyRowPlaces> {
     let lengths = lengths.as_array();
     let lengths = lengths.iter().map(|&length| Ok(usize::try_from(length)?));
     let lengths: Vec<usize> = errors::collect(lengths)?;
     let places = errors::checked(py.detach(|| rows::place_whole(&lengths, width)))?;
     let of_rows = errors::collect(places.iter().map(|&(row, _)| Ok(arrays::integer(row))))?;
     let columns = errors::collect(places.iter().map(|&(_, column)| Ok(arrays::integer(column))))?;
-    Ok((of_rows.into_pyarray(py), columns.into_pyarray(py)))
+    let [rows, columns] = [of_rows, columns].map(|numbers| numbers.into_pyarray(py).unbind());
+    Ok(PyRowPlaces { rows, columns })
 }
 
 /// The CRC-32 of an array, continuing from `start`, the CRC-32 of the preceding bytes.

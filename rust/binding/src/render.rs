@@ -2,12 +2,13 @@
 
 use bytepair::bulk::conversations::{RenderOptions, Segment};
 use bytepair::memory;
-use numpy::{IntoPyArray, PyArray1};
+use numpy::IntoPyArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyString};
 use std::borrow::Cow;
 
+use crate::rendered::PyRendered;
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, arrays, errors};
 
@@ -38,25 +39,22 @@ impl<'a> Piece<'a> {
     }
 }
 
-type RenderedArrays<'py> =
-    (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
-
 /// Render conversations: their ids, their mask, and the start of each (and the end of the last).
 #[pyfunction]
 #[pyo3(signature = (tokenizer, segments, trained, ends, *, join, max_tokens=None,
                     whole_messages=false, threads=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
-pub(crate) fn render<'py>(
-    py: Python<'py>,
-    tokenizer: &Bound<'py, PyTokenizer>,
-    segments: &Bound<'py, PyList>,
+pub(crate) fn render(
+    py: Python<'_>,
+    tokenizer: &Bound<'_, PyTokenizer>,
+    segments: &Bound<'_, PyList>,
     trained: &[u8],
     ends: Vec<usize>,
     join: bool,
     max_tokens: Option<usize>,
     whole_messages: bool,
     threads: Option<arguments::ThreadCount>,
-) -> PyResult<RenderedArrays<'py>> {
+) -> PyResult<PyRendered> {
     arrays::ready(py)?;
     let tokenizer = tokenizer.get().core();
     let items = errors::collect(segments.iter().map(Ok))?;
@@ -82,6 +80,9 @@ pub(crate) fn render<'py>(
         Some(*end)
     });
     let offsets = errors::collect(std::iter::once(0).chain(ends).map(Ok))?;
-    let (ids, mask) = (rendered.ids.into_pyarray(py), rendered.mask.into_pyarray(py));
-    Ok((ids, mask, offsets.into_pyarray(py)))
+    Ok(PyRendered {
+        ids: rendered.ids.into_pyarray(py).unbind(),
+        mask: rendered.mask.into_pyarray(py).unbind(),
+        offsets: offsets.into_pyarray(py).unbind(),
+    })
 }

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use bytepair::{MergeRule, Text, memory};
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -19,9 +19,6 @@ use crate::options::{Options, Prepared};
 use crate::rules::{PyTextRules, python_pattern};
 use crate::text::{string, text as text_of};
 use crate::{arguments, arrays, errors, interrupt, splitter, vocabulary};
-
-/// Ids, and the span of each in bytes and in characters.
-type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
 
 /// An immutable tokenizer, which threads may share.
 #[pyclass(frozen, subclass, name = "Tokenizer", module = "bytepair._core")]
@@ -287,14 +284,15 @@ impl PyTokenizer {
         seed: Option<&Bound<'py, PyAny>>,
         dtype: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
-    ) -> PyResult<arrays::NumpyArrays<'py>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let dropout = arguments::dropout(dropout, seed)?;
         let options = self.options(special, prepend, append, add_special_tokens)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts);
         let (ids, offsets) = arrays::encode(py, &self.core, &texts, &options, dropout, threads)?;
-        Ok((arrays::of_type(ids, dtype, self.vocab_size())?, offsets))
+        let ids = arrays::of_type(ids, dtype, self.vocab_size())?;
+        arrays::id_arrays(py, (ids, offsets))
     }
 
     /// Count the ids of a text: the length of `encode`, without the list.
@@ -417,7 +415,7 @@ impl PyTokenizer {
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
         add_special_tokens: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Offsets<'py>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let options = self.options(special, prepend, append, add_special_tokens)?;
         let text = text_of(arguments::string(text)?)?;
         arrays::ready(py)?;
@@ -427,7 +425,9 @@ impl PyTokenizer {
             let shape = [pairs.len(), 2];
             pairs.into_flattened().into_pyarray(py).reshape(shape)
         };
-        Ok((self.ints.list(py, &spans.ids)?, pairs(spans.bytes)?, pairs(spans.chars)?))
+        let ids = self.ints.list(py, &spans.ids)?;
+        let places = (ids, pairs(spans.bytes)?, pairs(spans.chars)?);
+        Ok(callables(py)?.ids_with_offsets.call1(py, places)?.into_bound(py))
     }
 
     /// Truncate a text to at most `max_tokens` ids.

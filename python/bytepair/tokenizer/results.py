@@ -1,0 +1,52 @@
+"""Results of a tokenizer that consist of several arrays. The core makes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from bytepair._internal.later import Later
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np, NDArray = Later("numpy"), Later("numpy.typing", "NDArray")
+
+
+class IdArrays(NamedTuple):
+    """The ids of many texts.
+
+    Attributes:
+        ids: the ids of all texts, one after the other.
+        offsets: where each text begins in `ids`, and the end of the last one.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], vocab_size=260, special_tokens=())
+        >>> arrays = tok.encode_batch_to_numpy(["hello", "hell"])
+        >>> arrays.ids[arrays.offsets[1] : arrays.offsets[2]].tolist() == tok.encode("hell")
+        True
+    """
+
+    ids: NDArray[np.uint16 | np.uint32]
+    offsets: NDArray[np.int64]
+
+
+class IdsWithOffsets(NamedTuple):
+    """The ids of a text, and where each stands in it.
+
+    Attributes:
+        ids: the ids.
+        bytes: for each id, the start and the end of its text in bytes of UTF-8; shape (n, 2).
+        chars: the same in characters.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], vocab_size=260, special_tokens=())
+        >>> tok.encode_with_offsets("é hello").chars[-1].tolist()
+        [2, 7]
+    """
+
+    ids: list[int]
+    bytes: NDArray[np.int64]
+    chars: NDArray[np.int64]
