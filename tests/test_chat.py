@@ -324,7 +324,9 @@ def written(messages: list[dict[str, Any]], template: chat.Template) -> str:
 
 
 @pytest.mark.parametrize("template", [chat.CHATML, chat.LLAMA3], ids=lambda t: t.name)
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="<")), min_size=2, max_size=4))
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="<")), min_size=2, max_size=4)
+)
 def test_joined_templates_encode_like_their_string(
     template: chat.Template, texts: list[str]
 ) -> None:

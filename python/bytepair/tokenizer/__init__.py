@@ -10,14 +10,15 @@ The modules: `tokenizer` (the class), `loading` (`load`), `saving` (`save`, `exp
 (growing texts), `cover` (prompts that end within a token), `generation` (prompts), `habits`
 (names of other libraries), `special` (adding special tokens), `pruning` (removing tokens, with
 `parents` and `renumber`), `origins` (the old ids of new tokens), `display` (output for terminals
-and notebooks), `callables` (what the core calls).
+and notebooks), `results` (results of several arrays), `callables` (what the core calls).
 """
 
 from bytepair.tokenizer import callables
 from bytepair.tokenizer.loading import load, pretokenize
 from bytepair.tokenizer.origins import TokenParts
+from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
 from bytepair.tokenizer.tokenizer import Pruned, Tokenizer
 
 callables.register()
 
-__all__ = ["Pruned", "TokenParts", "Tokenizer", "load", "pretokenize"]
+__all__ = ["IdArrays", "IdsWithOffsets", "Pruned", "TokenParts", "Tokenizer", "load", "pretokenize"]
