@@ -158,6 +158,8 @@ impl Lookup {
         start: usize,
         ends: &[usize],
     ) {
+        // Tables are replaced only here, between windows: within one, the lines and indices that were
+        // prefetched stay valid.
         self.cache.prepare(cache, ends.len());
         self.hot.grow(self.cache.bits(), cache.waits(ends.len()));
         self.probes.clear();
@@ -179,6 +181,7 @@ impl Lookup {
         let Self { cache, hot, batch, window, probes, .. } = self;
         let (words, counts) = (&mut window.words[first..], &mut window.counts[first..]);
         batch.locate(hot, text, start, ends);
+        // Between both, the prefetches of up to 256 entries overlap.
         let misses = batch.read(hot, words, counts, ends.len());
         probes.extend(batch.missed[..misses].iter().map(|&at| {
             let key = batch.keys[at];
@@ -190,6 +193,7 @@ impl Lookup {
     #[inline]
     fn read_vocabulary(&mut self, vocabulary: &Vocabulary) {
         let Self { probes, window, hot, .. } = self;
+        // The cache lines of the probes are under way; those of the vocabulary join them.
         for probe in &*probes {
             vocabulary.prefetch_key(probe.key);
         }
@@ -224,12 +228,14 @@ impl Lookup {
         let Self { cache, hot, window, probes, second, .. } = self;
         let mut count = 0;
         for (number, &Probe { key, line, index }) in probes.iter().enumerate() {
+            // The entry is copied whether it is the right one or not; if not, the count says so.
             let (is_here, entry) = cache.look(key, line);
             window.put(index, &entry);
             let ids = select_unpredictable(is_here, entry::count(&entry), MISSING);
             window.counts[index] = ids;
             let is_all = ids < entry::IN_OVERFLOW;
             hot.put_if(is_all, key, &entry);
+            // The number is written each time, and stays only if the count goes up.
             second[count] = number;
             count += usize::from(!is_all);
         }
@@ -363,6 +369,7 @@ impl Window {
                 filled += usize::from(count);
                 at += 1;
             }
+            // The buffer has room for a window of entries and one list beyond this mark.
             if filled > MOST_FILLED {
                 out.extend_from_slice(&ids[..filled]);
                 filled = 0;
@@ -403,6 +410,8 @@ impl Batch {
         let mut misses = 0;
         for (at, (((&key, &mut index), words), count)) in pretokens.enumerate() {
             let entry = hot.entry(index);
+            // Copied before the comparison is known; the entry of another pretoken is overwritten when
+            // this one is looked up in the cache.
             (*words, *count) = (entry::words(entry), entry::count(entry));
             missed[misses] = at;
             misses += usize::from(!entry::is(entry, key));

@@ -105,7 +105,7 @@ impl BlockMerge {
     #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
     #[inline(always)]
     fn next(&self, lanes: impl Lanes) -> Option<(usize, u32)> {
-        // Most pretokens have at most eight blocks.
+        // Most pretokens have at most eight blocks, and the top is `NONE` beyond the last.
         let few = self.top.first_chunk::<8>().filter(|_| self.merges.len() <= 8);
         let lowest = few.map_or_else(|| lanes.lowest(&self.top), |few| lanes.lowest(few));
         let block = (lowest & LOW) as usize;
@@ -125,7 +125,7 @@ impl BlockMerge {
         starts.remove(right);
         ids[at] = id;
         let next = starts.next(at).and_then(|next| ids.get(next));
-        // Without a part before, the other pair is that of this part once more.
+        // Without a part before, the other pair is that of this part once more, which changes nothing.
         let left = starts.before(at).unwrap_or(at);
         for position in [left, at, right] {
             merges[position / BLOCK][position % BLOCK] = NONE;
@@ -134,6 +134,8 @@ impl BlockMerge {
         let before = if left < at { pairs.rank(ids[left], id, lanes) } else { after };
         let after = combined(after, at % BLOCK);
         let before = combined(before, left % BLOCK);
+        // The three positions are in order, so at most three blocks change, and the left and the right
+        // one are the same only if they are the middle one too.
         let (left_block, block, right_block) = (left / BLOCK, at / BLOCK, right / BLOCK);
         let rest = lanes.lowest(&merges[block]).min(after);
         if left_block == block {
@@ -145,6 +147,7 @@ impl BlockMerge {
         if right_block != block {
             self.set_lowest(right_block, lanes.lowest(&self.merges[right_block]));
         }
+        // Stored last: a minimum reads whole blocks, and would wait for a store to them just before.
         self.merges[left_block][left % BLOCK] = before;
         self.merges[block][at % BLOCK] = after;
     }

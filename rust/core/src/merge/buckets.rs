@@ -52,6 +52,8 @@ impl Buckets<AlignedBuffer> {
         let pair = pair(left, right);
         let (mut at, mut max_probe) = (start(pair, self.words.len()), 1);
         loop {
+            // The words of a bucket are filled from the first to the last, so a bucket whose last word
+            // is filled is full, and only then a pair may be in a later one.
             let bucket = &mut self.words[at..at + BUCKET];
             match bucket.iter_mut().find(|word| **word == 0 || **word & PAIR == pair) {
                 Some(word) if *word == 0 => {
@@ -119,6 +121,7 @@ impl<W: Deref<Target = [u64]>> Buckets<W> {
                 entry |= lanes.find(bucket, PAIR, pair);
             }
         }
+        // Without an entry this is 0, and 0 - 1 wraps to `u32::MAX`, the rank of no merge.
         let rank_plus_one = (entry >> PAIR_BITS) as u32;
         rank_plus_one.wrapping_sub(1)
     }

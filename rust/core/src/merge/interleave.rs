@@ -29,8 +29,11 @@ impl<P: Pairs> LaneWork for Interleaved<'_, P> {
     #[inline(always)]
     fn run(self, lanes: impl Lanes) {
         let Self { pairs, all } = self;
+        // A bit for each pretoken that may have another merge.
         let mut unfinished = (1u64 << all.len()) - 1;
         while unfinished != 0 {
+            // One step of each. By the time a pretoken has its next turn, the up to 31 steps of the
+            // others have hidden the wait for the cache lines that it prefetched.
             let mut round = unfinished;
             while round != 0 {
                 let index = round.trailing_zeros();

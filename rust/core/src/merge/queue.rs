@@ -71,6 +71,8 @@ pub(crate) fn merge(
     for (position, &rank) in (0..).zip(&parts.ranks) {
         positions_by_rank.add(rank, position);
     }
+    // Positions of one rank are merged from left to right, as comparing all pairs again after each
+    // merge would do, as long as no merge creates a pair of lower rank.
     while let Some((rank, positions)) = positions_by_rank.lowest() {
         let done = positions.iter().position(|&position| {
             // A merge creates two new pairs; if one of them has a lower rank, the remaining

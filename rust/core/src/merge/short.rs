@@ -54,8 +54,11 @@ impl ShortMerge {
     /// which must have an id.
     #[inline(always)]
     pub(crate) fn new(pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) -> Self {
+        // Until the first merge no rank is pending: both lookups are of a pair that is in no table,
+        // and their result goes to the last position, which is free.
         let nothing = Pending { position: Self::MAX_BYTES, left: NO_PART, right: NO_PART };
         let (ids, merges) = ([NO_PART; POSITIONS], [NONE; POSITIONS]);
+        // A bit for each of the n bytes and one for the end: n = 3 gives 0b1111.
         let starts = u64::MAX >> (63 - pretoken.len());
         let mut new = Self { ids, merges, starts, pending: [nothing; 2] };
         if !symbols.are_bytes() {
@@ -90,6 +93,7 @@ impl ShortMerge {
     /// that would be mispredicted.
     #[inline(always)]
     pub(crate) fn step(&mut self, pairs: &impl Pairs, lanes: impl Lanes) -> bool {
+        // The two pairs that the merge before created. Their cache lines were prefetched then.
         let [first, second] = &self.pending;
         let one = merge(pairs.rank(first.left, first.right, lanes), first.position);
         let other = merge(pairs.rank(second.left, second.right, lanes), second.position);
@@ -111,11 +115,16 @@ impl ShortMerge {
     /// Merge the part at `at` with its right neighbour, and prepare the lookups of the new pairs.
     #[inline(always)]
     fn merge_at(&mut self, at: usize, id: u32) {
+        // `!1 << at` has the bits above `at`; the lowest start among them is the next part. At the
+        // end it may be none, 64 zeros: the mask makes that position 0, so that the compiler sees an
+        // index below 64 and needs no check.
         let right = (self.starts & (!1 << at)).trailing_zeros() as usize & Self::MAX_BYTES;
+        // The right part is now inside the left one.
         self.starts &= !(1 << right);
         self.ids[at] = id;
         let next = (self.starts & (!1 << at)).trailing_zeros() as usize & Self::MAX_BYTES;
-        // If there is no part before, this is the last position, which is free.
+        // The highest start below `at`: 63 - n is 63 ^ n for n up to 63. Without a part before, n is
+        // 64 and the mask makes that position 63, which is free.
         let parts_before = self.starts & ((1 << at) - 1);
         let before = (parts_before.leading_zeros() ^ 63) as usize & Self::MAX_BYTES;
         // The merge of the right part is gone; the ranks of the new pairs are not known yet.
@@ -133,10 +142,11 @@ impl ShortMerge {
 
     /// Append the ids.
     pub(crate) fn write(&self, out: &mut Vec<u32>) {
+        // The highest bit is the end of the pretoken, where no part starts.
         let mut starts = self.starts ^ (1 << self.starts.ilog2());
         while starts != 0 {
             out.push(self.ids[starts.trailing_zeros() as usize]);
-            starts &= starts - 1;
+            starts &= starts - 1; // removes the lowest bit
         }
     }
 }

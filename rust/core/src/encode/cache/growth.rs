@@ -44,6 +44,8 @@ impl Growth {
     /// Do the step of a window of this many pretokens; returns whether it was the last one.
     pub(super) fn step(&mut self, old: &CacheTable, pretokens: usize) -> bool {
         let size = pretokens.saturating_mul(LINES).clamp(LEAST_STEP, MOST_STEP);
+        // First all lines, then the overflow: an entry points into the overflow at the same place in
+        // both tables, so its ids may come later, as long as nobody reads the next table yet.
         if self.lines < self.next.lines() {
             self.copy_lines(old, size);
             return false;
@@ -73,6 +75,8 @@ impl Growth {
         self.lines = lines.end;
         self.next.touch(lines.clone());
         // The next table has a power of two times as many lines, in the same order.
+        // A line is the highest bits of a hash, so line n of the old table becomes the lines from
+        // n * times on, and a step reads each old line once.
         let times = self.next.lines() / old.lines();
         let same: Range<usize> = lines.start.div_ceil(times)..lines.end.div_ceil(times);
         if self.evicts(old) {
