@@ -91,12 +91,15 @@ fn fill_as<const ANY: bool, const CASED: bool>(
 ) {
     let bytes = text.as_bytes();
     while start < bytes.len() && ends.spare_capacity() >= BLOCK {
+        // Each block begins at a start of a pretoken, so nothing before it matters.
         prefetch(bytes, start + AHEAD);
         let mut masks = masks_of(&bytes[start..], classify);
         if CASED {
             masks = with_marks(masks);
         }
         let starts = starts::<ANY, CASED>(shape, &masks, text, start);
+        // Bit 0 is the start of this block. Without another one, the pretoken may be longer than the
+        // block, or its end is not certain.
         if starts != 1 {
             let is_last = bytes.len() - start <= BLOCK;
             start = take(starts, start, ends, classify);
@@ -132,9 +135,11 @@ fn long_word<const ANY: bool, const CASED: bool>(
     if !is_word::<ANY, CASED>(block) {
         return None;
     }
+    // `valid` has a bit for each byte of the text, so this is the length of the block.
     let mut end = start + block.valid.count_ones() as usize;
     while end < text.len() {
         let masks = masks_of(&text.as_bytes()[end..], classify);
+        // The bytes from the start of the block on that continue the word.
         let length = body::<CASED>(&masks).trailing_ones();
         end += length as usize;
         if length < masks.valid.count_ones() {
@@ -179,6 +184,7 @@ fn masks_of(rest: &[u8], classify: &impl Classify) -> Masks {
 /// Push all starts except the first as ends. Returns the last start, at which to continue.
 #[inline(always)]
 fn take(starts: u64, start: usize, ends: &mut PretokenEnds, classify: &impl Classify) -> usize {
+    // Removes the lowest bit, the start of the first pretoken, which ends none in this block.
     let left = starts & (starts - 1);
     let count = left.count_ones() as usize;
     let positions = classify.positions(left);
@@ -191,6 +197,7 @@ fn take(starts: u64, start: usize, ends: &mut PretokenEnds, classify: &impl Clas
         }
     }
     ends.add(count);
+    // The highest bit: the last pretoken may go on in the next block.
     start + 63 - starts.leading_zeros() as usize
 }
 
@@ -205,6 +212,7 @@ fn starts<const ANY: bool, const CASED: bool>(
     let letter = m.upper | m.lower | m.uncased | if CASED { m.mark } else { 0 };
     let white = m.space | m.newline;
     let other = m.valid & !(letter | m.number | white);
+    // Bit i of a mask is byte i, so a shift to the left marks the bytes after those of the mask.
     let after_blank = m.blank << 1;
 
     // Punctuation begins a pretoken, unless a space precedes it and begins the pretoken.
@@ -226,6 +234,7 @@ fn starts<const ANY: bool, const CASED: bool>(
         all |= digit_groups(m.number, m.continuation, most);
     }
     if CASED {
+        // `camelCase` is two pretokens: an upper-case letter after a lower-case one begins the second.
         all |= m.upper & (m.lower << 1);
         all = suffixes(all, m.apostrophe & (letter << 1), text, start);
     } else if m.apostrophe & other_starts != 0 {
@@ -243,7 +252,9 @@ fn with_marks(m: Masks) -> Masks {
     if m.mark == 0 || m.apostrophe != 0 {
         return m;
     }
-    // The carry of the sum runs from the first mark of a run to the bit after its last mark.
+    // The carry of the sum runs from the first mark of a run to the bit after its last mark. Marks in
+    // bits 1 and 2 after a lower-case letter in bit 0: 0b0110 + 0b0010 = 0b1000, which has neither.
+    // A run after anything else adds nothing and stays in the sum.
     let marks = m.mark & !m.mark.wrapping_add(m.lower << 1 & m.mark);
     Masks { lower: m.lower | marks, mark: m.mark & !marks, ..m }
 }
@@ -264,6 +275,8 @@ fn certain<const ANY: bool, const CASED: bool>(
     let before_newline = m.space & (m.newline >> 1);
     if ANY && before_newline != 0 {
         let at = before_newline.trailing_zeros();
+        // The white space that contains it begins after the last other byte before it; the first
+        // start from there on is the last certain one.
         let before = !white & !(u64::MAX << at);
         let run = 64 - before.leading_zeros();
         let first_start = (starts & (u64::MAX << run)).trailing_zeros();
@@ -285,7 +298,7 @@ fn certain<const ANY: bool, const CASED: bool>(
     certain | 1
 }
 
-/// The first bytes of runs.
+/// The first bytes of runs: of 0b0111_0110, the bits of 0b0001_0010.
 #[inline(always)]
 fn first(mask: u64) -> u64 {
     mask & !(mask << 1)
@@ -295,7 +308,9 @@ fn first(mask: u64) -> u64 {
 /// `follower`.
 #[inline(always)]
 fn last(mask: u64, follower: u64, continuation: u64) -> u64 {
+    // A shift to the right marks the bytes before those of the mask.
     let mut last = mask & !(follower >> 1);
+    // From the last byte of a character back to its first, at most three steps for all at once.
     while last & continuation != 0 {
         last = last & !continuation | (last & continuation) >> 1;
     }
@@ -307,6 +322,7 @@ fn last(mask: u64, follower: u64, continuation: u64) -> u64 {
 fn with_continuation(firsts: u64, continuation: u64) -> u64 {
     let mut all = firsts;
     if continuation != 0 {
+        // A character has at most four bytes: each step adds the next byte of every character.
         for _ in 0..3 {
             all |= all << 1 & continuation;
         }
@@ -321,7 +337,8 @@ fn digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     if number & continuation != 0 {
         return wide_digit_groups(number, continuation, most);
     }
-    // Digits that follow `most` other digits.
+    // Digits that follow `most` other digits: for three, of 12345678 the digits from 4 on. The first
+    // of them begins a group, and so does every third after it: 123, 456, 78.
     let full = (1..=most).fold(number, |full, before| full & (number << before));
     let (mut groups, mut last) = (0, first(number) << most & full);
     while last != 0 {
