@@ -18,6 +18,7 @@ use crate::memory;
 
 /// Bytes of memory for a waiting document.
 const WAITING_BYTES: usize = 64;
+
 /// A document in a row, from its first id on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowPiece {
@@ -103,13 +104,14 @@ impl RowPacker {
     /// Move one waiting document into the row; false if none fits and the row is padded.
     fn place_next(&mut self) -> bool {
         let free = self.width - self.filled;
+        // The set is in order of length, so the last entry up to `free` is the longest that fits.
         let fitting = self.waiting.range(..=(free, usize::MAX)).next_back();
         let length = match (fitting, self.end) {
             (Some(&(length, _)), _) => length,
             (None, RowEnd::Pad) => return false,
             (None, RowEnd::Cut) => self.waiting.first().map_or(0, |&(length, _)| length),
         };
-        // Of documents of this length, the one that came first.
+        // Of documents of this length, the one with the lowest number.
         let Some(&next) = self.waiting.range((length, 0)..).next() else { return false };
         self.waiting.remove(&next);
         let (length, document) = (length.min(free), next.1);
@@ -200,6 +202,8 @@ pub fn place_whole(lengths: &[usize], width: usize) -> Result<Vec<(usize, usize)
     let mut open = BTreeSet::new();
     for index in order {
         let length = lengths[index];
+        // The row with the least space that is enough, the lowest number among equals; or else a new
+        // row. A full row has no space and stays in the set: only empty documents go there.
         let fit = open.range((length, 0)..).next().copied();
         let (free, row) = fit.unwrap_or((width, rows));
         rows = rows.max(row + 1);
@@ -234,6 +238,7 @@ pub struct SourceRange {
 /// ```
 pub fn gather<T: Copy>(sources: &[&[T]], pieces: &[SourceRange], mut out: &mut [T]) -> Option<()> {
     for piece in pieces {
+        // In two steps, because `start + length` might overflow.
         let ids = sources.get(piece.source)?.get(piece.start..)?.get(..piece.length)?;
         let (destination, rest) = out.split_at_mut_checked(piece.length)?;
         destination.copy_from_slice(ids);

@@ -217,6 +217,8 @@ impl<'a> ColumnWork<'a> {
     /// Drop the documents beyond the limit. Returns whether there are more characters than that.
     fn limit(&self, documents: &mut Documents) -> bool {
         let Some(most) = self.options.max_chars else { return false };
+        // Only the thread whose turn it is comes here, so a load and a store need no lock. After the
+        // turn that exceeds the limit there is none, so `before` is at most the limit.
         let before = self.chars.load(Ordering::Relaxed);
         let chars = before + documents.limit(most - before);
         self.chars.store(chars, Ordering::Relaxed);
@@ -230,9 +232,11 @@ impl<'a> ColumnWork<'a> {
 
     /// The first ranges, and rows of the next one, are those that were counted.
     fn reached(&self) -> ColumnReached {
-        let taken = self.next.load(Ordering::Relaxed).min(self.ranges.len());
+        // `next` goes beyond the ranges when threads ask for more. With turns, a range that was started
+        // is not counted if its turn never came.
+        let started = self.next.load(Ordering::Relaxed).min(self.ranges.len());
         let passed = self.turns.as_ref().map(|turns| usize::try_from(turns.passed()));
-        let ranges = passed.map_or(taken, |passed| passed.unwrap_or(taken));
+        let ranges = passed.map_or(started, |passed| passed.unwrap_or(started));
         ColumnReached { ranges, rows: self.rows.load(Ordering::Relaxed), chars: 0 }
     }
 
@@ -285,6 +289,7 @@ impl<'w, 'a> RangeCount<'w, 'a> {
         self.documents.start_at(*file, first);
         let held = if work.turns.is_some() { HELD_BYTES } else { REPORT_BYTES };
         let read = column.for_each_row(self.range(), &mut |row, text| {
+            // Documents are counted when there are enough, before the next one is read.
             if self.documents.bytes.len() >= held {
                 self.stop(first)?;
                 self.count(false)?;
@@ -325,6 +330,8 @@ impl<'w, 'a> RangeCount<'w, 'a> {
                 work.splitter.for_each(text, |_| ())?;
             }
         }
+        // The turn may pass before the texts are counted: only the limit depends on the order, and the
+        // tables order pretokens by position.
         let is_over = self.take_turn(is_last)?;
         self.is_clean = false;
         self.add_documents()?;

@@ -83,6 +83,7 @@ impl Counts {
         std::iter::from_fn(move || {
             let most = self.start(start) + bytes;
             let fits = self.ends[start..range.end].partition_point(|&end| end <= most);
+            // At least one row, so that a long pretoken does not end the iteration.
             let piece = start..(start + fits.max(1)).min(range.end);
             start = piece.end;
             (!piece.is_empty()).then_some(piece)
@@ -139,6 +140,7 @@ impl Counts {
             }
             start = end;
         }
+        // The map borrows the bytes, which move into the counts.
         drop(seen);
         Ok(Self::in_memory(bytes, ends, numbers))
     }
@@ -309,6 +311,7 @@ impl Counts {
     pub(crate) fn shares(&self, parts: usize) -> Vec<Range<usize>> {
         let mut start = 0;
         let share = |part| {
+            // end / bytes <= part / parts, without division. The last part ends with the last row.
             let end = self.ends.partition_point(|&end| end * parts <= self.bytes.len() * part);
             std::mem::replace(&mut start, end)..end
         };

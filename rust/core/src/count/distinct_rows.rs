@@ -71,6 +71,7 @@ impl DistinctRows {
         if self.rows.len() < self.rows.capacity() {
             return Ok(());
         }
+        // The capacity doubles, so the new table has at least this many entries.
         let more = self.rows.len().max(1);
         let bytes = size_of::<(u64, usize)>().saturating_mul(2 * more);
         memory::check(bytes)?;

@@ -113,6 +113,7 @@ impl<'a> FileWork<'a> {
 
     /// The next block, if there is one.
     fn next(&self, documents: &mut Documents) -> Option<FileBlock> {
+        // The memory of the last block is used again.
         let bytes = documents.take_memory(&self.options.documents.bounds);
         let splitter = self.cuts.then_some(self.splitter);
         let mut blocks = lock(&self.blocks);
@@ -122,6 +123,8 @@ impl<'a> FileWork<'a> {
         lock(&self.expanded).extend(blocks.take_expanded());
         let order = blocks.order();
         if let Ok(block) = &next {
+            // A line that is too long is passed over piece by piece; until its end is reached, the
+            // place stays at its start.
             let is_in_line = block.as_ref().is_some_and(|block| block.start == blocks.place());
             self.is_in_long_line.store(is_in_line, Ordering::Relaxed);
         }
@@ -153,11 +156,13 @@ impl<'a> FileWork<'a> {
             return false;
         }
         let is_over = self.options.max_chars.is_some_and(|most| {
+            // Only the thread whose turn it is comes here, so a load and a store need no lock.
             let before = self.chars.load(Ordering::Relaxed);
             let chars = before + documents.limit(most - before);
             self.chars.store(chars, Ordering::Relaxed);
             chars > most
         });
+        // Passed before counting: only the limit depends on the order of blocks.
         turns.pass(block.order, !is_over);
         if is_over {
             documents.drop_skips_after_the_last();

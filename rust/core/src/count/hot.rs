@@ -9,12 +9,12 @@
 use crate::hash::key::Key;
 
 /// The binary logarithm of the number of entries.
-const BITS: u32 = 13;
+const ENTRY_BITS: u32 = 13;
 
 /// Counts that are not yet added to the rows of the large table.
 #[derive(Debug)]
 pub(super) struct HotCounts {
-    entries: Box<[HotEntry; 1 << BITS]>,
+    entries: Box<[HotEntry; 1 << ENTRY_BITS]>,
 }
 
 /// The key that holds the entry, its row in the large table, and its occurrences since it took the
@@ -28,7 +28,7 @@ struct HotEntry {
 
 impl Default for HotCounts {
     fn default() -> Self {
-        let entries = vec![HotEntry::default(); 1 << BITS].into_boxed_slice();
+        let entries = vec![HotEntry::default(); 1 << ENTRY_BITS].into_boxed_slice();
         Self { entries: entries.try_into().expect("the array has this length") }
     }
 }
@@ -39,9 +39,11 @@ impl HotCounts {
     pub(super) fn count(&mut self, key: Key, hash: u64) -> bool {
         let entry = self.entry(hash);
         let (one, other) = (key.words(), entry.key.words());
-        let held = (one.0 ^ other.0) | (one.1 ^ other.1) == 0;
-        entry.count += u64::from(held);
-        held
+        // Both words are compared at once and the result is added as 0 or 1, so there is no branch.
+        // An empty entry is all zero, and the second word of a key is not, so it never matches.
+        let is_holder = (one.0 ^ other.0) | (one.1 ^ other.1) == 0;
+        entry.count += u64::from(is_holder);
+        is_holder
     }
 
     /// Offer the entry to a key whose row has the count `count`. If that exceeds the count of the
@@ -59,9 +61,11 @@ impl HotCounts {
         if *count <= entry.count {
             return None;
         }
-        let taken = HotEntry { key, count: std::mem::take(count), row };
-        let before = std::mem::replace(entry, taken);
-        Some((before.row, before.count))
+        // The count is in one place at a time: here while the key holds the entry, else in its row. So
+        // it can be compared with the count in the row of the next key that is offered the entry.
+        let holder = HotEntry { key, count: std::mem::take(count), row };
+        let previous = std::mem::replace(entry, holder);
+        Some((previous.row, previous.count))
     }
 
     /// Reset all entries; returns their rows and counts.
@@ -74,6 +78,7 @@ impl HotCounts {
 
     #[inline]
     fn entry(&mut self, hash: u64) -> &mut HotEntry {
-        &mut self.entries[usize::try_from(hash >> (64 - BITS)).expect("a few bits")]
+        // The upper bits of a hash are its best ones.
+        &mut self.entries[usize::try_from(hash >> (64 - ENTRY_BITS)).expect("a few bits")]
     }
 }

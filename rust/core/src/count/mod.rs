@@ -158,6 +158,7 @@ impl Counter {
     fn add_texts(&mut self, texts: &[&str]) -> Result<()> {
         let pieces = self.pieces(texts)?;
         let size: usize = texts.iter().map(|text| text.len()).sum();
+        // Many shares, of which each thread takes one after another: a slow thread takes fewer.
         let shares = parallel::shares(&pieces, 1 + size / SHARE_BYTES, |(text, _)| text.len());
         let threads = parallel::worth(self.tables.len(), size);
         let work = |table: &mut CountTable, share: usize| {

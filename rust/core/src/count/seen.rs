@@ -22,6 +22,7 @@ impl Seen {
         if self.count == 0 || other.count == 0 {
             return;
         }
+        // The count that stays 0 marks a row that `iter` leaves out.
         let (first, second) = if self.first < other.first { (self, other) } else { (other, self) };
         first.count += std::mem::take(&mut second.count);
     }

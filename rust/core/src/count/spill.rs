@@ -60,6 +60,7 @@ impl Spill {
 
     /// Append a row.
     pub(super) fn push(&mut self, pretoken: &[u8], seen: Seen) -> Result<()> {
+        // All threads use the same hash, so they agree on the partition of a pretoken.
         let hash = FixedState::default().hash_one(pretoken);
         let partition = usize::try_from(hash % PARTITIONS as u64).expect("below 64");
         encode(&mut self.buffers[partition], pretoken, seen)?;
@@ -129,7 +130,7 @@ fn sort_partition(
     let mut table: HashMap<Box<[u8]>, Seen, FixedState> = HashMap::default();
     for spill in spills {
         spill.read(partition, |pretoken, seen| match table.get_mut(pretoken) {
-            Some(known) => known.add(seen),
+            Some(sum) => sum.add(seen),
             None => drop(table.insert(pretoken.into(), seen)),
         })?;
     }
@@ -153,8 +154,11 @@ fn merge_sorted(
     partitions: &mut [BufReader<File>],
     action: &mut impl FnMut(&[u8], u64) -> Result<()>,
 ) -> io::Result<()> {
+    // Of each partition only the next row is in memory. No pretoken is in two partitions, so rows are
+    // never added up here.
     let mut pretokens = vec![Vec::new(); partitions.len()];
     let mut next = BinaryHeap::new();
+    // The heap and the pretokens are arguments, because the loop below uses them too.
     let mut read = |partition: usize, pretokens: &mut [Vec<u8>], next: &mut BinaryHeap<_>| {
         if let Some(seen) = decode(&mut partitions[partition], &mut pretokens[partition])? {
             next.push(Reverse((seen.first, partition, seen.count)));

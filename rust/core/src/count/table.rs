@@ -59,6 +59,9 @@ impl CountTable {
         let more = most.saturating_sub(self.misses.len());
         memory::reserve(&mut self.misses, more)?;
         self.misses.resize(most, Default::default());
+        // Every short pretoken is written to the next free entry of `misses`, which a hit leaves free.
+        // So there is no branch on whether it was a hit, which is hard to predict. There are at most
+        // as many misses as ends, so the index is below `most`.
         let mut misses = 0;
         for &end in self.ends.as_slice() {
             if end - start > LONGEST {
@@ -79,7 +82,10 @@ impl CountTable {
     /// rows that they point to, then count.
     fn add_misses(&mut self, count: usize, offset: u64) -> Result<()> {
         let misses = &self.misses[..count];
+        // First, because a growing index would make the prefetched slots useless.
         self.short.reserve(misses.len())?;
+        // Three passes, so that the cache misses of the whole block overlap: a row can be prefetched
+        // only once the slot that points to it has arrived.
         for &(_, _, hash) in misses {
             self.short.index.prefetch(hash);
         }
@@ -90,6 +96,8 @@ impl CountTable {
         }
         for &(start, key, hash) in misses {
             let row = self.short.add(key, hash, Seen { count: 1, first: offset + start as u64 });
+            // A frequent pretoken moves to the hot table; the count of the one that it displaces goes
+            // back to that one's row. An entry that nobody held adds 0 to row 0.
             let count = &mut self.short.rows[row].1.count;
             if let Some((row, count)) = self.hot.offer(key, hash, row, count) {
                 self.short.rows[row].1.count += count;
@@ -126,6 +134,7 @@ impl CountTable {
 
     /// Spill all counts; without a limit, they stay in memory.
     pub(super) fn spill(&mut self) -> Result<()> {
+        // First, because the entries of the hot table refer to the rows that are dropped below.
         self.flush_hot();
         let Some(limit) = &mut self.limit else { return Ok(()) };
         let mut bytes = Vec::new();
@@ -151,12 +160,14 @@ impl CountTable {
 pub(super) fn merge(mut tables: Vec<CountTable>) -> Result<Counts> {
     tables.iter_mut().for_each(CountTable::flush_hot);
     tables.retain(|table| !table.is_empty());
+    // An even number of tables; an empty one stands for a round without an opponent.
     if tables.len() > 1 && !tables.len().is_multiple_of(2) {
         tables.push(CountTable::default());
     }
     let middle = tables.len() / 2;
     for _ in 1..tables.len() {
         let (half, others) = tables.split_at_mut(middle);
+        // Each table is in one pair of the round, so the threads share nothing.
         parallel::run(half.iter_mut().zip(others.iter_mut().rev()).map(|(one, other)| {
             move || {
                 one.short.move_duplicates(&mut other.short);
@@ -177,6 +188,8 @@ fn in_order(tables: &[CountTable]) -> Result<Counts> {
     let mut next = (short.next(), long.next());
     let mut buffer = Vec::new();
     loop {
+        // The short row is next unless there is a long one that was seen earlier. No two rows were
+        // first seen at the same position.
         match next {
             (Some((key, seen)), ref other) if !other.is_some_and(|o| o.1.first < seen.first) => {
                 buffer.clear();
@@ -240,6 +253,7 @@ impl ShortRows {
         if rows > RowIndex::ROWS {
             return Err(Error::TooManyPretokens);
         }
+        // The old index is freed before the new one is made.
         self.index = RowIndex::default();
         self.index = RowIndex::of(self.rows.iter().map(|(key, _)| key.hash()), rows)?;
         Ok(())
@@ -248,6 +262,7 @@ impl ShortRows {
     /// The size in bytes while capacity for `more` keys is reserved.
     fn memory(&self, more: usize) -> usize {
         let rows = self.rows.len() + more;
+        // While a vector grows, the old memory and twice as much new memory exist.
         let grown = if rows <= self.rows.capacity() { 0 } else { 2 * self.rows.capacity() };
         let rows_memory = (self.rows.capacity() + grown) * size_of::<(Key, Seen)>();
         let grown = if self.index.fits(rows) { 0 } else { RowIndex::slots_for(rows) };
@@ -280,6 +295,7 @@ impl ShortRows {
         if self.rows.is_empty() {
             return;
         }
+        // Prefetched block by block as in `CountTable::add_misses`.
         for block in other.rows.chunks_mut(PretokenEnds::CAPACITY) {
             for (key, _) in &*block {
                 self.index.prefetch(key.hash());

@@ -29,6 +29,7 @@ impl Default for Turns {
 impl Turns {
     /// Wait for the turn of a part. Returns whether it has one.
     pub(super) fn wait(&self, part: u64) -> bool {
+        // An end wakes the threads that wait for a turn that will not come.
         let waits = |turn: &mut Turn| turn.next < part && part < turn.end;
         let waited = self.changed.wait_while(lock(&self.state), waits);
         part < waited.unwrap_or_else(PoisonError::into_inner).end

@@ -52,9 +52,11 @@ pub fn ordered<T: Sync, S, R: Send, E>(
             while let Some(index) = buffer.start_next() {
                 buffer.put(index, action(&mut state, &items[index]));
             }
+            // The work of this thread is done, but not that of the others.
             std::mem::forget(close);
         };
         let threads = threads.min(items.len()).min(MAX_THREADS);
+        // No thread could be started, so this one does everything.
         if (0..threads).map_while(|_| start(scope, work)).count() == 0 {
             let mut state = state();
             return items.iter().try_for_each(|item| sink(Some(action(&mut state, item))));
@@ -79,10 +81,10 @@ struct Buffer<R> {
     changed: Condvar,
 }
 
-/// The items that were started and whose results were not taken yet.
+/// The items that were started and whose results have not left yet.
 struct InFlight<R> {
-    /// The number of results taken so far.
-    taken: usize,
+    /// The number of results that have left.
+    delivered: usize,
     /// The results of the items in flight, in order; `None` until they are ready.
     results: VecDeque<Option<R>>,
     /// The total weight of the items in flight.
@@ -93,7 +95,7 @@ struct InFlight<R> {
 
 impl<R> Default for InFlight<R> {
     fn default() -> Self {
-        Self { taken: 0, results: VecDeque::new(), weight: 0, closed: false }
+        Self { delivered: 0, results: VecDeque::new(), weight: 0, closed: false }
     }
 }
 
@@ -102,9 +104,11 @@ impl<R> Buffer<R> {
     fn start_next(&self) -> Option<usize> {
         let mut in_flight = lock(&self.in_flight);
         loop {
-            let index = in_flight.taken + in_flight.results.len();
+            // Items start in order, so those in flight are the ones after the delivered ones.
+            let index = in_flight.delivered + in_flight.results.len();
             let weight = *self.weights.get(index).filter(|_| !in_flight.closed)?;
             let sum = in_flight.weight.saturating_add(weight);
+            // A single item may be heavier than the bound; waiting for others would not help it.
             if sum <= self.most || in_flight.results.is_empty() {
                 in_flight.weight = sum;
                 in_flight.results.push_back(None);
@@ -116,8 +120,9 @@ impl<R> Buffer<R> {
 
     fn put(&self, index: usize, result: R) {
         let mut in_flight = lock(&self.in_flight);
-        let slot = index - in_flight.taken;
+        let slot = index - in_flight.delivered;
         in_flight.results[slot] = Some(result);
+        // Only the first result can leave, so others wake nobody.
         if slot == 0 {
             self.changed.notify_all();
         }
@@ -133,8 +138,8 @@ impl<R> Buffer<R> {
         let mut in_flight = waited.unwrap_or_else(PoisonError::into_inner).0;
         let result = in_flight.results.front_mut().and_then(Option::take)?;
         in_flight.results.pop_front();
-        in_flight.weight = in_flight.weight.saturating_sub(self.weights[in_flight.taken]);
-        in_flight.taken += 1;
+        in_flight.weight = in_flight.weight.saturating_sub(self.weights[in_flight.delivered]);
+        in_flight.delivered += 1;
         self.changed.notify_all();
         Some(result)
     }
@@ -176,14 +181,14 @@ mod tests {
                 }
                 *item
             };
-            let mut taken = Vec::new();
+            let mut results = Vec::new();
             let sink = |item: Option<usize>| {
-                taken.extend(item);
+                results.extend(item);
                 weight.fetch_sub(item.unwrap_or(0), Ordering::SeqCst);
                 Ok::<(), ()>(())
             };
             ordered(&items, threads, most, |item| *item, || (), begin, sink).unwrap();
-            assert_eq!(taken, items);
+            assert_eq!(results, items);
             // A result leaves the buffer just before the sink receives it.
             assert!(heaviest.load(Ordering::SeqCst) <= most.max(12) + 12);
         }

@@ -5,11 +5,11 @@ use std::ops::Range;
 use crate::parallel::shared::MAX_THREADS;
 
 /// Work of less weight does not justify a thread.
-const WORTH_A_THREAD: usize = 1 << 16;
+const MIN_WEIGHT_PER_THREAD: usize = 1 << 16;
 
 /// How many of `threads` threads are justified for work of a total `weight`, such as bytes of text.
 pub fn worth(threads: usize, weight: usize) -> usize {
-    threads.min(1 + weight / WORTH_A_THREAD).clamp(1, MAX_THREADS)
+    threads.min(1 + weight / MIN_WEIGHT_PER_THREAD).clamp(1, MAX_THREADS)
 }
 
 /// Divide `items` into at most `parts` ranges of about equal total weight, in order.
@@ -24,6 +24,8 @@ pub fn shares<T>(items: &[T], parts: usize, weight: impl Fn(&T) -> usize) -> Vec
     let (mut start, mut sum) = (0, 0);
     for (index, item) in items.iter().enumerate() {
         sum += weight(item);
+        // A range ends once the sum reaches its part of the total. The sum counts all items so far, so
+        // an uneven range does not shift those after it.
         let due = total * (ranges.len() + 1) / parts.max(1);
         if sum >= due && ranges.len() + 1 < parts {
             ranges.push(start..index + 1);

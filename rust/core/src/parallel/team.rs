@@ -44,7 +44,7 @@ struct Gate<'a> {
     /// The number of rounds started.
     started: AtomicUsize,
     /// For each part, the number of rounds in which it was started.
-    taken: Vec<AtomicUsize>,
+    part_rounds: Vec<AtomicUsize>,
     /// The number of unfinished parts of the current round.
     open: AtomicUsize,
     /// Whether there are no more rounds.
@@ -56,16 +56,21 @@ impl<'a> Gate<'a> {
         Self {
             work,
             started: AtomicUsize::new(0),
-            taken: (0..parts).map(|_| AtomicUsize::new(0)).collect(),
+            part_rounds: (0..parts).map(|_| AtomicUsize::new(0)).collect(),
             open: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
         }
     }
 
     fn round(&self) {
-        self.open.store(self.taken.len(), Ordering::Relaxed);
+        self.open.store(self.part_rounds.len(), Ordering::Relaxed);
+        // Releases `open` and all that the leader wrote since the last round to the threads that see the
+        // new number of rounds.
         let round = self.started.fetch_add(1, Ordering::Release) + 1;
-        (0..self.taken.len()).for_each(|part| self.take(part, round));
+        // The leader's own part is the first. It tries the others too: at the end of the loop all parts
+        // are started, so none waits for a thread that the system does not run.
+        (0..self.part_rounds.len()).for_each(|part| self.take(part, round));
+        // Acquires what the other threads wrote in their parts.
         wait_until(|| self.open.load(Ordering::Acquire) == 0);
         assert!(!self.closed.load(Ordering::Acquire), "a thread of the team panicked");
     }
@@ -86,8 +91,10 @@ impl<'a> Gate<'a> {
     /// Run a part of a round, unless another thread has started it.
     fn take(&self, part: usize, round: usize) {
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-        let taken = self.taken[part].compare_exchange(round - 1, round, success, failure);
-        if taken.is_ok() {
+        // Of the two threads that may run a part, one raises its number of rounds and the other fails.
+        // So does a thread that comes a round too late, because the number is then `round` or more.
+        let claim = self.part_rounds[part].compare_exchange(round - 1, round, success, failure);
+        if claim.is_ok() {
             let _open = Open(self);
             (self.work)(part);
         }

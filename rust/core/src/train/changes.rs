@@ -114,8 +114,10 @@ impl Changes {
         let Merge { pair: (left, _), new, .. } = self.merge;
         if let Some(before) = before {
             if before == new {
-                // The previous occurrence recorded a pair with its right neighbour, which is now
-                // merged itself.
+                // In "abab", the first merge recorded that (b, a) disappears and (z, a) appears. This
+                // merge takes the `a`: (b, a) is gone already, and (z, z) appears in place of (z, a).
+                // Only the occurrence just before can leave the new id here, and it has added at
+                // least `count`, so the difference is not negative.
                 self.balances[on_right(left) as usize].created -= count;
                 self.change(on_left(before), 0, count)?;
             } else {
@@ -130,9 +132,12 @@ impl Changes {
         Ok(())
     }
 
+    /// Add to the balance of a neighbour.
     #[inline]
     fn change(&mut self, neighbour: Neighbour, removed: u64, created: u64) -> Result<()> {
         let balance = &mut self.balances[neighbour as usize];
+        // Counts are positive, so the balance of a listed neighbour is not 0 again: `removed` only rises,
+        // and `created` is lowered only where `removed` rose too. So no neighbour is listed twice.
         if balance.removed == 0 && balance.created == 0 {
             memory::push(&mut self.touched, neighbour)?;
         }
@@ -143,6 +148,7 @@ impl Changes {
 
     /// Sum up the current merge.
     pub(super) fn end_merge(&mut self) -> Result<()> {
+        // Each neighbour adds at most one entry to each list, so the pushes below never reallocate.
         let touched = self.touched.len();
         memory::reserve(&mut self.removed_in_batch, touched)?;
         memory::reserve(&mut self.removed, touched)?;
@@ -154,6 +160,8 @@ impl Changes {
             if removed > 0 {
                 let other = neighbour / 2;
                 let pair = if neighbour % 2 == 0 { (other, left) } else { (right, other) };
+                // In "abcd", a batch with (a, b) and (c, d) creates (z, c) and removes it again. Such a
+                // pair has no index before the end of the batch, so it is looked up later.
                 let in_batch = other >= self.first_new;
                 let list = if in_batch { &mut self.removed_in_batch } else { &mut self.removed };
                 list.push((pair, removed));
@@ -192,10 +200,12 @@ impl Changes {
     }
 }
 
+/// The neighbour that stands before a merge.
 fn on_left(id: u32) -> Neighbour {
     2 * id
 }
 
+/// The neighbour that stands after a merge.
 fn on_right(id: u32) -> Neighbour {
     2 * id + 1
 }

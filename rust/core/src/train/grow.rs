@@ -61,9 +61,9 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
     };
     let truncated = trained.to_tokenizer(&special, tokenizer.rules().clone())?;
     let truncated = truncated.with_repeats_of(tokenizer)?;
-    let kept = [TEXT_BYTES, SUPERWORDS].into_iter();
-    let kept = kept.filter_map(|key| Some((key, tokenizer.notes().get(key)?)));
-    Ok(kept.fold(truncated, |truncated, (key, value)| truncated.with_note(key, value)))
+    let notes = [TEXT_BYTES, SUPERWORDS].into_iter();
+    let notes = notes.filter_map(|key| Some((key, tokenizer.notes().get(key)?)));
+    Ok(notes.fold(truncated, |truncated, (key, value)| truncated.with_note(key, value)))
 }
 
 /// Continue a training up to `vocab_size` ids, special tokens included.
@@ -152,7 +152,7 @@ pub fn extend(
 /// The first merges are those of a training on the initial tokens alone, each with count 1, until
 /// each is a single token. The intermediate tokens count towards `options.merges`. The merges after
 /// that are exact, given the first ones. The counts of the first merges in the corpus are unknown,
-/// so `counts` and `made` of the result are empty.
+/// so `counts` and `replacements` of the result are empty.
 ///
 /// Fails as [`train`] does, if an initial token is not one pretoken, and if the initial tokens take
 /// more than `options.merges` merges.

@@ -252,6 +252,7 @@ impl<'a> StepScan<'a> {
         }
         self.risen.sort_unstable();
         self.risen.dedup();
+        // Only a rise needs a push; a value that fell is corrected when it is at the top.
         for pair in std::mem::take(&mut self.risen) {
             let value = self.value(pair);
             self.queue.push(Weighted { value, pair });
@@ -263,6 +264,8 @@ impl<'a> StepScan<'a> {
         let (mut top_pairs, mut popped) = (Vec::new(), Vec::new());
         while top_pairs.len() < most && self.queue.peek().is_some_and(|top| top.value > limit) {
             let Some(Weighted { value, pair }) = self.queue.pop() else { break };
+            // Counts may have fallen since the push; the entry goes back with the current value, as in
+            // the queue of a training.
             let now = self.value(pair);
             if now < value {
                 self.queue.push(Weighted { value: now, pair });
@@ -274,6 +277,7 @@ impl<'a> StepScan<'a> {
                 top_pairs.push(pair);
             }
         }
+        // The next step needs these pairs again.
         self.queue.extend(popped);
         top_pairs
     }

@@ -36,6 +36,7 @@ impl PairCounts {
             if let Some(&(later, _)) = new.get(at + AHEAD_PAIRS) {
                 self.index.prefetch(hash(later));
             }
+            // A new pair differs from all others, so no pair is compared on the way to a free slot.
             let slot = self.index.find(hash(pair), |_| false).expect_err("no row matches");
             self.index.put(slot, self.entries.len());
             self.entries.push((pair, count));
@@ -49,6 +50,9 @@ impl PairCounts {
     }
 
     /// The index of a pair, if it is kept and not yet merged.
+    ///
+    /// A merged pair must not be found: in "aaa", the merge of (a, a) removes the second occurrence
+    /// too, whose count is no longer there to be lowered.
     pub(super) fn find(&self, pair: TokenPair) -> Option<u32> {
         let row = self.index.find(hash(pair), |row| self.entries[row].0 == pair).ok()?;
         (self.entries[row].1 > 0).then(|| u32::try_from(row).expect("below 2^32 pairs"))
@@ -62,6 +66,8 @@ impl PairCounts {
     ) -> Result<()> {
         memory::reserve(counts, pairs.len())?;
         for (at, &(pair, number)) in pairs.iter().enumerate() {
+            // Two dependent loads, so two prefetches: first the slot of a pair, and half the distance
+            // later, when the slot has arrived, the entry that it points to.
             if let Some(&(later, _)) = pairs.get(at + 2 * AHEAD_PAIRS) {
                 self.index.prefetch(hash(later));
             }

@@ -31,10 +31,10 @@ use crate::train::seed::Seed;
 use crate::vocabulary::check_size;
 
 /// A merge that visits fewer words is made on one thread, before another thread would have started.
-const VISITS_PER_ROUND: usize = 512;
+const MIN_VISITS_SHARED: usize = 512;
 
 /// The largest number of threads; more are rarely busy.
-const MAX_THREADS: usize = 16;
+const MAX_PARITY_THREADS: usize = 16;
 
 /// How the group of each merge is chosen.
 ///
@@ -117,8 +117,9 @@ pub fn train_groups(
     let mut report = |done| on_progress(initial + done);
     let (learnt, chosen) = with_ties(texts, parity, &rest, base.as_ref(), &mut report)?;
     // With initial tokens, the counts of the first merges are unknown, so all are left out.
-    let known = first.counts.len() == initial;
-    let all = |one: &[u64], other: &[u64]| if known { [one, other].concat() } else { Vec::new() };
+    let has_counts = first.counts.len() == initial;
+    let all =
+        |one: &[u64], other: &[u64]| if has_counts { [one, other].concat() } else { Vec::new() };
     let trained = Trained {
         counts: all(&first.counts, &learnt.counts),
         replacements: all(&first.replacements, &learnt.replacements),
@@ -257,13 +258,14 @@ impl GroupStage {
     ) -> Result<Self> {
         let mut by_size: Vec<usize> = (0..all.len()).collect();
         by_size.sort_by_key(|&text| std::cmp::Reverse(all[text].distinct_bytes()));
-        let mut sizes = vec![0; threads.clamp(1, all.len().min(MAX_THREADS))];
+        let mut sizes = vec![0; threads.clamp(1, all.len().min(MAX_PARITY_THREADS))];
         let (mut dealt, mut locations) = (vec![Vec::new(); sizes.len()], vec![(0, 0); all.len()]);
         for text in by_size {
-            let least = (0..sizes.len()).min_by_key(|&share| sizes[share]).expect("at least one");
-            sizes[least] += all[text].distinct_bytes();
-            locations[text] = (least, dealt[least].len());
-            dealt[least].push(all[text]);
+            let smallest =
+                (0..sizes.len()).min_by_key(|&share| sizes[share]).expect("at least one");
+            sizes[smallest] += all[text].distinct_bytes();
+            locations[text] = (smallest, dealt[smallest].len());
+            dealt[smallest].push(all[text]);
         }
         let make = dealt.iter().map(|counts| move || Share::new(counts, base, vocab_size));
         let shares = parallel::run(make);
@@ -388,7 +390,7 @@ impl<O: TieOrder> Leader<'_, O> {
             visits += next.map_or(0, |index| text.visits(index));
             text.pairs().len()
         });
-        if visits < VISITS_PER_ROUND {
+        if visits < MIN_VISITS_SHARED {
             (0..self.stage.shares.len()).for_each(|part| self.stage.work(part));
         } else {
             (self.round)();

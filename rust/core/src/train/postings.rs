@@ -25,6 +25,8 @@ impl Postings {
     pub(super) fn of_words(words: &Words, pairs: &PairCounts, ids: u32) -> Result<Self> {
         let mut postings = Self::default();
         let table = PairIndex::new(pairs, ids)?;
+        // A counting sort: the first walk over the words counts the postings of each pair, so all
+        // lists get their place in one vector, and the second walk fills them.
         postings.add_pairs(pairs.len() as usize)?;
         words.for_each_pair(|_, pair, _| {
             if let Some(index) = table.find(pair) {
@@ -54,6 +56,7 @@ impl Postings {
             numbers[*neighbour as usize] = Some(number);
         }
         self.add_pairs(neighbours.len())?;
+        // A neighbour without a number makes a pair below the floor, which has no postings.
         for &(neighbour, _) in words {
             if let Some(number) = numbers[neighbour as usize] {
                 self.expect(number);
@@ -65,6 +68,7 @@ impl Postings {
                 self.put(number, word);
             }
         }
+        // Only the entries that were set are reset: the buffer has one for each id.
         for neighbour in neighbours {
             numbers[*neighbour as usize] = None;
         }
@@ -81,6 +85,8 @@ impl Postings {
         let words = self.of(index);
         let mut positions = words.iter().copied().map(position);
         let first = positions.by_ref().enumerate().find_map(|(at, position)| Some((at, position?)));
+        // Occurrences only disappear, so a word without the pair never has it again: dropping these postings
+        // now spares the next call and the merge a visit.
         let before = first.map_or(words.len(), |(at, _)| at);
         self.drop_first(index, before);
         first.map(|(_, position)| position)
@@ -109,6 +115,8 @@ impl Postings {
     }
 
     fn lay_out(&mut self) -> Result<()> {
+        // Until here, `end` of a new range is the number of its postings; now it becomes a range that
+        // is empty and has that much space behind it.
         let mut end = self.words.len();
         for range in &mut self.ranges[self.first..] {
             let start = end;
@@ -121,6 +129,8 @@ impl Postings {
     #[inline]
     fn put(&mut self, pair: u32, word: Word) {
         let range = &mut self.ranges[self.first + pair as usize];
+        // Words come in order, so a word that has the pair twice is the last posting already. Its
+        // second place stays unused.
         if range.start == range.end || self.words[range.end - 1] != word {
             self.words[range.end] = word;
             range.end += 1;
@@ -139,6 +149,7 @@ impl<'a> PairIndex<'a> {
         if ids > 256 {
             return Ok(Self::Tokens(pairs));
         }
+        // One lookup by both bytes instead of a hash, for each pair of the corpus.
         let mut table = memory::filled(None, 1 << 16)?;
         for index in 0..pairs.len() {
             let (left, right) = pairs.pair(index);

@@ -67,6 +67,7 @@ impl<O: TieOrder> Queue<O> {
 
     pub(super) fn push(&mut self, pair: TokenPair, count: u64, index: u32) -> Result<()> {
         match class(count) {
+            // Most pairs end here: no key is computed for them and they are not sorted.
             class if class < self.current => memory::push(&mut self.waiting[class], index),
             _ => self.push_sorted((count, self.order.first_key(pair), index)),
         }
@@ -85,6 +86,8 @@ impl<O: TieOrder> Queue<O> {
         else {
             return Ok(false);
         };
+        // Set first, so that `push` sorts the pairs that are still in this class and puts those whose
+        // counts have fallen into their lower classes.
         self.current = next;
         for index in std::mem::take(&mut self.waiting[next]) {
             let (pair, count) = pairs.counted(index);
@@ -108,7 +111,10 @@ impl<O: TieOrder> Queue<O> {
         let mut after = None;
         while let Some(entry) = self.pop(pairs, floor, &mut position)? {
             let (left, right) = pairs.pair(entry.2);
+            // Each of these may be in a batch only as its last pair.
             let ends = |last: &QueueEntry<O>| is_self(pairs, last.2) || self.single == Some(last.0);
+            // `right[left]`: an earlier pair ends with the token that begins this one, so their
+            // occurrences may overlap; `left[right]` is the opposite case.
             let full = batch.len() == most || batch.last().is_some_and(ends);
             if full || self.right[left as usize] || self.left[right as usize] {
                 after = Some(entry);
@@ -118,6 +124,7 @@ impl<O: TieOrder> Queue<O> {
             self.right[right as usize] = true;
             batch.push(entry);
         }
+        // Only the flags of the batch are reset, since there is one for each id.
         for entry in &batch {
             let (left, right) = pairs.pair(entry.2);
             self.left[left as usize] = false;
@@ -136,6 +143,8 @@ impl<O: TieOrder> Queue<O> {
         if O::NEW_PRECEDE && batch.last().is_some_and(|last| last.0 == after) {
             let before = batch.iter().position(|entry| entry.0 == after).unwrap_or(0);
             if before == 0 {
+                // Every pair of the batch has this count, and there are more. The next batches stop
+                // after one pair instead of filling up and being cut again.
                 self.single = Some(after);
             }
             self.heap.extend(batch.drain(before.max(1)..));
@@ -167,6 +176,7 @@ impl<O: TieOrder> Queue<O> {
                 return Ok(None);
             };
             let (pair, now) = pairs.counted(index);
+            // Counts never rise, so the pair is dropped.
             if now < floor {
                 continue;
             }
@@ -174,6 +184,8 @@ impl<O: TieOrder> Queue<O> {
                 self.push(pair, now, index)?;
                 continue;
             }
+            // The key is checked last: finding a position may visit many words, so it is done only for
+            // a pair that has the greatest count.
             let current = self.order.key(pair, || position(index));
             if current == key {
                 return Ok(Some((count, key, index)));
@@ -184,6 +196,10 @@ impl<O: TieOrder> Queue<O> {
 }
 
 /// The class of a count: the count itself up to 16, then eight classes for each power of two.
+///
+/// The upper four bits of a count, and how many bits follow them, make the class: 22 is `1011` and one
+/// bit, class 8 · 1 + 11. Of these four bits the first is 1 for all counts from 8 on, so each further
+/// bit raises the class by 8, and classes rise with counts.
 fn class(count: u64) -> usize {
     let shift = 60u32.saturating_sub(count.leading_zeros());
     let upper = usize::try_from(count >> shift).expect("below 16");

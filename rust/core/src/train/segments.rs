@@ -44,6 +44,7 @@ impl PairSums {
     }
 
     fn add(&mut self, pair: TokenPair, count: u64) -> Result<()> {
+        // (a, b) and (b, a) share a map: the division need only be about even.
         let map = &mut self.0[(pair.0 ^ pair.1) as usize % Self::MAPS];
         memory::reserve_entry(map)?;
         let sum = map.entry(pair).or_insert(0);
@@ -95,6 +96,7 @@ impl<'a> AdjacentPairs<'a> {
         if !veto.is_empty() {
             let mut veto = PairVeto::new(veto, Seed::new(Some(base))?.tokens()?);
             let mut vetoed = Ok(());
+            // `retain` cannot stop at an error, so the error is returned after it.
             pairs.retain(|pair| match veto.allows(pair) {
                 Ok(allowed) => allowed,
                 Err(error) => {
@@ -123,12 +125,15 @@ impl<'a> AdjacentPairs<'a> {
     /// Segments of a single token are left out.
     pub(super) fn segments(self, min_count: NonZeroU64) -> Result<Counts> {
         let frequent = self.pairs.into_pairs().filter(|&(_, count)| count >= min_count.get());
-        let mut kept: HashSet<TokenPair, FixedState> = HashSet::default();
-        kept.extend(frequent.map(|(pair, _)| pair));
+        let mut mergeable: HashSet<TokenPair, FixedState> = HashSet::default();
+        mergeable.extend(frequent.map(|(pair, _)| pair));
         let ranges = self.counts.shares(self.threads.max(1)).into_iter();
-        let parts =
-            parallel::run(ranges.map(|range| || cut_share(self.base, self.counts, range, &kept)));
+        let parts = parallel::run(
+            ranges.map(|range| || cut_share(self.base, self.counts, range, &mergeable)),
+        );
         let mut all = DistinctRows::default();
+        // Threads cut contiguous ranges, so adding their segments in order keeps the order of first
+        // occurrence.
         for part in parts {
             for (segment, count) in part?.iter() {
                 all.add(segment, count)?;
@@ -154,12 +159,12 @@ fn count_share(base: &Tokenizer, counts: &Counts, range: Range<usize>) -> Result
     Ok(pairs)
 }
 
-/// Cut the pretokens of a range at all pairs that are not in `kept`.
+/// Cut the pretokens of a range at all pairs that are not in `mergeable`.
 fn cut_share(
     base: &Tokenizer,
     counts: &Counts,
     range: Range<usize>,
-    kept: &HashSet<TokenPair, FixedState>,
+    mergeable: &HashSet<TokenPair, FixedState>,
 ) -> Result<Counts> {
     let mut seed = Seed::new(Some(base))?;
     let lengths = seed.token_lengths()?;
@@ -168,7 +173,7 @@ fn cut_share(
         for (pretoken, count) in counts.range(piece.clone()) {
             seed.ids(pretoken, &mut ids)?;
             let mut start = 0;
-            for segment in ids.chunk_by(|&left, &right| kept.contains(&(left, right))) {
+            for segment in ids.chunk_by(|&left, &right| mergeable.contains(&(left, right))) {
                 let bytes = segment.iter().map(|&id| lengths[id as usize] as usize).sum::<usize>();
                 if segment.len() > 1 {
                     segments.add(&pretoken[start..start + bytes], count)?;

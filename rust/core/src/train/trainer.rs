@@ -20,14 +20,14 @@ use crate::train::worker::Worker;
 use crate::vocabulary::check_size;
 
 /// Each new floor is the previous one divided by this.
-const FLOOR_STEP: u64 = 4;
+const FLOOR_DIVISOR: u64 = 4;
 
 /// The largest number of threads. More are not faster, since the leader adds up the changes of all
 /// threads.
-const MAX_THREADS: usize = 8;
+const MAX_TRAINER_THREADS: usize = 8;
 
 /// A round that visits fewer words runs on one thread, before another thread would have started.
-const VISITS_PER_ROUND: usize = 512;
+const MIN_VISITS_SHARED: usize = 512;
 
 /// Call `work` with a trainer for the rule for ties in the options. It starts with the tokens of
 /// `base`, or without a base with the 256 bytes.
@@ -80,8 +80,9 @@ struct Plan {
     /// All pairs that are kept.
     pairs: PairCounts,
     batch: Vec<Merge>,
-    /// For each merge of the batch, the new pairs that are kept, in the order of their indices.
-    kept: Vec<Vec<Neighbour>>,
+    /// For each merge of the batch, the neighbours in the new pairs that reach the floor, in the
+    /// order of the indices of these pairs.
+    new_neighbours: Vec<Vec<Neighbour>>,
 }
 
 impl Plan {
@@ -112,13 +113,14 @@ impl Stage {
         tuning: Tuning,
     ) -> Result<Self> {
         let worth = 1 + counts.distinct_bytes() / tuning.bytes_per_thread;
-        let threads = options.threads.clamp(1, worth.min(MAX_THREADS));
+        let threads = options.threads.clamp(1, worth.min(MAX_TRAINER_THREADS));
         let ids = base.map_or(256, |base| base.vocabulary().len());
         let vocab_size = ids.saturating_add(options.merges);
         check_size(vocab_size)?;
         let make = |range| move || Worker::new(counts, range, &mut Seed::new(base)?, vocab_size);
         let workers = parallel::run(counts.shares(threads).into_iter().map(make));
         let workers = workers.into_iter().collect::<Result<Vec<_>>>()?;
+        // Every count of a pair is part of this total, so no sum of counts can overflow later.
         let total = workers.iter().try_fold(0u64, |sum, worker| {
             sum.checked_add(worker.words.total_pairs()?).ok_or(Error::CountOverflow)
         });
@@ -128,7 +130,7 @@ impl Stage {
             ids: u32::try_from(ids).expect("below 2^32 ids"),
             pairs: PairCounts::new()?,
             batch: Vec::new(),
-            kept: Vec::new(),
+            new_neighbours: Vec::new(),
         };
         Ok(Self { workers: workers.into_iter().map(Mutex::new).collect(), plan: RwLock::new(plan) })
     }
@@ -141,7 +143,7 @@ impl Stage {
             Task::Count => worker.count(plan.ids),
             Task::Index => worker.index(&plan.pairs, plan.ids),
             Task::Merge => worker.merge(&plan.batch, &plan.pairs),
-            Task::AddPostings => worker.add_postings(&plan.kept),
+            Task::AddPostings => worker.add_postings(&plan.new_neighbours),
         };
         worker.failed = done.err();
     }
@@ -214,6 +216,7 @@ impl<O: TieOrder> Merging for Trainer<'_, O> {
                 let (step, best) = (prefix.merges.len(), pairs.first().copied());
                 return Ok(Some(Mismatch { step, pair: (*next, count), best }));
             }
+            // The queue gave up the whole batch; the pairs that are not merged now go back.
             for (&index, &(pair, count)) in batch.iter().zip(&pairs).skip(agreed) {
                 self.queue.push(pair, count, index)?;
             }
@@ -241,7 +244,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
 
     /// Run a round; on this thread alone if there is too little work to share.
     fn small_round(&self, task: Task, visits: usize) -> Result<()> {
-        if visits >= VISITS_PER_ROUND {
+        if visits >= MIN_VISITS_SHARED {
             return self.round(task);
         }
         self.plan(|plan| plan.task = task);
@@ -262,12 +265,14 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         for worker in &mut stage.lock_workers() {
             memory::extend(&mut counts, &std::mem::take(&mut worker.counted))?;
         }
+        // Sorting brings together the counts of a pair from all workers, and gives pairs indices that
+        // do not depend on the number of threads.
         counts.sort_unstable();
         let same = counts.chunk_by(|one, other| one.0 == other.0);
         let sums = same.map(|same| (same[0].0, same.iter().map(|(_, count)| count).sum()));
-        let kept = memory::collect(sums.filter(|&(_, count)| count >= self.floor))?;
+        let frequent = memory::collect(sums.filter(|&(_, count)| count >= self.floor))?;
         let mut pairs = PairCounts::new()?;
-        pairs.insert(&kept)?;
+        pairs.insert(&frequent)?;
         self.enqueue_from(&pairs, 0)?;
         self.plan(|plan| plan.pairs = pairs);
         self.round(Task::Index)
@@ -279,7 +284,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         if self.floor == lowest {
             return Ok(false);
         }
-        self.floor = (self.floor / FLOOR_STEP).max(lowest);
+        self.floor = (self.floor / FLOOR_DIVISOR).max(lowest);
         self.count_pairs()?;
         Ok(true)
     }
@@ -314,6 +319,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
             self.queue.created(pair)?;
             self.setup.veto.as_mut().map_or(Ok(()), |veto| veto.created(pair))?;
         }
+        // The pairs are at count 0 before the merge, so the workers do not record changes of them.
         let visits = stage.lock_workers().iter().map(|worker| worker.visits(batch)).sum();
         self.small_round(Task::Merge, visits)?;
         let workers = stage.lock_workers();
@@ -333,30 +339,35 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         let plan = &mut *stage.plan.write().unwrap_or_else(PoisonError::into_inner);
         let workers = stage.lock_workers();
         let first = plan.pairs.len();
+        // The workers have looked up the older pairs already, each on its own thread.
         for worker in &workers {
             plan.pairs.lower(&worker.changes.removed_kept);
         }
-        plan.kept.clear();
+        plan.new_neighbours.clear();
         self.sums.grow(plan.ids)?;
         let mut new = Vec::new();
         for (number, merge) in plan.batch.iter().enumerate() {
+            // A pair may be rare in each range of the words and frequent in all of them, so the sum is
+            // compared with the floor.
             let mut created = workers.iter().flat_map(|worker| worker.changes.created(number));
             created.try_for_each(|&(neighbour, count)| self.sums.add(neighbour, count))?;
-            let mut kept = memory::with_room(self.sums.len())?;
+            let mut neighbours = memory::with_room(self.sums.len())?;
             memory::reserve(&mut new, self.sums.len())?;
             self.sums.drain(|neighbour, count| {
                 if count >= self.floor {
                     new.push((new_pair(neighbour, merge.new), count));
-                    kept.push(neighbour);
+                    neighbours.push(neighbour);
                 }
             });
-            plan.kept.push(kept);
+            plan.new_neighbours.push(neighbours);
         }
         plan.pairs.insert(&new)?;
+        // Only now do pairs of this batch have indices. Those that later merges of it removed are
+        // lowered before they are queued.
         for worker in &workers {
-            let mut kept = Vec::new();
-            plan.pairs.find_all(worker.changes.removed_in_batch(), &mut kept)?;
-            plan.pairs.lower(&kept);
+            let mut removed = Vec::new();
+            plan.pairs.find_all(worker.changes.removed_in_batch(), &mut removed)?;
+            plan.pairs.lower(&removed);
         }
         self.enqueue_from(&plan.pairs, first)
     }
@@ -390,6 +401,8 @@ fn first_position(
 ) -> Position {
     let mut positions =
         workers.iter_mut().map(|worker| worker.first_position(index, pair, lengths));
+    // The ranges of the workers are in the order of the corpus, so the first worker that has the pair
+    // decides, and the others are not searched.
     let first =
         positions.by_ref().enumerate().find_map(|(worker, position)| Some((worker, position?)));
     first.unwrap_or((usize::MAX, 0))

@@ -78,6 +78,7 @@ impl Words {
     /// The same while all ids are bytes, when a table of all pairs is small.
     fn count_bytes(&self) -> Result<Vec<(TokenPair, u64)>> {
         let mut table: Vec<u64> = memory::zeros(1 << 16)?;
+        // Both ids are below 256, so they fill 16 bits and every index is in the table.
         self.for_each_pair(|_, (left, right), count| table[(left << 8 | right) as usize] += count);
         let all = (0..=255).flat_map(|left| (0..=255).map(move |right| (left, right)));
         memory::collect(all.zip(table).filter(|&(_, count)| count > 0))
@@ -87,6 +88,7 @@ impl Words {
         let mut table: HashMap<TokenPair, u64, FixedState> = HashMap::default();
         let mut counted = Ok(());
         self.for_each_pair(|_, pair, count| {
+            // The walk cannot be stopped, so after the first error the other pairs are passed over.
             counted = std::mem::replace(&mut counted, Ok(())).and_then(|()| {
                 memory::reserve_entry(&mut table)?;
                 *table.entry(pair).or_insert(0) += count;
@@ -155,6 +157,7 @@ cell!(u16, u32);
 
 impl<C: Cell> Cells<C> {
     fn new(counts: &Counts, range: Range<usize>, seed: &mut Seed) -> Result<Self> {
+        // Each id stands for at least one byte, so the cells never exceed this and never move.
         let capacity = range.len() * HEADER_CELLS + counts.bytes_of(&range);
         let mut words = Self { cells: memory::with_room(capacity)? };
         let mut ids = Vec::new();
@@ -183,6 +186,7 @@ impl<C: Cell> Cells<C> {
         std::iter::repeat_with(|| ()).map_while(move |()| {
             let capacity: u32 = (*self.cells.get(word as usize)?).into();
             let item = (word, self.ids(word), self.count(word));
+            // Merges shorten a word but not its capacity, so the next word is always found here.
             word += u32::try_from(HEADER_CELLS).expect("a small number") + capacity;
             Some(item)
         })
@@ -199,6 +203,7 @@ impl<C: Cell> Cells<C> {
     }
 
     fn count(&self, word: Word) -> u64 {
+        // Two cells of 16 bits hold counts below 2^32, two of 32 bits hold all counts.
         let (low, high): (u32, u32) =
             (self.cells[word as usize + 2].into(), self.cells[word as usize + 3].into());
         u64::from(low) | u64::from(high) << C::BITS
@@ -223,6 +228,7 @@ impl<C: Cell> Cells<C> {
     fn position(&self, word: Word, pair: TokenPair, lengths: &[u32]) -> Option<u64> {
         let ids = self.ids(word);
         let at = find(ids, cells(pair))?;
+        // Later words have larger indices, so the word takes the upper bits and its bytes the lower.
         let bytes = ids[..at].iter().map(|&id| u64::from(lengths[Into::<u32>::into(id) as usize]));
         Some(u64::from(word) << 32 | bytes.sum::<u64>())
     }
@@ -230,6 +236,8 @@ impl<C: Cell> Cells<C> {
     fn merge_all(&mut self, words: &[Word], pair: TokenPair, changes: &mut Changes) -> Result<()> {
         let pair = cells(pair);
         for (index, &word) in words.iter().enumerate() {
+            // The words of a pair are far apart, so each visit is a cache miss. The misses of
+            // several words overlap with the merges of the words before them.
             if let Some(&later) = words.get(index + AHEAD_WORDS) {
                 prefetch(&self.cells, later as usize);
                 prefetch(&self.cells, later as usize + TYPICAL_CELLS - 1);
@@ -241,14 +249,19 @@ impl<C: Cell> Cells<C> {
 
     /// Merge a pair in one word, from left to right.
     fn merge(&mut self, word: Word, pair: (C, C), changes: &mut Changes) -> Result<()> {
+        // A posting may be out of date: another merge may have taken the last occurrence.
         let Some(first) = find(self.ids(word), pair) else { return Ok(()) };
         let (count, length) = (self.count(word), self.length(word));
         let start = word as usize + HEADER_CELLS;
         let ids = &mut self.cells[start..start + length];
         let new = C::of(u64::from(changes.new_id()));
+        // The word is rewritten in place: (a, b) into z turns "xabaab" into "xzaz" and lowers the
+        // length. `write` never passes `read`, so no id is overwritten before it is read.
         let (mut read, mut write) = (first, first);
         while read < length {
             if read + 1 < length && (ids[read], ids[read + 1]) == pair {
+                // The left neighbour is read from the rewritten ids, where it may be the new id
+                // itself; the right one from the original ids.
                 let before = write.checked_sub(1).map(|at| ids[at].into());
                 let after = ids.get(read + 2).map(|&id| id.into());
                 changes.add(before, after, word, count)?;
@@ -260,6 +273,7 @@ impl<C: Cell> Cells<C> {
             }
             write += 1;
         }
+        // Each replacement moved `read` ahead of `write` by one.
         changes.add_replacements((read - write) as u64 * count);
         self.cells[word as usize + 1] = C::of(write as u64);
         Ok(())

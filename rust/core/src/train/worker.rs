@@ -50,6 +50,7 @@ impl Worker {
 
     /// Rebuild the postings of all pairs; all ids are below `ids`.
     pub(super) fn index(&mut self, pairs: &PairCounts, ids: u32) -> Result<()> {
+        // Both are freed first, so that the old and the new postings are never in memory together.
         self.counted = Vec::new();
         self.postings = Postings::default();
         self.postings = Postings::of_words(&self.words, pairs, ids)?;
@@ -74,10 +75,10 @@ impl Worker {
         self.changes.end_batch(pairs)
     }
 
-    /// Add the postings of the new pairs of a batch. For each merge, `kept` has the neighbours of
-    /// the new pairs that are kept, in the order of their indices.
-    pub(super) fn add_postings(&mut self, kept: &[Vec<Neighbour>]) -> Result<()> {
-        for (merge, neighbours) in kept.iter().enumerate() {
+    /// Add the postings of the new pairs of a batch. For each merge, `new_neighbours` has the
+    /// neighbours in the new pairs that reach the floor, in the order of the indices of these pairs.
+    pub(super) fn add_postings(&mut self, new_neighbours: &[Vec<Neighbour>]) -> Result<()> {
+        for (merge, neighbours) in new_neighbours.iter().enumerate() {
             let words = self.changes.created_in(merge);
             self.postings.add_new(neighbours, words, &mut self.numbers)?;
         }
