@@ -33,7 +33,7 @@ const SAMPLE_UNITS: usize = 32;
 /// space only. glibc raises its mmap threshold to the size of the largest mapped block that was
 /// freed, and serves later blocks up to that size from memory it keeps. If arrays are freed at the
 /// size at which they were allocated, consecutive batches reuse the same pages.
-const REUSED: Range<usize> = 128 << 10..32 << 20;
+const REUSED_ARRAY_BYTES: Range<usize> = 128 << 10..32 << 20;
 
 /// The estimated size of texts.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,6 +48,8 @@ pub(crate) struct Size {
 impl Size {
     /// Assumes one id for three ASCII characters, and one for each other character.
     pub(crate) fn of(text: &Text<'_>) -> Self {
+        // In UTF-8 a character beyond ASCII has two to four bytes, so there are at most half as many
+        // characters as bytes.
         let sampled = text.len().clamp(1, SAMPLE_UNITS);
         let others = text.beyond_ascii(sampled);
         let others = if text.is_utf8() { others / 2 } else { others };
@@ -181,8 +183,11 @@ impl Tokenizer {
                 .unwrap_or_else(|| memory::with_room_for_about(sizes.sum::<Size>().ids));
             joiner.add(chunk, encode_parts(call, parts, options, buffer));
         };
+        // Chunks of `CHUNK_UNITS`; smaller ones if there would be fewer chunks than threads.
         let least = size.units / threads.max(size.units / CHUNK_UNITS);
         let chunks = Mutex::new(chunks(parts, least).enumerate());
+        // The lock is released before the chunk is encoded. It also guards the iterator of texts, which
+        // may need one thread at a time.
         let next = || lock(&chunks).next();
         let work = || {
             let mut call = self.encoder().call();
@@ -383,6 +388,8 @@ impl<T: Id> JoinedIds<T> {
     /// Add the number of ids of each part to its text.
     fn count(&mut self, counts: &[(usize, usize)]) -> Result<()> {
         for &(document, count) in counts {
+            // Parts come in order, so the part belongs to the last text or a new one; `resize` never
+            // shortens the lengths.
             let more = (document + 1).saturating_sub(self.lengths.len());
             memory::reserve(&mut self.lengths, more)?;
             self.lengths.resize(document + 1, 0);
@@ -392,7 +399,7 @@ impl<T: Id> JoinedIds<T> {
     }
 
     fn finish(mut self) -> Result<Arrays<T>> {
-        if !REUSED.contains(&(self.ids.capacity() * size_of::<T>())) {
+        if !REUSED_ARRAY_BYTES.contains(&(self.ids.capacity() * size_of::<T>())) {
             self.ids.shrink_to_fit();
         }
         Ok(Arrays { ids: self.ids, offsets: offsets(self.lengths)? })

@@ -152,6 +152,7 @@ impl<'k> Canvas<'k> {
                         if self.out.ids.len() <= limit { self.out.ids.len() } else { last_end };
                 }
             }
+            // One id beyond the limit decides how the conversation ends; the rest need not be encoded.
             if self.out.ids.len() > limit {
                 break;
             }
@@ -237,6 +238,7 @@ impl<'k> Canvas<'k> {
 
 /// Whether any byte between two positions is in a span that is trained on.
 fn is_trained(spans: &[TrainedSpan], start: usize, end: usize) -> bool {
+    // Spans are in order of their ends, so those before `start` are found by bisection.
     let first = spans.partition_point(|(span_end, _)| *span_end <= start);
     let starts = spans[first..].iter().scan(start, |begin, (span_end, trained)| {
         let from = std::mem::replace(begin, *span_end);

@@ -173,6 +173,7 @@ impl DropoutEncoder<'_> {
         scratch: &mut DropoutScratch,
         out: &mut Vec<u32>,
     ) -> Result<()> {
+        // The splitter cannot be stopped, so after an error the other pretokens are passed over.
         let mut done = Ok(());
         self.tokenizer.splitter().for_each(text, |pretoken| {
             if done.is_ok() {

@@ -14,19 +14,19 @@ use crate::text::{Text, first_chars};
 use crate::tokenizer::Tokenizer;
 
 /// At most this many bytes of text are being encoded or wait for the sink; more with many threads.
-const AHEAD_BYTES: usize = 1 << 26;
-/// `AHEAD_BYTES` is raised to this many bytes for each thread.
-const AHEAD_PER_THREAD: usize = 3 << 23;
+const MAX_AHEAD_BYTES: usize = 1 << 26;
+/// `MAX_AHEAD_BYTES` is raised to this many bytes for each thread.
+const AHEAD_BYTES_PER_THREAD: usize = 3 << 23;
 /// Number of finished items that may wait, in addition to those being encoded. With few, the
 /// allocator reuses the same memory; with more, it touches new pages.
-const WAITING_ITEMS: usize = 2;
+const MAX_WAITING_ITEMS: usize = 2;
 /// Capacity is reserved for one id in `BYTES_PER_ID` bytes of text, and for at most
-/// `RESERVED_BYTES` bytes of text, because the size comes from the file and may be wrong.
+/// `MAX_RESERVED_TEXT_BYTES` bytes of text, because the size comes from the file and may be wrong.
 const BYTES_PER_ID: usize = 3;
-const RESERVED_BYTES: usize = 1 << 25;
-/// Small parts are joined to items of at most `ITEM_BYTES` bytes and `ITEM_PARTS` parts.
-const ITEM_BYTES: usize = 1 << 22;
-const ITEM_PARTS: usize = 1 << 10;
+const MAX_RESERVED_TEXT_BYTES: usize = 1 << 25;
+/// Small parts are joined to items of at most `MAX_ITEM_BYTES` bytes and `MAX_ITEM_PARTS` parts.
+const MAX_ITEM_BYTES: usize = 1 << 22;
+const MAX_ITEM_PARTS: usize = 1 << 10;
 /// A part with more bytes of text is not encoded, whatever size its file claims.
 const MAX_PART_BYTES: i64 = 1 << 26;
 
@@ -75,7 +75,7 @@ pub fn items(column: &TextColumn, ranges: Vec<RowRange>, rows: usize) -> Vec<Vec
         }
         size = size.saturating_add(column.size(&range));
         match items.last_mut() {
-            Some(item) if size <= ITEM_BYTES && item.len() < ITEM_PARTS => item.push(range),
+            Some(item) if size <= MAX_ITEM_BYTES && item.len() < MAX_ITEM_PARTS => item.push(range),
             _ => {
                 size = column.size(&range);
                 items.push(vec![range]);
@@ -101,12 +101,15 @@ impl Tokenizer {
     ) -> Result<()> {
         let weight = |item: &Vec<RowRange>| sum(item.iter().map(|part| job.column.size(part)));
         let largest = job.items.iter().map(weight).max().unwrap_or(0);
-        let most = AHEAD_BYTES
-            .max(threads.saturating_mul(AHEAD_PER_THREAD))
-            .min(largest.saturating_mul(threads.saturating_add(WAITING_ITEMS)));
+        // Large items are limited by their bytes, small ones by their number.
+        let most = MAX_AHEAD_BYTES
+            .max(threads.saturating_mul(AHEAD_BYTES_PER_THREAD))
+            .min(largest.saturating_mul(threads.saturating_add(MAX_WAITING_ITEMS)));
         self.expect(sum(job.items.iter().map(weight)));
         let encode = |call: &mut EncodeCall<'_>, item: &Vec<RowRange>| {
-            let ids = memory::with_room_for_about(weight(item).min(RESERVED_BYTES) / BYTES_PER_ID);
+            let ids = memory::with_room_for_about(
+                weight(item).min(MAX_RESERVED_TEXT_BYTES) / BYTES_PER_ID,
+            );
             let mut rows = Rows { ids, ..Rows::default() };
             for part in item {
                 let (ids, documents) = (rows.ids.len(), rows.offsets.len());

@@ -51,7 +51,8 @@ impl Content {
         if reads || !file.metadata()?.is_file() {
             return Self::read(file);
         }
-        // SAFETY: the caller guarantees that the file does not change.
+        // SAFETY: here the file is not read, so the caller guarantees that nobody changes it while the
+        // content exists.
         let Ok(map) = (unsafe { FileBytes::map(&file) }) else { return Self::read(file) };
         map.expect_sequential_reads();
         Ok(Self::Mapped(map))
@@ -86,6 +87,8 @@ impl PassedPages<'_> {
         else {
             return;
         };
+        // Every part is a slice of the mapping, so the difference is its offset. Each release is of at
+        // least `BEHIND_BYTES`, so that the system is called once for many megabytes.
         let at = bytes.as_ptr().addr() - map.as_ptr().addr();
         if at >= self.released + 2 * BEHIND_BYTES {
             map.release(self.released..at - BEHIND_BYTES);
@@ -139,7 +142,8 @@ impl Tokenizer {
             path: path.display().to_string(),
             reason: error.to_string().into(),
         };
-        // SAFETY: the caller guarantees that the file does not change.
+        // SAFETY: unless `file.reads` is set, the caller guarantees that nobody changes the file before the
+        // call ends, and `content` does not outlive the call.
         let content = unsafe { Content::open(path, file.reads) };
         let content = content.map_err(|error| Error::of_io(&error, unreadable))?;
         if let Some(reason) = pointer(&content) {
@@ -155,6 +159,8 @@ impl Tokenizer {
         let encoded = self.encode_texts(documents().map(text), size, options, threads, on_part);
         encoded.map_err(|error| match error {
             Error::TextNotUtf8 { document, at } => {
+                // The offset in the file is needed for the message only, so it is computed from the
+                // documents before.
                 let before = documents().take(document).map(|d| d.len() + file.separator.len());
                 Error::FileNotUtf8 {
                     path: path.display().to_string(),

@@ -291,6 +291,8 @@ impl BlockReader {
             damage: self.open.as_mut().and_then(|open| open.damage.take()),
             bytes,
         };
+        // Three positions for each byte, because a byte may be replaced by the three of U+FFFD, and one
+        // more, so that an empty block has a position of its own too.
         self.order += 1;
         self.unit += 1;
         self.position += 3 * block.bytes.len() as u64 + 1;
@@ -306,7 +308,7 @@ impl BlockReader {
         splitter: Option<&Splitter>,
         stop: &AtomicBool,
         bytes: &mut Vec<u8>,
-    ) -> io::Result<Found> {
+    ) -> io::Result<BlockExtent> {
         let file = &self.files[self.place.file];
         let open = match &mut self.open {
             Some(open) => open,
@@ -349,7 +351,7 @@ struct Filling<'a> {
 }
 
 /// A block except for its bytes and its indices.
-struct Found {
+struct BlockExtent {
     start: FilePlace,
     is_too_long: bool,
     is_last: bool,
@@ -401,6 +403,7 @@ impl OpenFile {
             self.damage = Some(Reason::new(error.to_string(), FETCH_AGAIN));
         }
         let count = bytes.len() - before;
+        // The stream returns fewer bytes than asked for only at its end.
         self.is_ended = count < most || self.damage.is_some();
         self.unpacked += count as u64;
         Ok(())
@@ -413,12 +416,13 @@ impl OpenFile {
         splitter: Option<&Splitter>,
         fill: &Filling<'_>,
         bytes: &mut Vec<u8>,
-    ) -> io::Result<Found> {
+    ) -> io::Result<BlockExtent> {
         memory::extend(bytes, &self.rest)?;
         self.rest.clear();
         let (most, mut searched) = (fill.bounds.document_bytes, 0);
         loop {
             self.fill(bytes, fill)?;
+            // A text that ends within the bound needs no cut.
             let is_needed = !self.is_ended || bytes.len() > most;
             let cut = splitter.filter(|_| is_needed).and_then(|s| last_cut(s, bytes, searched));
             let is_too_long = cut.is_none() && bytes.len() > most;
@@ -428,12 +432,14 @@ impl OpenFile {
                 memory::extend(&mut self.rest, &bytes[cut..])?;
                 bytes.truncate(cut);
             } else if !self.is_ended {
+                // The next search stops here, so a text without a cut is not searched again and again.
+                // It overlaps by a window, because a cut at the end needs the character after it.
                 searched = bytes.len().saturating_sub(CUT_WINDOW_BYTES);
                 continue;
             }
             let (start, is_last) = (*place, self.is_ended || is_too_long);
             place.byte += bytes.len() as u64;
-            return Ok(Found { start, is_too_long, is_last });
+            return Ok(BlockExtent { start, is_too_long, is_last });
         }
     }
 
@@ -444,7 +450,7 @@ impl OpenFile {
         with_blank: bool,
         fill: &Filling<'_>,
         bytes: &mut Vec<u8>,
-    ) -> io::Result<Found> {
+    ) -> io::Result<BlockExtent> {
         if self.long_bytes > 0 {
             self.skip_line(place, fill)?;
         }
@@ -474,7 +480,7 @@ impl OpenFile {
             place.row += lines(bytes, start.byte == 0, with_blank).count() as u64;
             place.line += memchr_iter(b'\n', bytes).count() as u64;
             let is_last = self.is_ended && self.rest.is_empty() && !is_too_long;
-            return Ok(Found { start, is_too_long, is_last });
+            return Ok(BlockExtent { start, is_too_long, is_last });
         }
     }
 
@@ -486,6 +492,7 @@ impl OpenFile {
             match memchr(b'\n', &rest) {
                 Some(end) => break end + 1,
                 None if self.is_ended => break rest.len(),
+                // Only the number of bytes is kept, so a line of any length takes little memory.
                 None => self.long_bytes += rest.len() as u64,
             }
             rest.clear();

@@ -115,6 +115,7 @@ impl Documents {
     /// Memory for the next block.
     pub(crate) fn take_memory(&mut self, bounds: &Bounds) -> Vec<u8> {
         let most = 4 * bounds.block_bytes;
+        // One unusually large block does not hold its memory to the end.
         for memory in [&mut self.bytes, &mut self.block] {
             if memory.capacity() > most {
                 *memory = Vec::new();
@@ -156,6 +157,7 @@ impl Documents {
         if block.damage.is_some() {
             return Ok(()); // the document is incomplete
         }
+        // The text is the block itself, so it is not copied.
         std::mem::swap(&mut self.bytes, &mut block.bytes);
         if let Some(reason) = pointer(&self.bytes).filter(|_| block.start.byte == 0) {
             self.bytes.clear();
@@ -308,9 +310,10 @@ impl Documents {
     pub(crate) fn cap(&mut self, most: usize) {
         let (mut start, mut to) = (0, 0);
         for end in &mut self.ends {
-            let kept = first_chars(&self.bytes[start..*end], most);
-            self.bytes.copy_within(start..start + kept, to);
-            (start, to) = (*end, to + kept);
+            // Each text moves towards the start, over bytes that were dropped or moved already.
+            let length = first_chars(&self.bytes[start..*end], most);
+            self.bytes.copy_within(start..start + length, to);
+            (start, to) = (*end, to + length);
             *end = to;
         }
         self.bytes.truncate(to);
@@ -335,6 +338,8 @@ impl Documents {
 
     /// Drop the skipped documents after the last document: they are beyond the limit.
     pub(crate) fn drop_skips_after_the_last(&mut self) {
+        // Each row is a document or skipped. The documents end after as many rows as there are, plus
+        // the skipped rows before that, each of which moves the end by one.
         let mut end = self.first_row + self.ends.len() as u64;
         self.skipped.retain(|skip| {
             let is_before = skip.row < end;

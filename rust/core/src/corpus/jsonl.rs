@@ -152,14 +152,19 @@ pub(super) fn keys(line: &[u8]) -> Vec<String> {
 /// or a control character.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
+    /// 0x01 in each byte.
     const ONES: u64 = u64::MAX / 0xFF;
-    // Sets the high bit of each byte below `bound`. The lowest set bit is right; higher ones may be
-    // set wrongly.
+    // Sets the high bit of each byte below `bound`: 0x1F - 0x20 is 0xFF, and 0x41 - 0x20 is 0x21. A
+    // byte of 0x80 or more is not below it and is masked out. A borrow begins only at a byte below the
+    // bound and reaches only higher bytes, so the lowest set bit is right; higher ones may be wrong.
     let below =
         |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & (ONES * 0x80);
+    // The XOR makes a byte 0 where it is equal, and only 0 is below 1.
     let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let (words, _) = bytes.as_chunks::<8>();
     for (index, &word) in words.iter().enumerate() {
+        // Little-endian, so the first byte of the text is the lowest, and the lowest set bit of any of
+        // the three masks is the first byte that stops.
         let word = u64::from_le_bytes(word);
         let stops = is(word, b'"') | is(word, b'\\') | below(word, b' ');
         if stops != 0 {
@@ -186,6 +191,7 @@ fn unescape(raw: &[u8], surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<usize
 }
 
 fn unescape_unicode(raw: &[u8], surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<usize> {
+    // A character beyond U+FFFF is written as two surrogates, each with ten of its bits.
     let first = unit(&raw[2..6]);
     let second = raw[6..].strip_prefix(b"\\u").and_then(|rest| rest.get(..4)).map_or(0, unit);
     let (code, length) = match (first, second) {
@@ -229,6 +235,7 @@ impl FieldName {
         if !raw.contains(&b'\\') {
             return Ok(raw == name);
         }
+        // The key has escapes: "te\u0078t" is the field `text`.
         let (mut plain, quoted) = (Vec::new(), &line[self.0.start - 1..=self.0.end]);
         LineScanner { line: quoted, at: 0, open: Vec::new() }.text(Surrogates::Copy, &mut plain)?;
         Ok(plain == name)
@@ -362,6 +369,7 @@ impl LineScanner<'_> {
     /// Read a string, and append its text to `out`.
     fn string_into(&mut self, surrogates: Surrogates, out: &mut Vec<u8>) -> Scan<()> {
         self.at += 1;
+        // No escape is shorter than what it stands for, so the pushes below never allocate.
         memory::reserve(out, self.line.len() - self.at)?;
         loop {
             let rest = &self.line[self.at..];

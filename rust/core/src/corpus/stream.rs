@@ -73,6 +73,8 @@ impl Stream {
                 return Err(io::Error::other("this build of bytepair does not read zstd"));
             }
         };
+        // A compressed stream cannot be entered in the middle, so what comes before the start is
+        // decompressed and dropped.
         let mut stream = Self { unpacker };
         io::copy(&mut stream.reader().take(start), &mut io::sink())?;
         Ok(stream)

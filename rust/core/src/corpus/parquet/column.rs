@@ -195,6 +195,7 @@ impl TextColumn {
         let range = |rows| RowRange { file, group, rows };
         let chunk = self.chunk(file, group);
         let rows = usize::try_from(chunk.num_values())?;
+        // The metadata of a page tell its rows but not its bytes, so the ranges have about equal rows.
         let count = usize::try_from(chunk.uncompressed_size())?.div_ceil(RANGE_BYTES);
         if count <= 1 {
             return Ok(vec![range(0..rows)]);
@@ -230,9 +231,11 @@ impl TextColumn {
         // A damaged header ends this loop; reading the rows after it reports the error.
         while let Ok(Some((page, bytes))) = pages.peek() {
             let too_large = (bytes > most).then(|| pages::too_large(bytes, most));
+            // All other pages of the row group may need the dictionary.
             if page.is_dict && too_large.is_some() {
                 return all(too_large);
             }
+            // A header may claim any number of rows.
             let end = start + rows_of(&page).min(rows - start);
             match spans.last_mut() {
                 Some(last) if last.too_large.is_none() && too_large.is_none() => {
@@ -380,12 +383,14 @@ impl RowReader {
             }
             self.decode(of).map_err(|error| unreadable(path, error))?;
         }
+        // The start of the range has moved beyond the decoded rows already.
         let row = self.range.rows.start - self.decoded + self.returned;
         let is_null = self.levels.get(self.returned) == Some(&0);
         self.returned += 1;
         if is_null {
             return Ok(Some((row, &[])));
         }
+        // Nulls have a level but no text, so texts are counted apart from rows.
         self.returned_texts += 1;
         match self.texts.get(self.returned_texts - 1) {
             Some(text) => Ok(Some((row, text.data()))),
@@ -400,6 +405,7 @@ impl RowReader {
         texts.clear();
         let most = rows_at_once(of.chunk(*file, *group)).min(rows.len());
         let (count, ..) = catch_panic(|| column.read_records(most, Some(levels), None, texts))?;
+        // By the footer the range has more rows, but the row group has ended.
         if count == 0 {
             return Err(missing(rows.start));
         }

@@ -111,13 +111,15 @@ impl Iterator for Pages {
 /// The non-negative number in the next field of a header, which is in Thrift's compact protocol.
 fn number(header: &mut impl Read) -> Result<u64> {
     /// The header of a field that follows the previous one and holds a 32-bit number.
-    const NEXT: u8 = 0x15;
+    const NEXT_NUMBER_FIELD: u8 = 0x15;
     let damaged = || ParquetError::General("the header of a page is damaged".to_owned());
     let mut byte = [0];
     header.read_exact(&mut byte)?;
-    if byte != [NEXT] {
+    if byte != [NEXT_NUMBER_FIELD] {
         return Err(damaged());
     }
+    // Seven bits in each byte, the lowest first, and a high bit in all but the last. Zigzag stores n as
+    // 2n, and a negative number as an odd one, which no valid page has here.
     let mut zigzag = 0;
     for shift in (0..35).step_by(7) {
         header.read_exact(&mut byte)?;

@@ -69,6 +69,7 @@ impl<S: ReadAt> ReadAt for Windowed<S> {
             window.1.get(start..).filter(|bytes| !bytes.is_empty()).map(|_| start)
         };
         if within(&window).is_none() {
+            // A read as large as the window gains nothing from a copy through it.
             if buffer.len() >= WINDOW_BYTES {
                 return self.source.read_at(offset, buffer);
             }
