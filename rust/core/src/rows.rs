@@ -143,8 +143,8 @@ impl RowPlan {
     }
 }
 
-/// Fill rows of `width` ids with documents whose lengths are all known, as a [`RowPacker`] that cuts
-/// and gets one document at a time.
+/// Fill rows of `width` ids with documents whose lengths are all known, as a [`RowPacker`] that
+/// cuts and gets one document at a time.
 ///
 /// Documents without ids are skipped, and an incomplete last row is dropped. Fails if there is not
 /// enough memory for the rows.
@@ -202,8 +202,8 @@ pub fn place_whole(lengths: &[usize], width: usize) -> Result<Vec<(usize, usize)
     let mut open = BTreeSet::new();
     for index in order {
         let length = lengths[index];
-        // The row with the least space that is enough, the lowest number among equals; or else a new
-        // row. A full row has no space and stays in the set: only empty documents go there.
+        // The row with the least space that is enough, the lowest number among equals; or else a
+        // new row. A full row has no space and stays in the set: only empty documents go there.
         let fit = open.range((length, 0)..).next().copied();
         let (free, row) = fit.unwrap_or((width, rows));
         rows = rows.max(row + 1);

@@ -48,8 +48,8 @@ pub(crate) struct Size {
 impl Size {
     /// Assumes one id for three ASCII characters, and one for each other character.
     pub(crate) fn of(text: &Text<'_>) -> Self {
-        // In UTF-8 a character beyond ASCII has two to four bytes, so there are at most half as many
-        // characters as bytes.
+        // In UTF-8 a character beyond ASCII has two to four bytes, so there are at most half as
+        // many characters as bytes.
         let sampled = text.len().clamp(1, SAMPLE_UNITS);
         let others = text.beyond_ascii(sampled);
         let others = if text.is_utf8() { others / 2 } else { others };
@@ -186,8 +186,8 @@ impl Tokenizer {
         // Chunks of `CHUNK_UNITS`; smaller ones if there would be fewer chunks than threads.
         let least = size.units / threads.max(size.units / CHUNK_UNITS);
         let chunks = Mutex::new(chunks(parts, least).enumerate());
-        // The lock is released before the chunk is encoded. It also guards the iterator of texts, which
-        // may need one thread at a time.
+        // The lock is released before the chunk is encoded. It also guards the iterator of texts,
+        // which may need one thread at a time.
         let next = || lock(&chunks).next();
         let work = || {
             let mut call = self.encoder().call();
@@ -388,8 +388,8 @@ impl<T: Id> JoinedIds<T> {
     /// Add the number of ids of each part to its text.
     fn count(&mut self, counts: &[(usize, usize)]) -> Result<()> {
         for &(document, count) in counts {
-            // Parts come in order, so the part belongs to the last text or a new one; `resize` never
-            // shortens the lengths.
+            // Parts come in order, so the part belongs to the last text or a new one; `resize`
+            // never shortens the lengths.
             let more = (document + 1).saturating_sub(self.lengths.len());
             memory::reserve(&mut self.lengths, more)?;
             self.lengths.resize(document + 1, 0);

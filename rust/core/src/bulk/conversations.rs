@@ -152,7 +152,8 @@ impl<'k> Canvas<'k> {
                         if self.out.ids.len() <= limit { self.out.ids.len() } else { last_end };
                 }
             }
-            // One id beyond the limit decides how the conversation ends; the rest need not be encoded.
+            // One id beyond the limit decides how the conversation ends; the rest need not be
+            // encoded.
             if self.out.ids.len() > limit {
                 break;
             }
@@ -210,8 +211,8 @@ impl<'k> Canvas<'k> {
         let before = std::mem::replace(&mut self.before, PartStart::Inside);
         if self.call.encoder().normalizes() {
             let aligned = self.call.encode_aligned(&text, self.message, before)?;
-            // A character that is composed of several has the span of the first, so an id covers the
-            // text up to the next one.
+            // A character that is composed of several has the span of the first, so an id covers
+            // the text up to the next one.
             let starts = aligned.iter().skip(1).map(|next| next.span[0]).chain([text.len()]);
             for (aligned, next) in aligned.iter().zip(starts) {
                 let [start, end] = aligned.span;

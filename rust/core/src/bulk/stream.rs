@@ -84,7 +84,8 @@ impl EncodeStream {
         }
         let at = tokenizer.splitter().certain(&self.rest)?;
         let (before, after) = self.rest.split_at(at);
-        // Normalization may compose characters across the cut, unless one of these stands on each side.
+        // Normalization may compose characters across the cut, unless one of these stands on each
+        // side.
         let separates = |character: Option<char>| character.is_none_or(|c| encoder.separates(c));
         let is_safe = separates(before.chars().next_back()) && separates(after.chars().next());
         let at = if is_safe || !encoder.normalizes() { at } else { 0 };

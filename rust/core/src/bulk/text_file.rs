@@ -51,8 +51,8 @@ impl Content {
         if reads || !file.metadata()?.is_file() {
             return Self::read(file);
         }
-        // SAFETY: here the file is not read, so the caller guarantees that nobody changes it while the
-        // content exists.
+        // SAFETY: here the file is not read, so the caller guarantees that nobody changes it while
+        // the content exists.
         let Ok(map) = (unsafe { FileBytes::map(&file) }) else { return Self::read(file) };
         map.expect_sequential_reads();
         Ok(Self::Mapped(map))
@@ -87,8 +87,8 @@ impl PassedPages<'_> {
         else {
             return;
         };
-        // Every part is a slice of the mapping, so the difference is its offset. Each release is of at
-        // least `BEHIND_BYTES`, so that the system is called once for many megabytes.
+        // Every part is a slice of the mapping, so the difference is its offset. Each release is of
+        // at least `BEHIND_BYTES`, so that the system is called once for many megabytes.
         let at = bytes.as_ptr().addr() - map.as_ptr().addr();
         if at >= self.released + 2 * BEHIND_BYTES {
             map.release(self.released..at - BEHIND_BYTES);
@@ -142,8 +142,8 @@ impl Tokenizer {
             path: path.display().to_string(),
             reason: error.to_string().into(),
         };
-        // SAFETY: unless `file.reads` is set, the caller guarantees that nobody changes the file before the
-        // call ends, and `content` does not outlive the call.
+        // SAFETY: unless `file.reads` is set, the caller guarantees that nobody changes the file
+        // before the call ends, and `content` does not outlive the call.
         let content = unsafe { Content::open(path, file.reads) };
         let content = content.map_err(|error| Error::of_io(&error, unreadable))?;
         if let Some(reason) = pointer(&content) {

@@ -291,8 +291,8 @@ impl BlockReader {
             damage: self.open.as_mut().and_then(|open| open.damage.take()),
             bytes,
         };
-        // Three positions for each byte, because a byte may be replaced by the three of U+FFFD, and one
-        // more, so that an empty block has a position of its own too.
+        // Three positions for each byte, because a byte may be replaced by the three of U+FFFD, and
+        // one more, so that an empty block has a position of its own too.
         self.order += 1;
         self.unit += 1;
         self.position += 3 * block.bytes.len() as u64 + 1;
@@ -432,8 +432,9 @@ impl OpenFile {
                 memory::extend(&mut self.rest, &bytes[cut..])?;
                 bytes.truncate(cut);
             } else if !self.is_ended {
-                // The next search stops here, so a text without a cut is not searched again and again.
-                // It overlaps by a window, because a cut at the end needs the character after it.
+                // The next search stops here, so a text without a cut is not searched again and
+                // again. It overlaps by a window, because a cut at the end needs the character
+                // after it.
                 searched = bytes.len().saturating_sub(CUT_WINDOW_BYTES);
                 continue;
             }

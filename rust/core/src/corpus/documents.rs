@@ -338,8 +338,8 @@ impl Documents {
 
     /// Drop the skipped documents after the last document: they are beyond the limit.
     pub(crate) fn drop_skips_after_the_last(&mut self) {
-        // Each row is a document or skipped. The documents end after as many rows as there are, plus
-        // the skipped rows before that, each of which moves the end by one.
+        // Each row is a document or skipped. The documents end after as many rows as there are,
+        // plus the skipped rows before that, each of which moves the end by one.
         let mut end = self.first_row + self.ends.len() as u64;
         self.skipped.retain(|skip| {
             let is_before = skip.row < end;
@@ -575,8 +575,8 @@ impl DocumentReader {
         Self { selection, ..self }
     }
 
-    /// The documents of the next block, some of which may come before the first selected row; `None`
-    /// at the end, and after an error.
+    /// The documents of the next block, some of which may come before the first selected row;
+    /// `None` at the end, and after an error.
     pub fn read(&mut self) -> Result<Option<Documents>> {
         let mut bytes = Vec::new();
         while let Some(mut block) = self.blocks.next(None, &self.stop, bytes)? {

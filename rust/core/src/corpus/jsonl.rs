@@ -155,16 +155,17 @@ fn plain_length(bytes: &[u8]) -> usize {
     /// 0x01 in each byte.
     const ONES: u64 = u64::MAX / 0xFF;
     // Sets the high bit of each byte below `bound`: 0x1F - 0x20 is 0xFF, and 0x41 - 0x20 is 0x21. A
-    // byte of 0x80 or more is not below it and is masked out. A borrow begins only at a byte below the
-    // bound and reaches only higher bytes, so the lowest set bit is right; higher ones may be wrong.
+    // byte of 0x80 or more is not below it and is masked out. A borrow begins only at a byte below
+    // the bound and reaches only higher bytes, so the lowest set bit is right; higher ones may be
+    // wrong.
     let below =
         |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & (ONES * 0x80);
     // The XOR makes a byte 0 where it is equal, and only 0 is below 1.
     let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let (words, _) = bytes.as_chunks::<8>();
     for (index, &word) in words.iter().enumerate() {
-        // Little-endian, so the first byte of the text is the lowest, and the lowest set bit of any of
-        // the three masks is the first byte that stops.
+        // Little-endian, so the first byte of the text is the lowest, and the lowest set bit of any
+        // of the three masks is the first byte that stops.
         let word = u64::from_le_bytes(word);
         let stops = is(word, b'"') | is(word, b'\\') | below(word, b' ');
         if stops != 0 {

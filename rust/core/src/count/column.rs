@@ -67,8 +67,8 @@ impl Counter {
     ///
     /// Fails if a file cannot be read, and with any error of `on_progress`. If
     /// [`is_whole`](Self::is_whole) is true then, exactly the rows before the end are counted; this
-    /// holds after an error of `on_progress` if the counter was made [`with_care`](Self::with_care),
-    /// and after most other errors.
+    /// holds after an error of `on_progress` if the counter was made
+    /// [`with_care`](Self::with_care), and after most other errors.
     pub fn add_column(
         &mut self,
         column: &TextColumn,
@@ -217,8 +217,8 @@ impl<'a> ColumnWork<'a> {
     /// Drop the documents beyond the limit. Returns whether there are more characters than that.
     fn limit(&self, documents: &mut Documents) -> bool {
         let Some(most) = self.options.max_chars else { return false };
-        // Only the thread whose turn it is comes here, so a load and a store need no lock. After the
-        // turn that exceeds the limit there is none, so `before` is at most the limit.
+        // Only the thread whose turn it is comes here, so a load and a store need no lock. After
+        // the turn that exceeds the limit there is none, so `before` is at most the limit.
         let before = self.chars.load(Ordering::Relaxed);
         let chars = before + documents.limit(most - before);
         self.chars.store(chars, Ordering::Relaxed);
@@ -232,8 +232,8 @@ impl<'a> ColumnWork<'a> {
 
     /// The first ranges, and rows of the next one, are those that were counted.
     fn reached(&self) -> ColumnReached {
-        // `next` goes beyond the ranges when threads ask for more. With turns, a range that was started
-        // is not counted if its turn never came.
+        // `next` goes beyond the ranges when threads ask for more. With turns, a range that was
+        // started is not counted if its turn never came.
         let started = self.next.load(Ordering::Relaxed).min(self.ranges.len());
         let passed = self.turns.as_ref().map(|turns| usize::try_from(turns.passed()));
         let ranges = passed.map_or(started, |passed| passed.unwrap_or(started));
@@ -330,8 +330,8 @@ impl<'w, 'a> RangeCount<'w, 'a> {
                 work.splitter.for_each(text, |_| ())?;
             }
         }
-        // The turn may pass before the texts are counted: only the limit depends on the order, and the
-        // tables order pretokens by position.
+        // The turn may pass before the texts are counted: only the limit depends on the order, and
+        // the tables order pretokens by position.
         let is_over = self.take_turn(is_last)?;
         self.is_clean = false;
         self.add_documents()?;

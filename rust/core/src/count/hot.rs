@@ -61,8 +61,9 @@ impl HotCounts {
         if *count <= entry.count {
             return None;
         }
-        // The count is in one place at a time: here while the key holds the entry, else in its row. So
-        // it can be compared with the count in the row of the next key that is offered the entry.
+        // The count is in one place at a time: here while the key holds the entry, else in its row.
+        // So it can be compared with the count in the row of the next key that is offered the
+        // entry.
         let holder = HotEntry { key, count: std::mem::take(count), row };
         let previous = std::mem::replace(entry, holder);
         Some((previous.row, previous.count))

@@ -154,8 +154,8 @@ fn merge_sorted(
     partitions: &mut [BufReader<File>],
     action: &mut impl FnMut(&[u8], u64) -> Result<()>,
 ) -> io::Result<()> {
-    // Of each partition only the next row is in memory. No pretoken is in two partitions, so rows are
-    // never added up here.
+    // Of each partition only the next row is in memory. No pretoken is in two partitions, so rows
+    // are never added up here.
     let mut pretokens = vec![Vec::new(); partitions.len()];
     let mut next = BinaryHeap::new();
     // The heap and the pretokens are arguments, because the loop below uses them too.

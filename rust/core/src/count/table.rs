@@ -59,9 +59,9 @@ impl CountTable {
         let more = most.saturating_sub(self.misses.len());
         memory::reserve(&mut self.misses, more)?;
         self.misses.resize(most, Default::default());
-        // Every short pretoken is written to the next free entry of `misses`, which a hit leaves free.
-        // So there is no branch on whether it was a hit, which is hard to predict. There are at most
-        // as many misses as ends, so the index is below `most`.
+        // Every short pretoken is written to the next free entry of `misses`, which a hit leaves
+        // free. So there is no branch on whether it was a hit, which is hard to predict. There are
+        // at most as many misses as ends, so the index is below `most`.
         let mut misses = 0;
         for &end in self.ends.as_slice() {
             if end - start > LONGEST {
@@ -84,8 +84,8 @@ impl CountTable {
         let misses = &self.misses[..count];
         // First, because a growing index would make the prefetched slots useless.
         self.short.reserve(misses.len())?;
-        // Three passes, so that the cache misses of the whole block overlap: a row can be prefetched
-        // only once the slot that points to it has arrived.
+        // Three passes, so that the cache misses of the whole block overlap: a row can be
+        // prefetched only once the slot that points to it has arrived.
         for &(_, _, hash) in misses {
             self.short.index.prefetch(hash);
         }
@@ -96,8 +96,8 @@ impl CountTable {
         }
         for &(start, key, hash) in misses {
             let row = self.short.add(key, hash, Seen { count: 1, first: offset + start as u64 });
-            // A frequent pretoken moves to the hot table; the count of the one that it displaces goes
-            // back to that one's row. An entry that nobody held adds 0 to row 0.
+            // A frequent pretoken moves to the hot table; the count of the one that it displaces
+            // goes back to that one's row. An entry that nobody held adds 0 to row 0.
             let count = &mut self.short.rows[row].1.count;
             if let Some((row, count)) = self.hot.offer(key, hash, row, count) {
                 self.short.rows[row].1.count += count;

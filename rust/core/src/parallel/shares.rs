@@ -24,8 +24,8 @@ pub fn shares<T>(items: &[T], parts: usize, weight: impl Fn(&T) -> usize) -> Vec
     let (mut start, mut sum) = (0, 0);
     for (index, item) in items.iter().enumerate() {
         sum += weight(item);
-        // A range ends once the sum reaches its part of the total. The sum counts all items so far, so
-        // an uneven range does not shift those after it.
+        // A range ends once the sum reaches its part of the total. The sum counts all items so far,
+        // so an uneven range does not shift those after it.
         let due = total * (ranges.len() + 1) / parts.max(1);
         if sum >= due && ranges.len() + 1 < parts {
             ranges.push(start..index + 1);

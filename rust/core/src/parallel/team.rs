@@ -64,11 +64,11 @@ impl<'a> Gate<'a> {
 
     fn round(&self) {
         self.open.store(self.part_rounds.len(), Ordering::Relaxed);
-        // Releases `open` and all that the leader wrote since the last round to the threads that see the
-        // new number of rounds.
+        // Releases `open` and all that the leader wrote since the last round to the threads that
+        // see the new number of rounds.
         let round = self.started.fetch_add(1, Ordering::Release) + 1;
-        // The leader's own part is the first. It tries the others too: at the end of the loop all parts
-        // are started, so none waits for a thread that the system does not run.
+        // The leader's own part is the first. It tries the others too: at the end of the loop all
+        // parts are started, so none waits for a thread that the system does not run.
         (0..self.part_rounds.len()).for_each(|part| self.take(part, round));
         // Acquires what the other threads wrote in their parts.
         wait_until(|| self.open.load(Ordering::Acquire) == 0);
@@ -91,8 +91,9 @@ impl<'a> Gate<'a> {
     /// Run a part of a round, unless another thread has started it.
     fn take(&self, part: usize, round: usize) {
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-        // Of the two threads that may run a part, one raises its number of rounds and the other fails.
-        // So does a thread that comes a round too late, because the number is then `round` or more.
+        // Of the two threads that may run a part, one raises its number of rounds and the other
+        // fails. So does a thread that comes a round too late, because the number is then `round`
+        // or more.
         let claim = self.part_rounds[part].compare_exchange(round - 1, round, success, failure);
         if claim.is_ok() {
             let _open = Open(self);

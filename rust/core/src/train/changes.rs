@@ -114,10 +114,10 @@ impl Changes {
         let Merge { pair: (left, _), new, .. } = self.merge;
         if let Some(before) = before {
             if before == new {
-                // In "abab", the first merge recorded that (b, a) disappears and (z, a) appears. This
-                // merge takes the `a`: (b, a) is gone already, and (z, z) appears in place of (z, a).
-                // Only the occurrence just before can leave the new id here, and it has added at
-                // least `count`, so the difference is not negative.
+                // In "abab", the first merge recorded that (b, a) disappears and (z, a) appears.
+                // This merge takes the `a`: (b, a) is gone already, and (z, z) appears in place of
+                // (z, a). Only the occurrence just before can leave the new id here, and it has
+                // added at least `count`, so the difference is not negative.
                 self.balances[on_right(left) as usize].created -= count;
                 self.change(on_left(before), 0, count)?;
             } else {
@@ -136,8 +136,9 @@ impl Changes {
     #[inline]
     fn change(&mut self, neighbour: Neighbour, removed: u64, created: u64) -> Result<()> {
         let balance = &mut self.balances[neighbour as usize];
-        // Counts are positive, so the balance of a listed neighbour is not 0 again: `removed` only rises,
-        // and `created` is lowered only where `removed` rose too. So no neighbour is listed twice.
+        // Counts are positive, so the balance of a listed neighbour is not 0 again: `removed` only
+        // rises, and `created` is lowered only where `removed` rose too. So no neighbour is listed
+        // twice.
         if balance.removed == 0 && balance.created == 0 {
             memory::push(&mut self.touched, neighbour)?;
         }
@@ -160,8 +161,8 @@ impl Changes {
             if removed > 0 {
                 let other = neighbour / 2;
                 let pair = if neighbour % 2 == 0 { (other, left) } else { (right, other) };
-                // In "abcd", a batch with (a, b) and (c, d) creates (z, c) and removes it again. Such a
-                // pair has no index before the end of the batch, so it is looked up later.
+                // In "abcd", a batch with (a, b) and (c, d) creates (z, c) and removes it again.
+                // Such a pair has no index before the end of the batch, so it is looked up later.
                 let in_batch = other >= self.first_new;
                 let list = if in_batch { &mut self.removed_in_batch } else { &mut self.removed };
                 list.push((pair, removed));

@@ -66,8 +66,8 @@ impl PairCounts {
     ) -> Result<()> {
         memory::reserve(counts, pairs.len())?;
         for (at, &(pair, number)) in pairs.iter().enumerate() {
-            // Two dependent loads, so two prefetches: first the slot of a pair, and half the distance
-            // later, when the slot has arrived, the entry that it points to.
+            // Two dependent loads, so two prefetches: first the slot of a pair, and half the
+            // distance later, when the slot has arrived, the entry that it points to.
             if let Some(&(later, _)) = pairs.get(at + 2 * AHEAD_PAIRS) {
                 self.index.prefetch(hash(later));
             }

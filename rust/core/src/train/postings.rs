@@ -85,8 +85,8 @@ impl Postings {
         let words = self.of(index);
         let mut positions = words.iter().copied().map(position);
         let first = positions.by_ref().enumerate().find_map(|(at, position)| Some((at, position?)));
-        // Occurrences only disappear, so a word without the pair never has it again: dropping these postings
-        // now spares the next call and the merge a visit.
+        // Occurrences only disappear, so a word without the pair never has it again: dropping these
+        // postings now spares the next call and the merge a visit.
         let before = first.map_or(words.len(), |(at, _)| at);
         self.drop_first(index, before);
         first.map(|(_, position)| position)
@@ -115,8 +115,8 @@ impl Postings {
     }
 
     fn lay_out(&mut self) -> Result<()> {
-        // Until here, `end` of a new range is the number of its postings; now it becomes a range that
-        // is empty and has that much space behind it.
+        // Until here, `end` of a new range is the number of its postings; now it becomes a range
+        // that is empty and has that much space behind it.
         let mut end = self.words.len();
         for range in &mut self.ranges[self.first..] {
             let start = end;

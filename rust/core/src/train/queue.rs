@@ -86,8 +86,8 @@ impl<O: TieOrder> Queue<O> {
         else {
             return Ok(false);
         };
-        // Set first, so that `push` sorts the pairs that are still in this class and puts those whose
-        // counts have fallen into their lower classes.
+        // Set first, so that `push` sorts the pairs that are still in this class and puts those
+        // whose counts have fallen into their lower classes.
         self.current = next;
         for index in std::mem::take(&mut self.waiting[next]) {
             let (pair, count) = pairs.counted(index);
@@ -184,8 +184,8 @@ impl<O: TieOrder> Queue<O> {
                 self.push(pair, now, index)?;
                 continue;
             }
-            // The key is checked last: finding a position may visit many words, so it is done only for
-            // a pair that has the greatest count.
+            // The key is checked last: finding a position may visit many words, so it is done only
+            // for a pair that has the greatest count.
             let current = self.order.key(pair, || position(index));
             if current == key {
                 return Ok(Some((count, key, index)));
@@ -197,9 +197,9 @@ impl<O: TieOrder> Queue<O> {
 
 /// The class of a count: the count itself up to 16, then eight classes for each power of two.
 ///
-/// The upper four bits of a count, and how many bits follow them, make the class: 22 is `1011` and one
-/// bit, class 8 · 1 + 11. Of these four bits the first is 1 for all counts from 8 on, so each further
-/// bit raises the class by 8, and classes rise with counts.
+/// The upper four bits of a count, and how many bits follow them, make the class: 22 is `1011` and
+/// one bit, class 8 · 1 + 11. Of these four bits the first is 1 for all counts from 8 on, so each
+/// further bit raises the class by 8, and classes rise with counts.
 fn class(count: u64) -> usize {
     let shift = 60u32.saturating_sub(count.leading_zeros());
     let upper = usize::try_from(count >> shift).expect("below 16");

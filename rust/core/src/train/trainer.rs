@@ -265,8 +265,8 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         for worker in &mut stage.lock_workers() {
             memory::extend(&mut counts, &std::mem::take(&mut worker.counted))?;
         }
-        // Sorting brings together the counts of a pair from all workers, and gives pairs indices that
-        // do not depend on the number of threads.
+        // Sorting brings together the counts of a pair from all workers, and gives pairs indices
+        // that do not depend on the number of threads.
         counts.sort_unstable();
         let same = counts.chunk_by(|one, other| one.0 == other.0);
         let sums = same.map(|same| (same[0].0, same.iter().map(|(_, count)| count).sum()));
@@ -347,8 +347,8 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         self.sums.grow(plan.ids)?;
         let mut new = Vec::new();
         for (number, merge) in plan.batch.iter().enumerate() {
-            // A pair may be rare in each range of the words and frequent in all of them, so the sum is
-            // compared with the floor.
+            // A pair may be rare in each range of the words and frequent in all of them, so the sum
+            // is compared with the floor.
             let mut created = workers.iter().flat_map(|worker| worker.changes.created(number));
             created.try_for_each(|&(neighbour, count)| self.sums.add(neighbour, count))?;
             let mut neighbours = memory::with_room(self.sums.len())?;
@@ -401,8 +401,8 @@ fn first_position(
 ) -> Position {
     let mut positions =
         workers.iter_mut().map(|worker| worker.first_position(index, pair, lengths));
-    // The ranges of the workers are in the order of the corpus, so the first worker that has the pair
-    // decides, and the others are not searched.
+    // The ranges of the workers are in the order of the corpus, so the first worker that has the
+    // pair decides, and the others are not searched.
     let first =
         positions.by_ref().enumerate().find_map(|(worker, position)| Some((worker, position?)));
     first.unwrap_or((usize::MAX, 0))

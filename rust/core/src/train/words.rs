@@ -228,7 +228,8 @@ impl<C: Cell> Cells<C> {
     fn position(&self, word: Word, pair: TokenPair, lengths: &[u32]) -> Option<u64> {
         let ids = self.ids(word);
         let at = find(ids, cells(pair))?;
-        // Later words have larger indices, so the word takes the upper bits and its bytes the lower.
+        // Later words have larger indices, so the word takes the upper bits and its bytes the
+        // lower.
         let bytes = ids[..at].iter().map(|&id| u64::from(lengths[Into::<u32>::into(id) as usize]));
         Some(u64::from(word) << 32 | bytes.sum::<u64>())
     }

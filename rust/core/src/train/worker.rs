@@ -76,7 +76,8 @@ impl Worker {
     }
 
     /// Add the postings of the new pairs of a batch. For each merge, `new_neighbours` has the
-    /// neighbours in the new pairs that reach the floor, in the order of the indices of these pairs.
+    /// neighbours in the new pairs that reach the floor, in the order of the indices of these
+    /// pairs.
     pub(super) fn add_postings(&mut self, new_neighbours: &[Vec<Neighbour>]) -> Result<()> {
         for (merge, neighbours) in new_neighbours.iter().enumerate() {
             let words = self.changes.created_in(merge);

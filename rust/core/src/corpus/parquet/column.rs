@@ -195,7 +195,8 @@ impl TextColumn {
         let range = |rows| RowRange { file, group, rows };
         let chunk = self.chunk(file, group);
         let rows = usize::try_from(chunk.num_values())?;
-        // The metadata of a page tell its rows but not its bytes, so the ranges have about equal rows.
+        // The metadata of a page tell its rows but not its bytes, so the ranges have about equal
+        // rows.
         let count = usize::try_from(chunk.uncompressed_size())?.div_ceil(RANGE_BYTES);
         if count <= 1 {
             return Ok(vec![range(0..rows)]);

@@ -118,8 +118,8 @@ fn number(header: &mut impl Read) -> Result<u64> {
     if byte != [NEXT_NUMBER_FIELD] {
         return Err(damaged());
     }
-    // Seven bits in each byte, the lowest first, and a high bit in all but the last. Zigzag stores n as
-    // 2n, and a negative number as an odd one, which no valid page has here.
+    // Seven bits in each byte, the lowest first, and a high bit in all but the last. Zigzag stores
+    // n as 2n, and a negative number as an odd one, which no valid page has here.
     let mut zigzag = 0;
     for shift in (0..35).step_by(7) {
         header.read_exact(&mut byte)?;
