@@ -223,6 +223,8 @@ impl<'k> Canvas<'k> {
         } else {
             self.encode(&text, false)?;
             self.tokenizer.check_lengths(&self.out.ids[first..], text.len())?;
+            // The ids cover the text byte for byte, so the lengths of their tokens give their
+            // places.
             let mut at = 0;
             for index in first..self.out.ids.len() {
                 let end = at + self.tokenizer.token_bytes(self.out.ids[index])?.len();

@@ -202,6 +202,7 @@ impl Documents {
         for (row, (index, line)) in (block.start.row..).zip(lines) {
             let start = self.bytes.len();
             match self.read_line(line, is_whole, options) {
+                // For the message that no object has the field.
                 Ok(()) if is_first(row) && self.with_text == 0 => self.keys = jsonl::keys(line),
                 Ok(()) => {}
                 Err(LineError::Fatal(error)) => return Err(error),
@@ -210,6 +211,7 @@ impl Documents {
                         let path = file.path.display().to_string();
                         return Err(Error::Document { path, line: None, reason });
                     }
+                    // A part of its text may have been appended.
                     self.bytes.truncate(start);
                     self.skip_or_fail(row, reason, options.on_error, error_at(index))?;
                 }
@@ -598,6 +600,8 @@ impl DocumentReader {
     }
 
     fn is_selected(&self, block: &FileBlock) -> bool {
+        // The next block begins where this one ends, unless it is in another file or this one
+        // stands for a long line. Then the end is unknown here and is taken as after every row.
         let next = self.blocks.place();
         let is_open = next.file == block.start.file && !block.is_too_long;
         self.selection.includes(block.unit, if is_open { next.row } else { u64::MAX })

@@ -129,6 +129,7 @@ impl Counts {
         memory::reserve_entries(&mut seen, ends.len())?;
         let mut start = 0;
         for (row, (&end, &count)) in ends.iter().zip(&numbers).enumerate() {
+            // An end before the start gives no range, and is an error as an empty pretoken is.
             match bytes.get(start..end) {
                 None | Some([]) => return broken(row, "the pretoken is empty"),
                 Some(_) if count == 0 => return broken(row, "the count is 0"),

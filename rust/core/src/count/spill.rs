@@ -128,6 +128,7 @@ fn sort_partition(
     // A row also takes memory in the table, for its boxed pretoken, and in the sorted list.
     memory::check(4 * usize::try_from(bytes).map_err(io::Error::other)?)?;
     let mut table: HashMap<Box<[u8]>, Seen, FixedState> = HashMap::default();
+    // The same pretoken may have been spilled by several threads, and by one of them several times.
     for spill in spills {
         spill.read(partition, |pretoken, seen| match table.get_mut(pretoken) {
             Some(sum) => sum.add(seen),

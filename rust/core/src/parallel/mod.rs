@@ -46,6 +46,7 @@ pub fn run<T: Send, J: FnOnce() -> T + Send>(jobs: impl IntoIterator<Item = J>) 
     };
     thread::scope(|scope| {
         let threads: Vec<_> = others.iter().map(|job| start(scope, move || run_job(job))).collect();
+        // This thread works too, while the others run.
         let mut results = vec![first()];
         let done = others.iter().zip(threads);
         results.extend(done.filter_map(|(job, thread)| thread.map_or_else(|| run_job(job), join)));

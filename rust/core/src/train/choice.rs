@@ -90,8 +90,10 @@ impl Choice {
         let Some(window) = self.window else {
             return groups.into_iter().min_by(|&one, &other| self.compare(tokens, one, other));
         };
+        // The sort is stable, so of equal groups the first one stays first.
         groups.sort_by(|&one, &other| self.compare(tokens, one, other));
         let within = groups.iter().find(|&&group| self.share(group, window) <= self.limit(window));
+        // If every group has had more than its share, the one that compresses best is next.
         let chosen = *within.or(groups.last())?;
         self.recent.push_back(chosen);
         if self.recent.len() > window.size {

@@ -112,6 +112,8 @@ impl PairHistory {
                 history.merged[step * texts.len() + text] = merged_text.pairs().count(index);
                 let first = merged_text.pairs().len();
                 merged_text.merge(index, new, &mut buffers)?;
+                // The merge lowered the counts of some pairs and set its own to 0; the pairs from
+                // `first` on are new.
                 let changed =
                     buffers.lowered().chain([index]).chain(first..merged_text.pairs().len());
                 recorder.record(&mut history, merged_text, text, changed.collect())?;
@@ -264,8 +266,8 @@ impl<'a> StepScan<'a> {
         let (mut top_pairs, mut popped) = (Vec::new(), Vec::new());
         while top_pairs.len() < most && self.queue.peek().is_some_and(|top| top.value > limit) {
             let Some(Weighted { value, pair }) = self.queue.pop() else { break };
-            // Counts may have fallen since the push; the entry goes back with the current value, as in
-            // the queue of a training.
+            // Counts may have fallen since the push; the entry goes back with the current value, as
+            // in the queue of a training.
             let now = self.value(pair);
             if now < value {
                 self.queue.push(Weighted { value: now, pair });

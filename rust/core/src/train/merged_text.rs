@@ -95,6 +95,7 @@ impl MergedText {
         let Self { words, pairs, postings, .. } = self;
         queue.next_pair(pairs, floor, |index| {
             let pair = pairs.pair(index);
+            // A pair without an occurrence comes after all pairs that have a position.
             let position = |word| words.position(word, pair, lengths);
             postings.first_position(index, position).map_or((1, 0), |position| (0, position))
         })
@@ -111,6 +112,7 @@ impl MergedText {
         let MergeBuffers { changes, created, neighbours, numbers } = buffers;
         let merge = Merge { pair: self.pairs.pair(index), index, new };
         grow(numbers, new + 1)?;
+        // A batch of one merge: the next one may be chosen by another text.
         changes.begin_batch(&[merge])?;
         changes.begin_merge(merge);
         self.words.merge_all(self.postings.of(index), merge.pair, changes)?;
@@ -118,6 +120,7 @@ impl MergedText {
         self.pairs.remove(index);
         changes.end_batch(&self.pairs)?;
         self.pairs.lower(&changes.removed_kept);
+        // All created pairs get an index, however rare they are, so every neighbour has postings.
         created.clear();
         neighbours.clear();
         for &(neighbour, count) in changes.created(0) {

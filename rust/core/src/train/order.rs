@@ -29,8 +29,8 @@ pub(super) trait TieOrder {
     }
 }
 
-/// Evaluate an expression with `$order` = the order of the rule `$ties`. `$tokens` gives the existing
-/// tokens, in the order of their ids.
+/// Evaluate an expression with `$order` = the order of the rule `$ties`. `$tokens` gives the
+/// existing tokens, in the order of their ids.
 macro_rules! with_order {
     ($ties:expr, $tokens:expr, $order:ident => $action:expr) => {{
         use crate::train::options::Ties;
@@ -165,6 +165,7 @@ impl TieOrder for BytesMax {
     const NEW_PRECEDE: bool = true;
 
     fn first_key(&self, (left, right): TokenPair) -> Self::Key {
+        // The queue holds a key for each pair, so the bytes are shared and not copied.
         (Rc::clone(&self.tokens[left as usize]), Rc::clone(&self.tokens[right as usize]))
     }
 

@@ -208,6 +208,7 @@ impl GroupTraining<'_> {
         let stage = GroupStage::new(&all, self.base, vocab_size, self.options.threads)?;
         let order = SharedOrder(Rc::new(RefCell::new(order)));
         parallel::team(stage.shares.len(), &|part| stage.work(part), |round| {
+            // Only batches need flags for the ids, and these queues give one pair at a time.
             let queues = groups.iter().map(|_| Queue::new(order.clone(), 0));
             let mut leader = Leader {
                 run: self,
@@ -385,6 +386,7 @@ impl<O: TieOrder> Leader<'_, O> {
         memory::push(&mut self.lengths, length)?;
         self.order.created(pair)?;
         let mut visits = 0;
+        // New pairs get the indices from here on. A text without the pair has nothing to merge.
         let before = self.stage.each(|_, GroupText { text, next, .. }| {
             *next = text.pairs().find(pair);
             visits += next.map_or(0, |index| text.visits(index));

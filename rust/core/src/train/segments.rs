@@ -172,6 +172,7 @@ fn cut_share(
     for piece in counts.pieces(range, PIECE_BYTES) {
         for (pretoken, count) in counts.range(piece.clone()) {
             seed.ids(pretoken, &mut ids)?;
+            // A segment ends between two ids whose pair no merge can cross.
             let mut start = 0;
             for segment in ids.chunk_by(|&left, &right| mergeable.contains(&(left, right))) {
                 let bytes = segment.iter().map(|&id| lengths[id as usize] as usize).sum::<usize>();

@@ -299,6 +299,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
                 |index| first_position(&mut workers, index, plan.pairs.pair(index), &self.lengths);
             let most = most.min(self.setup.tuning.batch);
             let batch = self.queue.next_batch(&plan.pairs, self.floor, most, position)?;
+            // A lower floor needs rounds, in which the workers are locked by their threads.
             drop((plan, workers));
             if !batch.is_empty() || !self.lower_floor()? {
                 return Ok(batch);

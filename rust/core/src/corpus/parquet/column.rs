@@ -238,6 +238,8 @@ impl TextColumn {
             }
             // A header may claim any number of rows.
             let end = start + rows_of(&page).min(rows - start);
+            // Readable pages in a row form one span; each page that is too large is a span of its
+            // own.
             match spans.last_mut() {
                 Some(last) if last.too_large.is_none() && too_large.is_none() => {
                     last.rows.end = end;

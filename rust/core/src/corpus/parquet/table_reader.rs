@@ -68,8 +68,10 @@ impl TableReader {
                     }
                     return Ok(Some(documents));
                 }
+                // No row was read, so the row group has ended.
                 Ok(()) => self.open = None,
                 Err(error) => {
+                    // The next call finds no further row group.
                     (self.open, self.group) = (None, self.column.groups(0));
                     return Err(error);
                 }
@@ -132,6 +134,7 @@ impl OpenGroup {
         options: &DocumentOptions,
         documents: &mut Documents,
     ) -> Result<()> {
+        // Each text counts one more than its bytes, so that empty texts fill a block too.
         while documents.bytes.len() + documents.ends.len() < options.bounds.block_bytes.max(1) {
             let Some(reader) = &mut self.reader else {
                 let Some(span) = self.spans.next() else { break };
