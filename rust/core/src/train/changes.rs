@@ -28,7 +28,7 @@ pub(super) struct Changes {
     /// Removed occurrences of pairs that are older than the batch; for those that are kept in the
     /// counts also by index.
     removed: Vec<(TokenPair, u64)>,
-    pub(super) removed_kept: Vec<(u32, u64)>,
+    pub(super) removed_by_index: Vec<(u32, u64)>,
     /// Removed occurrences of pairs that are created within the batch.
     removed_in_batch: Vec<(TokenPair, u64)>,
     /// The counts of created pairs, and the words that contain these pairs.
@@ -55,7 +55,7 @@ impl Changes {
             balances: Vec::new(),
             touched: Vec::new(),
             removed: Vec::new(),
-            removed_kept: Vec::new(),
+            removed_by_index: Vec::new(),
             removed_in_batch: Vec::new(),
             created: Vec::new(),
             created_in: Vec::new(),
@@ -69,7 +69,7 @@ impl Changes {
         self.first_new = batch.first().map_or(0, |merge| merge.new);
         self.replacements.clear();
         self.removed.clear();
-        self.removed_kept.clear();
+        self.removed_by_index.clear();
         self.removed_in_batch.clear();
         self.created.clear();
         self.created_in.clear();
@@ -177,7 +177,7 @@ impl Changes {
 
     /// Look up which of the pairs with removed occurrences are kept.
     pub(super) fn end_batch(&mut self, pairs: &PairCounts) -> Result<()> {
-        pairs.find_all(&self.removed, &mut self.removed_kept)
+        pairs.find_all(&self.removed, &mut self.removed_by_index)
     }
 
     /// Removed occurrences of pairs that are created within the batch.

@@ -45,7 +45,7 @@ impl MergeBuffers {
 
     /// The indices of the pairs whose counts the last merge lowered.
     pub(super) fn lowered(&self) -> impl Iterator<Item = u32> {
-        self.changes.removed_kept.iter().map(|&(index, _)| index)
+        self.changes.removed_by_index.iter().map(|&(index, _)| index)
     }
 }
 
@@ -119,7 +119,7 @@ impl MergedText {
         changes.end_merge()?;
         self.pairs.remove(index);
         changes.end_batch(&self.pairs)?;
-        self.pairs.lower(&changes.removed_kept);
+        self.pairs.lower(&changes.removed_by_index);
         // All created pairs get an index, however rare they are, so every neighbour has postings.
         created.clear();
         neighbours.clear();

@@ -342,7 +342,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         let first = plan.pairs.len();
         // The workers have looked up the older pairs already, each on its own thread.
         for worker in &workers {
-            plan.pairs.lower(&worker.changes.removed_kept);
+            plan.pairs.lower(&worker.changes.removed_by_index);
         }
         plan.new_neighbours.clear();
         self.sums.grow(plan.ids)?;
