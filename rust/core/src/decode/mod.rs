@@ -85,6 +85,8 @@ pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) -> R
     let (arena, offsets) = vocabulary.arrays();
     let mut done = 0;
     for id in ids.iter().filter_map(|number| number.id()) {
+        // An id beyond the vocabulary was an error in the first pass, so the ids have changed
+        // since.
         let Some(&[start, end]) = offsets.get(id as usize..).and_then(<[u32]>::first_chunk) else {
             return Err(Error::Changed);
         };
@@ -92,6 +94,8 @@ pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) -> R
         let length = end - start;
         let from = arena[start..].first_chunk::<COPY_BYTES>().filter(|_| length <= COPY_BYTES);
         let rest = out.get_mut(done..).unwrap_or_default();
+        // The copy may write bytes after the token; the next token overwrites them. `rest` has no
+        // 16 bytes near its end, so there the copy is exact and nothing is left over.
         match (from, rest.first_chunk_mut::<COPY_BYTES>()) {
             (Some(from), Some(to)) => *to = *from,
             _ => rest.get_mut(..length).ok_or(Error::Changed)?.copy_from_slice(&arena[start..end]),
@@ -109,10 +113,10 @@ pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) -> R
 /// # Ok::<(), bytepair::Error>(())
 /// ```
 pub fn without<N: Number>(ids: &[N], skipped: &[u32]) -> Result<Vec<N>> {
-    let mut kept = memory::with_room(ids.len())?;
+    let mut remaining = memory::with_room(ids.len())?;
     let stays = |number: &N| number.id().is_none_or(|id| skipped.binary_search(&id).is_err());
-    kept.extend(ids.iter().copied().filter(stays));
-    Ok(kept)
+    remaining.extend(ids.iter().copied().filter(stays));
+    Ok(remaining)
 }
 
 pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {
@@ -249,11 +253,11 @@ mod tests {
     #[test]
     fn the_error_names_the_first_unknown_id() {
         let vocabulary = vocabulary();
-        let mut out = b"kept".to_vec();
+        let mut out = b"before".to_vec();
         for wrong in [-1, 256, 341, 401, 1 << 40] {
             let error = decode_bytes(&vocabulary, &[65i64, wrong, -7], &mut out).unwrap_err();
             assert_eq!(error, unknown_id(&vocabulary, wrong));
-            assert_eq!(out, b"kept");
+            assert_eq!(out, b"before");
         }
     }
 }

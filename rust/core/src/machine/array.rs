@@ -47,8 +47,8 @@ impl FileBytes {
         let file = File::open(path)?;
         // An empty file cannot be mapped.
         let mapped = if cfg!(unix) && file.metadata()?.len() > 0 {
-            // SAFETY: this process wrote the file under a random name, gives that name to nobody,
-            // and unlinks the file below; it does not write to it any more.
+            // SAFETY: callers pass a spill file: this process wrote it under a random name, writes
+            // to it no more, and passes the name to no other program; it is unlinked below.
             unsafe { Self::map(&file) }?
         } else {
             Self::copy(&fs::read(path)?).map_err(io::Error::other)?

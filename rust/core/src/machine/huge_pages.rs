@@ -26,22 +26,22 @@ use crate::machine::clock::Instant;
 use crate::memory;
 
 /// The size of a huge page in bytes.
-const HUGE_BYTES: usize = 1 << 21;
+const HUGE_PAGE_BYTES: usize = 1 << 21;
 
 /// The size of a small page in bytes, on most machines.
-const SMALL_BYTES: usize = 1 << 12;
+const SMALL_PAGE_BYTES: usize = 1 << 12;
 
 /// A huge page must come within this time: about the time of the page faults for the same memory in
 /// pages of 4 kB.
-const QUICK: Duration = Duration::from_millis(1);
+const MAX_PAGE_TIME: Duration = Duration::from_millis(1);
 
 /// When a huge page was slow, which may take as long as ten megabytes of small pages. For some time
 /// after that, none is requested.
 static SLOW: Mutex<Option<Instant>> = Mutex::new(None);
-const PAUSE: Duration = Duration::from_secs(60);
+const PAUSE_TIME: Duration = Duration::from_secs(60);
 
 /// The size of a cache line in bytes.
-const LINE_BYTES: usize = 64;
+const CACHE_LINE_BYTES: usize = 64;
 
 /// Words that are aligned to a cache line, or to a huge page if they fill one.
 #[derive(Debug, Default)]
@@ -55,12 +55,14 @@ impl<Word: Zeroable> AlignedBuffer<Word> {
     /// `length` zeros.
     pub(crate) fn zeros(length: usize) -> Result<Self> {
         let bytes = length * size_of::<Word>();
-        let alignment = if bytes < HUGE_BYTES { LINE_BYTES } else { HUGE_BYTES };
+        let alignment = if bytes < HUGE_PAGE_BYTES { CACHE_LINE_BYTES } else { HUGE_PAGE_BYTES };
         // Zeroed memory takes only address space until it is touched.
         let all: Vec<Word> = memory::zeros(length + alignment / size_of::<Word>())?;
+        // One alignment more than needed was allocated, so an aligned start fits wherever it
+        // begins.
         let start = all.as_ptr().align_offset(alignment);
         assert!(start + length <= all.len(), "memory can be aligned");
-        if bytes >= HUGE_BYTES && may_request(bytes / HUGE_BYTES) {
+        if bytes >= HUGE_PAGE_BYTES && may_request(bytes / HUGE_PAGE_BYTES) {
             advise(&all[start..start + length], Advice::Huge);
         }
         Ok(Self { all, start, length })
@@ -82,10 +84,10 @@ impl<Word> AlignedBuffer<Word> {
             advise(&self[words.start..], Advice::Small);
         }
         let started = Instant::now();
-        let pages = words.len() * size_of::<Word>() / HUGE_BYTES + 1;
+        let pages = words.len() * size_of::<Word>() / HUGE_PAGE_BYTES + 1;
         advise(&self[words.start..words.end], Advice::Populate);
-        if started.elapsed() > QUICK * u32::try_from(pages).unwrap_or(u32::MAX) {
-            note_slow();
+        if started.elapsed() > MAX_PAGE_TIME * u32::try_from(pages).unwrap_or(u32::MAX) {
+            record_slow();
             advise(&self[words.end..], Advice::Small);
         }
     }
@@ -158,10 +160,11 @@ impl HugePages {
             return;
         }
         let length = values.len();
+        // Values that are ready but not yet written are in the spare capacity and are skipped.
         let skipped = self.ready.saturating_sub(length);
         let rest = &mut values.spare_capacity_mut()[skipped..];
-        let start = rest.as_ptr().align_offset(HUGE_BYTES);
-        let end = start.saturating_add(HUGE_BYTES / size_of::<T>().max(1));
+        let start = rest.as_ptr().align_offset(HUGE_PAGE_BYTES);
+        let end = start.saturating_add(HUGE_PAGE_BYTES / size_of::<T>().max(1));
         let page = rest.get_mut(start..end);
         let Some(page) = page.filter(|_| self.ready > 0 || may_request(1)) else {
             self.ready = usize::MAX;
@@ -171,7 +174,7 @@ impl HugePages {
         self.ready = length + skipped + end;
         if !is_quick(page) {
             self.ready = usize::MAX;
-            note_slow();
+            record_slow();
         }
     }
 }
@@ -183,7 +186,7 @@ fn is_quick<T>(page: &mut [MaybeUninit<T>]) -> bool {
         *first = MaybeUninit::zeroed();
     }
     black_box(page);
-    started.elapsed() < QUICK
+    started.elapsed() < MAX_PAGE_TIME
 }
 
 /// What the kernel is told about memory.
@@ -202,9 +205,9 @@ enum Advice {
 #[expect(unsafe_code, reason = "without it, page-table walks take a fifth of encoding time")]
 fn advise<T>(memory: &[T], advice: Advice) {
     let (page, number) = match advice {
-        Advice::Huge => (HUGE_BYTES, libc::MADV_HUGEPAGE),
-        Advice::Small => (HUGE_BYTES, libc::MADV_NOHUGEPAGE),
-        Advice::Populate => (SMALL_BYTES, libc::MADV_POPULATE_WRITE),
+        Advice::Huge => (HUGE_PAGE_BYTES, libc::MADV_HUGEPAGE),
+        Advice::Small => (HUGE_PAGE_BYTES, libc::MADV_NOHUGEPAGE),
+        Advice::Populate => (SMALL_PAGE_BYTES, libc::MADV_POPULATE_WRITE),
     };
     let skipped = memory.as_ptr().cast::<u8>().align_offset(page);
     let length = size_of_val(memory).saturating_sub(skipped) / page * page;
@@ -225,7 +228,7 @@ fn advise<T>(_memory: &[T], _advice: Advice) {}
 
 /// Remember that a huge page was slow. Nobody waits for the lock: a forked process may have lost
 /// the thread that held it.
-fn note_slow() {
+fn record_slow() {
     if let Ok(mut slow) = SLOW.try_lock() {
         *slow = Some(Instant::now());
     }
@@ -233,7 +236,7 @@ fn note_slow() {
 
 /// Whether a huge page was slow of late.
 fn is_paused() -> bool {
-    SLOW.try_lock().is_ok_and(|slow| slow.is_some_and(|at| at.elapsed() < PAUSE))
+    SLOW.try_lock().is_ok_and(|slow| slow.is_some_and(|at| at.elapsed() < PAUSE_TIME))
 }
 
 /// Whether to request this many huge pages: they are free, and none was slow of late.
@@ -257,7 +260,7 @@ fn free_blocks(list: &str) -> usize {
     let in_zone = |line: &str| -> usize {
         let counts = line.split_whitespace().skip_while(|&word| word != "zone").skip(2);
         let blocks = counts.enumerate().filter_map(|(order, count)| {
-            let pages = SMALL_BYTES.checked_shl(u32::try_from(order).ok()?)? / HUGE_BYTES;
+            let pages = SMALL_PAGE_BYTES.checked_shl(u32::try_from(order).ok()?)? / HUGE_PAGE_BYTES;
             Some(pages * count.parse::<usize>().ok()?)
         });
         blocks.sum()
@@ -279,7 +282,8 @@ mod tests {
             capacity in 0usize..3_000_000,
             blocks in prop::collection::vec(0usize..700_000, 1..8),
         ) {
-            let (mut values, mut pages) = (Vec::<u32>::with_capacity(capacity), HugePages::default());
+            let mut values = Vec::<u32>::with_capacity(capacity);
+            let mut pages = HugePages::default();
             for (value, length) in (0..).zip(&blocks) {
                 pages.extend(&mut values, std::iter::repeat_n(value, *length)).unwrap();
             }
@@ -303,14 +307,14 @@ mod tests {
             "Node 0, zone   Normal   2635   2681   2603   2059   1489   1112    637    256  109";
         assert_eq!(free_blocks(zone), 0);
         assert_eq!(free_blocks(&format!("{zone}    142    485 \n{zone} 1 0\n")), 142 + 2 * 485 + 1);
-        assert_eq!(free_blocks("nothing known"), 0);
+        assert_eq!(free_blocks("no numbers"), 0);
     }
 
     #[test]
     fn touching_changes_no_value() {
-        let mut words = AlignedBuffer::<u64>::zeros(HUGE_BYTES / 4).unwrap();
+        let mut words = AlignedBuffer::<u64>::zeros(HUGE_PAGE_BYTES / 4).unwrap();
         words[5000] = 7;
-        for range in [0..0, 3..4, 0..6000, 6000..HUGE_BYTES / 4] {
+        for range in [0..0, 3..4, 0..6000, 6000..HUGE_PAGE_BYTES / 4] {
             words.touch(range);
         }
         assert_eq!(words.iter().sum::<u64>(), 7);
@@ -318,10 +322,13 @@ mod tests {
 
     #[test]
     fn buffers_are_zeros_and_aligned() {
-        for length in [0, 1, 1000, HUGE_BYTES / 8 - 1, HUGE_BYTES / 8, HUGE_BYTES / 4 + 5] {
+        for length in
+            [0, 1, 1000, HUGE_PAGE_BYTES / 8 - 1, HUGE_PAGE_BYTES / 8, HUGE_PAGE_BYTES / 4 + 5]
+        {
             let mut words = AlignedBuffer::<u64>::zeros(length).unwrap();
             assert_eq!(words.len(), length);
-            let alignment = if 8 * length < HUGE_BYTES { LINE_BYTES } else { HUGE_BYTES };
+            let alignment =
+                if 8 * length < HUGE_PAGE_BYTES { CACHE_LINE_BYTES } else { HUGE_PAGE_BYTES };
             assert_eq!(words.as_ptr().align_offset(alignment), 0);
             assert!(words.iter().all(|&word| word == 0));
             words.fill(7);

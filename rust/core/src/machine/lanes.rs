@@ -107,6 +107,8 @@ mod avx2 {
             let eight = unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) };
             lowest = _mm256_min_epu32(lowest, eight);
         }
+        // The halves are compared until one number is left: eight, four, two, one. The shuffles
+        // exchange the two halves of four numbers, then the two numbers of each half.
         let low = _mm256_castsi256_si128(lowest);
         let four = _mm_min_epu32(low, _mm256_extracti128_si256::<1>(lowest));
         let two = _mm_min_epu32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
@@ -123,6 +125,8 @@ mod avx2 {
         for four in words.as_chunks::<4>().0 {
             // SAFETY: four words are 32 bytes, and the load needs no alignment.
             let words = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+            // Words that differ become zero, so `or` collects the one that equals, without a
+            // branch.
             let equal = _mm256_cmpeq_epi64(_mm256_and_si256(words, mask), key);
             hit = _mm256_or_si256(hit, _mm256_and_si256(words, equal));
         }

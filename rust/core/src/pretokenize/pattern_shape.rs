@@ -137,8 +137,8 @@ fn contraction<'a>(
         return Some(if any_case { Contraction::AnyCase } else { Contraction::Lower });
     }
     let each = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d"];
-    let found = each.iter().all(|part| rest.next_if_eq(part).is_some());
-    found.then_some(Contraction::Lower)
+    let is_lower = each.iter().all(|part| rest.next_if_eq(part).is_some());
+    is_lower.then_some(Contraction::Lower)
 }
 
 /// The largest number of digits in a pretoken; the outer `None` if the part has another form.

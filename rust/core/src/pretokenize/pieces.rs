@@ -348,8 +348,8 @@ impl Scripts {
 
     /// The number of the script of a character; one number for characters without.
     fn of(&self, character: char) -> usize {
-        let found = self.classes.iter().position(|class| class.has(character));
-        found.unwrap_or(self.classes.len())
+        let position = self.classes.iter().position(|class| class.has(character));
+        position.unwrap_or(self.classes.len())
     }
 
     fn divide(&self, text: &[AlignedChar]) -> Vec<Range<usize>> {

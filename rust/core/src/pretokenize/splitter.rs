@@ -193,6 +193,8 @@ impl Splitter {
         condition: impl Fn(char, char, Option<char>) -> bool,
     ) -> Option<usize> {
         let (mut at, mut next): (Option<(usize, char)>, _) = (None, None);
+        // From the last character to the first, so the first cut that satisfies the condition is
+        // the last one in the range.
         for (offset, before) in text[range.clone()].char_indices().rev() {
             if let Some((cut, after)) = at
                 && self.boundary(before, after) == Boundary::End
@@ -218,8 +220,8 @@ impl Splitter {
             Tier::Scan(_) | Tier::Regex(_) | Tier::Whole => Boundary::Unknown,
             Tier::Table(table) => table.boundary(before, at),
             Tier::Steps(steps) => {
-                let mut found = steps.iter().map(|step| step.boundary(before, at));
-                found.find(|&boundary| boundary != Boundary::Free).unwrap_or(Boundary::Free)
+                let mut boundaries = steps.iter().map(|step| step.boundary(before, at));
+                boundaries.find(|&boundary| boundary != Boundary::Free).unwrap_or(Boundary::Free)
             }
         }
     }
@@ -243,6 +245,7 @@ impl Splitter {
         let Tier::Scan(_) = self.tier else { return Ok(0) };
         // With a cut in the middle of the text, the first half need not be split.
         from = self.cut(text, text.len() / 2).unwrap_or(0);
+        // The starts of the last two pretokens and the end of the text, once all are split.
         let mut last = [from; 3];
         self.for_each(&text[from..], |pretoken| {
             last = [last[1], last[2], last[2] + pretoken.len()];

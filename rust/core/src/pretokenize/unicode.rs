@@ -102,8 +102,8 @@ pub(super) mod tests {
             (Class::Space, r"[\s--[\r\n]]"),
             (Class::Newline, r"[\r\n]"),
         ] {
-            for found in Regex::new(pattern).unwrap().find_iter(&all) {
-                let c = found.unwrap().as_str().chars().next().unwrap();
+            for character in Regex::new(pattern).unwrap().find_iter(&all) {
+                let c = character.unwrap().as_str().chars().next().unwrap();
                 assert_eq!(classes[c as usize], 0, "{c:?} is in two classes");
                 classes[c as usize] = class as u8;
             }
@@ -145,13 +145,13 @@ pub(super) mod tests {
         for (pattern, is) in
             [(r"\p{L}", Class::is_letter as fn(Class) -> bool), (r"\s", Class::is_space)]
         {
-            let found: String = Regex::new(pattern)
+            let expected: String = Regex::new(pattern)
                 .unwrap()
                 .find_iter(&all)
-                .map(|found| found.unwrap().as_str())
+                .map(|character| character.unwrap().as_str())
                 .collect();
             let ours: String = all.chars().filter(|&c| is(class_of(c as u32))).collect();
-            assert_eq!(found, ours, "{pattern}");
+            assert_eq!(expected, ours, "{pattern}");
         }
     }
 }

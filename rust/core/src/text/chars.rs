@@ -37,6 +37,7 @@ pub fn first_chars(text: &[u8], most: usize) -> usize {
         let chars = count_in_block(block);
         if chars > left {
             let mut starts = block.iter().enumerate().filter(|(_, byte)| starts_char(**byte));
+            // The first `left` characters end where the next one starts.
             let end = starts.nth(left).map_or(block.len(), |(at, _)| at);
             return index * BLOCK_BYTES + end;
         }

@@ -267,11 +267,14 @@ fn find_in_utf8(
 pub fn measure(text: &str) -> (usize, usize) {
     let (mut widest, mut count) = (0, 0);
     for block in chars::blocks(text) {
+        // The largest byte of UTF-8 is a lead, if there is any, and a greater code point never has
+        // a smaller lead. Both loops have no branch, and the second finds the block in the cache.
         widest = block.iter().fold(widest, |widest: u8, &byte| widest.max(byte));
         count += chars::count_in_block(block);
     }
     let width = match widest {
         0..0x80 => 0,
+        // C3 BF is U+00FF, the last character of one byte; EF BF BF is U+FFFF.
         0x80..0xC4 => 1,
         0xC4..0xF0 => 2,
         _ => 4,
@@ -318,6 +321,8 @@ pub fn spread<U: CharUnit>(text: &str, out: &mut [U]) {
             rest = &rest[RUN_UNITS..];
             done += RUN_UNITS;
         } else {
+            // The run may cut its last character. Then the part ends before it, at most three bytes
+            // short.
             let whole = (0..=RUN_UNITS).rev().find(|&at| rest.is_char_boundary(at));
             let (part, after) = rest.split_at(whole.unwrap_or(0));
             for character in part.chars() {

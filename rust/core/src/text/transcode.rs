@@ -71,12 +71,16 @@ impl<U: Copy + Into<u32>, P: Pack> Work for Write<'_, U, P> {
                 filled = 0;
             }
             let free = buffer[filled..].first_chunk_mut().expect("a run fits in the buffer");
+            // Folds over all sixteen units have no early exit, so that the compiler can vectorize
+            // them. A bit above the lowest seven in any unit is also in the union.
             if run.iter().fold(0, |all, unit| all | unit) < 0x80 {
                 free[..RUN_UNITS].copy_from_slice(&run.map(|unit| unit.to_le_bytes()[0]));
                 filled += RUN_UNITS;
             } else if run.iter().fold(true, |all, &unit| all & is_single_unit(unit)) {
                 filled += pack.pack(&run, free);
             } else {
+                // Room for the buffer, and for this run and one more unit, of at most four bytes
+                // each.
                 memory::reserve(bytes, filled + 2 * RUN_BYTES)?;
                 bytes.extend_from_slice(&buffer[..filled]);
                 filled = 0;
@@ -96,6 +100,7 @@ impl<U: Copy + Into<u32>, P: Pack> Work for Write<'_, U, P> {
 /// Whether a unit is a character below U+10000, so not a surrogate.
 #[inline]
 fn is_single_unit(unit: u32) -> bool {
+    // The surrogates, D800 to DFFF, are all numbers with these upper five of sixteen bits.
     unit < 0x1_0000 && unit & 0xF800 != 0xD800
 }
 

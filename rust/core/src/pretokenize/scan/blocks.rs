@@ -27,16 +27,16 @@ use crate::pretokenize::pattern_shape::{Contraction, PatternShape, Prefix, Tail}
 #[cfg(target_arch = "x86_64")]
 use crate::pretokenize::scan::classify::ByRows;
 use crate::pretokenize::scan::classify::Classify;
-use crate::pretokenize::scan::masks::{BLOCK, Masks};
+use crate::pretokenize::scan::masks::{BLOCK_BYTES, Masks};
 use crate::pretokenize::scan::step::{self, contraction, step};
 
 /// The number of plain steps after a block without certain starts, because the next blocks would
 /// likely have none either.
-const STEPS: usize = 4;
+const PLAIN_STEPS: usize = 4;
 
 /// The text is prefetched this many bytes ahead: between two calls, encoding uses the caches, and
 /// the hardware prefetcher has to start again.
-const AHEAD: usize = 1024;
+const PREFETCH_BYTES: usize = 1024;
 
 /// Push the ends of the pretokens from `start` on, until the text ends or `ends` is almost full.
 pub(super) fn fill(
@@ -73,6 +73,8 @@ impl<C: Classify> Work for Fill<'_, C> {
     #[inline(always)]
     fn run(self) {
         let Self { shape, text, start, ends, classify } = self;
+        // Constants instead of values: the loop is compiled for each kind of pattern, so it does
+        // not test the kind in each block.
         match (shape.prefix, shape.cased) {
             (Prefix::Space, _) => fill_as::<false, false>(shape, text, start, ends, &classify),
             (Prefix::Any, false) => fill_as::<true, false>(shape, text, start, ends, &classify),
@@ -90,18 +92,18 @@ fn fill_as<const ANY: bool, const CASED: bool>(
     classify: &impl Classify,
 ) {
     let bytes = text.as_bytes();
-    while start < bytes.len() && ends.spare_capacity() >= BLOCK {
+    while start < bytes.len() && ends.spare_capacity() >= BLOCK_BYTES {
         // Each block begins at a start of a pretoken, so nothing before it matters.
-        prefetch(bytes, start + AHEAD);
+        prefetch(bytes, start + PREFETCH_BYTES);
         let mut masks = masks_of(&bytes[start..], classify);
         if CASED {
             masks = with_marks(masks);
         }
         let starts = starts::<ANY, CASED>(shape, &masks, text, start);
-        // Bit 0 is the start of this block. Without another one, the pretoken may be longer than the
-        // block, or its end is not certain.
+        // Bit 0 is the start of this block. Without another one, the pretoken may be longer than
+        // the block, or its end is not certain.
         if starts != 1 {
-            let is_last = bytes.len() - start <= BLOCK;
+            let is_last = bytes.len() - start <= BLOCK_BYTES;
             start = take(starts, start, ends, classify);
             if is_last {
                 // Little more than one pretoken remains, and a block takes three times as long as a
@@ -112,7 +114,7 @@ fn fill_as<const ANY: bool, const CASED: bool>(
             start = end;
             ends.push(start);
         } else {
-            for _ in 0..STEPS {
+            for _ in 0..PLAIN_STEPS {
                 start = step(shape, text, start);
                 ends.push(start);
                 if start == bytes.len() {
@@ -142,8 +144,13 @@ fn long_word<const ANY: bool, const CASED: bool>(
         // The bytes from the start of the block on that continue the word.
         let length = body::<CASED>(&masks).trailing_ones();
         end += length as usize;
+        // A block whose text is all word says nothing about the end; the word goes on. Otherwise,
+        // `length` is below 64, so the shift cannot overflow.
         if length < masks.valid.count_ones() {
             let is_cased = (masks.upper | masks.lower) >> length & 1 != 0;
+            // Where case counts, a letter with case may belong to this word or begin the next one,
+            // and a contraction may follow. Elsewhere, the word ends at the first byte that is no
+            // letter.
             return match CASED {
                 false => Some(end),
                 true if is_cased => None,
@@ -157,9 +164,12 @@ fn long_word<const ANY: bool, const CASED: bool>(
 /// Whether a whole block is a word of several characters, or the start of one.
 #[inline(always)]
 fn is_word<const ANY: bool, const CASED: bool>(m: &Masks) -> bool {
+    // The bytes of the first character: the block begins at a character.
     let first = with_continuation(1, m.continuation);
     let no_prefix = m.upper | m.lower | m.uncased | m.number | m.newline;
     let prefix = first & if ANY { !no_prefix } else { m.blank };
+    // All bytes continue a word, except those of a first character that may be a prefix. There must
+    // be a second character: a prefix alone is no word.
     m.valid & !body::<CASED>(m) & !prefix == 0 && m.valid & !first != 0
 }
 
@@ -174,9 +184,10 @@ fn body<const CASED: bool>(m: &Masks) -> u64 {
 #[inline(always)]
 fn masks_of(rest: &[u8], classify: &impl Classify) -> Masks {
     if let Some(block) = rest.first_chunk() {
-        return classify.masks(block, BLOCK);
+        return classify.masks(block, BLOCK_BYTES);
     }
-    let mut padded = [0; BLOCK];
+    // The last block of a text is shorter. Zeros fill it up, and `valid` excludes them.
+    let mut padded = [0; BLOCK_BYTES];
     padded[..rest.len()].copy_from_slice(rest);
     classify.masks(&padded, rest.len())
 }
@@ -188,8 +199,10 @@ fn take(starts: u64, start: usize, ends: &mut PretokenEnds, classify: &impl Clas
     let left = starts & (starts - 1);
     let count = left.count_ones() as usize;
     let positions = classify.positions(left);
-    let eights =
-        ends.spare::<BLOCK>().as_chunks_mut::<8>().0.iter_mut().zip(positions.as_chunks::<8>().0);
+    // The caller has checked that 64 more ends fit. In groups of eight, the inner loop has a fixed
+    // length and no branch.
+    let spare = ends.spare::<BLOCK_BYTES>().as_chunks_mut::<8>().0;
+    let eights = spare.iter_mut().zip(positions.as_chunks::<8>().0);
     // Writing a few superfluous ends costs less than a branch misprediction.
     for (ends, positions) in eights.take(count.div_ceil(8)) {
         for (end, &position) in ends.iter_mut().zip(positions) {
@@ -224,9 +237,14 @@ fn starts<const ANY: bool, const CASED: bool>(
         // longer run of punctuation, or punctuation after a space.
         let prefix = with_continuation(other_starts, m.continuation) | m.space;
         all |= first(letter) & !(prefix << 1);
+        // The last space of several goes with what follows: `a···b` is `a`, `··`, `·b`. A single
+        // space is the first and the last of its run, so one bit is set twice.
         all |= first(m.space) | last(m.space, white, m.continuation);
+        // A newline continues the white space or the punctuation before it.
         all |= first(m.newline) & !(white << 1) & !(other << 1);
     } else {
+        // Newlines are white space like any other here. Only U+0020 goes with the next word, so a
+        // word after other white space begins at its first letter.
         all |= first(letter) & !after_blank;
         all |= first(white) | last(white, white, m.continuation);
     }
@@ -234,10 +252,13 @@ fn starts<const ANY: bool, const CASED: bool>(
         all |= digit_groups(m.number, m.continuation, most);
     }
     if CASED {
-        // `camelCase` is two pretokens: an upper-case letter after a lower-case one begins the second.
+        // `camelCase` is two pretokens: an upper-case letter after a lower-case one begins the
+        // second.
         all |= m.upper & (m.lower << 1);
+        // Only an apostrophe after a letter can begin a suffix of a word.
         all = suffixes(all, m.apostrophe & (letter << 1), text, start);
     } else if m.apostrophe & other_starts != 0 {
+        // Only an apostrophe that begins a pretoken can begin a contraction.
         let any_case = shape.contraction == Contraction::AnyCase;
         all = contractions::<ANY>(all, m.apostrophe & other_starts, any_case, text, start);
     }
@@ -252,9 +273,9 @@ fn with_marks(m: Masks) -> Masks {
     if m.mark == 0 || m.apostrophe != 0 {
         return m;
     }
-    // The carry of the sum runs from the first mark of a run to the bit after its last mark. Marks in
-    // bits 1 and 2 after a lower-case letter in bit 0: 0b0110 + 0b0010 = 0b1000, which has neither.
-    // A run after anything else adds nothing and stays in the sum.
+    // The carry of the sum runs from the first mark of a run to the bit after its last mark. Marks
+    // in bits 1 and 2 after a lower-case letter in bit 0: 0b0110 + 0b0010 = 0b1000, which has
+    // neither. A run after anything else adds nothing and stays in the sum.
     let marks = m.mark & !m.mark.wrapping_add(m.lower << 1 & m.mark);
     Masks { lower: m.lower | marks, mark: m.mark & !marks, ..m }
 }
@@ -278,6 +299,8 @@ fn certain<const ANY: bool, const CASED: bool>(
         // The white space that contains it begins after the last other byte before it; the first
         // start from there on is the last certain one.
         let before = !white & !(u64::MAX << at);
+        // `before` has only bits below `at`, so `run` is at most `at`, and the shifts do not
+        // overflow. Without a start from there on, all 64 bits stay.
         let run = 64 - before.leading_zeros();
         let first_start = (starts & (u64::MAX << run)).trailing_zeros();
         certain &= u64::MAX >> (63 - first_start.min(63));
@@ -293,6 +316,7 @@ fn certain<const ANY: bool, const CASED: bool>(
         stop |= m.slash & (m.newline << 1);
     }
     if stop != 0 {
+        // From the first doubtful byte on, nothing is certain.
         certain &= !(u64::MAX << stop.trailing_zeros());
     }
     certain | 1
@@ -308,7 +332,9 @@ fn first(mask: u64) -> u64 {
 /// `follower`.
 #[inline(always)]
 fn last(mask: u64, follower: u64, continuation: u64) -> u64 {
-    // A shift to the right marks the bytes before those of the mask.
+    // A shift to the right marks the bytes before those of the mask. The last bit has no byte after
+    // it in the block, so it counts as not followed; `certain` removes such a start, because the
+    // white space may go on.
     let mut last = mask & !(follower >> 1);
     // From the last byte of a character back to its first, at most three steps for all at once.
     while last & continuation != 0 {
@@ -337,9 +363,11 @@ fn digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     if number & continuation != 0 {
         return wide_digit_groups(number, continuation, most);
     }
-    // Digits that follow `most` other digits: for three, of 12345678 the digits from 4 on. The first
-    // of them begins a group, and so does every third after it: 123, 456, 78.
+    // Digits that follow `most` other digits: for three, of 12345678 the digits from 4 on. The
+    // first of them begins a group, and so does every third after it: 123, 456, 78.
     let full = (1..=most).fold(number, |full, before| full & (number << before));
+    // Each pass adds the next group of all runs at once. A group that `full` does not continue is
+    // the last of its run.
     let (mut groups, mut last) = (0, first(number) << most & full);
     while last != 0 {
         groups |= last;
@@ -355,6 +383,7 @@ fn wide_digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     let (mut previous, mut count) = (u32::MAX, 0);
     while left != 0 {
         let at = left.trailing_zeros();
+        // Each pass takes one digit, by its first byte; `left & (left - 1)` removes it.
         // Two digits are in one run if all bytes between them belong to digits.
         let gap = previous == u32::MAX || !number >> previous & ((1 << (at - previous)) - 1) != 0;
         count = if gap { 0 } else { count + 1 };
@@ -380,9 +409,11 @@ fn contractions<const ANY: bool>(
     while apostrophes != 0 {
         let at = apostrophes.trailing_zeros() as usize;
         if let Some(end) = contraction(text, start + at, any_case) {
+            // Two shifts: the bit after bit 63 is none, and a shift by 64 would overflow.
             if !ANY {
                 starts &= !(1u64 << at << 1);
             }
+            // Of all bits from the end on, the lowest; no bit if the end is beyond the block.
             starts |= first(bits_from(end - start));
         }
         apostrophes &= apostrophes - 1;
@@ -396,10 +427,13 @@ fn suffixes(mut starts: u64, mut apostrophes: u64, text: &str, start: usize) -> 
     let mut after_suffix = usize::MAX;
     while apostrophes != 0 {
         let at = apostrophes.trailing_zeros() as usize;
+        // An apostrophe right after a suffix begins the next pretoken.
         if at != after_suffix
             && let Some(end) = contraction(text, start + at, true)
         {
             after_suffix = end - start;
+            // `from & !after` are the bytes of the contraction: `'ll` in `we'll` has no start
+            // inside.
             let (from, after) = (u64::MAX << at, bits_from(after_suffix));
             starts = starts & !(from & !after) | first(after);
         }
@@ -411,5 +445,5 @@ fn suffixes(mut starts: u64, mut apostrophes: u64, text: &str, start: usize) -> 
 /// The bits from a position on, which may be beyond the block.
 #[inline(always)]
 fn bits_from(position: usize) -> u64 {
-    if position < BLOCK { u64::MAX << position } else { 0 }
+    if position < BLOCK_BYTES { u64::MAX << position } else { 0 }
 }

@@ -15,18 +15,18 @@
 )]
 
 use crate::machine::simd::Portable;
-use crate::pretokenize::scan::masks::{BLOCK, Masks, NonAscii};
+use crate::pretokenize::scan::masks::{BLOCK_BYTES, Masks, NonAscii};
 use crate::pretokenize::scan::non_ascii::one_by_one;
 use crate::pretokenize::unicode::Class;
 
 /// Classifies the bytes of a block; all implementations give the same masks.
 pub(super) trait Classify {
     /// A bit for each byte that is between `first` and `last`, both included.
-    fn within(&self, block: &[u8; BLOCK], first: u8, last: u8) -> u64;
+    fn within(&self, block: &[u8; BLOCK_BYTES], first: u8, last: u8) -> u64;
 
     /// The masks that single bytes determine: the classes of ASCII, and which bytes are not ASCII.
     #[inline(always)]
-    fn ascii(&self, block: &[u8; BLOCK]) -> Masks {
+    fn ascii(&self, block: &[u8; BLOCK_BYTES]) -> Masks {
         let range = |first, last| self.within(block, first, last);
         let one = |byte| range(byte, byte);
         let (newline, blank) = (one(b'\n') | one(b'\r'), one(b' '));
@@ -34,6 +34,7 @@ pub(super) trait Classify {
             upper: range(b'A', b'Z'),
             lower: range(b'a', b'z'),
             number: range(b'0', b'9'),
+            // Tab, line feed, vertical tab, form feed and carriage return are adjacent.
             space: range(b'\t', b'\r') & !newline | blank,
             newline,
             blank,
@@ -47,18 +48,20 @@ pub(super) trait Classify {
 
     /// The same as [`one_by_one`].
     #[inline(always)]
-    fn non_ascii(&self, block: &[u8; BLOCK], leads: u64, valid: u64) -> NonAscii {
+    fn non_ascii(&self, block: &[u8; BLOCK_BYTES], leads: u64, valid: u64) -> NonAscii {
         one_by_one(block, leads, valid)
     }
 
     /// The masks of a block whose first `length` bytes are text, and whose other bytes are zeros.
     #[inline(always)]
-    fn masks(&self, block: &[u8; BLOCK], length: usize) -> Masks {
-        let mut masks = Masks { valid: u64::MAX >> (BLOCK - length), ..self.ascii(block) };
+    fn masks(&self, block: &[u8; BLOCK_BYTES], length: usize) -> Masks {
+        // `length` is at least 1, so the shift is at most 63.
+        let mut masks = Masks { valid: u64::MAX >> (BLOCK_BYTES - length), ..self.ascii(block) };
         if masks.high != 0 {
             let leads = masks.high & !masks.continuation;
             let NonAscii { valid, classes } = self.non_ascii(block, leads, masks.valid);
             masks.valid = valid;
+            // No newline is beyond ASCII, and `Other` is what all other masks leave.
             masks.upper |= classes[Class::Upper as usize];
             masks.lower |= classes[Class::Lower as usize];
             masks.uncased |= classes[Class::Uncased as usize];
@@ -71,18 +74,19 @@ pub(super) trait Classify {
 
     /// The positions of the set bits, in order; the rest of the array is unspecified.
     #[inline(always)]
-    fn positions(&self, bits: u64) -> [u8; BLOCK] {
+    fn positions(&self, bits: u64) -> [u8; BLOCK_BYTES] {
         positions(bits)
     }
 }
 
 /// The plain reference for [`Classify::positions`].
 #[inline(always)]
-fn positions(mut bits: u64) -> [u8; BLOCK] {
-    let mut positions = [0; BLOCK];
+fn positions(mut bits: u64) -> [u8; BLOCK_BYTES] {
+    let mut positions = [0; BLOCK_BYTES];
     // Writing a few superfluous positions costs less than a branch misprediction.
     for chunk in positions.as_chunks_mut::<8>().0 {
         for position in chunk {
+            // After the last set bit, `bits` stays zero: 0 & (0 - 1) = 0, and the positions are 64.
             *position = bits.trailing_zeros().to_le_bytes()[0];
             bits &= bits.wrapping_sub(1);
         }
@@ -94,13 +98,13 @@ fn positions(mut bits: u64) -> [u8; BLOCK] {
 }
 
 impl Classify for Portable {
-    fn within(&self, block: &[u8; BLOCK], first: u8, last: u8) -> u64 {
+    fn within(&self, block: &[u8; BLOCK_BYTES], first: u8, last: u8) -> u64 {
         let bits = block.iter().map(|byte| u64::from((first..=last).contains(byte)));
         bits.rev().fold(0, |all, bit| all << 1 | bit)
     }
 
     /// The plain reference for the other implementations: looks at each byte once.
-    fn ascii(&self, block: &[u8; BLOCK]) -> Masks {
+    fn ascii(&self, block: &[u8; BLOCK_BYTES]) -> Masks {
         let mut ascii = Masks::default();
         for (at, &byte) in block.iter().enumerate() {
             let mask = match byte {
@@ -135,7 +139,7 @@ mod x86_64 {
         _mm512_maskz_compress_epi8, _mm512_set1_epi8, _mm512_storeu_si512, _mm512_sub_epi8,
     };
 
-    use super::{BLOCK, Classify, NonAscii};
+    use super::{BLOCK_BYTES, Classify, NonAscii};
     use crate::machine::simd::{Avx2, Avx512};
     use crate::pretokenize::scan::non_ascii::{RecentRows, row_by_row};
 
@@ -153,18 +157,18 @@ mod x86_64 {
 
     impl Classify for ByRows {
         #[inline(always)]
-        fn within(&self, block: &[u8; BLOCK], first: u8, last: u8) -> u64 {
+        fn within(&self, block: &[u8; BLOCK_BYTES], first: u8, last: u8) -> u64 {
             // SAFETY: `self.level` proves that the processor has these instructions.
             unsafe { avx512(block, first, last) }
         }
 
         #[inline(always)]
-        fn non_ascii(&self, block: &[u8; BLOCK], leads: u64, valid: u64) -> NonAscii {
+        fn non_ascii(&self, block: &[u8; BLOCK_BYTES], leads: u64, valid: u64) -> NonAscii {
             row_by_row(block, leads, valid, &self.recent, self.level)
         }
 
         #[inline(always)]
-        fn positions(&self, bits: u64) -> [u8; BLOCK] {
+        fn positions(&self, bits: u64) -> [u8; BLOCK_BYTES] {
             // SAFETY: `self.level` proves that the processor has these instructions.
             unsafe { compressed(bits) }
         }
@@ -172,16 +176,16 @@ mod x86_64 {
 
     impl Classify for Avx2 {
         #[inline(always)]
-        fn within(&self, block: &[u8; BLOCK], first: u8, last: u8) -> u64 {
+        fn within(&self, block: &[u8; BLOCK_BYTES], first: u8, last: u8) -> u64 {
             // SAFETY: `self` proves that the processor has AVX2.
             unsafe { avx2(block, first, last) }
         }
     }
 
     /// 0 to 63.
-    static POSITIONS: [u8; BLOCK] = {
-        let (mut positions, mut at) = ([0; BLOCK], 0u8);
-        while (at as usize) < BLOCK {
+    static POSITIONS: [u8; BLOCK_BYTES] = {
+        let (mut positions, mut at) = ([0; BLOCK_BYTES], 0u8);
+        while (at as usize) < BLOCK_BYTES {
             positions[at as usize] = at;
             at += 1;
         }
@@ -190,9 +194,11 @@ mod x86_64 {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
-    fn avx512(block: &[u8; BLOCK], first: u8, last: u8) -> u64 {
+    fn avx512(block: &[u8; BLOCK_BYTES], first: u8, last: u8) -> u64 {
         // SAFETY: a block has 64 bytes, and the load needs no alignment.
         let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        // One comparison tests both ends of the range: bytes below `first` wrap around to large
+        // numbers. For `a` to `z`, the byte before `a` becomes 255, and `z` becomes 25, the limit.
         let from_first = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first.cast_signed()));
         _mm512_cmple_epu8_mask(from_first, _mm512_set1_epi8((last - first).cast_signed()))
     }
@@ -200,8 +206,8 @@ mod x86_64 {
     /// The positions of the set bits: the bits select them from all positions.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
-    fn compressed(bits: u64) -> [u8; BLOCK] {
-        let mut positions = [0; BLOCK];
+    fn compressed(bits: u64) -> [u8; BLOCK_BYTES] {
+        let mut positions = [0; BLOCK_BYTES];
         // SAFETY: both arrays have 64 bytes, and neither the load nor the store needs alignment.
         unsafe {
             let all = _mm512_loadu_si512(POSITIONS.as_ptr().cast());
@@ -213,13 +219,17 @@ mod x86_64 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn avx2(block: &[u8; BLOCK], first: u8, last: u8) -> u64 {
+    fn avx2(block: &[u8; BLOCK_BYTES], first: u8, last: u8) -> u64 {
         let bits = |half: &[u8]| {
             // SAFETY: each half of a block has 32 bytes, and the load needs no alignment.
             let bytes = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
+            // Bytes below `first` wrap around to large numbers, so one comparison tests both ends.
             let from_first = _mm256_sub_epi8(bytes, _mm256_set1_epi8(first.cast_signed()));
             let most = _mm256_set1_epi8((last - first).cast_signed());
+            // AVX2 compares bytes only as signed numbers. A number is at most `most` if it is the
+            // smaller of both.
             let within = _mm256_cmpeq_epi8(_mm256_min_epu8(from_first, most), from_first);
+            // The highest bit of each byte, which is all ones or all zeros.
             u64::from(_mm256_movemask_epi8(within).cast_unsigned())
         };
         bits(&block[..32]) | bits(&block[32..]) << 32
@@ -233,12 +243,12 @@ mod aarch64 {
         vreinterpretq_u64_u8, vsubq_u8,
     };
 
-    use super::{BLOCK, Classify};
+    use super::{BLOCK_BYTES, Classify};
     use crate::machine::simd::Neon;
 
     impl Classify for Neon {
         #[inline(always)]
-        fn within(&self, block: &[u8; BLOCK], first: u8, last: u8) -> u64 {
+        fn within(&self, block: &[u8; BLOCK_BYTES], first: u8, last: u8) -> u64 {
             // SAFETY: `self` proves that the processor has NEON.
             unsafe { neon(block, first, last) }
         }
@@ -246,10 +256,11 @@ mod aarch64 {
 
     #[inline]
     #[target_feature(enable = "neon")]
-    fn neon(block: &[u8; BLOCK], first: u8, last: u8) -> u64 {
+    fn neon(block: &[u8; BLOCK_BYTES], first: u8, last: u8) -> u64 {
         bits([0, 16, 32, 48].map(|at| {
             // SAFETY: the block has 16 bytes from each offset on, and the load needs no alignment.
             let bytes = unsafe { vld1q_u8(block[at..].as_ptr()) };
+            // Bytes below `first` wrap around to large numbers, so one comparison tests both ends.
             vcleq_u8(vsubq_u8(bytes, vdupq_n_u8(first)), vdupq_n_u8(last - first))
         }))
     }
@@ -261,6 +272,8 @@ mod aarch64 {
         const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
         // SAFETY: there are 16 bytes, and the load needs no alignment.
         let bits = unsafe { vld1q_u8(BITS.as_ptr()) };
+        // NEON cannot extract one bit per byte. So each byte keeps the one bit that it will have in
+        // its byte of the result; bits of eight neighbours differ, and their sum has no carries.
         let [a, b, c, d] = quarters.map(|quarter| vandq_u8(quarter, bits));
         // Adjacent bytes are added until eight bytes have become one.
         let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
@@ -279,10 +292,10 @@ mod tests {
     /// The masks of a block and the positions of some bits, on one level.
     fn on_level(
         level: SimdLevel,
-        block: &[u8; BLOCK],
+        block: &[u8; BLOCK_BYTES],
         length: usize,
         bits: u64,
-    ) -> (Masks, [u8; BLOCK]) {
+    ) -> (Masks, [u8; BLOCK_BYTES]) {
         let both =
             |classify: &dyn Classify| (classify.masks(block, length), classify.positions(bits));
         match level {
@@ -302,7 +315,7 @@ mod tests {
             for bits in [bits, bits & fewer, 0, u64::MAX] {
                 let set = (0u8..64).filter(|at| bits >> at & 1 == 1);
                 for level in SimdLevel::all() {
-                    let (_, positions) = on_level(level, &[0; BLOCK], BLOCK, bits);
+                    let (_, positions) = on_level(level, &[0; BLOCK_BYTES], BLOCK_BYTES, bits);
                     let count = bits.count_ones() as usize;
                     prop_assert!(positions.into_iter().take(count).eq(set.clone()));
                 }
@@ -310,8 +323,11 @@ mod tests {
         }
 
         #[test]
-        fn all_levels_agree(block in prop::array::uniform32(any::<[u8; 2]>()), length in 1..=BLOCK) {
-            let mut block: [u8; BLOCK] = block.concat().try_into().unwrap();
+        fn all_levels_agree(
+            block in prop::array::uniform32(any::<[u8; 2]>()),
+            length in 1..=BLOCK_BYTES,
+        ) {
+            let mut block: [u8; BLOCK_BYTES] = block.concat().try_into().unwrap();
             block[length..].fill(0);
             let portable = Portable.masks(&block, length);
             for level in SimdLevel::all() {
@@ -322,12 +338,13 @@ mod tests {
 
         #[test]
         fn each_character_has_its_class(text in "\\PC{1,30}|[a-zA-Z0-9 '/\n\r\t]{1,64}") {
-            let length = (1..=text.len().min(BLOCK)).rev().find(|&n| text.is_char_boundary(n));
+            let most = text.len().min(BLOCK_BYTES);
+            let length = (1..=most).rev().find(|&n| text.is_char_boundary(n));
             let length = length.unwrap_or(1);
-            let mut block = [0; BLOCK];
+            let mut block = [0; BLOCK_BYTES];
             block[..length].copy_from_slice(&text.as_bytes()[..length]);
             let (masks, _) = on_level(SimdLevel::Portable, &block, length, 0);
-            prop_assert_eq!(masks.valid, u64::MAX >> (BLOCK - length));
+            prop_assert_eq!(masks.valid, u64::MAX >> (BLOCK_BYTES - length));
             for (at, c) in text[..length].char_indices() {
                 let by_class = match class_of(c as u32) {
                     Class::Other => !(masks.upper | masks.lower | masks.uncased | masks.mark

@@ -1,7 +1,7 @@
 //! The classes of the bytes of a block, as bit masks: bit `i` of a mask belongs to byte `i`.
 
 /// The number of bytes that are classified together.
-pub(super) const BLOCK: usize = 64;
+pub(super) const BLOCK_BYTES: usize = 64;
 
 /// The bytes of each class. Bytes after the last complete character are only in `high` and
 /// `continuation`.

@@ -7,38 +7,43 @@
 //! together. The rows of recent blocks are looked up first, independently of each other; usually
 //! they contain all characters.
 
-use crate::pretokenize::scan::masks::{BLOCK, NonAscii};
+use crate::pretokenize::scan::masks::{BLOCK_BYTES, NonAscii};
 use crate::pretokenize::unicode::class_of;
 
 /// Look up one character at a time. The bytes in `valid` are text. Its non-ASCII characters begin
 /// at `leads`; the last one may be incomplete.
-pub(super) fn one_by_one(block: &[u8; BLOCK], mut leads: u64, valid: u64) -> NonAscii {
-    let mut found = NonAscii { valid, classes: [0; 8] };
+pub(super) fn one_by_one(block: &[u8; BLOCK_BYTES], mut leads: u64, valid: u64) -> NonAscii {
+    let mut masks = NonAscii { valid, classes: [0; 8] };
     while leads != 0 {
         let at = leads.trailing_zeros() as usize;
         let (code_point, length) = decode(block, at);
         let bits = ((1 << length) - 1) << at;
-        if at + length > BLOCK || bits & !valid != 0 {
-            found.valid = valid & !(u64::MAX << at);
+        // Only the last character can be cut: by the end of the block, or by the end of the text in
+        // it.
+        if at + length > BLOCK_BYTES || bits & !valid != 0 {
+            masks.valid = valid & !(u64::MAX << at);
             break;
         }
-        found.classes[class_of(code_point) as usize] |= bits;
+        masks.classes[class_of(code_point) as usize] |= bits;
+        // Removes the lowest bit, the character that is done.
         leads &= leads - 1;
     }
-    found
+    masks
 }
 
 /// The code point and length of the character at `at`. If the end of the block cuts the character,
 /// the length is right and the code point is meaningless.
 #[inline]
-fn decode(block: &[u8; BLOCK], at: usize) -> (u32, usize) {
-    let byte = |index: usize| u32::from(block[(at + index) & (BLOCK - 1)]);
+fn decode(block: &[u8; BLOCK_BYTES], at: usize) -> (u32, usize) {
+    // The index wraps around at the end of the block instead of being checked.
+    let byte = |index: usize| u32::from(block[(at + index) & (BLOCK_BYTES - 1)]);
     let tail = |index: usize| byte(index) & 0x3F;
     let code_point = match byte(0) {
         0xC0..=0xDF => return ((byte(0) & 0x1F) << 6 | tail(1), 2),
         0xE0..=0xEF => return ((byte(0) & 0x0F) << 12 | tail(1) << 6 | tail(2), 3),
         first => (first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3),
     };
+    // Four bytes hold 21 bits, so bytes that are not UTF-8 could exceed the table of classes.
     (code_point.min(0x10_FFFF), 4)
 }
 
@@ -54,7 +59,7 @@ mod x86_64 {
 
     use std::cell::Cell;
 
-    use super::{BLOCK, NonAscii, one_by_one};
+    use super::{BLOCK_BYTES, NonAscii, one_by_one};
     use crate::machine::simd::Avx512;
     use crate::pretokenize::unicode::{ROW, row};
 
@@ -76,14 +81,14 @@ mod x86_64 {
     }
 
     /// Up to this number of characters, looking up one at a time is faster.
-    const FEW: u32 = 6;
+    const MAX_CHARACTERS_ONE_BY_ONE: u32 = 6;
 
     /// The same as [`one_by_one`]; the recent rows change only the time.
     #[expect(clippy::inline_always, reason = "compiled for the instructions of the caller")]
     #[expect(unsafe_code, reason = "vector instructions")]
     #[inline(always)]
     pub(in super::super) fn row_by_row(
-        block: &[u8; BLOCK],
+        block: &[u8; BLOCK_BYTES],
         leads: u64,
         valid: u64,
         recent: &RecentRows,
@@ -98,8 +103,8 @@ mod x86_64 {
     #[expect(unsafe_code, reason = "loads of vectors")]
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
-    fn by_rows(block: &[u8; BLOCK], leads: u64, valid: u64, recent: &RecentRows) -> NonAscii {
-        if leads.count_ones() <= FEW {
+    fn by_rows(block: &[u8; BLOCK_BYTES], leads: u64, valid: u64, recent: &RecentRows) -> NonAscii {
+        if leads.count_ones() <= MAX_CHARACTERS_ONE_BY_ONE {
             return one_by_one(block, leads, valid);
         }
         // SAFETY: a block has 64 bytes, and the load needs no alignment.
@@ -109,13 +114,19 @@ mod x86_64 {
         // The first bytes of characters, by length.
         let (all, three, four) =
             (leads & whole, leads & whole & from(0xE0), leads & whole & from(0xF0));
+        // `from(0xE0)` includes the characters of four bytes, and `all` those of every length.
         let (two, three) = (all & !three, three & !four);
         let continuation = all << 1 | (three | four) << 2 | four << 3;
+        // The bytes that follow the leads must be the continuation bytes of the block: the lookups
+        // below take the positions of last bytes from the leads.
         if continuation != from(0x80) & !from(0xC0) & whole {
             return one_by_one(block, leads, valid);
         }
+        // `classes` gets the class of each character at its last byte; `left` has the leads of
+        // those that were not looked up yet. Characters of four bytes are rare and have no rows.
         let (mut classes, mut left) = (_mm512_setzero_si512(), two | three);
         let look_up = |classes, in_row, number: usize| {
+            // The last byte is one byte after the lead, or two.
             let ends = (in_row & two) << 1 | (in_row & three) << 2;
             // SAFETY: a row has 64 bytes, and the load needs no alignment.
             let row = unsafe { _mm512_loadu_si512(row(number).as_ptr().cast()) };
@@ -123,7 +134,8 @@ mod x86_64 {
             // the high bits.
             _mm512_mask_permutexvar_epi8(classes, ends, bytes, row)
         };
-        // These lookups are independent of each other, unlike those below.
+        // These lookups are independent of each other, unlike those below. A row without characters
+        // in this block selects no bytes and changes nothing, so no branch is needed.
         for number in recent.rows.each_ref().map(Cell::get) {
             let in_row = left & SPANS[number].find(bytes);
             classes = look_up(classes, in_row, number);
@@ -131,8 +143,13 @@ mod x86_64 {
         }
         while left != 0 {
             let at = left.trailing_zeros() as usize;
-            let number = row_of(block[at], block[(at + 1) % BLOCK]);
+            // The first character that is left chooses the row, and takes all others in it along.
+            // The remainder replaces a bounds check; a lead in `left` has its next byte in the
+            // block.
+            let number = row_of(block[at], block[(at + 1) % BLOCK_BYTES]);
             let in_row = left & SPANS[number].find(bytes);
+            // Only a character that is not UTF-8, such as an overlong form, is not in its own row.
+            // It would stay in `left` forever.
             if in_row & 1 << at == 0 {
                 return one_by_one(block, leads, valid);
             }
@@ -140,24 +157,28 @@ mod x86_64 {
             left &= !in_row;
             recent.record(number);
         }
-        let mut found = NonAscii { valid: whole, classes: [0; 8] };
+        let mut masks = NonAscii { valid: whole, classes: [0; 8] };
         if four != 0 {
-            found = one_by_one(block, four, whole);
+            masks = one_by_one(block, four, whole);
         }
         for class in 1..8u8 {
+            // From the last byte of each character back to the others: one byte, or two if it has
+            // three. Class 0, `Other`, is that of all other bytes and needs no mask.
             let ends = _mm512_cmpeq_epi8_mask(classes, set(class));
-            found.classes[usize::from(class)] |= ends | ends >> 1 | (ends & three << 2) >> 2;
+            masks.classes[usize::from(class)] |= ends | ends >> 1 | (ends & three << 2) >> 2;
         }
-        found
+        masks
     }
 
     /// The valid bytes without the last character, if it is incomplete.
     #[inline]
-    fn whole(block: &[u8; BLOCK], leads: u64, valid: u64) -> u64 {
+    fn whole(block: &[u8; BLOCK_BYTES], leads: u64, valid: u64) -> u64 {
+        // The highest bit is the last character, and the ones at the top of a lead are its length.
+        // There are leads: a block with few was not looked up by rows.
         let at = leads.ilog2() as usize;
         let length = block[at].leading_ones().min(4);
         let bits = ((1 << length) - 1) << at;
-        let is_whole = at + length as usize <= BLOCK && bits & !valid == 0;
+        let is_whole = at + length as usize <= BLOCK_BYTES && bits & !valid == 0;
         if is_whole { valid } else { valid & !(u64::MAX << at) }
     }
 
@@ -197,6 +218,9 @@ mod x86_64 {
             let from = |byte: u8| _mm512_cmpge_epu8_mask(bytes, set(byte));
             let to = |byte: u8| _mm512_cmple_epu8_mask(bytes, set(byte));
             let Self { first, last } = self;
+            // The first two bytes are compared as one number: the first decides, and if it is
+            // equal, the second. The shift moves the result for a second byte to the bit of its
+            // lead.
             let not_before = from(first[0]) & (!equals(first[0]) | from(first[1]) >> 1);
             let not_after = to(last[0]) & (!equals(last[0]) | to(last[1]) >> 1);
             not_before & not_after
@@ -209,6 +233,8 @@ mod x86_64 {
         let mut start = 0;
         while start < ROWS {
             let mut end = start + 1;
+            // Characters of two and of three bytes are never in one span: the last byte has another
+            // place.
             while end < ROWS
                 && end != 0x800 / ROW
                 && is_one_class(start)
@@ -270,19 +296,20 @@ mod tests {
         fn lookups_by_rows_equal_lookups_of_characters(
             scripts in prop::collection::vec((character(), 1u32..200), 1..5),
             steps in prop::collection::vec((any::<prop::sample::Index>(), 0u32..200), 64),
-            length in 1..=BLOCK,
+            length in 1..=BLOCK_BYTES,
             recorded in prop::collection::vec(0usize..0x400, 0..6),
         ) {
             let text: String = steps.iter().filter_map(|(script, step)| {
                 let &(first, width) = script.get(&scripts);
                 char::from_u32(first as u32 + step % width)
             }).collect();
-            let mut block = [0; BLOCK];
+            let mut block = [0; BLOCK_BYTES];
             for (byte, text) in block.iter_mut().zip(text.bytes()) {
                 *byte = text;
             }
-            let valid = u64::MAX >> (BLOCK - length);
-            let leads = (0..length).filter(|&at| block[at] >= 0xC0).fold(0, |bits, at| bits | 1 << at);
+            let valid = u64::MAX >> (BLOCK_BYTES - length);
+            let leads = (0..length).filter(|&at| block[at] >= 0xC0);
+            let leads = leads.fold(0, |bits, at| bits | 1 << at);
             for level in SimdLevel::all() {
                 let SimdLevel::Avx512(level, _) = level else { continue };
                 let (plain, recent) = (one_by_one(&block, leads, valid), RecentRows::default());

@@ -35,6 +35,7 @@ pub(super) fn step(shape: PatternShape, text: &str, start: usize) -> usize {
     if let Some(end) = number(shape, at, next, space) {
         return end;
     }
+    // One space may precede punctuation. Without punctuation after it, it is white space.
     let punctuation = if space { next } else { at };
     let end = punctuation.skip(|class| !is_word(class) && !class.is_space());
     if end.at > punctuation.at {
@@ -104,6 +105,7 @@ pub(super) fn contraction(text: &str, at: usize, any_case: bool) -> Option<usize
     match (letter(1)?, letter(2)) {
         (b's' | b'd' | b'm' | b't', _) => Some(at + 2),
         (b'l', Some(b'l')) | (b'v' | b'r', Some(b'e')) => Some(at + 3),
+        // U+017F is C5 BF in UTF-8; its simple case folding is `s`.
         (0xC5, Some(0xBF)) if any_case => Some(at + 3),
         _ => None,
     }
@@ -192,6 +194,7 @@ fn white_space(shape: PatternShape, at: Cursor) -> usize {
     let end = at.skip(Class::is_space).at;
     let run = &at.text[at.at..end];
     let last = run.char_indices().next_back().map_or(at.at, |(last, _)| at.at + last);
+    // A newline has one byte, so the match ends one byte after the start of the last.
     let newline = run.rfind(['\r', '\n']).map(|newline| at.at + newline + 1);
     let ends = end == at.text.len();
     match newline {

@@ -23,7 +23,7 @@ use crate::pretokenize::table::parse::Node;
 const MAX_INSTRUCTIONS: usize = 4096;
 const MAX_STATES: usize = 4096;
 /// The largest number of instructions that are run to build the states: about 20 ms.
-const MAX_RUN: usize = 2_000_000;
+const MAX_RUN_INSTRUCTIONS: usize = 2_000_000;
 
 /// The automaton of a pattern over classes of characters.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ impl Automaton {
         let mut states = vec![Vec::new(), vec![start]];
         let mut numbers = HashMap::from([(Vec::new(), Self::DEAD)]);
         let mut steps = Vec::new();
+        // States are numbered when they are first reached, so `states` is also the queue of those
+        // whose transitions are missing.
         while steps.len() < states.len() * symbols {
             let state = states[steps.len() / symbols].clone();
             for symbol in 0..symbols {
@@ -67,7 +69,7 @@ impl Automaton {
                 });
                 steps.push(Transition { next, matched });
             }
-            if states.len() > MAX_STATES || run.steps > MAX_RUN {
+            if states.len() > MAX_STATES || run.steps > MAX_RUN_INSTRUCTIONS {
                 return None;
             }
         }
@@ -140,6 +142,7 @@ impl Program {
                 let end = if *end { self.symbols & !characters } else { 0 };
                 self.push(Instruction::Look(members | end, next))
             }
+            // From the last node to the first, because each node must know where it continues.
             Node::Concat(nodes) => nodes.iter().rev().try_fold(next, |next, n| self.add(n, next)),
             Node::Alternation(nodes) => {
                 let mut nodes = nodes.iter().rev();
@@ -170,6 +173,8 @@ impl Program {
 
     /// Any number of repetitions of a node that does not match the empty text.
     fn add_loop(&mut self, node: &Node, greedy: bool, next: u32) -> Option<u32> {
+        // The body continues at the fork, so the fork is added first and set when the body is
+        // known.
         let start = self.push(Instruction::Match)?;
         let inner = self.add(node, start)?;
         self.instructions[start as usize] = fork(inner, next, greedy);
@@ -203,6 +208,7 @@ impl<'p> Threads<'p> {
     /// The threads that remain after `symbol`, and whether a match ends before it.
     fn step(&mut self, threads: &[u32], symbol: usize) -> (Vec<u32>, bool) {
         self.round += 1;
+        // Marks hold the number of their round, so they need no clearing between rounds.
         let mut left = Vec::new();
         self.stack.clear();
         self.stack.extend(threads.iter().rev());
@@ -221,6 +227,8 @@ impl<'p> Threads<'p> {
                 Instruction::Look(members, next) if members >> symbol & 1 != 0 => {
                     self.stack.push(next);
                 }
+                // The stack returns the preferred thread first, and all that it forks before the
+                // second.
                 Instruction::Fork(first, second) => self.stack.extend([second, first]),
                 Instruction::Match => return (left, true),
                 Instruction::Character(..) | Instruction::Look(..) => (),

@@ -7,4 +7,4 @@ pub(super) const STOP: u32 = 2;
 /// A match ends before this character.
 pub(super) const MATCH: u32 = 4;
 /// The number of these bits.
-pub(super) const SHIFT: u32 = 3;
+pub(super) const FLAG_BITS: u32 = 3;

@@ -36,6 +36,8 @@ impl Classes {
         let mut all = vec![0; 0x11_0000];
         let mut samples = Vec::new();
         let mut members = vec![0; sets.len()];
+        // All characters of an interval are in the same sets. Intervals in the same sets share a
+        // class.
         for (first, last, within) in intervals(sets) {
             let Some(sample) = sample(first, last) else { continue };
             let class = *numbers.entry(within).or_insert_with(|| {
@@ -79,15 +81,15 @@ fn intervals(sets: &[Set]) -> Vec<(u32, u32, u128)> {
     edges.push((0x11_0000, 0));
     edges.sort_unstable();
     let mut within = 0;
-    let mut found = Vec::new();
+    let mut intervals = Vec::new();
     for pair in edges.windows(2) {
         // Two edges of one set at the same code point cancel out.
         within ^= pair[0].1;
         if pair[0].0 < pair[1].0 {
-            found.push((pair[0].0, pair[1].0 - 1, within));
+            intervals.push((pair[0].0, pair[1].0 - 1, within));
         }
     }
-    found
+    intervals
 }
 
 /// The first and last character between two code points; `None` if all are surrogates.

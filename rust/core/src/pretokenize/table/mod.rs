@@ -33,9 +33,9 @@ use std::collections::HashSet;
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
 use crate::pretokenize::regex::RegexSplitter;
 use automaton::Automaton;
-use bits::{EMIT, MATCH, SHIFT, STOP};
+use bits::{EMIT, FLAG_BITS, MATCH, STOP};
 use classes::Classes;
-use skip::{STRIDE, Skip};
+use skip::{STRIDE_BYTES, Skip};
 
 /// Splits texts with the automaton of a pattern.
 #[derive(Debug)]
@@ -53,10 +53,10 @@ pub(super) struct TableSplitter {
 }
 
 /// The fast run needs spare capacity for this many ends.
-const MIN_CAPACITY: usize = 64;
+const MIN_SPARE_ENDS: usize = 64;
 /// This many bytes after the start of a pretoken, the plain code takes over, because it never scans
 /// the same text repeatedly.
-const FAR: usize = 1024;
+const MAX_RUN_BYTES: usize = 1024;
 
 impl TableSplitter {
     /// `None` if the automaton would not be exact, or would be too large.
@@ -69,6 +69,7 @@ impl TableSplitter {
         let entry = |state| (0..count).map(move |class| (state, class));
         let each = states.clone().flat_map(entry);
         let entries = each.map(|(state, class)| entry_of(&automaton, count, state, class));
+        // An entry has 29 bits for a row; a larger automaton is rejected here.
         let entries: Vec<u32> = entries.collect::<Option<_>>()?;
         let ends = states.map(|state| automaton.end(state).matched).collect();
         let pairs = (0..count).flat_map(entry);
@@ -81,7 +82,7 @@ impl TableSplitter {
     /// full.
     pub(super) fn fill(&self, text: &str, mut start: usize, ends: &mut PretokenEnds) {
         let mut dead_ends = DeadEnds::default();
-        while start < text.len() && ends.spare_capacity() >= MIN_CAPACITY {
+        while start < text.len() && ends.spare_capacity() >= MIN_SPARE_ENDS {
             start = self.run(text, start, ends);
             if start < text.len() && !ends.is_full() {
                 start = self.step(text, start, &mut dead_ends);
@@ -98,10 +99,14 @@ impl TableSplitter {
         // The position of the next character, the row of the state, the start of the pretoken, and
         // the end of its last match.
         let (mut at, mut row, mut done, mut last) = (start, first, start, start);
-        while at < bytes.len() && ends.spare_capacity() >= MIN_CAPACITY && at - done <= FAR {
+        // Each round ends with the text, with the stride, or at an entry with `STOP`.
+        while at < bytes.len()
+            && ends.spare_capacity() >= MIN_SPARE_ENDS
+            && at - done <= MAX_RUN_BYTES
+        {
             let mut stride = ends.spare_capacity();
             if let Some(skip) = &self.skip {
-                stride = STRIDE;
+                stride = STRIDE_BYTES;
                 if let Some(skipped) = skip.skip(bytes, at, row) {
                     (at, row, last) = skipped;
                 }
@@ -118,17 +123,25 @@ impl TableSplitter {
                     (self.classes.class_of(c), at + c.len_utf8())
                 };
                 let entry = self.entries[row + usize::from(class)];
+                // A selection instead of a branch: matches come every few characters, at places
+                // that are hard to predict.
                 last = if entry & MATCH != 0 { at } else { last };
                 if entry & STOP != 0 {
                     break;
                 }
+                // Every position is written, but the next one overwrites it unless `EMIT`, which is
+                // 1, adds it to the length. So ends need no branch.
                 ends.buffer[ends.length] = at;
                 ends.length += (entry & EMIT) as usize;
-                row = (entry >> SHIFT) as usize;
+                row = (entry >> FLAG_BITS) as usize;
                 at = next;
             }
+            // The last end that was added is the start of the current pretoken.
             done = if ends.length > before { ends.buffer[ends.length - 1] } else { done };
             if at < limit {
+                // The automaton stopped within the text. Without a match since the start of the
+                // pretoken, a plain step must follow; otherwise the pretoken ends where its last
+                // match does.
                 if last == done {
                     break;
                 }
@@ -136,6 +149,7 @@ impl TableSplitter {
                 (at, row, done) = (last, first, last);
             }
         }
+        // The end of the text ends a match too, if the state says so.
         if at == bytes.len() && self.ends[row / self.classes.count()] && !ends.is_full() {
             ends.push(at);
             done = at;
@@ -157,19 +171,22 @@ impl TableSplitter {
 
     /// The end of the match at `start`, if there is one that is not empty.
     fn find(&self, text: &str, start: usize, dead_ends: &mut DeadEnds) -> Option<usize> {
-        let (mut state, mut found) = (Automaton::START, None);
-        let mut block = start / DeadEnds::BLOCK;
+        let (mut state, mut end) = (Automaton::START, None);
+        let mut block = start / DeadEnds::BLOCK_BYTES;
         for (offset, c) in text[start..].char_indices() {
             let at = start + offset;
-            if at / DeadEnds::BLOCK != block {
-                block = at / DeadEnds::BLOCK;
+            // One test for each block of text, so the set stays small and most characters cost
+            // nothing.
+            if at / DeadEnds::BLOCK_BYTES != block {
+                block = at / DeadEnds::BLOCK_BYTES;
                 if !dead_ends.may_match(at, state) {
                     break;
                 }
             }
             let step = self.automaton.step(state, self.classes.class_of(c).into());
             if step.matched {
-                found = Some(at);
+                // A match follows the pending positions, so they are no dead ends.
+                end = Some(at);
                 dead_ends.pending.clear();
             }
             state = step.next;
@@ -177,12 +194,12 @@ impl TableSplitter {
                 break;
             }
             if at + c.len_utf8() == text.len() && self.automaton.end(state).matched {
-                found = Some(text.len());
+                end = Some(text.len());
                 dead_ends.pending.clear();
             }
         }
         dead_ends.commit();
-        found.filter(|&end| end > start)
+        end.filter(|&end| end > start)
     }
 
     /// The kind of the position between two characters.
@@ -213,7 +230,7 @@ struct DeadEnds {
 
 impl DeadEnds {
     /// The size of a block in bytes.
-    const BLOCK: usize = 64;
+    const BLOCK_BYTES: usize = 64;
 
     /// Whether a match may follow. If so, the position and state become pending.
     fn may_match(&mut self, at: usize, state: usize) -> bool {
@@ -232,7 +249,7 @@ impl DeadEnds {
 
 /// The entry of a class in a state; `None` if there are too many states.
 fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -> Option<u32> {
-    let to = |next: usize| u32::try_from(next * classes).ok()?.checked_mul(1 << SHIFT);
+    let to = |next: usize| u32::try_from(next * classes).ok()?.checked_mul(1 << FLAG_BITS);
     let step = automaton.step(state, class);
     // An empty match is ignored.
     let matched = step.matched && state != Automaton::START;

@@ -5,13 +5,13 @@
 //! needed: a loop without lookups finds the end of the plain text, and the last byte determines the
 //! state there.
 
-use crate::pretokenize::table::bits::{EMIT, MATCH, SHIFT, STOP};
+use crate::pretokenize::table::bits::{EMIT, FLAG_BITS, MATCH, STOP};
 
 /// Bytes that are tested at once.
-const BLOCK: usize = 16;
+const BLOCK_BYTES: usize = 16;
 
 /// After an attempt to skip, this many bytes are looked up in the table before the next attempt.
-pub(super) const STRIDE: usize = 4;
+pub(super) const STRIDE_BYTES: usize = 4;
 
 /// The kinds of plain bytes: letters, the space, and punctuation marks except the slash, which
 /// belongs to line ends in many patterns.
@@ -39,15 +39,18 @@ impl Skip {
         if !(0..0x80).all(has_class_of_kind) {
             return None;
         }
+        // One sample byte stands for its kind: all bytes of a kind have the same class.
         let entry = |row: usize, kind: usize| entries[row + usize::from(classes[kind])];
-        let next = |row, kind| (entry(row, kind) >> SHIFT) as usize;
+        let next = |row, kind| (entry(row, kind) >> FLAG_BITS) as usize;
+        // The state after the first letter of a pretoken may differ from the state within a word.
         let letter = next(next(first, LETTER), LETTER);
         let rows = [letter, next(letter, SPACE), next(letter, MARK)];
         let mut matched = [[false; 3]; 3];
         for (before, at) in (0..9).map(|pair| (pair / 3, pair % 3)) {
-            let found = entry(rows[before], at);
-            matched[before][at] = found & MATCH != 0;
-            let continues = found & (EMIT | STOP) == 0 && (found >> SHIFT) as usize == rows[at];
+            let transition = entry(rows[before], at);
+            matched[before][at] = transition & MATCH != 0;
+            let continues =
+                transition & (EMIT | STOP) == 0 && (transition >> FLAG_BITS) as usize == rows[at];
             // Two spaces or two marks in sequence are not plain text.
             if !continues && (before != at || at == LETTER) {
                 return None;
@@ -66,14 +69,17 @@ impl Skip {
             return None;
         }
         let mut last = before;
+        // Blocks overlap by one byte: the last byte of a block is the one before the first of the
+        // next.
         while let Some(block) = text[last..].first_chunk() {
             let plain = plain_bytes(block);
             last += plain;
-            if plain < BLOCK {
+            if plain < BLOCK_BYTES {
                 break;
             }
         }
         let row = self.row_after(text[last]).filter(|_| last > before)?;
+        // Searched backwards, the first end is that of the last match.
         let ends = |&end: &usize| {
             let kinds = kind(text[end - 1]).zip(kind(text[end]));
             kinds.is_some_and(|(before, at)| self.matched[before][at])
@@ -104,16 +110,20 @@ fn kind(byte: u8) -> Option<usize> {
 /// two marks in sequence. The first byte must be plain. There is no branch, so that the compiler
 /// vectorizes the loop.
 #[inline]
-fn plain_bytes(block: &[u8; BLOCK + 1]) -> usize {
-    let mut is_end = [0; BLOCK];
-    for at in 0..BLOCK {
+fn plain_bytes(block: &[u8; BLOCK_BYTES + 1]) -> usize {
+    let mut is_end = [0; BLOCK_BYTES];
+    for at in 0..BLOCK_BYTES {
         let (before, byte) = (block[at], block[at + 1]);
         let is_no_letter = |byte: u8| u8::from((byte | 0x20).wrapping_sub(b'a') >= 26);
+        // Each subtraction wraps bytes below the range around to large numbers, so that one
+        // comparison tests both ends. With bit 0x20 set, upper-case letters become lower-case ones.
         let is_other = u8::from(byte.wrapping_sub(b' ') > b'~' - b' ')
             | u8::from(byte.wrapping_sub(b'/') < 11);
         let is_same_kind = u8::from((before == b' ') == (byte == b' '));
         is_end[at] = is_other | is_no_letter(before) & is_no_letter(byte) & is_same_kind;
     }
+    // Each byte is 0 or 1, so the lowest set bit is in the first byte that is 1. Without one, the
+    // result is 128 / 8 = 16, the whole block.
     u128::from_le_bytes(is_end).trailing_zeros() as usize / 8
 }
 
