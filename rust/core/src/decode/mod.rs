@@ -150,6 +150,7 @@ impl TextStream {
     pub fn push(&mut self, mut bytes: &[u8], out: &mut String) {
         while self.length > 0 {
             let Some((&byte, rest)) = bytes.split_first() else { return };
+            // One byte at a time, until the character is complete or cannot be completed.
             let mut part = [0; 4];
             let pending = usize::from(self.length);
             part[..pending].copy_from_slice(&self.pending[..pending]);

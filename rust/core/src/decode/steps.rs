@@ -38,6 +38,7 @@ pub(crate) fn decode(mut names: Vec<String>, steps: &[DecoderStep]) -> Result<St
 }
 
 fn apply(step: &DecoderStep, names: &[String]) -> Result<Vec<String>> {
+    // Without names, this wraps around and is never compared.
     let last = names.len().wrapping_sub(1);
     let each = |change: &dyn Fn(usize, String) -> String| -> Vec<String> {
         names.iter().cloned().enumerate().map(|(at, name)| change(at, name)).collect()

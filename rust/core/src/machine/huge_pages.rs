@@ -260,6 +260,8 @@ fn free_blocks(list: &str) -> usize {
     let in_zone = |line: &str| -> usize {
         let counts = line.split_whitespace().skip_while(|&word| word != "zone").skip(2);
         let blocks = counts.enumerate().filter_map(|(order, count)| {
+            // The blocks of each order have twice the size of those before. Blocks smaller than a
+            // huge page divide to zero.
             let pages = SMALL_PAGE_BYTES.checked_shl(u32::try_from(order).ok()?)? / HUGE_PAGE_BYTES;
             Some(pages * count.parse::<usize>().ok()?)
         });

@@ -170,14 +170,17 @@ fn alternatives(pattern: &str) -> Vec<String> {
             ')' if !class => depth -= 1,
             _ => (),
         }
+        // Within a group or a class, `|` separates no alternatives of the whole pattern.
         if c == '|' && depth == 0 && !class {
             parts.push(String::new());
             continue;
         }
         let part = parts.last_mut().expect("there is always a last part");
+        // A `+` after a repetition makes it possessive, and is left out.
         if !(c == '+' && !class && ends_in_repetition(part)) {
             part.push(c);
         }
+        // An escaped character, as in `\(`, opens and closes nothing.
         if c == '\\' {
             part.extend(characters.next());
         }

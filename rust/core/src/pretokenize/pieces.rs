@@ -221,6 +221,7 @@ impl Pieces {
 fn matches(text: &[AlignedChar], class: &Matcher) -> Vec<MarkedRange> {
     let mut parts: Vec<MarkedRange> = Vec::new();
     for (at, c) in text.iter().enumerate() {
+        // Characters that do not match are one part; each that matches is its own.
         match (class.has(c.character), parts.last_mut()) {
             (false, Some((range, false))) => range.end = at + 1,
             (is_match, _) => parts.push((at..at + 1, is_match)),

@@ -126,6 +126,9 @@ impl Pack for Portable {
     fn pack(self, run: &[u32; RUN_UNITS], out: &mut [u8; RUN_BYTES]) -> usize {
         let mut done = 0;
         for &unit in run {
+            // Each word has the UTF-8 in the order of little-endian memory: the first byte,
+            // 110aaaaa of two or 1110aaaa of three, in the lowest bits, then 10bbbbbb for each six
+            // bits that follow.
             let (middle, last) = (unit >> 6 & 0x3F | 0x80, unit & 0x3F | 0x80);
             let two = unit >> 6 | 0xC0 | last << 8;
             let three = unit >> 12 | 0xE0 | middle << 8 | last << 16;
@@ -137,6 +140,8 @@ impl Pack for Portable {
             } else {
                 unit
             };
+            // Always four bytes, so no copy has a variable length; the next word overwrites what is
+            // not used. At most three bytes of each word count, so sixteen words end within `out`.
             *out[done..].first_chunk_mut().expect("four bytes per unit") = character.to_le_bytes();
             done += 1 + usize::from(is_two) + usize::from(is_three);
         }
@@ -170,6 +175,7 @@ mod avx512 {
         let all = |word: i32| _mm512_set1_epi32(word);
         // SAFETY: the run is sixteen numbers of 4 bytes, and the load needs no alignment.
         let units = unsafe { _mm512_loadu_si512(run.as_ptr().cast()) };
+        // A continuation byte: 10 and the lowest six bits.
         let six = |bits| _mm512_or_si512(_mm512_and_si512(bits, all(0x3F)), all(0x80));
         let (last, higher) = (six(units), _mm512_srli_epi32::<6>(units));
         let two = _mm512_or_si512(higher, _mm512_slli_epi32::<8>(last));
@@ -177,12 +183,14 @@ mod avx512 {
         let tail = _mm512_or_si512(six(higher), _mm512_slli_epi32::<8>(last));
         let first = _mm512_or_si512(_mm512_srli_epi32::<12>(units), all(0xE0));
         let three = _mm512_or_si512(first, _mm512_slli_epi32::<8>(tail));
+        // All three forms were computed for all units; the masks choose by the size of each unit.
         let words = _mm512_mask_blend_epi32(_mm512_cmpge_epu32_mask(units, all(0x80)), units, two);
         let words =
             _mm512_mask_blend_epi32(_mm512_cmpge_epu32_mask(units, all(0x800)), words, three);
         // The first byte of a word is always used, even if it is zero (U+0000); the other bytes
         // are used unless they are zero.
         let count = _mm512_test_epi8_mask(words, words) | 0x1111_1111_1111_1111;
+        // Moves the used bytes together, in order; the rest of the vector becomes zeros.
         let packed = _mm512_maskz_compress_epi8(count, words);
         // SAFETY: `out` has 64 bytes, and the store needs no alignment.
         unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), packed) };

@@ -322,7 +322,7 @@ fn certain<const ANY: bool, const CASED: bool>(
     certain | 1
 }
 
-/// The first bytes of runs: of 0b0111_0110, the bits of 0b0001_0010.
+/// The first bytes of runs: of `0b0111_0110`, the bits of `0b0001_0010`.
 #[inline(always)]
 fn first(mask: u64) -> u64 {
     mask & !(mask << 1)

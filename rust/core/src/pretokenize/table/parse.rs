@@ -103,6 +103,8 @@ impl Parser {
                 Node::Alternation(each.collect::<Option<_>>()?)
             }
             Expr::Repeat { child, lo, hi, greedy } => {
+                // If the child may be repeated, another repetition may follow it, so it does not
+                // end the pattern.
                 let node = Box::new(self.node(child, last && *hi <= 1)?);
                 if *hi > 1 && node.is_nullable() {
                     return None;
@@ -117,6 +119,9 @@ impl Parser {
 
     fn atomic(&mut self, child: &Expr, last: bool) -> Option<Node> {
         let node = self.node(child, last)?;
+        // Backtracking into an atomic group is impossible. At the end of the pattern, nothing can
+        // fail after it, and a node with only one way to match has no other to try: there, it
+        // changes nothing.
         if last || node.is_fixed() {
             return Some(node);
         }
@@ -148,6 +153,7 @@ fn possessive(set: usize, least: usize, most: Option<usize>) -> Node {
         let node = Box::new(Node::Character(set));
         Node::Repeat { node, least, most, greedy: true }
     };
+    // A run without backtracking ends where the next character is not in the set, or at `most`.
     let stop = Node::Look { set, negated: true, end: true };
     match most {
         None => Node::Concat(vec![repeat(least, None), stop]),
