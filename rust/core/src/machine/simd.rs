@@ -86,6 +86,7 @@ impl SimdLevel {
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = Avx2::detect();
+            // The level of AVX-512 carries the proof of AVX2 too, for code that has no wider form.
             all.extend(Avx512::detect().zip(avx2).map(|(wide, narrow)| Self::Avx512(wide, narrow)));
             all.extend(avx2.map(Self::Avx2));
         }

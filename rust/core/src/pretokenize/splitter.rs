@@ -126,6 +126,8 @@ impl Splitter {
             let (mut new_ends, mut begin) = (memory::with_room(ends.len())?, start);
             for end in ends {
                 let (piece, mut done) = (&text[begin..end], 0);
+                // The buffer may be full before the piece ends; the next call continues after the
+                // last end.
                 while done < piece.len() {
                     step.fill(piece, done, &mut buffer).map_err(|error| error.shifted(begin))?;
                     memory::reserve(&mut new_ends, buffer.as_slice().len())?;

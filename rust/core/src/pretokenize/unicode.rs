@@ -69,6 +69,7 @@ pub(super) const ROW: usize = 64;
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) const fn row(number: usize) -> &'static [u8; ROW] {
+    // A block of 256 characters has four rows of 64.
     let start = BLOCKS + TABLE[number / 4] as usize * 256 + number % 4 * ROW;
     TABLE.split_at(start).1.first_chunk().expect("a block has four rows")
 }

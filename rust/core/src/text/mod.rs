@@ -197,6 +197,7 @@ impl<'a> Text<'a> {
         ) -> Option<usize> {
             let character = |unit: U| char::from_u32(unit.into());
             let is_found = |pair: &[U]| {
+                // A surrogate is no character, so no boundary is next to one.
                 let characters = character(pair[0]).zip(character(pair[1]));
                 characters.is_some_and(|(before, after)| condition(before, after))
             };

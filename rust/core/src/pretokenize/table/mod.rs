@@ -288,16 +288,18 @@ fn boundary(automaton: &Automaton, before: usize, at: usize) -> Boundary {
 }
 
 /// The number and size of the texts that are compared with the engine.
-const SHORT_TEXTS: usize = 1200;
+const MAX_SHORT_TEXTS: usize = 1200;
 const LONG_TEXTS: usize = 48;
-const LONG_CHARACTERS: usize = 48;
+const MIN_LONG_CHARACTERS: usize = 48;
 
 /// All texts of these characters, up to the length at which there would be too many.
 fn short_texts(samples: &[char]) -> impl Iterator<Item = String> {
     let count = samples.len();
-    let lengths = (1..=8).take_while(move |&length| count.pow(length) <= SHORT_TEXTS || length < 2);
+    let lengths =
+        (1..=8).take_while(move |&length| count.pow(length) <= MAX_SHORT_TEXTS || length < 2);
     lengths.flat_map(move |length| {
         (0..count.pow(length)).map(move |number| {
+            // The digits of the number in base `count` choose the characters, so all texts differ.
             (0..length).map(|digit| samples[number / count.pow(digit) % count]).collect()
         })
     })
@@ -308,7 +310,7 @@ fn long_texts(samples: Vec<char>) -> impl Iterator<Item = String> {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     (0..LONG_TEXTS).map(move |_| {
         let (mut text, mut length) = (String::new(), 0);
-        while length < LONG_CHARACTERS {
+        while length < MIN_LONG_CHARACTERS {
             let c = samples[random.below(samples.len())];
             let run = if random.below(3) == 0 { random.below(6) } else { 1 };
             text.extend(std::iter::repeat_n(c, run));
@@ -327,6 +329,7 @@ impl Random {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
+        // 31 bits fit in a `usize` of any machine.
         usize::try_from(self.0 >> 33).unwrap_or(0) % bound
     }
 }

@@ -232,6 +232,7 @@ fn union(mut ranges: Set) -> Set {
     let mut all = Set::new();
     for (first, last) in ranges {
         match all.last_mut() {
+            // Adjacent ranges are joined too: equal sets must have equal ranges.
             Some((_, end)) if first <= *end + 1 => *end = last.max(*end),
             _ => all.push((first, last)),
         }
