@@ -114,11 +114,9 @@ mod x86_64 {
         // The first bytes of characters, by length.
         let (all, three, four) =
             (leads & whole, leads & whole & from(0xE0), leads & whole & from(0xF0));
-        // `from(0xE0)` includes the characters of four bytes, and `all` those of every length.
         let (two, three) = (all & !three, three & !four);
         let continuation = all << 1 | (three | four) << 2 | four << 3;
-        // The bytes that follow the leads must be the continuation bytes of the block: the lookups
-        // below take the positions of last bytes from the leads.
+        // The lookups below find last bytes by the leads, so all bytes must be as the leads say.
         if continuation != from(0x80) & !from(0xC0) & whole {
             return one_by_one(block, leads, valid);
         }
@@ -126,7 +124,6 @@ mod x86_64 {
         // those that were not looked up yet. Characters of four bytes are rare and have no rows.
         let (mut classes, mut left) = (_mm512_setzero_si512(), two | three);
         let look_up = |classes, in_row, number: usize| {
-            // The last byte is one byte after the lead, or two.
             let ends = (in_row & two) << 1 | (in_row & three) << 2;
             // SAFETY: a row has 64 bytes, and the load needs no alignment.
             let row = unsafe { _mm512_loadu_si512(row(number).as_ptr().cast()) };
@@ -143,13 +140,11 @@ mod x86_64 {
         }
         while left != 0 {
             let at = left.trailing_zeros() as usize;
-            // The first character that is left chooses the row, and takes all others in it along.
-            // The remainder replaces a bounds check; a lead in `left` has its next byte in the
-            // block.
+            // The first character that is left chooses the row. Its second byte is in the block,
+            // so the remainder changes nothing but saves a bounds check.
             let number = row_of(block[at], block[(at + 1) % BLOCK_BYTES]);
             let in_row = left & SPANS[number].find(bytes);
-            // Only a character that is not UTF-8, such as an overlong form, is not in its own row.
-            // It would stay in `left` forever.
+            // Not UTF-8, such as an overlong form: it would stay in `left` forever.
             if in_row & 1 << at == 0 {
                 return one_by_one(block, leads, valid);
             }
@@ -162,8 +157,7 @@ mod x86_64 {
             masks = one_by_one(block, four, whole);
         }
         for class in 1..8u8 {
-            // From the last byte of each character back to the others: one byte, or two if it has
-            // three. Class 0, `Other`, is that of all other bytes and needs no mask.
+            // From the last byte of each character back to its others. `Other`, 0, needs no mask.
             let ends = _mm512_cmpeq_epi8_mask(classes, set(class));
             masks.classes[usize::from(class)] |= ends | ends >> 1 | (ends & three << 2) >> 2;
         }

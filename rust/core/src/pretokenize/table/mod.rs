@@ -136,12 +136,10 @@ impl TableSplitter {
                 row = (entry >> FLAG_BITS) as usize;
                 at = next;
             }
-            // The last end that was added is the start of the current pretoken.
             done = if ends.length > before { ends.buffer[ends.length - 1] } else { done };
             if at < limit {
-                // The automaton stopped within the text. Without a match since the start of the
-                // pretoken, a plain step must follow; otherwise the pretoken ends where its last
-                // match does.
+                // The automaton stopped: the pretoken ends where its last match does. Without a
+                // match since its start, a plain step must follow.
                 if last == done {
                     break;
                 }
@@ -149,7 +147,6 @@ impl TableSplitter {
                 (at, row, done) = (last, first, last);
             }
         }
-        // The end of the text ends a match too, if the state says so.
         if at == bytes.len() && self.ends[row / self.classes.count()] && !ends.is_full() {
             ends.push(at);
             done = at;
