@@ -93,6 +93,7 @@ impl ProbeTableBuilder {
         }
         self.entries[at] = entry;
         self.max_probe = self.max_probe.max(at - start + 1);
+        // The last position stays empty, so the loop above ends within the array.
         if at + 1 == self.entries.len() {
             self.entries.push(EMPTY);
         }
@@ -100,6 +101,7 @@ impl ProbeTableBuilder {
     }
 
     pub(crate) fn finish(mut self) -> ProbeTable {
+        // From the last start, too, `at` reads `max_probe` positions, which must exist.
         self.entries.resize(self.starts + self.max_probe, EMPTY);
         ProbeTable { entries: Array::new(self.entries), max_probe: self.max_probe }
     }
@@ -108,6 +110,8 @@ impl ProbeTableBuilder {
 /// The position of a hash, below `starts`.
 #[inline]
 pub(crate) fn start(hash: u64, starts: usize) -> usize {
+    // hash / 2^64 is a fraction below 1, so its product with `starts` is below `starts`. This takes one
+    // multiplication, where a remainder would take a division.
     let product = u128::from(hash) * starts as u128;
     usize::try_from(product >> 64).expect("it is below `starts`")
 }

@@ -155,6 +155,8 @@ impl BlockMerge {
     /// Note the lowest number of a block.
     #[inline]
     fn set_lowest(&mut self, block: usize, lowest: u32) {
+        // The top needs the number of the block where the block has the position, so the low bits are
+        // replaced. Equal ranks of two blocks then compare by block, so the leftmost comes first.
         self.lowest[block] = lowest;
         self.top[block] = combined(lowest >> BLOCK_BITS, block);
     }

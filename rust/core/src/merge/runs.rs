@@ -39,6 +39,8 @@ pub(crate) fn merge(
         match next {
             Next::Within(at) => merge_within(pairs, &mut runs, at, rank),
             Next::Across(at) => {
+                // The new part takes the last part of one run and the first of the next; a run that
+                // this empties is removed by `normalize`.
                 runs[at].count -= 1;
                 runs[at + 1].count -= 1;
                 runs.insert(at + 1, Run { id: pairs.id(rank), count: 1 });
@@ -93,6 +95,7 @@ fn merge_within(pairs: &impl Pairs, runs: &mut Vec<Run>, at: usize, rank: u32) {
     let mut new_pairs = new_pairs.into_iter().flatten();
     let stays_lowest = new_pairs.all(|(left, right)| pairs.rank(left, right, Portable) > rank);
     let merges = if stays_lowest { count / 2 } else { 1 };
+    // What is left over stands to the right: the odd part, or all but the first two.
     runs[at] = Run { id: new, count: merges };
     runs.insert(at + 1, Run { id: old, count: count - 2 * merges });
 }

@@ -31,7 +31,8 @@ impl Starts {
     #[inline]
     pub(crate) fn next(&self, position: usize) -> Option<usize> {
         let mut word = (position + 1) / 64;
-        // The bits below the position are of parts before it.
+        // Clears the bits up to the position: after position 2, 0b101101 becomes 0b101000, whose lowest
+        // bit is the next start. The bits of position 63 of a word continue in the next word.
         let mut bits = self.0.get(word)? & u64::MAX << ((position + 1) % 64);
         while bits == 0 {
             word += 1;
@@ -44,6 +45,8 @@ impl Starts {
     #[inline]
     pub(crate) fn before(&self, position: usize) -> Option<usize> {
         let mut word = position / 64;
+        // Clears the bits from the position on: before position 3, 0b101101 becomes 0b101, whose highest
+        // bit is the previous start.
         let mut bits = self.0[word] & !(u64::MAX << (position % 64));
         while bits == 0 {
             word = word.checked_sub(1)?;

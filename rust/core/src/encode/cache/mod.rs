@@ -34,18 +34,18 @@ const SECOND_BITS: u32 = 11;
 /// The fill level, in eighths of the entries and of the overflow, at which a table grows, or at
 /// full size evicts. By then, requests for the overflow may reach twice its size, so that most of a
 /// text slightly larger than the cache stays cached when it is read repeatedly.
-const HALF: [usize; 2] = [4, 4];
-const FULL: [usize; 2] = [7, 16];
+const HALF_EIGHTHS: [usize; 2] = [4, 4];
+const FULL_EIGHTHS: [usize; 2] = [7, 16];
 
 /// After an allocation fails, this many requests for a larger table are ignored before the next
 /// attempt.
-const PATIENCE: usize = 1 << 12;
+const REQUESTS_IGNORED: usize = 1 << 12;
 
 /// The smallest overflow, in words.
-const LEAST_OVERFLOW: usize = 1 << 12;
+const MIN_OVERFLOW_WORDS: usize = 1 << 12;
 
 /// A window of fewer pretokens may be a short text, which does not wait for a huge page.
-const LONG: usize = 1 << 10;
+const MIN_PRETOKENS_LONG_TEXT: usize = 1 << 10;
 
 /// Why the first tables are there.
 const SMALL: &str = "memory for some kilobytes";
@@ -107,7 +107,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         CacheTable::new(
             number,
             bits,
-            ((OVERFLOW / size_of::<u64>()) >> (BITS - bits)).max(LEAST_OVERFLOW),
+            ((OVERFLOW / size_of::<u64>()) >> (BITS - bits)).max(MIN_OVERFLOW_WORDS),
         )
     }
 
@@ -119,7 +119,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
     /// Whether a window of this many pretokens waits for huge pages.
     #[inline]
     pub(crate) fn waits(&self, pretokens: usize) -> bool {
-        pretokens >= LONG || self.is_patient.load(Relaxed)
+        pretokens >= MIN_PRETOKENS_LONG_TEXT || self.is_patient.load(Relaxed)
     }
 
     /// Make the table of full size at once, for much text: smaller ones would soon be crowded, and
@@ -175,7 +175,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         }
         let next = Self::table(table.number() + 1, bits);
         if next.is_err() {
-            renewal.pause = PATIENCE;
+            renewal.pause = REQUESTS_IGNORED;
         }
         Some(Growth::new(next.ok()?, waits))
     }
@@ -190,8 +190,8 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
             self.table.count_added(std::mem::take(&mut self.added));
         }
         let is_full_size = self.table.bits() == BITS;
-        self.marks = is_full_size && self.table.is_filled(HALF);
-        if self.table.is_filled(if is_full_size { FULL } else { HALF }) {
+        self.marks = is_full_size && self.table.is_filled(HALF_EIGHTHS);
+        if self.table.is_filled(if is_full_size { FULL_EIGHTHS } else { HALF_EIGHTHS }) {
             let bits = self.table.bits();
             let larger = if bits < SECOND_BITS { SECOND_BITS } else { bits + 2 };
             shared.grow(&self.table, larger.min(BITS), pretokens);
