@@ -17,9 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import bytepair
+from bytepair import _core
 from bytepair.corpus import bounds, read_ahead
+from bytepair.corpus.bounds import ReadBounds
+from bytepair.corpus.kinds import CorpusFile
 from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.errors import CorpusError
 
@@ -194,3 +199,28 @@ def test_ctrl_c_ends_the_reading_of_a_terabyte(
         run.kill()  # if it did not end, it would read on for hours
     assert run.returncode in (130, -signal.SIGINT)
     assert "KeyboardInterrupt" in error or "interrupted" in error
+
+
+@settings(max_examples=200)
+@given(
+    sizes=st.lists(st.integers(1, 500), max_size=60),
+    block=st.integers(1, 400),
+    has_end=st.booleans(),
+)
+def test_lines_between_lines_that_are_too_long_are_kept(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], block: int, has_end: bool
+) -> None:
+    most = 200
+    path = tmp_path_factory.mktemp("lines") / "a.txt"
+    path.write_text("\n".join("a" * size for size in sizes) + "\n" * (has_end and bool(sizes)))
+    reader = _core.DocumentReader(
+        CorpusFile(str(path), "lines", None), "text", errors="skip",
+        bounds=ReadBounds(most, block), page_bytes=1 << 20, size=path.stat().st_size,
+    )  # fmt: skip
+    lengths: list[int] = []
+    skipped: list[int] = []
+    for batch in reader:
+        lengths += np.diff(batch.offsets).tolist()
+        skipped += [skip.row for skip in batch.skipped]
+    assert lengths == [size for size in sizes if size <= most]
+    assert skipped == [row for row, size in enumerate(sizes) if size > most]

@@ -57,6 +57,8 @@ _NAMES: Final = frozenset({"special_tokens", "initial_tokens", "never"})
 
 #: Parameters that `bytepair.chat.rows` checks, with an error that names the broken message.
 _CONVERSATIONS: Final = frozenset({"conversation", "history"})
+#: The type that `bytepair.training.sources` checks, with an error that says how to name sources.
+_GROUPS: Final = "Groups"
 
 
 def shown(value: Any) -> str:
@@ -254,7 +256,8 @@ def _tests_of(annotations: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[
     by_name = {name: _tests(annotation, scope) for name, annotation in annotations.items()}
     for name in by_name.keys() & _ANY_TEXT:
         by_name[name] = [_ANY if test is _SIMPLE[str] else test for test in by_name[name]]
-    for name in by_name.keys() & _CONVERSATIONS:
+    groups = {name for name, annotation in annotations.items() if annotation == _GROUPS}
+    for name in by_name.keys() & (_CONVERSATIONS | groups):
         del by_name[name]
     for name in by_name.keys() & _NAMES:
         if "Sequence" in str(annotations[name]):

@@ -457,10 +457,13 @@ impl OpenFile {
         }
         memory::extend(bytes, &self.rest)?;
         self.rest.clear();
+        // What was read with the end of a line that is too long may hold whole lines, so the first
+        // search is over all bytes.
+        let mut searched = 0;
         loop {
-            let before = bytes.len();
             self.fill(bytes, fill)?;
-            let cut = memrchr(b'\n', &bytes[before..]).map(|at| before + at + 1);
+            let cut = memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1);
+            searched = bytes.len();
             let is_too_long = cut.is_none() && bytes.len() > fill.bounds.document_bytes;
             if let Some(cut) = cut {
                 memory::extend(&mut self.rest, &bytes[cut..])?;
