@@ -105,8 +105,11 @@ fn plain(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     with_critical_section(list, || {
         let mut ids = errors::checked(memory::with_room(list.len()))?;
         let items = (0..ffi::Py_ssize_t::try_from(list.len())?).map(|index| {
-            // SAFETY: the critical section keeps other threads from changing the list, and the
-            // functions called run no Python code; so `index` is in range and its item stays alive.
+            // SAFETY: `index` is below the length of the list, which keeps its item alive: neither
+            // changes before the item is read. Other threads wait for the critical section or the
+            // GIL, and reading an `int` runs no Python code. An `int` that is too large sets an
+            // exception, which may run some (a garbage collection), but the item is not used
+            // afterwards, and no other item is read: the loop ends.
             let number = unsafe {
                 let item = ffi::PyList_GET_ITEM(list.as_ptr(), index);
                 if ffi::PyLong_CheckExact(item) == 0 {

@@ -39,8 +39,11 @@ impl Ints {
                 existing => existing,
             };
             // SAFETY: `int` is alive, because its slot owns a reference. The list has `length`
-            // empty items and is not yet visible to other code; `PyList_SET_ITEM` takes over the
-            // new reference.
+            // items, and `index` is below it. This item is still null, so no reference is lost;
+            // `PyList_SET_ITEM` takes over the new one. Other code can find the list only through
+            // the garbage collector (`gc.get_objects()`). Under the GIL none runs in the loop, since
+            // only `make` calls Python, which creates an `int`. Without a GIL, a thread would have
+            // to change a list found so: CPython's own functions that fill a list rely on that too.
             unsafe {
                 ffi::Py_INCREF(int);
                 ffi::PyList_SET_ITEM(list.as_ptr(), index, int);
@@ -71,7 +74,7 @@ impl Drop for Ints {
         // After the interpreter has shut down, nothing can or needs to be released.
         Python::try_attach(|py| {
             for slot in &mut self.slots {
-                // SAFETY: each slot owns one reference, and nobody else uses it any more.
+                // SAFETY: each slot that is not null owns one reference, and nobody else uses it any more.
                 drop(unsafe { Bound::from_owned_ptr_or_opt(py, *slot.get_mut()) });
             }
         });

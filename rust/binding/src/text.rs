@@ -55,23 +55,31 @@ pub(crate) fn string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, Py
             errors::checked(memory::check(text.len()))?;
             Ok(PyString::new(py, text))
         }
-        (1, chars) => new::<u8>(py, text, chars, 0xFF),
-        (2, chars) => new::<u16>(py, text, chars, 0xFFFF),
-        (_, chars) => new::<u32>(py, text, chars, 0x10_FFFF),
+        // SAFETY: for 0xFF, Python stores units of one byte.
+        (1, chars) => unsafe { new::<u8>(py, text, chars, 0xFF) },
+        // SAFETY: for 0xFFFF, Python stores units of two bytes.
+        (2, chars) => unsafe { new::<u16>(py, text, chars, 0xFFFF) },
+        // SAFETY: for 0x10FFFF, Python stores units of four bytes.
+        (_, chars) => unsafe { new::<u32>(py, text, chars, 0x10_FFFF) },
     }
 }
 
-/// A new `str` of `chars` characters. `U` must be the unit in which Python stores a `str` whose
-/// widest character is `widest`.
-fn new<'py, U: CharUnit>(
+/// A new `str` of `chars` characters, the widest of which is at most `widest`.
+///
+/// # Safety
+///
+/// `U` must be the unit in which Python stores a `str` whose widest character is `widest`.
+unsafe fn new<'py, U: CharUnit>(
     py: Python<'py>,
     text: &str,
     chars: usize,
     widest: ffi::Py_UCS4,
 ) -> PyResult<Bound<'py, PyString>> {
     let length = ffi::Py_ssize_t::try_from(chars)?;
-    // SAFETY: null becomes Python's error. The new `str` holds `chars` units of the size of `U`,
-    // which `widest` determines, and is not yet visible to other code; zeros are valid units.
+    // SAFETY: null becomes Python's error. The new `str` holds `chars` units of the size of `U`, as
+    // the caller guarantees, and nobody else has a reference to it: the garbage collector does not
+    // track a `str`. Zeros are valid units. Without characters, Python may return its shared empty
+    // `str`, of which nothing is written.
     let (string, units) = unsafe {
         let string = Bound::from_owned_ptr_or_err(py, ffi::PyUnicode_New(length, widest))?;
         let units = ffi::PyUnicode_DATA(string.as_ptr()).cast::<U>();

@@ -28,7 +28,8 @@ pub(crate) fn given<T>(name: &str, value: Option<T>) -> Result<T, CallFailure> {
 ///
 /// # Safety
 ///
-/// Unless `data` is NULL, `length` values of `T` start there, and do not change during the call.
+/// Unless `data` is NULL or `length` is 0, `data` is aligned for `T`, `length` initialised values of
+/// `T` start there, and they stay alive and unchanged for `'a`, the time of the call.
 pub(crate) unsafe fn array<'a, T>(
     name: &str,
     data: *const T,
@@ -42,7 +43,8 @@ pub(crate) unsafe fn array<'a, T>(
         let reason = format!("the length {length} of {name} is larger than any memory");
         return Err(CallFailure::Argument(reason));
     }
-    // SAFETY: the caller guarantees this many values, and no object is larger than `isize::MAX`.
+    // SAFETY: the caller guarantees this many aligned and initialised values, and they take at most
+    // `isize::MAX` bytes.
     Ok(unsafe { std::slice::from_raw_parts(data, length) })
 }
 
@@ -50,7 +52,8 @@ pub(crate) unsafe fn array<'a, T>(
 ///
 /// # Safety
 ///
-/// As for [`array`]; for [`ZERO_TERMINATED`], a zero byte ends the text.
+/// As for [`array`]; for [`ZERO_TERMINATED`], a zero byte ends the text, and the bytes up to it
+/// stay alive and unchanged for `'a`.
 pub(crate) unsafe fn bytes<'a>(
     name: &str,
     data: *const c_char,

@@ -1,4 +1,8 @@
 //! Rows in, [`Counts`] out, which stay in files if they exceed the memory limit.
+//!
+//! Each file is unlinked once it is mapped, so none is left over.
+
+#![expect(unsafe_code, reason = "counts that exceed the memory limit are mapped")]
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -7,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::count::counts::Counts;
 use crate::count::stored::Column;
 use crate::error::{Error, Result};
+use crate::machine::array::FileBytes;
 
 /// Writes the columns of counts to files.
 pub(super) struct CountsWriter {
@@ -35,8 +40,8 @@ impl CountsWriter {
     pub(super) fn finish(self, limit: usize) -> Result<Counts> {
         let bytes = self.bytes.written + self.ends.written + self.numbers.written;
         let [text, ends, numbers] = [self.bytes, self.ends, self.numbers].map(Output::finish);
-        let mut text = Column::take(&text?)?;
-        let (mut ends, mut numbers) = (Column::take(&ends?)?, Column::take(&numbers?)?);
+        let mut text = Column::of_file(text?);
+        let (mut ends, mut numbers) = (Column::of_file(ends?), Column::of_file(numbers?));
         if bytes <= limit as u64 {
             text.values()?;
             ends.values()?;
@@ -67,9 +72,15 @@ impl Output {
         self.file.write_all(bytes).map_err(|error| Error::of_spill(&self.path, &error))
     }
 
-    fn finish(mut self) -> Result<PathBuf> {
+    /// The bytes of the file, which is mapped and unlinked.
+    fn finish(mut self) -> Result<FileBytes> {
         self.file.flush().map_err(|error| Error::of_spill(&self.path, &error))?;
-        Ok(self.path)
+        drop(self.file);
+        // SAFETY: `create` created the file, its only handle that can write is closed, and nothing
+        // here opens it again. That no other program changes files in the folder of a counter is
+        // the caller's duty; see `Counter::with_memory_limit`.
+        let bytes = unsafe { FileBytes::take(&self.path) };
+        bytes.map_err(|error| Error::of_spill(&self.path, &error))
     }
 }
 

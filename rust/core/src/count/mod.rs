@@ -108,7 +108,7 @@ impl Counter {
 
     /// Use at most about `bytes` of memory while counting, shared among the threads. Counts that
     /// exceed it are spilled to files in `folder`, an empty folder that the caller creates and
-    /// removes afterwards.
+    /// removes afterwards. No other code may change the files in it: some are mapped.
     ///
     /// The counts are the same with any limit. [`Counts`] that take more than half of the limit
     /// (the bytes of the distinct pretokens and 16 more for each) stay in files, which are mapped;

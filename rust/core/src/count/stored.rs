@@ -1,12 +1,9 @@
 //! A column of a table of counts: a vector, or a mapped file whose pages the system may evict.
-//!
-//! The file is unlinked once it is mapped, so none is left over.
 
 use std::ops::{Deref, Range};
-use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::machine::array::{Array, FileBytes, LittleEndian};
 use crate::memory;
 
@@ -18,13 +15,12 @@ pub(super) enum Column<T: LittleEndian> {
 }
 
 impl<T: LittleEndian> Column<T> {
-    /// Map a file and unlink it.
-    pub(super) fn take(path: &Path) -> Result<Self> {
-        let bytes = FileBytes::take(path).map_err(|error| Error::of_spill(path, &error))?;
+    /// The values in a file.
+    pub(super) fn of_file(bytes: FileBytes) -> Self {
         let (file, length) = (Arc::new(bytes), size_of::<T>());
         let whole = 0..file.len() / length * length;
         let items = Array::mapped(&file, whole).expect("a mapping is aligned to pages");
-        Ok(Self::File(file, items))
+        Self::File(file, items)
     }
 
     /// The values as a mutable vector; a file is read into memory first.

@@ -43,12 +43,15 @@ impl FileBytes {
 
     /// Map a file and unlink it, so that nobody else can open it. Its disk space is freed when the
     /// bytes are dropped. On systems that cannot remove a mapped file, it is read instead.
-    pub(crate) fn take(path: &Path) -> io::Result<Self> {
+    ///
+    /// # Safety
+    ///
+    /// Nobody may change the file from the call on until the bytes are dropped.
+    pub(crate) unsafe fn take(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         // An empty file cannot be mapped.
         let mapped = if cfg!(unix) && file.metadata()?.len() > 0 {
-            // SAFETY: callers pass a spill file: this process wrote it under a random name, writes
-            // to it no more, and passes the name to no other program; it is unlinked below.
+            // SAFETY: the caller guarantees that the file does not change.
             unsafe { Self::map(&file) }?
         } else {
             Self::copy(&fs::read(path)?).map_err(io::Error::other)?
@@ -78,14 +81,19 @@ impl FileBytes {
     pub(crate) fn expect_sequential_reads(&self) {}
 
     /// Advise the system that a range of a mapped file is not needed for now. Later accesses read
-    /// it from the file again.
+    /// it from the file again. The part of the range outside the file is ignored.
     #[cfg(unix)]
     pub(crate) fn release(&self, range: Range<usize>) {
         let Backing::Mapped(map) = &self.0 else { return };
         let advice = memmap2::UncheckedAdvice::DontNeed;
-        // SAFETY: the map is backed by a file and is never written to, so discarded pages are read
-        // from the file again with the same contents.
-        let _result = unsafe { map.unchecked_advise_range(advice, range.start, range.len()) };
+        // memmap2 does not check where the range ends: beyond the map, the advice would discard
+        // other memory of the process.
+        let end = range.end.min(map.len());
+        let start = range.start.min(end);
+        // SAFETY: the range lies inside the map. This process cannot write to the map, which is
+        // read-only, and nobody changes the file, as the caller of `map` or `take` guarantees; so
+        // discarded pages are read from the file again with the same contents.
+        let _result = unsafe { map.unchecked_advise_range(advice, start, end - start) };
     }
 
     /// There is no such advice on other systems.
@@ -201,9 +209,10 @@ impl<T> Deref for Array<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the items were borrowed from what `owner` points to, which lives as long as
-        // `self`, neither moves nor is written to by this process; for a mapped file, the caller of
-        // `FileBytes::map` guarantees that nobody else changes it.
+        // SAFETY: the items were borrowed from what `owner` points to. It lives as long as `self`,
+        // does not move, and is not written to, since only shared references to it exist; for a
+        // mapped file, the caller of `FileBytes::map` or `FileBytes::take` guarantees that nobody
+        // changes the file.
         unsafe { self.items.as_ref() }
     }
 }
