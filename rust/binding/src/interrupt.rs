@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 /// For texts of fewer characters, the interpreter lock is kept: releasing it would take as long as
 /// encoding.
-pub(crate) const SHORT: usize = 1 << 12;
+pub(crate) const MIN_DETACHED_CHARS: usize = 1 << 12;
 
 thread_local! {
     /// What the handler of a signal has raised.
@@ -20,7 +20,7 @@ thread_local! {
 
 /// Whether a text is encoded so soon that the interpreter lock need not be released.
 pub(crate) fn is_quick(tokenizer: &Tokenizer, text: &Text<'_>) -> bool {
-    text.len() < SHORT && !tokenizer.splitter().may_fail()
+    text.len() < MIN_DETACHED_CHARS && !tokenizer.splitter().may_fail()
 }
 
 /// Release the interpreter lock for some work on one text, which signals may end.

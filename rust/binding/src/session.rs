@@ -6,7 +6,7 @@ use bytepair::tokenizer::session::{Change, Session};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
-use crate::interrupt::SHORT;
+use crate::interrupt::MIN_DETACHED_CHARS;
 use crate::text::{string, text as text_of};
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, errors};
@@ -44,7 +44,7 @@ impl PySession {
         let text = text_of(arguments::string(text)?)?;
         let session = &mut self.session;
         let mut append = || session.append(&text);
-        let change = if text.len() < SHORT { append() } else { py.detach(append) };
+        let change = if text.len() < MIN_DETACHED_CHARS { append() } else { py.detach(append) };
         let Change { removed, ids } = errors::checked(change)?;
         Ok((removed, self.tokenizer.get().ints.list(py, &ids)?))
     }

@@ -14,7 +14,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::error::{Error, Reason, Result, WayOut};
-use crate::hash::key::{Key, LONGEST, hash_bytes};
+use crate::hash::key::{Key, MAX_KEY_BYTES, hash_bytes};
 use crate::hash::key_table::{KeyTable, KeyTableBuilder};
 use crate::hash::probe_table::{ProbeTable, ProbeTableBuilder};
 use crate::machine::array::Array;
@@ -27,7 +27,7 @@ use crate::rules::spaces::META;
 pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 
 /// Bytes of memory for a token in a vector of its own, beside its bytes.
-pub(crate) const TOKEN: usize = 64;
+pub(crate) const TOKEN_OVERHEAD_BYTES: usize = 64;
 
 /// The way out of a vocabulary that is too large.
 const SMALLER: &[WayOut] = &[WayOut::plain("pass a smaller one")];
@@ -114,7 +114,7 @@ pub struct Vocabulary {
 /// Finds ordinary tokens by their bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct TokenIndex {
-    /// The ids of the tokens of at most [`LONGEST`] bytes.
+    /// The ids of the tokens of at most [`MAX_KEY_BYTES`] bytes.
     pub(crate) short: KeyTable,
     /// The longer tokens, by hash; see [`entry`].
     pub(crate) long: ProbeTable,
@@ -268,7 +268,7 @@ impl Vocabulary {
     /// The id of an ordinary token.
     #[inline]
     pub fn id(&self, token: &[u8]) -> Option<u32> {
-        if token.len() <= LONGEST {
+        if token.len() <= MAX_KEY_BYTES {
             if token.is_empty() {
                 return None;
             }
@@ -299,8 +299,8 @@ impl Vocabulary {
         self.index.long.prefetch(hash);
     }
 
-    /// The first id whose index entry matches the hash of a token longer than [`LONGEST`], the first
-    /// that [`id`](Self::id) compares; if there is none, no token has this hash.
+    /// The first id whose index entry matches the hash of a token longer than [`MAX_KEY_BYTES`], the
+    /// first that [`id`](Self::id) compares; if there is none, no token has this hash.
     #[inline]
     pub(crate) fn candidate(&self, hash: u64) -> Option<u32> {
         let entry = self.index.long.at(hash).find(|entry| entry & !ID == tag(hash))?;
@@ -391,7 +391,7 @@ impl Vocabulary {
 
     /// The bytes of every id, in order; empty for a hole.
     pub(crate) fn all_bytes(&self) -> Result<Vec<Vec<u8>>> {
-        memory::check(self.arena.len() + self.len() * TOKEN)?;
+        memory::check(self.arena.len() + self.len() * TOKEN_OVERHEAD_BYTES)?;
         let bytes = |id| self.bytes(id).unwrap_or_default().to_vec();
         Ok((0u32..).take(self.len()).map(bytes).collect())
     }
@@ -524,13 +524,13 @@ fn candidates(index: &ProbeTable, hash: u64) -> impl Iterator<Item = u32> {
 fn index(arena: &[u8], offsets: &[u32], mut ids: Vec<u32>) -> Result<TokenIndex> {
     ids.sort_unstable();
     let range = |id: u32| range(offsets, id as usize).unwrap_or_default();
-    let is_short = |id: &&u32| range(**id).len() <= LONGEST;
+    let is_short = |id: &&u32| range(**id).len() <= MAX_KEY_BYTES;
     let count = ids.iter().filter(is_short).count();
     let (mut short, mut long) =
         (KeyTableBuilder::new(count)?, ProbeTableBuilder::new(ids.len() - count)?);
     for id in ids {
         let token = range(id);
-        let twin = if token.len() <= LONGEST {
+        let twin = if token.len() <= MAX_KEY_BYTES {
             short.put(Key::new(arena, token.clone()), id)
         } else {
             let hash = hash_bytes(&arena[token.clone()]);

@@ -1,6 +1,6 @@
 //! What the page of `bytepair explore` shows: questions about some tokenizers in, answers out.
 //!
-//! A [`View`] holds up to [`MOST_TOKENIZERS`] tokenizers. [`View::ask`] takes a question as JSON,
+//! A [`View`] holds up to [`MAX_TOKENIZERS`] tokenizers. [`View::ask`] takes a question as JSON,
 //! with a body of bytes (a text, a word, a file), and answers with JSON or, where a text may have a
 //! million tokens, with numbers. The server of the Python package and the module for browsers pass
 //! questions through, so both show the same.
@@ -54,7 +54,7 @@ use serde_json::{Value, json};
 
 pub use alone::PageModule;
 pub use error::{ViewError, ViewResult};
-pub use steps::LONGEST_PRETOKEN_BYTES;
+pub use steps::MAX_PRETOKEN_BYTES;
 
 use alone::Element;
 use error::wrong;
@@ -63,7 +63,7 @@ use material::Material;
 use question::Question;
 
 /// The largest number of tokenizers of a view.
-pub const MOST_TOKENIZERS: usize = 32;
+pub const MAX_TOKENIZERS: usize = 32;
 
 /// The questions that change nothing: the names of what is asked.
 pub const READS: [&str; 12] = [
@@ -86,10 +86,10 @@ pub const READS: [&str; 12] = [
 pub const CHANGES: [&str; 3] = ["add", "remove", "train"];
 
 /// The largest number of tokenizers of a page as one file, which stand side by side.
-pub const MOST_SIDE_BY_SIDE: usize = 6;
+pub const MAX_SIDE_BY_SIDE: usize = 6;
 
 /// The largest text of a page as one file; one with a longer text would be slow to open.
-pub const MOST_TEXT_BYTES: usize = 1 << 20;
+pub const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,9 +130,9 @@ impl View {
     ) -> ViewResult<usize> {
         let explored = Explored::new(name, tokenizer, own)?;
         let mut all = self.tokenizers.write().unwrap_or_else(PoisonError::into_inner);
-        if all.iter().flatten().count() >= MOST_TOKENIZERS {
+        if all.iter().flatten().count() >= MAX_TOKENIZERS {
             return Err(wrong(format!(
-                "a page holds at most {MOST_TOKENIZERS} tokenizers; remove one first"
+                "a page holds at most {MAX_TOKENIZERS} tokenizers; remove one first"
             )));
         }
         all.push(Some(Arc::new(explored)));
@@ -283,16 +283,16 @@ fn grouped(number: usize) -> String {
 
 /// Fails if a page as one file would be slow to open.
 fn check_sizes(tokenizers: usize, text: &str) -> ViewResult<()> {
-    if !(1..=MOST_SIDE_BY_SIDE).contains(&tokenizers) {
+    if !(1..=MAX_SIDE_BY_SIDE).contains(&tokenizers) {
         return Err(wrong(format!(
-            "a page holds 1 to {MOST_SIDE_BY_SIDE} tokenizers, not {tokenizers}"
+            "a page holds 1 to {MAX_SIDE_BY_SIDE} tokenizers, not {tokenizers}"
         )));
     }
-    if text.len() > MOST_TEXT_BYTES {
+    if text.len() > MAX_TEXT_BYTES {
         return Err(wrong(format!(
             "the text has {} bytes; a page holds at most {}; take a part of it",
             grouped(text.len()),
-            grouped(MOST_TEXT_BYTES),
+            grouped(MAX_TEXT_BYTES),
         )));
     }
     Ok(())

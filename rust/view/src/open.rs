@@ -10,7 +10,7 @@ use crate::error::{ViewResult, wrong};
 use crate::question::Question;
 
 /// The largest vocabulary that a page trains.
-const MOST_TRAINED: u32 = 100_000;
+const MAX_TRAINED_IDS: u32 = 100_000;
 
 /// The tokenizer in the body: a native file, a `tokenizer.json`, or a rank file, whose `pattern` the
 /// question names. Fails if it is none of them.
@@ -38,8 +38,8 @@ pub(crate) fn open(question: &Question<'_>) -> ViewResult<Tokenizer> {
 /// default one, and its `size`.
 pub(crate) fn train(question: &Question<'_>) -> ViewResult<Tokenizer> {
     let (text, size) = (question.text()?, question.number("size")?);
-    if size > MOST_TRAINED {
-        return Err(wrong(format!("a page trains at most {MOST_TRAINED} ids, not {size}")));
+    if size > MAX_TRAINED_IDS {
+        return Err(wrong(format!("a page trains at most {MAX_TRAINED_IDS} ids, not {size}")));
     }
     let default = Pattern::names().next().unwrap_or_default();
     let pattern = Pattern::new(question.word_or_none("pattern").unwrap_or(default))?;

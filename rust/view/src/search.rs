@@ -8,10 +8,10 @@ use crate::explored::Explored;
 use crate::question::Question;
 
 /// The largest number of tokens in an answer.
-const MOST_TOKENS: usize = 300;
+const MAX_TOKENS: usize = 300;
 
 /// How often an expression may step back within one token; a search tries all tokens.
-const MOST_STEPS_BACK: usize = 2000;
+const MAX_STEPS_BACK: usize = 2000;
 
 type Fits = Box<dyn Fn(u32, &[u8]) -> ViewResult<bool>>;
 
@@ -36,7 +36,7 @@ pub(crate) fn search(one: &Explored, question: &Question<'_>) -> ViewResult<Valu
         ids.sort_by_key(|&id| place(one, id)); // stable: by id within a group
     }
     let from = question.number_or("from", 0)? as usize;
-    let tokens = ids.iter().skip(from).take(MOST_TOKENS).map(|&id| one.named(id));
+    let tokens = ids.iter().skip(from).take(MAX_TOKENS).map(|&id| one.named(id));
     let tokens: Vec<Value> = tokens.collect();
     Ok(json!({ "count": ids.len(), "all": one.ids(), "tokens": tokens }))
 }
@@ -62,7 +62,7 @@ fn by_text(query: &str) -> Fits {
 
 fn by_expression(query: &str) -> ViewResult<Fits> {
     let mut builder = RegexBuilder::new(query);
-    let expression = builder.backtrack_limit(MOST_STEPS_BACK).build();
+    let expression = builder.backtrack_limit(MAX_STEPS_BACK).build();
     let expression =
         expression.map_err(|error| wrong(format!("invalid regular expression: {error}")))?;
     Ok(Box::new(move |_, token| {

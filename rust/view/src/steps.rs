@@ -12,17 +12,17 @@ use crate::explored::{Explored, hex};
 use crate::question::Question;
 
 /// The length of the longest pretoken whose merges are shown: nobody looks at more steps.
-pub const LONGEST_PRETOKEN_BYTES: usize = 400;
+pub const MAX_PRETOKEN_BYTES: usize = 400;
 
 /// The largest number of learned merges in an answer.
-const MOST_MERGES: usize = 500;
+const MAX_MERGES: usize = 500;
 
 /// The merges of a pretoken, one by one: its parts, the index of the part that the last merge
 /// produced, and the rank of that merge. Fails if the pretoken is too long.
 pub(crate) fn steps(one: &Explored, pretoken: &[u8]) -> ViewResult<Value> {
-    if pretoken.len() > LONGEST_PRETOKEN_BYTES {
+    if pretoken.len() > MAX_PRETOKEN_BYTES {
         return Err(wrong(format!(
-            "the pretoken has {} bytes; steps are shown for at most {LONGEST_PRETOKEN_BYTES}",
+            "the pretoken has {} bytes; steps are shown for at most {MAX_PRETOKEN_BYTES}",
             pretoken.len()
         )));
     }
@@ -88,6 +88,6 @@ pub(crate) fn learned(one: &Explored, question: &Question<'_>) -> ViewResult<Val
             "count": counts.get(rank),
         })
     };
-    let some = merges.iter().enumerate().skip(from).take(MOST_MERGES);
+    let some = merges.iter().enumerate().skip(from).take(MAX_MERGES);
     Ok(json!({ "all": merges.len(), "merges": some.map(merge).collect::<Vec<_>>() }))
 }

@@ -109,7 +109,7 @@ fn its_own_templates_are_offered_first_and_rendered_by_the_caller() {
 #[test]
 fn the_page_as_one_file_holds_so_much_and_no_more() {
     let (view, files) = (view(), BTreeMap::new());
-    let long = "a".repeat(MOST_TEXT_BYTES + 1);
+    let long = "a".repeat(MAX_TEXT_BYTES + 1);
     let error = |view: &View, text: &str| view.to_html(&files, text, false, None).unwrap_err();
     let reason = "the text has 1,048,577 bytes; a page holds at most 1,048,576";
     assert!(error(&view, &long).to_string().starts_with(reason));
@@ -178,7 +178,7 @@ fn a_view_holds_so_many_tokenizers_and_no_more() {
     let view = view();
     let file = b"YQ== 0";
     let question = r#"{"what": "add", "name": "a", "pattern": "gpt2"}"#;
-    for _ in 1..MOST_TOKENIZERS {
+    for _ in 1..MAX_TOKENIZERS {
         view.ask(question, file).unwrap();
     }
     assert!(view.ask(question, file).unwrap_err().to_string().contains("remove one first"));

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::error::ViewResult;
 use crate::explored::{Explored, hex};
-use crate::steps::LONGEST_PRETOKEN_BYTES;
+use crate::steps::MAX_PRETOKEN_BYTES;
 
 /// The largest number of tokens that are listed as merged from a token.
-const MOST_CHILDREN: usize = 40;
+const MAX_CHILDREN: usize = 40;
 
 /// The number of neighbours that are listed on each side.
 const NEIGHBOURS: u32 = 4;
@@ -21,7 +21,7 @@ pub(crate) fn token(one: &Explored, id: u32) -> ViewResult<Value> {
     let near = id.saturating_sub(NEIGHBOURS)..one.ids().min(id.saturating_add(NEIGHBOURS + 1));
     let near = near.filter(|&other| other != id && !one.bytes(other).is_empty());
     let children = if special { &[] } else { one.children(id) };
-    let has_tree = !special && bytes.len() <= LONGEST_PRETOKEN_BYTES; // a larger one is unreadable
+    let has_tree = !special && bytes.len() <= MAX_PRETOKEN_BYTES; // a larger one is unreadable
     let alike = if special { Vec::new() } else { alike(one, bytes) };
     Ok(json!({
         "id": id,
@@ -31,7 +31,7 @@ pub(crate) fn token(one: &Explored, id: u32) -> ViewResult<Value> {
         "tree": has_tree.then(|| tree(one, id)),
         "near": near.map(|other| one.named(other)).collect::<Vec<_>>(),
         "alike": alike,
-        "children": children.iter().take(MOST_CHILDREN).map(|&c| one.named(c)).collect::<Vec<_>>(),
+        "children": children.iter().take(MAX_CHILDREN).map(|&c| one.named(c)).collect::<Vec<_>>(),
         "children_count": children.len(),
     }))
 }
@@ -78,7 +78,7 @@ pub(crate) fn built(one: &Explored, ids: &[u32]) -> ViewResult<Vec<Value>> {
             continue;
         }
         let bytes = one.core.token_bytes(id)?;
-        let parts = one.parts(id).filter(|_| bytes.len() <= LONGEST_PRETOKEN_BYTES);
+        let parts = one.parts(id).filter(|_| bytes.len() <= MAX_PRETOKEN_BYTES);
         waiting.extend(parts.iter().flat_map(|&(left, right)| [left, right]));
         found.push(json!({
             "id": id,

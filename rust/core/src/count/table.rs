@@ -12,7 +12,7 @@ use crate::count::hot::HotCounts;
 use crate::count::seen::Seen;
 use crate::count::spill::Spill;
 use crate::error::{Error, Result};
-use crate::hash::key::{Key, LONGEST};
+use crate::hash::key::{Key, MAX_KEY_BYTES};
 use crate::hash::row_index::RowIndex;
 use crate::machine::prefetch::prefetch;
 use crate::memory;
@@ -64,7 +64,7 @@ impl CountTable {
         // at most as many misses as ends, so the index is below `most`.
         let mut misses = 0;
         for &end in self.ends.as_slice() {
-            if end - start > LONGEST {
+            if end - start > MAX_KEY_BYTES {
                 let seen = Seen { count: 1, first: offset + start as u64 };
                 self.long.add(&text[start..end], seen)?;
             } else {

@@ -13,10 +13,10 @@ use crate::rules::PartStart;
 
 /// If no pair of characters gives a certain position, a text is split into pretokens only if it has
 /// at least this many bytes.
-const ENOUGH: usize = 256;
+const MIN_TEXT_BYTES: usize = 256;
 
 /// The largest number of bytes of a character.
-const CHARACTER: usize = 4;
+const MAX_CHARACTER_BYTES: usize = 4;
 
 /// The unsuccessful searches in a growing text so far, so that no part of it is searched
 /// repeatedly.
@@ -62,9 +62,12 @@ impl Encoder {
         if let Some(cut) = self.splitter().last_cut(text, from..part.end, is_safe) {
             return Ok(Certain { at: cut, start: PartStart::Inside });
         }
-        tried.cuts = part.end.saturating_sub(3 * CHARACTER).max(tried.cuts);
+        tried.cuts = part.end.saturating_sub(3 * MAX_CHARACTER_BYTES).max(tried.cuts);
         let length = part.len();
-        if normalizes || !self.splitter().is_scan() || length < ENOUGH.max(2 * tried.pretokens) {
+        if normalizes
+            || !self.splitter().is_scan()
+            || length < MIN_TEXT_BYTES.max(2 * tried.pretokens)
+        {
             let start = if part.start == 0 { start } else { PartStart::Special };
             return Ok(Certain { at: part.start, start });
         }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use crate::encode::lines::{self, LineBuffers, LineScratch, Superwords};
-use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW};
+use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW_PRETOKENS};
 use crate::encode::misses::{self, Misses};
 use crate::encode::options::{EncodeOptions, SearchPasses, TextOrId};
 use crate::encode::passes;
@@ -23,7 +23,7 @@ use crate::encode::sections::{self, Divider};
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
 use crate::encode::special::{Special, is_blank};
 use crate::error::Result;
-use crate::hash::key::LONGEST;
+use crate::hash::key::MAX_KEY_BYTES;
 use crate::memory;
 use crate::merge::start_symbols::SizedId;
 use crate::merge::whole::MergeScratch;
@@ -34,13 +34,13 @@ use crate::rules::{PartStart, SpacePrefix, TextRules};
 use crate::text::Text;
 
 /// This many bytes of text fill a cache that is one size below the largest.
-const MUCH: usize = 64 << 20;
+const CACHE_FILLING_BYTES: usize = 64 << 20;
 
 /// From this many bytes of text on, a call is not a request that somebody waits for.
-const LONG: usize = 1 << 20;
+const MIN_BULK_BYTES: usize = 1 << 20;
 
 /// Buffers that grew beyond this many bytes or ids are freed after the call.
-const KEPT: usize = 1 << 20;
+const MAX_KEPT_CAPACITY: usize = 1 << 20;
 
 /// A vocabulary with its merge rule and text rules, ready to encode, and the caches: at most 48
 /// MiB of pretokens, as much again while that table is replaced, and [`Repeats`].
@@ -108,10 +108,10 @@ impl PretokenScratch {
 
 impl Pooled for Scratch {
     fn trim(&mut self) {
-        if self.text.capacity() > KEPT {
+        if self.text.capacity() > MAX_KEPT_CAPACITY {
             self.text = String::new();
         }
-        if self.block.capacity() > KEPT {
+        if self.block.capacity() > MAX_KEPT_CAPACITY {
             self.block = Vec::new();
         }
     }
@@ -312,10 +312,10 @@ impl Encoder {
     /// Announce about this many bytes of text, possibly in many calls: the cache then waits for
     /// huge pages, and for much text it takes its full size at once.
     pub(crate) fn expect(&self, bytes: usize) {
-        if bytes >= LONG {
+        if bytes >= MIN_BULK_BYTES {
             self.cache.be_patient();
         }
-        if bytes >= MUCH {
+        if bytes >= CACHE_FILLING_BYTES {
             self.cache.grow_to_full_size();
         }
     }
@@ -363,13 +363,13 @@ impl Encoder {
         if sections::may_divide(&text.as_bytes()[start..end]) {
             Divider(&self.pretokens).divide(text.as_bytes(), start, ends, sections, encode)?;
         } else {
-            ends.chunks(WINDOW).try_for_each(&mut encode)?;
+            ends.chunks(WINDOW_PRETOKENS).try_for_each(&mut encode)?;
         }
         Ok(end)
     }
 
-    /// Append the ids of the pretokens between `start` and each of the ends, at most [`WINDOW`] of
-    /// them; returns the last end.
+    /// Append the ids of the pretokens between `start` and each of the ends, at most
+    /// [`WINDOW_PRETOKENS`] of them; returns the last end.
     fn encode_pretokens(
         &self,
         whole: &str,
@@ -386,7 +386,7 @@ impl Encoder {
         let mut next = scratch.lookup.append(text, start, ends, 0, out);
         while next < ends.len() {
             let range = lookup::range_of(start, ends, next);
-            if range.len() > LONGEST
+            if range.len() > MAX_KEY_BYTES
                 && lines::crosses_space(&text[range.clone()])
                 && let Some(superwords) = self.superwords()?
             {
@@ -570,7 +570,7 @@ impl EncodeRun<'_> {
         ends: &[usize],
         sink: &mut impl IdSink,
     ) -> Result<()> {
-        for ends in ends.chunks(WINDOW) {
+        for ends in ends.chunks(WINDOW_PRETOKENS) {
             let scratch = &mut self.window.pretokens;
             start =
                 sink.make(|out| self.encoder.encode_pieces(bytes, start, ends, scratch, out))?;
@@ -581,7 +581,7 @@ impl EncodeRun<'_> {
     /// Pass the ids of ordinary text to a sink.
     fn encode_text(&mut self, text: &str, sink: &mut impl IdSink) -> Result<()> {
         // Messages are shorter than a chunk, and looking for chunks would make them a tenth slower.
-        if !self.use_repeats || text.len() < repeats::LEAST {
+        if !self.use_repeats || text.len() < repeats::MIN_LOOKUP_BYTES {
             return self.encode_windows(text, sink);
         }
         let Encoder { repeats, splitter, .. } = self.encoder;

@@ -22,26 +22,26 @@ use std::ops::Range;
 
 use crate::encode::cache::entry::{self, Entry, INLINE};
 use crate::encode::cache::hot::HotTable;
-use crate::encode::cache::overflow::{self, LONGEST_KEPT};
+use crate::encode::cache::overflow::{self, MAX_CACHED_BYTES};
 use crate::encode::cache::{Cache, SharedCache};
-use crate::hash::key::{Key, LONGEST};
+use crate::hash::key::{Key, MAX_KEY_BYTES};
 use crate::hash::key_batch;
 use crate::pretokenize::PretokenEnds;
 use crate::vocabulary::Vocabulary;
 
 /// The maximal number of pretokens in a window.
-pub(crate) const WINDOW: usize = PretokenEnds::CAPACITY;
+pub(crate) const WINDOW_PRETOKENS: usize = PretokenEnds::CAPACITY;
 
 /// In a window of at most this many pretokens, tokens are looked up in the vocabulary.
-const FEW: usize = 64;
+const MAX_PRETOKENS_TOKEN_LOOKUP: usize = 64;
 
 /// The maximal number of pretokens in a batch.
-const BATCH: usize = 256;
+const BATCH_PRETOKENS: usize = 256;
 
-/// Capacity for the ids of a window. Before more than [`INLINE`] ids of one pretoken are added, at
-/// most [`MOST_FILLED`] ids are in use.
-const ROOM: usize = MOST_FILLED + overflow::ROOM + INLINE * WINDOW;
-const MOST_FILLED: usize = 1 << 10;
+/// The capacity for the ids of a window. Before more than [`INLINE`] ids of one pretoken are added, at
+/// most [`MAX_FILLED_IDS`] ids are in use.
+const WINDOW_IDS: usize = MAX_FILLED_IDS + overflow::READ_BUFFER_IDS + INLINE * WINDOW_PRETOKENS;
+const MAX_FILLED_IDS: usize = 1 << 10;
 
 /// The count of a pretoken without known ids; greater than every count of an entry.
 const MISSING: u8 = 16;
@@ -76,21 +76,21 @@ pub(crate) struct Lookup {
 #[derive(Debug)]
 struct Window {
     /// Up to six ids, or their location in the overflow.
-    words: [[u64; 2]; WINDOW],
+    words: [[u64; 2]; WINDOW_PRETOKENS],
     /// The number of ids, [`entry::IN_OVERFLOW`], or [`MISSING`].
-    counts: [u8; WINDOW],
-    /// The ids, end to end: [`ROOM`] of them.
+    counts: [u8; WINDOW_PRETOKENS],
+    /// The ids, end to end: [`WINDOW_IDS`] of them.
     ids: Vec<u32>,
 }
 
 /// The pretokens of a batch.
 #[derive(Debug)]
 struct Batch {
-    keys: [Key; BATCH],
+    keys: [Key; BATCH_PRETOKENS],
     /// The index of each pretoken in the hot table.
-    hot: [usize; BATCH],
+    hot: [usize; BATCH_PRETOKENS],
     /// The indices of the pretokens that missed the hot table.
-    missed: [usize; BATCH],
+    missed: [usize; BATCH_PRETOKENS],
 }
 
 /// A pretoken to be looked up in the cache.
@@ -121,7 +121,7 @@ pub(crate) struct Miss {
 impl Miss {
     /// Whether the pretoken is too long for an exact key.
     pub(crate) fn is_long(&self) -> bool {
-        self.range.len() > LONGEST
+        self.range.len() > MAX_KEY_BYTES
     }
 }
 
@@ -131,13 +131,21 @@ struct DuplicateFinder([u16; Self::SIZE]);
 
 impl Default for Window {
     fn default() -> Self {
-        Self { words: [[0; 2]; WINDOW], counts: [0; WINDOW], ids: vec![0; ROOM] }
+        Self {
+            words: [[0; 2]; WINDOW_PRETOKENS],
+            counts: [0; WINDOW_PRETOKENS],
+            ids: vec![0; WINDOW_IDS],
+        }
     }
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Self { keys: [Key::default(); BATCH], hot: [0; BATCH], missed: [0; BATCH] }
+        Self {
+            keys: [Key::default(); BATCH_PRETOKENS],
+            hot: [0; BATCH_PRETOKENS],
+            missed: [0; BATCH_PRETOKENS],
+        }
     }
 }
 
@@ -148,8 +156,8 @@ impl Default for DuplicateFinder {
 }
 
 impl Lookup {
-    /// Look up the pretokens between `start` and each of the `ends`, at most [`WINDOW`] of them.
-    /// `tokens` is the vocabulary if a pretoken that is a token is encoded as that token.
+    /// Look up the pretokens between `start` and each of the `ends`, at most [`WINDOW_PRETOKENS`] of
+    /// them. `tokens` is the vocabulary if a pretoken that is a token is encoded as that token.
     pub(crate) fn look_up(
         &mut self,
         cache: &PretokenCache,
@@ -163,12 +171,12 @@ impl Lookup {
         self.cache.prepare(cache, ends.len());
         self.hot.grow(self.cache.bits(), cache.waits(ends.len()));
         self.probes.clear();
-        for first in (0..ends.len()).step_by(BATCH) {
-            let last = ends.len().min(first + BATCH);
+        for first in (0..ends.len()).step_by(BATCH_PRETOKENS) {
+            let last = ends.len().min(first + BATCH_PRETOKENS);
             let range = range_of(start, ends, first);
             self.read_hot(text, range.start, first, &ends[first..last]);
         }
-        if let Some(vocabulary) = tokens.filter(|_| ends.len() <= FEW) {
+        if let Some(vocabulary) = tokens.filter(|_| ends.len() <= MAX_PRETOKENS_TOKEN_LOOKUP) {
             self.read_vocabulary(vocabulary);
         }
         self.read_cache(start, ends);
@@ -292,7 +300,7 @@ impl Lookup {
 
     /// Add the ids of one pretoken to the cache.
     pub(crate) fn put(&mut self, pretoken: &[u8], ids: &[u32]) {
-        if pretoken.len() <= LONGEST_KEPT {
+        if pretoken.len() <= MAX_CACHED_BYTES {
             let key = Key::of(pretoken, 0..pretoken.len());
             self.cache.put(key, self.cache.table().locate(key), pretoken, ids);
         }
@@ -331,7 +339,7 @@ impl DuplicateFinder {
         let at = usize::try_from(miss.key.hash()).unwrap_or_default() % Self::SIZE;
         let noted = usize::from(self.0[at]).checked_sub(1).and_then(|noted| list.get(noted));
         // The key of a long pretoken is a hash, which another pretoken may share.
-        let equal = noted.filter(|one| one.key == miss.key && miss.range.len() <= LONGEST);
+        let equal = noted.filter(|one| one.key == miss.key && miss.range.len() <= MAX_KEY_BYTES);
         if equal.is_none() {
             self.0[at] = u16::try_from(list.len() + 1).expect("a window is shorter");
         }
@@ -353,7 +361,7 @@ impl Window {
     fn gather(
         &mut self,
         range: Range<usize>,
-        read: impl Fn(usize, u8, [u64; 2], &mut [u32; overflow::ROOM]) -> Option<usize>,
+        read: impl Fn(usize, u8, [u64; 2], &mut [u32; overflow::READ_BUFFER_IDS]) -> Option<usize>,
         out: &mut Vec<u32>,
     ) -> usize {
         let Self { words, counts, ids } = self;
@@ -370,7 +378,7 @@ impl Window {
                 at += 1;
             }
             // The buffer has room for a window of entries and one list beyond this mark.
-            if filled > MOST_FILLED {
+            if filled > MAX_FILLED_IDS {
                 out.extend_from_slice(&ids[..filled]);
                 filled = 0;
             }

@@ -73,7 +73,7 @@ impl Misses {
     fn add(&mut self, miss: Miss, merger: &Merger, text: &[u8], lookup: &mut Lookup) {
         self.merges.push(merger.start(&text[miss.range.clone()]));
         self.pretokens.push(miss);
-        if self.merges.len() == interleave::MOST {
+        if self.merges.len() == interleave::MAX_PRETOKENS {
             self.finish(merger, text, lookup);
         }
     }

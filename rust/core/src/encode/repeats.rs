@@ -28,21 +28,21 @@ use crate::text::Text;
 
 /// Chunks have at least this many bytes, or end with the text. Smaller when fuzzing, because
 /// fuzzers generate short texts.
-const LENGTH: usize = if cfg!(fuzzing) { 1 << 5 } else { 4 << 10 };
+const CHUNK_BYTES: usize = if cfg!(fuzzing) { 1 << 5 } else { 4 << 10 };
 /// Shorter and longer chunks are not looked up.
-pub(crate) const LEAST: usize = LENGTH / 4;
-const LONGEST: usize = 256 << 10;
+pub(crate) const MIN_LOOKUP_BYTES: usize = CHUNK_BYTES / 4;
+const MAX_LOOKUP_BYTES: usize = 256 << 10;
 
 /// Adjacent new chunks are encoded as one once they have this many bytes.
-const JOINED: usize = 64 << 10;
+const JOINED_BYTES: usize = 64 << 10;
 
 /// The default limit on the bytes of text and ids.
 pub(crate) const DEFAULT_LIMIT: usize = 32 << 20;
 
-/// The clock ticks once in 2 to the power of `TICK` new bytes; a chunk is recent for `RECENT`
-/// ticks.
-const TICK: u32 = 23;
-const RECENT: u8 = 4;
+/// The clock ticks once in 2 to the power of `TICK_BITS` new bytes; a chunk is recent for
+/// `RECENT_TICKS` ticks.
+const TICK_BITS: u32 = 23;
+const RECENT_TICKS: u8 = 4;
 
 /// A part of a text.
 pub(crate) enum Chunk<'a> {
@@ -119,13 +119,13 @@ impl Repeats {
         mut with: impl FnMut(Chunk<'_>) -> Result<()>,
     ) -> Result<()> {
         let (mut new, mut start) = (0, 0);
-        while text.len() - start >= LEAST {
+        while text.len() - start >= MIN_LOOKUP_BYTES {
             let rest = &text[start..];
-            let length = splitter.cut_long(&Text::Utf8(rest), LENGTH).unwrap_or(rest.len());
+            let length = splitter.cut_long(&Text::Utf8(rest), CHUNK_BYTES).unwrap_or(rest.len());
             let (chunk, begin) = (&rest[..length], start);
             start += length;
             match self.look_up(chunk) {
-                ChunkLookup::New if start - new < JOINED => continue,
+                ChunkLookup::New if start - new < JOINED_BYTES => continue,
                 ChunkLookup::New => with(Chunk::New(&text[new..start]))?,
                 ChunkLookup::Repeated => {
                     with(Chunk::New(&text[new..begin]))?;
@@ -142,7 +142,7 @@ impl Repeats {
     }
 
     fn look_up(&self, chunk: &str) -> ChunkLookup {
-        if chunk.len() > LONGEST {
+        if chunk.len() > MAX_LOOKUP_BYTES {
             return ChunkLookup::New;
         }
         let key = key(chunk);
@@ -207,7 +207,7 @@ impl SeenChunks {
 
     /// Record a chunk; returns whether it was recently recorded before.
     fn was_seen(&self, (length, sum): ChunkKey) -> bool {
-        let time = self.clock.fetch_add(length, Relaxed) >> TICK;
+        let time = self.clock.fetch_add(length, Relaxed) >> TICK_BITS;
         let time = time.to_le_bytes()[0];
         let sets = self.marks.as_chunks().0;
         let set = (sum as usize).checked_rem(sets.len()).map(|at| &sets[at]);
@@ -218,7 +218,7 @@ impl SeenChunks {
             other.store(marks[0], Relaxed);
         }
         let found = marks.into_iter().find(|mark| mark >> 8 == sum >> 8);
-        found.is_some_and(|mark| time.wrapping_sub(mark.to_le_bytes()[0]) <= RECENT)
+        found.is_some_and(|mark| time.wrapping_sub(mark.to_le_bytes()[0]) <= RECENT_TICKS)
     }
 }
 
@@ -304,7 +304,7 @@ mod tests {
                 }
                 let (again, cached_bytes) = divide(&repeats, &splitter, &text);
                 prop_assert_eq!(again, bytes);
-                prop_assert!(cached_bytes + LEAST > text.len());
+                prop_assert!(cached_bytes + MIN_LOOKUP_BYTES > text.len());
             }
         }
     }
@@ -317,7 +317,7 @@ mod tests {
         let prompts = [0, 1, 2, 3].map(|end| text.clone() + &example(end, 9, 0));
         let cached_bytes = prompts.map(|prompt| divide(&repeats, &splitter, &prompt).1);
         assert_eq!(cached_bytes[..3], [0, 0, 0]);
-        assert!(cached_bytes[3] > text.len() - 2 * LENGTH && cached_bytes[3] < text.len());
+        assert!(cached_bytes[3] > text.len() - 2 * CHUNK_BYTES && cached_bytes[3] < text.len());
     }
 
     #[test]
@@ -333,9 +333,11 @@ mod tests {
     #[test]
     fn a_chunk_that_was_seen_long_ago_is_new() {
         let seen = SeenChunks::default();
-        let (key, other) = ((5000, 7 << 20), (1 << TICK, 8));
+        let (key, other) = ((5000, 7 << 20), (1 << TICK_BITS, 8));
         assert!(!seen.was_seen(key));
-        for (others, is_recent) in [(0, true), (RECENT, true), (RECENT + 1, false), (1, true)] {
+        for (others, is_recent) in
+            [(0, true), (RECENT_TICKS, true), (RECENT_TICKS + 1, false), (1, true)]
+        {
             for _ in 0..others {
                 seen.was_seen(other);
             }
@@ -373,7 +375,7 @@ mod tests {
     #[test]
     fn a_cached_chunk_with_the_same_key_but_another_text_is_not_used() {
         let repeats = Repeats::new(DEFAULT_LIMIT);
-        let [one, other] = ["a", "b"].map(|letter| letter.repeat(LENGTH));
+        let [one, other] = ["a", "b"].map(|letter| letter.repeat(CHUNK_BYTES));
         repeats.keep(&other, &[1]);
         let mut cached = repeats.cached.write().unwrap();
         let chunk = cached.chunks.remove(&key(&other)).unwrap();

@@ -6,17 +6,18 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use crate::encode::lookup::WINDOW;
+use crate::encode::lookup::WINDOW_PRETOKENS;
 use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
-use crate::hash::key::LONGEST;
+use crate::hash::key::MAX_KEY_BYTES;
 
-/// Pretokens with more bytes are divided. Pretokens of Han and Kana are divided beyond [`LONGEST`]
-/// already; in other scripts, pretokens of that length are words, which repeat as a whole.
-const LONG: usize = 30;
+/// Pretokens with more bytes are divided. Pretokens of Han and Kana are divided beyond
+/// [`MAX_KEY_BYTES`] already; in other scripts, pretokens of that length are words, which repeat as a
+/// whole.
+const MAX_UNDIVIDED_BYTES: usize = 30;
 
 /// The number of bytes that are compared at once.
-const BLOCK: usize = 32;
+const BLOCK_BYTES: usize = 32;
 
 /// The first bytes of Han and Kana in UTF-8.
 const HAN: RangeInclusive<u8> = 0xE3..=0xE9;
@@ -29,7 +30,7 @@ pub(crate) fn may_divide(text: &[u8]) -> bool {
         // Without an early exit, the compiler vectorizes the loop.
         bytes.iter().map(|&byte| if byte == 0xE2 { 0 } else { byte }).fold(0, u8::max)
     };
-    let (blocks, rest) = text.as_chunks::<BLOCK>();
+    let (blocks, rest) = text.as_chunks::<BLOCK_BYTES>();
     !text.is_ascii() && (blocks.iter().any(|block| highest(block) >= 0xE0) || highest(rest) >= 0xE0)
 }
 
@@ -38,7 +39,8 @@ pub(crate) struct Divider<'a>(pub(crate) &'a PretokenEncoder);
 
 impl Divider<'_> {
     /// Pass the ends of the pretokens, or of their sections if they are long, to `take`, at most
-    /// [`WINDOW`] at a time. The first pretoken starts at `start`; `sections` is a buffer.
+    /// [`WINDOW_PRETOKENS`] at a time. The first pretoken starts at `start`; `sections` is a
+    /// buffer.
     ///
     /// Fails as `take` does, or if a table must be built for the first long pretoken and there is
     /// not enough memory.
@@ -53,7 +55,7 @@ impl Divider<'_> {
         sections.clear();
         let mut add = |end| {
             sections.push(end);
-            if sections.len() == WINDOW {
+            if sections.len() == WINDOW_PRETOKENS {
                 take(sections)?;
                 sections.clear();
             }
@@ -99,5 +101,6 @@ impl Divider<'_> {
 #[inline]
 fn is_long(pretoken: &[u8]) -> bool {
     let is_han = |at: usize| HAN.contains(&pretoken[at]);
-    pretoken.len() > LONGEST && (pretoken.len() > LONG || is_han(0) || is_han(pretoken.len() - 3))
+    pretoken.len() > MAX_KEY_BYTES
+        && (pretoken.len() > MAX_UNDIVIDED_BYTES || is_han(0) || is_han(pretoken.len() - 3))
 }

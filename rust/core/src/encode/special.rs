@@ -19,7 +19,7 @@ use crate::rules::AddedToken;
 use crate::vocabulary::Vocabulary;
 
 /// The length of all names, in bytes, up to which the search may use a DFA.
-const MOST_IN_DFA: usize = 1 << 10;
+const MAX_DFA_NAME_BYTES: usize = 1 << 10;
 
 /// How the text of a special token is encoded.
 ///
@@ -174,7 +174,7 @@ impl AddedFinder {
         let size: usize = tokens.iter().map(|entry| entry.name.len()).sum();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
-            .kind((size > MOST_IN_DFA).then_some(AhoCorasickKind::ContiguousNFA))
+            .kind((size > MAX_DFA_NAME_BYTES).then_some(AhoCorasickKind::ContiguousNFA))
             .build(tokens.iter().map(|entry| &entry.name))
             .map_err(|e| Error::Vocabulary {
                 reason: format!("too many added tokens: {e}").into(),

@@ -24,10 +24,10 @@ const MIN_BITS: usize = 1 << 12;
 const MAX_BITS: usize = 1 << 21;
 
 /// The number of bytes that are scanned at once.
-const RUN: usize = 64;
+const RUN_BYTES: usize = 64;
 
 /// The number of points whose filter bits are prefetched together.
-const AHEAD: usize = 16;
+const PREFETCHED_POINTS: usize = 16;
 
 /// The number of words of the byte filter, which has one bit for each pair of bytes.
 const BYTE_FILTER: usize = 1 << 10;
@@ -80,7 +80,7 @@ impl SplitPoints {
     /// text.
     pub(crate) fn ends<'a>(&'a self, text: &'a [u8]) -> SectionEnds<'a> {
         let last = (!text.is_empty()).then(|| Character::at(text, 0));
-        SectionEnds { points: self, text, last, batch: [(0, 0); AHEAD], pending: 0..0 }
+        SectionEnds { points: self, text, last, batch: [(0, 0); PREFETCHED_POINTS], pending: 0..0 }
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct SectionEnds<'a> {
     /// The character after the last point that was read; `None` at the end.
     last: Option<Character>,
     /// Points and the indices of their filter bits, which were prefetched.
-    batch: [(usize, usize); AHEAD],
+    batch: [(usize, usize); PREFETCHED_POINTS],
     /// The entries of `batch` that have not been checked yet.
     pending: Range<usize>,
 }
@@ -117,7 +117,7 @@ impl SectionEnds<'_> {
     fn read_ahead(&mut self) {
         let Self { points, text, last, batch, pending } = self;
         let mut count = 0;
-        while count < AHEAD
+        while count < PREFETCHED_POINTS
             && let Some(before) = *last
         {
             let at = next_point(text, before.end);
@@ -173,9 +173,10 @@ fn next_point(text: &[u8], start: usize) -> usize {
     let find = |start: usize, end: usize| (start..end).find(|&at| is_point(text[at]));
     let close = text.len().min(start + 4);
     find(start, close).unwrap_or_else(|| {
-        let highest = |bytes: &[u8; RUN]| bytes.iter().fold(0, |highest, &byte| byte.max(highest));
+        let highest =
+            |bytes: &[u8; RUN_BYTES]| bytes.iter().fold(0, |highest, &byte| byte.max(highest));
         let runs = text[close..].as_chunks().0.iter();
-        let without = RUN * runs.take_while(|&run| !is_point(highest(run))).count();
+        let without = RUN_BYTES * runs.take_while(|&run| !is_point(highest(run))).count();
         find(close + without, text.len()).unwrap_or(text.len())
     })
 }

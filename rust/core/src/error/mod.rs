@@ -465,15 +465,16 @@ fn write_pattern(
     at: Option<usize>,
     reason: &str,
 ) -> fmt::Result {
-    const AROUND: usize = 60;
+    const MAX_CONTEXT_CHARS: usize = 60;
     let Some(at) = at else {
         return write!(f, "the split pattern is not valid: {reason}\n  {pattern}");
     };
     let (head, tail) = pattern.split_at_checked(at).unwrap_or((pattern, ""));
     let length = head.chars().count();
-    let (dots, skipped) = if length > AROUND { ("...", length - AROUND) } else { ("", 0) };
+    let (dots, skipped) =
+        if length > MAX_CONTEXT_CHARS { ("...", length - MAX_CONTEXT_CHARS) } else { ("", 0) };
     let before: String = dots.chars().chain(head.chars().skip(skipped)).collect();
-    let after: String = tail.chars().take(AROUND).collect();
+    let after: String = tail.chars().take(MAX_CONTEXT_CHARS).collect();
     let caret = " ".repeat(before.chars().count());
     write!(
         f,

@@ -33,12 +33,12 @@ const PRETOKEN: &str = "pretoken";
 const COUNT: &str = "count";
 
 /// The number of rows in a row group; a common choice of writers.
-const GROUP: usize = 1 << 20;
+const GROUP_ROWS: usize = 1 << 20;
 /// At most this many rows, and about this many bytes, are written at once.
-const ROWS: usize = 1 << 14;
-const BYTES: usize = 1 << 20;
+const BATCH_ROWS: usize = 1 << 14;
+const BATCH_BYTES: usize = 1 << 20;
 /// The largest size of a pretoken in bytes: a page, whose size has 31 bits, holds whole pretokens.
-const PAGE: usize = i32::MAX as usize - (1 << 20);
+const MAX_PRETOKEN_BYTES: usize = i32::MAX as usize - (1 << 20);
 
 // ---------------------------------------------------------------------------- writing
 
@@ -89,9 +89,9 @@ fn write(counts: &Counts, metadata: &[(&str, &str)], file: &mut File) -> Parquet
         .set_offset_index_disabled(true)
         .set_key_value_metadata(Some(pairs));
     let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties.build()))?;
-    for start in (0..counts.len()).step_by(GROUP) {
+    for start in (0..counts.len()).step_by(GROUP_ROWS) {
         let mut group = writer.next_row_group()?;
-        write_group(counts, start..counts.len().min(start + GROUP), &mut group)?;
+        write_group(counts, start..counts.len().min(start + GROUP_ROWS), &mut group)?;
         group.close()?;
     }
     writer.close().map(drop)
@@ -135,7 +135,7 @@ fn write_group(
     let mut column = group.next_column()?.ok_or_else(missing)?;
     let mut numbers = counts.range(rows).map(|(_, count)| count.cast_signed());
     loop {
-        let values: Vec<i64> = numbers.by_ref().take(ROWS).collect();
+        let values: Vec<i64> = numbers.by_ref().take(BATCH_ROWS).collect();
         if values.is_empty() {
             return column.close();
         }
@@ -144,7 +144,7 @@ fn write_group(
 }
 
 /// The definition levels of values that are not null.
-static DEFINED: [i16; ROWS] = [1; ROWS];
+static DEFINED: [i16; BATCH_ROWS] = [1; BATCH_ROWS];
 
 /// Concatenated pretokens that are written together.
 #[derive(Default)]
@@ -155,11 +155,12 @@ struct PretokenBatch {
 
 impl PretokenBatch {
     fn is_full(&self, next: &[u8]) -> bool {
-        self.ends.len() == ROWS || !self.ends.is_empty() && self.bytes.len() + next.len() > BYTES
+        self.ends.len() == BATCH_ROWS
+            || !self.ends.is_empty() && self.bytes.len() + next.len() > BATCH_BYTES
     }
 
     fn push(&mut self, pretoken: &[u8]) -> ParquetResult<()> {
-        if pretoken.len() > PAGE {
+        if pretoken.len() > MAX_PRETOKEN_BYTES {
             let bytes = pretoken.len();
             return Err(general(format!("a pretoken of {bytes} bytes does not fit a page")));
         }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// Longer pretokens (in bytes) have no key.
-pub(crate) const LONGEST: usize = 15;
+pub(crate) const MAX_KEY_BYTES: usize = 15;
 
 /// Odd numbers with random bits.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -15,7 +15,7 @@ const OTHER_ODD: u64 = 0xC2B2_AE3D_27D4_EB4F;
 /// The key of a longer pretoken depends on this many bytes.
 const HASHED_BYTES: usize = 128;
 
-/// A pretoken of at most [`LONGEST`] bytes as two words, with its length in the last byte.
+/// A pretoken of at most [`MAX_KEY_BYTES`] bytes as two words, with its length in the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 // `key_batch` writes the two words in this order.
 #[repr(C)]
@@ -25,7 +25,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The key of the pretoken at `range`, which has at most [`LONGEST`] bytes.
+    /// The key of the pretoken at `range`, which has at most [`MAX_KEY_BYTES`] bytes.
     #[inline]
     pub(crate) fn new(text: &[u8], range: Range<usize>) -> Self {
         let length = range.end - range.start;
@@ -40,11 +40,11 @@ impl Key {
         Self { low, high: high | (length as u64) << 56 }
     }
 
-    /// The key of the pretoken at `range`. Pretokens longer than [`LONGEST`] may share a key.
+    /// The key of the pretoken at `range`. Pretokens longer than [`MAX_KEY_BYTES`] may share a key.
     #[expect(clippy::inline_always, reason = "for each pretoken that is encoded")]
     #[inline(always)]
     pub(crate) fn of(text: &[u8], range: Range<usize>) -> Self {
-        if range.end - range.start <= LONGEST {
+        if range.end - range.start <= MAX_KEY_BYTES {
             Self::new(text, range)
         } else {
             Self::of_long(&text[range])
@@ -147,7 +147,8 @@ mod tests {
     #[test]
     fn keys_tell_pretokens_apart() {
         let text = b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-        let keys: Vec<Key> = (1..=LONGEST).map(|length| Key::new(text, 2..2 + length)).collect();
+        let keys: Vec<Key> =
+            (1..=MAX_KEY_BYTES).map(|length| Key::new(text, 2..2 + length)).collect();
         for (length, &one) in (1..).zip(&keys) {
             let mut bytes = Vec::new();
             one.write(&mut bytes);
@@ -163,7 +164,7 @@ mod tests {
         fn surrounding_text_does_not_matter(
             text in prop::collection::vec(any::<u8>(), 0..40),
             start in 0usize..40,
-            length in 0..=LONGEST,
+            length in 0..=MAX_KEY_BYTES,
         ) {
             let start = start.min(text.len());
             let end = text.len().min(start + length);

@@ -46,15 +46,15 @@ mod avx512 {
     };
 
     use super::write_each;
-    use crate::hash::key::{Key, LONGEST};
+    use crate::hash::key::{Key, MAX_KEY_BYTES};
     use crate::machine::simd::Avx512;
 
     /// How many keys are made together, in two halves: a register holds this many lengths.
-    const RUN: usize = 8;
-    const HALF: usize = RUN / 2;
+    const RUN_KEYS: usize = 8;
+    const HALF_RUN_KEYS: usize = RUN_KEYS / 2;
 
     /// The longest text of half a run of short pretokens.
-    type Bytes = [u8; HALF * (LONGEST + 1)];
+    type Bytes = [u8; HALF_RUN_KEYS * (MAX_KEY_BYTES + 1)];
 
     #[inline]
     pub(super) fn write(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key], _: Avx512) {
@@ -64,13 +64,13 @@ mod avx512 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
     fn write_runs(text: &[u8], mut start: usize, ends: &[usize], keys: &mut [Key]) {
-        let (runs, rest) = ends.as_chunks::<RUN>();
-        let (runs_of_keys, rest_of_keys) = keys.as_chunks_mut::<RUN>();
+        let (runs, rest) = ends.as_chunks::<RUN_KEYS>();
+        let (runs_of_keys, rest_of_keys) = keys.as_chunks_mut::<RUN_KEYS>();
         for (ends, keys) in runs.iter().zip(runs_of_keys) {
             if !write_run(text, start, ends, keys) {
                 write_few(text, start, ends, keys);
             }
-            start = ends[RUN - 1];
+            start = ends[RUN_KEYS - 1];
         }
         write_few(text, start, rest, rest_of_keys);
     }
@@ -78,22 +78,28 @@ mod avx512 {
     /// Write the keys of a run; false if a pretoken is long, or the text ends too soon.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
-    fn write_run(text: &[u8], start: usize, ends: &[usize; RUN], keys: &mut [Key; RUN]) -> bool {
+    fn write_run(
+        text: &[u8],
+        start: usize,
+        ends: &[usize; RUN_KEYS],
+        keys: &mut [Key; RUN_KEYS],
+    ) -> bool {
         let bytes_at = |at: usize| {
             text.get(at..).and_then(|rest| rest.first_chunk::<{ size_of::<Bytes>() }>())
         };
-        let (Some(first), Some(second)) = (bytes_at(start), bytes_at(ends[HALF - 1])) else {
+        let (Some(first), Some(second)) = (bytes_at(start), bytes_at(ends[HALF_RUN_KEYS - 1]))
+        else {
             return false;
         };
-        const { assert!(size_of::<[usize; RUN]>() == size_of::<__m512i>()) }
+        const { assert!(size_of::<[usize; RUN_KEYS]>() == size_of::<__m512i>()) }
         // SAFETY: `ends` has the size of the register, and the load needs no alignment.
         let lengths = lengths(start, unsafe { _mm512_loadu_si512(ends.as_ptr().cast()) });
-        if has_long(lengths, RUN) {
+        if has_long(lengths, RUN_KEYS) {
             return false;
         }
         // SAFETY: both have 64 bytes, and the loads need no alignment.
         let text = unsafe { [first, second].map(|text| _mm512_loadu_si512(text.as_ptr().cast())) };
-        let keys = keys.as_chunks_mut::<HALF>().0.iter_mut();
+        let keys = keys.as_chunks_mut::<HALF_RUN_KEYS>().0.iter_mut();
         for (keys, words) in keys.zip(spread(text, lengths)) {
             // SAFETY: four keys of two words are 64 bytes, and the store needs no alignment.
             unsafe { _mm512_storeu_si512(keys.as_mut_ptr().cast(), words) };
@@ -111,14 +117,14 @@ mod avx512 {
         if has_long(lengths, ends.len()) {
             return write_each(text, start, ends, keys);
         }
-        let second = ends.get(HALF - 1).copied().unwrap_or(text.len());
+        let second = ends.get(HALF_RUN_KEYS - 1).copied().unwrap_or(text.len());
         let text = [start, second].map(|at| {
             let rest = &text[at..];
             let first = if rest.len() < 64 { (1 << rest.len()) - 1 } else { u64::MAX };
             // SAFETY: the mask reads no more bytes than there are; the load needs no alignment.
             unsafe { _mm512_maskz_loadu_epi8(first, rest.as_ptr().cast()) }
         });
-        for (keys, words) in keys.chunks_mut(HALF).zip(spread(text, lengths)) {
+        for (keys, words) in keys.chunks_mut(HALF_RUN_KEYS).zip(spread(text, lengths)) {
             let (start, count) = (keys.as_mut_ptr(), mask(2 * keys.len()));
             // SAFETY: the mask writes no more keys than there are; the store needs no alignment.
             unsafe { _mm512_mask_storeu_epi64(start.cast(), count, words) };
@@ -137,7 +143,7 @@ mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
     fn has_long(lengths: __m512i, count: usize) -> bool {
-        let longest = _mm512_set1_epi64((LONGEST as u64).cast_signed());
+        let longest = _mm512_set1_epi64((MAX_KEY_BYTES as u64).cast_signed());
         _mm512_mask_cmpgt_epu64_mask(mask(count), lengths, longest) != 0
     }
 

@@ -14,22 +14,22 @@ use crate::machine::huge_pages::AlignedBuffer;
 use crate::machine::prefetch::prefetch;
 
 /// The number of keys in a line.
-const KEYS: usize = 3;
+const KEYS_PER_LINE: usize = 3;
 
 /// The number of words of a line, and the words that follow the keys: the numbers and the filter.
-const LINE: usize = 8;
-const NUMBERS: usize = 2 * KEYS;
-const FILTER: usize = NUMBERS + 1;
+const LINE_WORDS: usize = 8;
+const NUMBERS_WORD: usize = 2 * KEYS_PER_LINE;
+const FILTER_WORD: usize = NUMBERS_WORD + 1;
 
 /// The bits of a number.
 const BITS: u32 = 21;
 
-/// There are 5 lines for 12 keys, so four of five places are taken: fewer lines are smaller files,
-/// and more lookups read a second line.
-const LINES: usize = 5;
-const PER_KEYS: usize = 12;
+/// A table has 5 lines for each group of 12 keys, so four of five places are taken: fewer lines are
+/// smaller files, and more lookups read a second line.
+const LINES_PER_GROUP: usize = 5;
+const KEYS_PER_GROUP: usize = 12;
 
-type Line = [u64; LINE];
+type Line = [u64; LINE_WORDS];
 
 /// A finished table. A place without a key is zero.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl KeyTable {
     /// The table in an array from any source; `None` if it does not consist of lines, or if
     /// `max_probe` is too large.
     pub(crate) fn from_array(words: Array<u64>, max_probe: usize) -> Option<Self> {
-        let whole = !words.is_empty() && words.len().is_multiple_of(LINE);
+        let whole = !words.is_empty() && words.len().is_multiple_of(LINE_WORDS);
         (whole && max_probe <= MAX_PROBE).then_some(Self { words, max_probe })
     }
 
@@ -66,7 +66,7 @@ impl KeyTable {
             if let Some(place) = place(line, key) {
                 return Some(number(line, place));
             }
-            if line[FILTER] & bit(key) == 0 {
+            if line[FILTER_WORD] & bit(key) == 0 {
                 return None;
             }
             at = next(at, self.words.len());
@@ -84,8 +84,8 @@ pub(crate) struct KeyTableBuilder {
 impl KeyTableBuilder {
     /// An empty table for this many keys.
     pub(crate) fn new(keys: usize) -> Result<Self> {
-        let lines = (keys * LINES).div_ceil(PER_KEYS).max(1);
-        Ok(Self { words: AlignedBuffer::zeros(lines * LINE)?, max_probe: 1 })
+        let lines = (keys * LINES_PER_GROUP).div_ceil(KEYS_PER_GROUP).max(1);
+        Ok(Self { words: AlignedBuffer::zeros(lines * LINE_WORDS)?, max_probe: 1 })
     }
 
     /// Insert a key of at least one byte with a number of at most 21 bits. If the key is in the
@@ -95,17 +95,17 @@ impl KeyTableBuilder {
         let mut probe = 1;
         loop {
             let length = self.words.len();
-            let line = self.words.chunk_mut::<LINE>(at);
+            let line = self.words.chunk_mut::<LINE_WORDS>(at);
             if let Some(place) = place(line, key) {
                 return Some(number(line, place));
             }
-            if let Some(free) = (0..KEYS).find(|&place| line[2 * place + 1] == 0) {
+            if let Some(free) = (0..KEYS_PER_LINE).find(|&place| line[2 * place + 1] == 0) {
                 (line[2 * free], line[2 * free + 1]) = key.words();
-                line[NUMBERS] |= u64::from(new) << shift(free);
+                line[NUMBERS_WORD] |= u64::from(new) << shift(free);
                 self.max_probe = self.max_probe.max(probe);
                 return None;
             }
-            line[FILTER] |= bit(key);
+            line[FILTER_WORD] |= bit(key);
             (at, probe) = (next(at, length), probe + 1);
         }
     }
@@ -118,13 +118,13 @@ impl KeyTableBuilder {
 /// The index of the first word of a key's line.
 #[inline]
 fn home(key: Key, words: usize) -> usize {
-    start(key.hash(), words / LINE) * LINE
+    start(key.hash(), words / LINE_WORDS) * LINE_WORDS
 }
 
 /// The index of the line after another, which follows the last one.
 #[inline]
 fn next(at: usize, words: usize) -> usize {
-    if at + LINE < words { at + LINE } else { 0 }
+    if at + LINE_WORDS < words { at + LINE_WORDS } else { 0 }
 }
 
 /// The bit of a key in the filter of a full line.
@@ -148,7 +148,7 @@ fn place(line: &Line, key: Key) -> Option<usize> {
 #[inline]
 fn number(line: &Line, place: usize) -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "what is above is masked")]
-    let number = (line[NUMBERS] >> shift(place)) as u32;
+    let number = (line[NUMBERS_WORD] >> shift(place)) as u32;
     number & ((1 << BITS) - 1)
 }
 
@@ -196,7 +196,8 @@ mod tests {
     #[test]
     fn a_lookup_in_a_table_of_anything_ends() {
         for word in [0, 1, u64::MAX] {
-            let table = KeyTable::from_array(Array::new(vec![word; 5 * LINE]), MAX_PROBE).unwrap();
+            let table =
+                KeyTable::from_array(Array::new(vec![word; 5 * LINE_WORDS]), MAX_PROBE).unwrap();
             assert_eq!(table.find(key(b"abc")), None);
         }
     }
@@ -205,8 +206,8 @@ mod tests {
     fn arrays_that_are_no_tables_are_refused() {
         let of = |words, max_probe| KeyTable::from_array(Array::new(vec![0; words]), max_probe);
         assert!(of(0, 1).is_none());
-        assert!(of(LINE + 1, 1).is_none());
-        assert!(of(LINE, MAX_PROBE + 1).is_none());
-        assert!(of(LINE, 0).is_some_and(|table| table.find(key(b"abc")).is_none()));
+        assert!(of(LINE_WORDS + 1, 1).is_none());
+        assert!(of(LINE_WORDS, MAX_PROBE + 1).is_none());
+        assert!(of(LINE_WORDS, 0).is_some_and(|table| table.find(key(b"abc")).is_none()));
     }
 }

@@ -17,7 +17,7 @@ use crate::machine::prefetch::prefetch;
 use crate::vocabulary::MAX_VOCAB_SIZE;
 
 /// The number of words of a bucket.
-const BUCKET: usize = 8;
+const BUCKET_WORDS: usize = 8;
 
 const ID_BITS: u32 = 21;
 const PAIR_BITS: u32 = 2 * ID_BITS;
@@ -43,7 +43,7 @@ pub(crate) struct Buckets<W = Array<u64>> {
 impl Buckets<AlignedBuffer> {
     /// An empty table for `pairs` pairs, which fill at most half of it.
     pub(crate) fn with_capacity(pairs: usize) -> Result<Self> {
-        let words = (2 * pairs + 2).next_power_of_two().max(BUCKET);
+        let words = (2 * pairs + 2).next_power_of_two().max(BUCKET_WORDS);
         Ok(Self { words: AlignedBuffer::zeros(words)?, max_probe: 1 })
     }
 
@@ -54,7 +54,7 @@ impl Buckets<AlignedBuffer> {
         loop {
             // The words of a bucket are filled from the first to the last, so a bucket whose last word
             // is filled is full, and only then a pair may be in a later one.
-            let bucket = &mut self.words[at..at + BUCKET];
+            let bucket = &mut self.words[at..at + BUCKET_WORDS];
             match bucket.iter_mut().find(|word| **word == 0 || **word & PAIR == pair) {
                 Some(word) if *word == 0 => {
                     *word = u64::from(rank + 1) << PAIR_BITS | pair;
@@ -62,7 +62,9 @@ impl Buckets<AlignedBuffer> {
                     return;
                 }
                 Some(_) => return,
-                None => (at, max_probe) = ((at + BUCKET) & (self.words.len() - 1), max_probe + 1),
+                None => {
+                    (at, max_probe) = ((at + BUCKET_WORDS) & (self.words.len() - 1), max_probe + 1);
+                }
             }
         }
     }
@@ -78,7 +80,7 @@ impl Buckets {
     /// power of two, or if `max_probe` is too large.
     pub(crate) fn from_array(words: Array<u64>, max_probe: usize) -> Option<Self> {
         let is_valid =
-            words.len() >= BUCKET && words.len().is_power_of_two() && max_probe <= MAX_PROBE;
+            words.len() >= BUCKET_WORDS && words.len().is_power_of_two() && max_probe <= MAX_PROBE;
         is_valid.then_some(Self { words, max_probe })
     }
 
@@ -110,13 +112,13 @@ impl<W: Deref<Target = [u64]>> Buckets<W> {
     pub(crate) fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
         let pair = pair(left, right);
         let mut at = start(pair, self.words.len());
-        let bucket = self.words[at..].first_chunk::<BUCKET>().expect("buckets are whole");
+        let bucket = self.words[at..].first_chunk::<BUCKET_WORDS>().expect("buckets are whole");
         let mut entry = lanes.find(bucket, PAIR, pair);
         // Whether a pair is in the table is close to random, but a full bucket is rare, so this
         // branch is predicted well.
-        if bucket[BUCKET - 1] != 0 && entry == 0 {
+        if bucket[BUCKET_WORDS - 1] != 0 && entry == 0 {
             for _ in 1..self.max_probe {
-                at = (at + BUCKET) & (self.words.len() - 1);
+                at = (at + BUCKET_WORDS) & (self.words.len() - 1);
                 let bucket = self.words[at..].first_chunk().expect("buckets are whole");
                 entry |= lanes.find(bucket, PAIR, pair);
             }
@@ -143,7 +145,7 @@ fn pair(left: u32, right: u32) -> u64 {
 fn start(pair: u64, words: usize) -> usize {
     // Fibonacci hashing: the high bits of the product depend on all bits of the pair.
     let hash = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - words.trailing_zeros());
-    usize::try_from(hash).expect("an index of a table in memory") & !(BUCKET - 1)
+    usize::try_from(hash).expect("an index of a table in memory") & !(BUCKET_WORDS - 1)
 }
 
 #[cfg(test)]

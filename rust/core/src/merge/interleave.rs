@@ -10,9 +10,9 @@ use crate::merge::pair_table::Pairs;
 use crate::merge::short::ShortMerge;
 
 /// The largest number of interleaved pretokens, which is enough to hide the latency of memory.
-pub(crate) const MOST: usize = 32;
+pub(crate) const MAX_PRETOKENS: usize = 32;
 
-/// Merge pretokens, at most [`MOST`], until none of them has a pair that merges.
+/// Merge pretokens, at most [`MAX_PRETOKENS`], until none of them has a pair that merges.
 pub(crate) fn merge(pairs: &impl Pairs, all: &mut [ShortMerge]) {
     lanes::run(Interleaved { pairs, all });
 }

@@ -69,7 +69,7 @@ impl Merger {
         ShortMerge::new(&self.pairs, &self.symbols, pretoken)
     }
 
-    /// Merge at most [`interleave::MOST`] short pretokens, interleaved.
+    /// Merge at most [`interleave::MAX_PRETOKENS`] short pretokens, interleaved.
     pub(crate) fn interleave(&self, pretokens: &mut [ShortMerge]) {
         interleave::merge(&self.pairs, pretokens);
     }

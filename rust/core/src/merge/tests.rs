@@ -9,9 +9,9 @@ use super::queue::QueueMerge;
 use super::short::ShortMerge;
 use super::streaming::{Sizes, Streaming};
 use super::symbols::Symbols;
-use super::whole::{MergeScratch, SHORT, merge_short};
+use super::whole::{MAX_SHORT_BYTES, MergeScratch, merge_short};
 use super::{build, interleave, queue, runs};
-use crate::hash::key::LONGEST;
+use crate::hash::key::MAX_KEY_BYTES;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The listed pairs of the rule of merges; `None` for the rule of ranks.
@@ -92,15 +92,15 @@ fn check(vocabulary: &Vocabulary, merges: MergePairs<'_>, symbols: &Symbols, tex
         Streaming { pairs, symbols, scratch, out: &mut out, sizes }.merge(text).unwrap();
         assert_eq!(out, plain(text), "{sizes:?}");
     }
-    for length in [SHORT, 31, LONGEST] {
+    for length in [MAX_SHORT_BYTES, 31, MAX_KEY_BYTES] {
         for part in text.chunks(length) {
             let mut out = Vec::new();
             merge_short(&pairs, symbols, part, &mut out);
             assert_eq!(out, plain(part), "the array");
         }
     }
-    let pretokens: Vec<&[u8]> = text.chunks(LONGEST).collect();
-    for group in pretokens.chunks(interleave::MOST) {
+    let pretokens: Vec<&[u8]> = text.chunks(MAX_KEY_BYTES).collect();
+    for group in pretokens.chunks(interleave::MAX_PRETOKENS) {
         let parts = group.iter().map(|pretoken| ShortMerge::new(&pairs, symbols, pretoken));
         let mut parts: Vec<ShortMerge> = parts.collect();
         interleave::merge(&pairs, &mut parts);

@@ -9,7 +9,7 @@ use crate::merge::short::ShortMerge;
 use crate::merge::symbols::Symbols;
 
 /// Pretokens of at most this many bytes are merged in an array.
-pub(crate) const SHORT: usize = ShortMerge::MAX_BYTES;
+pub(crate) const MAX_SHORT_BYTES: usize = ShortMerge::MAX_BYTES;
 
 /// The buffers for merging long pretokens, reused for the next one.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(crate) fn merge(
     scratch: &mut MergeScratch,
     out: &mut Vec<u32>,
 ) {
-    if pretoken.len() <= SHORT {
+    if pretoken.len() <= MAX_SHORT_BYTES {
         merge_short(pairs, symbols, pretoken, out);
     } else if !runs::merge(pairs, symbols, pretoken, out) {
         if pretoken.len() <= blocks::MAX_BYTES {
@@ -38,7 +38,7 @@ pub(crate) fn merge(
     }
 }
 
-/// The same for at most [`SHORT`] bytes.
+/// The same for at most [`MAX_SHORT_BYTES`] bytes.
 pub(crate) fn merge_short(
     pairs: &impl Pairs,
     symbols: &Symbols,

@@ -124,10 +124,10 @@ impl Drop for Open<'_> {
 }
 
 /// The number of times that a waiting thread spins before it yields.
-const SPINS: usize = 1 << 10;
+const SPINS_BEFORE_YIELD: usize = 1 << 10;
 
 fn wait_until(ready: impl Fn() -> bool) {
-    for _ in 0..SPINS {
+    for _ in 0..SPINS_BEFORE_YIELD {
         if ready() {
             return;
         }

@@ -15,12 +15,12 @@ use crate::error::{Error, Result};
 use crate::machine::clock::Instant;
 
 /// The time for any text, and for each byte of a text.
-const FIXED: Duration = Duration::from_secs(5);
-const PER_BYTE: Duration = Duration::from_micros(20);
+const TIME_PER_TEXT: Duration = Duration::from_secs(5);
+const TIME_PER_BYTE: Duration = Duration::from_micros(20);
 
 /// The clock is read after this many searches, or after each if they are slow.
 const SEARCHES: u32 = 16;
-const SLOW: Duration = Duration::from_millis(5);
+const SLOW_SEARCH_TIME: Duration = Duration::from_millis(5);
 
 /// The time between two polls.
 const BETWEEN_POLLS: Duration = Duration::from_millis(100);
@@ -61,7 +61,8 @@ impl Budget {
     /// Begin a window of a text of this many bytes, of which some time was spent before.
     pub(crate) fn new(bytes: usize, spent: Duration) -> Self {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let (limit, now) = ((FIXED + PER_BYTE * bytes).saturating_sub(spent), Instant::now());
+        let (limit, now) =
+            ((TIME_PER_TEXT + TIME_PER_BYTE * bytes).saturating_sub(spent), Instant::now());
         Self { limit, begun: now, polled: now, looked: now, left: SEARCHES }
     }
 
@@ -79,14 +80,14 @@ impl Budget {
 
     fn check(&mut self, at: usize) -> Result<()> {
         let now = Instant::now();
-        self.left = if now - self.looked > SLOW { 1 } else { SEARCHES };
+        self.left = if now - self.looked > SLOW_SEARCH_TIME { 1 } else { SEARCHES };
         self.looked = now;
         if now - self.begun > self.limit {
             let reason = format!(
                 "the split pattern takes too long for this text, more than {} s and {} \u{b5}s per \
                  byte",
-                FIXED.as_secs(),
-                PER_BYTE.as_micros()
+                TIME_PER_TEXT.as_secs(),
+                TIME_PER_BYTE.as_micros()
             );
             return Err(Error::Split { at, reason });
         }

@@ -44,14 +44,14 @@ use crate::merge::start_symbols::SymbolMerger;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
 use crate::rules::byte_level::to_characters;
 use crate::rules::{AddedToken, Decoder, NormalizerStep, SpacePrefix, TextRules};
-use crate::vocabulary::{MergeRule, NO_ID, TOKEN, Vocabulary};
+use crate::vocabulary::{MergeRule, NO_ID, TOKEN_OVERHEAD_BYTES, Vocabulary};
 use merges::Merges;
 
 /// Upper bound on the bytes that the merges, their counts and the marks take per id.
-const DERIVED: usize = 32;
+const DERIVED_BYTES_PER_ID: usize = 32;
 
 /// Free memory is checked once per this many bytes of tokens.
-const CHECKED: usize = 1 << 20;
+const CHECK_BYTES: usize = 1 << 20;
 
 /// An immutable tokenizer, which threads may share. Clones share the large tables and the caches.
 ///
@@ -373,7 +373,7 @@ impl Tokenizer {
         if !self.merges.are_ready() {
             self.pairs()?;
         }
-        memory::check(self.vocabulary().len() * DERIVED)
+        memory::check(self.vocabulary().len() * DERIVED_BYTES_PER_ID)
     }
 
     /// The pairs that merge, in the form that encoding uses. Fails if there is not enough memory
@@ -539,8 +539,8 @@ pub(crate) fn tokens_of(merges: &[(u32, u32)], mut tokens: Vec<Vec<u8>>) -> Resu
     memory::reserve(&mut tokens, merges.len())?;
     for &(left, right) in merges {
         let parts = [&*tokens[left as usize], &*tokens[right as usize]];
-        unchecked += parts[0].len() + parts[1].len() + TOKEN;
-        if unchecked > CHECKED {
+        unchecked += parts[0].len() + parts[1].len() + TOKEN_OVERHEAD_BYTES;
+        if unchecked > CHECK_BYTES {
             memory::check(std::mem::take(&mut unchecked))?;
         }
         tokens.push(parts.concat());

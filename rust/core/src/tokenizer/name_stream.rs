@@ -11,9 +11,9 @@ use crate::error::Result;
 use crate::rules::{Decoder, DecoderStep};
 
 /// Ids are dropped when there are so many.
-const MOST_IDS: usize = 64;
+const MAX_HELD_IDS: usize = 64;
 /// At least so many ids are kept then.
-const KEPT_IDS: usize = 16;
+const MIN_KEPT_IDS: usize = 16;
 
 /// The last ids, and the text that was given out.
 #[derive(Debug, Clone, Default)]
@@ -33,8 +33,8 @@ impl NameStream {
     pub(crate) fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<String> {
         tokenizer.token_bytes(id)?;
         self.ids.push(id);
-        let is_full = self.ids.len() >= MOST_IDS && looks_back_little(tokenizer);
-        if is_full && self.ids.len() > MOST_IDS && is_byte(tokenizer, id) {
+        let is_full = self.ids.len() >= MAX_HELD_IDS && looks_back_little(tokenizer);
+        if is_full && self.ids.len() > MAX_HELD_IDS && is_byte(tokenizer, id) {
             self.is_behind = true;
             return Ok(String::new());
         }
@@ -56,7 +56,7 @@ impl NameStream {
 
     /// Drop ids up to one that is not the token of a byte, if the rest of the text stays the same.
     fn drop_ids(&mut self, tokenizer: &Tokenizer) -> Result<()> {
-        let movable = &self.ids[..self.ids.len() - KEPT_IDS];
+        let movable = &self.ids[..self.ids.len() - MIN_KEPT_IDS];
         let Some(from) =
             movable.iter().rposition(|&id| !is_byte(tokenizer, id)).filter(|&at| at > 0)
         else {

@@ -17,13 +17,13 @@ use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
 /// The number of final ids that become a block.
-const BLOCK: usize = 1 << 12;
+const BLOCK_IDS: usize = 1 << 12;
 
 /// The character that replaces a lone surrogate.
 const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
 
 /// The most bytes of a character.
-const CHARACTER: usize = 4;
+const MAX_CHARACTER_BYTES: usize = 4;
 
 /// How the ids of a text changed when it grew: the last `removed` ids are gone, and `ids` follow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -200,7 +200,7 @@ impl State {
     fn grown(&self, text: &Text<'_>) -> Result<(String, Option<u16>)> {
         let (low, high) = text.half_pairs();
         let mut rest = String::new();
-        memory::reserve_text(&mut rest, self.rest.len() + CHARACTER + 3 * text.len())?;
+        memory::reserve_text(&mut rest, self.rest.len() + MAX_CHARACTER_BYTES + 3 * text.len())?;
         rest.push_str(&self.rest);
         let mut more = *text;
         if let Some((first, second)) = self.half.zip(low) {
@@ -232,7 +232,7 @@ impl State {
 
     /// Move the final ids into a block, if there are enough.
     fn pack(&mut self) {
-        if self.stable >= BLOCK {
+        if self.stable >= BLOCK_IDS {
             let others = self.ids.split_off(self.stable);
             let mut ids = std::mem::replace(&mut self.ids, others);
             ids.shrink_to_fit();
@@ -383,12 +383,15 @@ mod tests {
         let tokenizer = tokenizer(&["gpt4o"], 0, false);
         for text in ["words and words\n", "没有空格。", "!?\n", "1 2,3", "77", "aB"] {
             let mut session = Session::new(&tokenizer, &Special::All, None).unwrap();
-            for _ in 0..3 * BLOCK {
+            for _ in 0..3 * BLOCK_IDS {
                 session.append(&Text::Utf8(text)).unwrap();
                 assert!(session.rest().len() < 1024, "{text:?}");
-                assert!(session.state.ids.len() < BLOCK + 1024);
+                assert!(session.state.ids.len() < BLOCK_IDS + 1024);
             }
-            assert_eq!(session.ids().unwrap(), tokenizer.encode(&text.repeat(3 * BLOCK)).unwrap());
+            assert_eq!(
+                session.ids().unwrap(),
+                tokenizer.encode(&text.repeat(3 * BLOCK_IDS)).unwrap()
+            );
         }
     }
 

@@ -13,12 +13,12 @@ use crate::encode::cache::table::CacheTable;
 
 /// The fill level, in eighths of the entries and of the overflow, up to which entries are copied
 /// when a table evicts.
-const KEPT: [usize; 2] = [4, 4];
+const COPIED_EIGHTHS: [usize; 2] = [4, 4];
 
 /// The number of lines of the next table that one pretoken pays for, and the bounds of a step.
-const LINES: usize = 8;
-const LEAST_STEP: usize = 1 << 9;
-const MOST_STEP: usize = 1 << 13;
+const LINES_PER_PRETOKEN: usize = 8;
+const MIN_STEP_LINES: usize = 1 << 9;
+const MAX_STEP_LINES: usize = 1 << 13;
 
 /// A table that is being made, and how far it is.
 #[derive(Debug)]
@@ -43,7 +43,8 @@ impl Growth {
 
     /// Do the step of a window of this many pretokens; returns whether it was the last one.
     pub(super) fn step(&mut self, old: &CacheTable, pretokens: usize) -> bool {
-        let size = pretokens.saturating_mul(LINES).clamp(LEAST_STEP, MOST_STEP);
+        let size =
+            pretokens.saturating_mul(LINES_PER_PRETOKEN).clamp(MIN_STEP_LINES, MAX_STEP_LINES);
         // First all lines, then the overflow: an entry points into the overflow at the same place in
         // both tables, so its ids may come later, as long as nobody reads the next table yet.
         if self.lines < self.next.lines() {
@@ -80,7 +81,7 @@ impl Growth {
         let times = self.next.lines() / old.lines();
         let same: Range<usize> = lines.start.div_ceil(times)..lines.end.div_ceil(times);
         if self.evicts(old) {
-            self.next.copy_hits(old, same, KEPT);
+            self.next.copy_hits(old, same, COPIED_EIGHTHS);
         } else {
             self.next.copy(old, same);
         }
@@ -132,7 +133,7 @@ mod tests {
         let place = table.locate(key);
         let (is_here, entry) = table.look(key, place, marks);
         let entry = if is_here { Some(entry) } else { table.find_beside(key, place, marks) };
-        let (entry, mut room) = (entry?, [0; crate::encode::cache::overflow::ROOM]);
+        let (entry, mut room) = (entry?, [0; crate::encode::cache::overflow::READ_BUFFER_IDS]);
         let (count, words) = (
             crate::encode::cache::entry::count(&entry),
             crate::encode::cache::entry::words(&entry),
@@ -150,7 +151,9 @@ mod tests {
             while !growth.step(&old, pretokens) {
                 steps += 1;
             }
-            assert!(steps <= 2 + (1 << (bits + more)) / LEAST_STEP + (1 << 12) / LEAST_STEP);
+            assert!(
+                steps <= 2 + (1 << (bits + more)) / MIN_STEP_LINES + (1 << 12) / MIN_STEP_LINES
+            );
             let new = growth.table();
             for number in 0..40 {
                 let known = get(&old, number, false);

@@ -48,7 +48,7 @@ const MIN_OVERFLOW_WORDS: usize = 1 << 12;
 const MIN_PRETOKENS_LONG_TEXT: usize = 1 << 10;
 
 /// Why the first tables are there.
-const SMALL: &str = "memory for some kilobytes";
+const FIRST_TABLES_ARE_SMALL: &str = "memory for some kilobytes";
 
 /// The cache of all threads: at most 2 to the power of `BITS` lines, and `OVERFLOW` bytes of
 /// overflow.
@@ -84,7 +84,7 @@ pub(crate) struct Cache<const BITS: u32, const OVERFLOW: usize> {
 
 impl<const BITS: u32, const OVERFLOW: usize> Default for SharedCache<BITS, OVERFLOW> {
     fn default() -> Self {
-        let first = Self::table(1, FIRST_BITS.min(BITS)).expect(SMALL);
+        let first = Self::table(1, FIRST_BITS.min(BITS)).expect(FIRST_TABLES_ARE_SMALL);
         let number = AtomicUsize::new(first.number());
         Self {
             latest: Mutex::new(Arc::new(first)),
@@ -97,7 +97,7 @@ impl<const BITS: u32, const OVERFLOW: usize> Default for SharedCache<BITS, OVERF
 
 impl<const BITS: u32, const OVERFLOW: usize> Default for Cache<BITS, OVERFLOW> {
     fn default() -> Self {
-        let own = CacheTable::new(0, LEAST_BITS, 0).expect(SMALL);
+        let own = CacheTable::new(0, LEAST_BITS, 0).expect(FIRST_TABLES_ARE_SMALL);
         Self { table: Arc::new(own), added: 0, marks: false }
     }
 }
@@ -248,13 +248,13 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
     ) -> bool {
         let Some(entry) = self.find(key, line) else { return false };
         let (count, words) = (entry::count(&entry), entry::words(&entry));
-        let mut room = [0; overflow::ROOM];
+        let mut room = [0; overflow::READ_BUFFER_IDS];
         let Some(count) = self.table.read(count, words, pretoken, &mut room) else { return false };
         out.extend_from_slice(&room[..count]);
         true
     }
 
-    /// Add the ids of a pretoken that is not cached and has at most [`overflow::LONGEST_KEPT`]
+    /// Add the ids of a pretoken that is not cached and has at most [`overflow::MAX_CACHED_BYTES`]
     /// bytes. Returns its entry, or `None` if the overflow is full.
     pub(crate) fn put(
         &mut self,

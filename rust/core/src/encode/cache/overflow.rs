@@ -15,10 +15,10 @@ use crate::machine::prefetch::prefetch;
 use crate::parallel::Padded;
 
 /// Longer pretokens (in bytes) are not cached. A pretoken has at most as many ids as bytes.
-pub(crate) const LONGEST_KEPT: usize = 128;
+pub(crate) const MAX_CACHED_BYTES: usize = 128;
 
 /// Ids are read into a buffer of this size, since three at a time are unpacked from a word.
-pub(crate) const ROOM: usize = LONGEST_KEPT.next_multiple_of(THREE);
+pub(crate) const READ_BUFFER_IDS: usize = MAX_CACHED_BYTES.next_multiple_of(THREE);
 
 /// For each item, the bytes of a long pretoken, then the ids, three in a word.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Overflow {
         &self,
         named: [u64; 2],
         pretoken: &[u8],
-        room: &mut [u32; ROOM],
+        room: &mut [u32; READ_BUFFER_IDS],
     ) -> Option<usize> {
         let (length, count) = sizes(named);
         let (bytes, packed) = self.entry(named)?.split_at_checked(words_of_bytes(length))?;
@@ -170,7 +170,7 @@ mod tests {
                     None => prop_assert!(is_crowded),
                 }
             }
-            let mut room = [0; ROOM];
+            let mut room = [0; READ_BUFFER_IDS];
             for &(named, is_long, pretoken, ids) in &put {
                 prop_assert_eq!(overflow.read(named, pretoken, &mut room), Some(ids.len()));
                 prop_assert_eq!(&room[..ids.len()], &ids[..]);

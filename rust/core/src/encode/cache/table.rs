@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::encode::cache::entry::{self, Entry};
 use crate::encode::cache::overflow::{self, Overflow};
 use crate::error::Result;
-use crate::hash::key::{Key, LONGEST};
+use crate::hash::key::{Key, MAX_KEY_BYTES};
 use crate::machine::huge_pages::AlignedBuffer;
 use crate::machine::prefetch::prefetch;
 use crate::parallel::Padded;
@@ -152,7 +152,7 @@ impl CacheTable {
         pretoken: &[u8],
         ids: &[u32],
     ) -> Option<(Entry, bool)> {
-        let long = if pretoken.len() > LONGEST { pretoken } else { &[] };
+        let long = if pretoken.len() > MAX_KEY_BYTES { pretoken } else { &[] };
         let entry = if long.is_empty() && ids.len() <= entry::PACKED {
             entry::of_ids(key, ids)
         } else {
@@ -187,7 +187,7 @@ impl CacheTable {
         count: u8,
         words: [u64; 2],
         pretoken: &[u8],
-        room: &mut [u32; overflow::ROOM],
+        room: &mut [u32; overflow::READ_BUFFER_IDS],
     ) -> Option<usize> {
         if count == entry::IN_OVERFLOW {
             return self.overflow.read(words, pretoken, room);

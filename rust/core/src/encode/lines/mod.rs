@@ -24,11 +24,11 @@ mod second_phase;
 
 use std::slice;
 
-use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW};
+use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW_PRETOKENS};
 use crate::encode::misses::{self, Misses};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
-use crate::hash::key::LONGEST;
+use crate::hash::key::MAX_KEY_BYTES;
 use crate::memory;
 use crate::merge::merger::Merger;
 use crate::merge::whole::MergeScratch;
@@ -45,7 +45,7 @@ use second_phase::SecondPhase;
 const WORDS: &str = "llama3";
 
 /// At most this many bytes are scanned at once.
-const SCANNED: usize = 16 * WINDOW;
+const MAX_SCAN_BYTES: usize = 16 * WINDOW_PRETOKENS;
 
 /// The two phases of one vocabulary, and the caches of the first.
 #[derive(Debug)]
@@ -173,9 +173,9 @@ impl Superwords {
         self.joined[bit >> 6] >> (bit & 63) & 1 == 0
     }
 
-    /// Find the next words, at most [`WINDOW`] of them, and the lines that they complete; returns
-    /// the end of the last word. The first word begins at `start`. `lines` yields the ends of the
-    /// remaining lines; those of completed lines are consumed. The text ends with the last line.
+    /// Find the next words, at most [`WINDOW_PRETOKENS`] of them, and the lines that they complete;
+    /// returns the end of the last word. The first word begins at `start`. `lines` yields the ends of
+    /// the remaining lines; those of completed lines are consumed. The text ends with the last line.
     ///
     /// The scanner proposes ends; those at cuts are ends of words. So most bytes need no lookup,
     /// and the words are similar to the pretokens of common split patterns.
@@ -190,7 +190,7 @@ impl Superwords {
         ends.clear();
         bounds.clear();
         // The scanned part is bounded, so that text without a cut is not scanned repeatedly.
-        let mut part = text.len().min(start + SCANNED);
+        let mut part = text.len().min(start + MAX_SCAN_BYTES);
         while !text.is_char_boundary(part) {
             part -= 1;
         }
@@ -206,14 +206,14 @@ impl Superwords {
                 }
                 bounds.push(ends.len());
                 lines.next();
-                if ends.len() == WINDOW {
+                if ends.len() == WINDOW_PRETOKENS {
                     return Ok(at);
                 }
             }
             if at < end && self.is_cut(bytes[end - 1], bytes[end]) {
                 at = self.cut_long(bytes, at, end, ends);
             }
-            if ends.len() == WINDOW {
+            if ends.len() == WINDOW_PRETOKENS {
                 return Ok(at);
             }
         }
@@ -233,7 +233,7 @@ impl Superwords {
     /// Append the end of a word, or the ends of several if it is long; returns the last end.
     #[inline]
     fn cut_long(&self, text: &[u8], start: usize, end: usize, words: &mut Vec<usize>) -> usize {
-        if end - start > LONGEST {
+        if end - start > MAX_KEY_BYTES {
             return self.cut_line(text, start, end, words);
         }
         if start < end {
@@ -243,13 +243,13 @@ impl Superwords {
     }
 
     /// Append the ends of the words from `start` on, until the line ends at `end` or there are
-    /// [`WINDOW`] words; returns the last end.
+    /// [`WINDOW_PRETOKENS`] words; returns the last end.
     #[inline]
     fn cut_line(&self, text: &[u8], start: usize, end: usize, words: &mut Vec<usize>) -> usize {
         for (pair, at) in text[start..end].windows(2).zip(start + 1..) {
             if self.is_cut(pair[0], pair[1]) {
                 words.push(at);
-                if words.len() == WINDOW {
+                if words.len() == WINDOW_PRETOKENS {
                     return at;
                 }
             }

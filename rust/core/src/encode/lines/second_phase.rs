@@ -11,7 +11,7 @@ use crate::memory;
 use crate::merge::pair_table::{NO_MERGE, PairTable, Pairs};
 
 /// Runs of more ids are merged with a queue, in less than quadratic time.
-const LONGEST_RUN: usize = 32;
+const MAX_RUN_IDS: usize = 32;
 
 /// In place of the index of the next id: this id was merged into another.
 const GONE: usize = usize::MAX;
@@ -93,7 +93,7 @@ fn move_back(ids: &mut [u32], read: &mut usize, count: usize, write: &mut usize)
 fn merge_run(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
     match ids.len() {
         2 => merge_two(pairs, ids),
-        ..=LONGEST_RUN => merge_short(pairs, ids),
+        ..=MAX_RUN_IDS => merge_short(pairs, ids),
         _ => merge_long(pairs, ids),
     }
 }
@@ -204,7 +204,7 @@ fn merge_two(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
 /// number of remaining ids.
 fn merge_short(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
     let mut length = ids.len();
-    let mut ranks = [NO_MERGE; LONGEST_RUN];
+    let mut ranks = [NO_MERGE; MAX_RUN_IDS];
     for (rank, pair) in ranks.iter_mut().zip(ids.windows(2)) {
         *rank = pairs.rank(pair[0], pair[1]);
     }

@@ -19,9 +19,9 @@ const SAVE_AGAIN: &[WayOut] =
 
 pub(crate) const MAGIC: &[u8; 8] = b"BYTEPAIR";
 const VERSION: u32 = 3;
-const HEADER: usize = 64;
-const ENTRY: usize = 24;
-const ALIGN: usize = 64;
+const HEADER_BYTES: usize = 64;
+const ENTRY_BYTES: usize = 24;
+const ALIGN_BYTES: usize = 64;
 /// Far more sections than version 3 defines.
 const MAX_SECTIONS: usize = 64;
 /// Byte range of the checksum.
@@ -77,7 +77,7 @@ impl Container {
         if file.get(..8) != Some(&MAGIC[..]) {
             return fail(0, "it does not start with BYTEPAIR");
         }
-        if file.len() < HEADER {
+        if file.len() < HEADER_BYTES {
             return fail(file.len(), "the header is cut off");
         }
         match number(file, 8, 4) {
@@ -98,13 +98,13 @@ impl Container {
             return fail(CHECKSUM.start, "the checksum does not match: the file is damaged");
         }
         let count = number(file, 12, 4).unwrap_or(usize::MAX);
-        if count > MAX_SECTIONS || HEADER + ENTRY * count > file.len() {
+        if count > MAX_SECTIONS || HEADER_BYTES + ENTRY_BYTES * count > file.len() {
             return fail(12, "the table of sections does not fit the file");
         }
         let mut sections: Vec<Section> = Vec::with_capacity(count);
-        for at in (0..count).map(|index| HEADER + ENTRY * index) {
+        for at in (0..count).map(|index| HEADER_BYTES + ENTRY_BYTES * index) {
             let before = sections.last().map(|one| (one.kind.saturating_add(1), one.range.end));
-            let (least, free) = before.unwrap_or((0, HEADER + ENTRY * count));
+            let (least, free) = before.unwrap_or((0, HEADER_BYTES + ENTRY_BYTES * count));
             sections.push(section(file, at, least, free)?);
         }
         Ok(Self { map, sections })
@@ -131,7 +131,7 @@ impl Container {
     fn needed(&self, kind: Kind) -> Result<&Section> {
         self.find(kind).ok_or_else(|| {
             let reason = format!("section {} is missing", kind as u32);
-            Error::File { at: HEADER, reason: reason.into() }
+            Error::File { at: HEADER_BYTES, reason: reason.into() }
         })
     }
 
@@ -204,7 +204,7 @@ fn section(file: &[u8], at: usize, least: u32, free: usize) -> Result<Section> {
         let max_probe = number(file, at + 4, 4)?;
         let start = number(file, at + 8, 8)?;
         let end = start.checked_add(number(file, at + 16, 8)?)?;
-        let inside = start % ALIGN == 0 && free <= start && end <= file.len();
+        let inside = start % ALIGN_BYTES == 0 && free <= start && end <= file.len();
         (inside && least <= kind).then_some(Section { kind, max_probe, range: start..end })
     };
     fits().ok_or_else(|| Error::File {
@@ -257,10 +257,10 @@ impl Writer {
 
     /// The bytes of the file.
     pub(super) fn finish(self) -> Vec<u8> {
-        let mut file = vec![0; HEADER + ENTRY * self.sections.len()];
+        let mut file = vec![0; HEADER_BYTES + ENTRY_BYTES * self.sections.len()];
         for (index, (kind, max_probe, content)) in self.sections.iter().enumerate() {
-            file.resize(file.len().next_multiple_of(ALIGN), 0);
-            let entry = HEADER + ENTRY * index;
+            file.resize(file.len().next_multiple_of(ALIGN_BYTES), 0);
+            let entry = HEADER_BYTES + ENTRY_BYTES * index;
             put(&mut file, entry, &(*kind as u32).to_le_bytes());
             put(&mut file, entry + 4, &max_probe.to_le_bytes());
             let (start, length) = (file.len() as u64, content.len() as u64);

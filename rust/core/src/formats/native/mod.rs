@@ -53,11 +53,11 @@ pub enum Tables {
 }
 
 /// Bytes in the file for each merge (a pair and its count) and for each id.
-const MERGE: usize = 16;
-const OFFSET: usize = 16;
+const BYTES_PER_MERGE: usize = 16;
+const BYTES_PER_ID: usize = 16;
 
 /// Vocabularies with fewer ids are saved without tables.
-pub const SMALL: usize = 1 << 12;
+pub const MIN_IDS_WITH_TABLES: usize = 1 << 12;
 
 /// The flags of an added token that is special and nothing else, which files need not say.
 const SPECIAL_ONLY: u8 = 1;
@@ -68,7 +68,11 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
     let (arena, offsets) = vocabulary.arrays();
     tokenizer.make_tables()?;
     // The sections, then the file that they are copied into.
-    memory::check(2 * (arena.len() + tokenizer.merges().len() * MERGE + offsets.len() * OFFSET))?;
+    memory::check(
+        2 * (arena.len()
+            + tokenizer.merges().len() * BYTES_PER_MERGE
+            + offsets.len() * BYTES_PER_ID),
+    )?;
     writer.array(Kind::TokenBytes, arena);
     writer.array(Kind::TokenOffsets, offsets);
     writer.numbers(Kind::SpecialIds, vocabulary.special_tokens().iter().map(|(_, id)| *id));
@@ -194,7 +198,7 @@ impl Tokenizer {
     /// there is not enough memory.
     #[doc(hidden)]
     pub fn to_bytes(&self, tables: Tables) -> Result<Vec<u8>> {
-        let is_large = self.vocabulary().len() >= SMALL;
+        let is_large = self.vocabulary().len() >= MIN_IDS_WITH_TABLES;
         write_sections(self, tables == Tables::With && is_large)
     }
 }

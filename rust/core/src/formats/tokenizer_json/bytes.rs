@@ -15,7 +15,7 @@ use crate::rules::byte_level::to_bytes;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::{AddedToken, Decoder, DecoderStep, PreTokenizer, PreTokenizerStep, TextRules};
 use crate::tokenizer::parts::TokenizerParts;
-use crate::vocabulary::{MergeRule, TOKEN, Vocabulary};
+use crate::vocabulary::{MergeRule, TOKEN_OVERHEAD_BYTES, Vocabulary};
 
 /// The pattern that splits nothing.
 const WHOLE: &str = "(?s:.)+";
@@ -99,7 +99,7 @@ impl File<'_> {
     /// The parts of a tokenizer whose tokens are bytes. A token with a character that stands for no
     /// byte comes from no text; it is only decoded.
     pub(super) fn of_bytes(mut self) -> Result<TokenizerParts> {
-        memory::check(self.entries.len().saturating_mul(2 * TOKEN))?;
+        memory::check(self.entries.len().saturating_mul(2 * TOKEN_OVERHEAD_BYTES))?;
         let (mut tokens, mut twins) = (Vec::with_capacity(self.entries.len()), Vec::new());
         let added: HashSet<u32> = self.added.iter().map(|token| token.id).collect();
         for (name, id) in self.ordinary() {

@@ -49,7 +49,7 @@ use crate::tokenizer::Tokenizer;
 use crate::tokenizer::parts::TokenizerParts;
 
 /// Upper bound on memory: reading needs at most this many bytes for each byte of the file.
-const READ: usize = 16;
+const MEMORY_PER_FILE_BYTE: usize = 16;
 
 /// The parts of the tokenizer in the bytes of a file. With `lossy`, a dropout is ignored.
 ///
@@ -57,7 +57,7 @@ const READ: usize = 16;
 /// [`Error::Unsupported`](crate::Error::Unsupported) if it asks for something that is not done
 /// exactly.
 pub fn read(data: &[u8], lossy: bool) -> Result<TokenizerParts> {
-    memory::check(data.len().saturating_mul(READ))?;
+    memory::check(data.len().saturating_mul(MEMORY_PER_FILE_BYTE))?;
     let document = document::Document::parse(document::text(data)?)?;
     let entries = tables::vocabulary(document.vocabulary)?;
     let file = file::File::read(&document, &entries, lossy)?;

@@ -206,7 +206,7 @@ fn after(class: &str) -> String {
 }
 
 /// The largest number of such characters.
-const FEW: usize = 8;
+const MAX_CLASS_CHARACTERS: usize = 8;
 
 /// A pattern that changes no id of a tokenizer that merges characters into these tokens.
 ///
@@ -228,7 +228,7 @@ pub fn split_pattern<'t>(tokens: impl IntoIterator<Item = &'t [u8]>) -> Result<P
     }
     let escaped = |character: &char| format!(r"\x{{{:x}}}", u32::from(*character));
     let class = before.iter().map(escaped).collect::<Vec<_>>().concat();
-    let after = (1..=FEW).contains(&before.len()).then(|| after(&class));
+    let after = (1..=MAX_CLASS_CHARACTERS).contains(&before.len()).then(|| after(&class));
     let ways = SPLITS[..2].iter().copied().chain(after.as_deref()).chain([SPLITS[2]]);
     for way in ways {
         let pattern = Pattern::from_regex(way);

@@ -31,17 +31,17 @@ use crate::rules::{
     TextRules,
 };
 use crate::tokenizer::parts::TokenizerParts;
-use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, TOKEN};
+use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, TOKEN_OVERHEAD_BYTES};
 
 /// Upper bound on memory: writing needs at most this many bytes for each byte of the tokens.
-const WRITTEN: usize = 4;
+const MEMORY_PER_TOKEN_BYTE: usize = 4;
 
 /// The text of a file; an entry of the vocabulary or a merge on each line.
 ///
 /// Fails if there is not enough memory.
 pub fn write(parts: &TokenizerParts) -> Result<String> {
-    let tokens = parts.vocabulary.arrays().0.len() + parts.vocabulary.len() * TOKEN;
-    memory::check(tokens.saturating_mul(WRITTEN))?;
+    let tokens = parts.vocabulary.arrays().0.len() + parts.vocabulary.len() * TOKEN_OVERHEAD_BYTES;
+    memory::check(tokens.saturating_mul(MEMORY_PER_TOKEN_BYTE))?;
     let normalized = note(parts, file::NORMALIZED_NOTE);
     let normalized: HashSet<String> = serde_json::from_value(normalized).unwrap_or_default();
     let (before_split, split) = around(parts);
