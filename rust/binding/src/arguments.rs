@@ -49,8 +49,8 @@ pub(crate) fn no_others(method: &str, others: Option<&Bound<'_, PyDict>>) -> PyR
 const HABITS: [&str; 2] = ["allowed_special", "disallowed_special"];
 
 /// Refuse the keywords of [`HABITS`], as [`no_others`] does.
-pub(crate) fn no_habits(method: &str, given: [Option<&Bound<'_, PyAny>>; 2]) -> PyResult<()> {
-    for (name, value) in HABITS.iter().zip(given) {
+pub(crate) fn no_habits(method: &str, values: [Option<&Bound<'_, PyAny>>; 2]) -> PyResult<()> {
+    for (name, value) in HABITS.iter().zip(values) {
         if let Some(value) = value {
             return Err(unknown_keyword(value.py(), method, [*name]));
         }
@@ -83,11 +83,11 @@ fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
 
 /// The value that an argument names, of a table of the core.
 pub(crate) fn choice<T: Copy>(argument: &str, name: &str, table: &[(&str, T)]) -> PyResult<T> {
-    let entry = table.iter().find(|(known, _)| *known == name);
+    let entry = table.iter().find(|(other, _)| *other == name);
     entry.map(|&(_, value)| value).ok_or_else(|| {
-        let known: Vec<_> = table.iter().map(|(known, _)| format!("{known:?}")).collect();
-        let known = known.join(" or ");
-        errors::about_argument(argument, format!("is {name:?}; it must be {known}"))
+        let names: Vec<_> = table.iter().map(|(other, _)| format!("{other:?}")).collect();
+        let names = names.join(" or ");
+        errors::about_argument(argument, format!("is {name:?}; it must be {names}"))
     })
 }
 

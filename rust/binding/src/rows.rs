@@ -82,7 +82,7 @@ fn encode<T: Id + Element>(
     arrays::ready(py)?;
     let (mut stopped, mut items, mut done) = (None, job.items.iter(), 0);
     let sink = |rows: Option<Rows<T>>| {
-        let taken = Python::attach(|py| {
+        let result = Python::attach(|py| {
             py.check_signals()?;
             let Some(rows) = rows else { return Ok(true) };
             let item = items.next().map_or(&[][..], Vec::as_slice);
@@ -91,7 +91,7 @@ fn encode<T: Id + Element>(
             hand_over(py, rows, job.column, parts, take)?;
             Ok(parts.len() == item.len())
         });
-        match taken {
+        match result {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Interrupted),
             Err(error) => {

@@ -76,11 +76,11 @@ impl PyTextRules {
         mut user_defined: Vec<u32>,
     ) -> PyResult<Self> {
         let step = |name: &String| {
-            let known = NORMALIZERS.iter().find(|(other, _)| other == name);
+            let entry = NORMALIZERS.iter().find(|(other, _)| other == name);
             let names = NORMALIZERS.map(|(name, _)| name).join(", ");
             let reason = format!("{name:?} is not one of {names}").into();
             let place = "normalizer".to_owned();
-            known.map(|(_, step)| step.clone()).ok_or(Error::Unsupported { place, reason })
+            entry.map(|(_, step)| step.clone()).ok_or(Error::Unsupported { place, reason })
         };
         let steps = errors::checked(normalizer.iter().map(step).collect())?;
         user_defined.sort_unstable();
@@ -119,8 +119,8 @@ impl PyTextRules {
     #[getter]
     fn normalizer(&self) -> Vec<&'static str> {
         let name = |step: &NormalizerStep| {
-            let known = NORMALIZERS.iter().find(|(_, other)| other == step);
-            known.map_or(step.kind(), |(name, _)| name)
+            let entry = NORMALIZERS.iter().find(|(_, other)| other == step);
+            entry.map_or(step.kind(), |(name, _)| name)
         };
         self.0.normalizer.steps.iter().map(name).collect()
     }

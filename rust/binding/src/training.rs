@@ -89,11 +89,11 @@ pub(crate) fn train(
         let trained = grow::train_with(initial, counts, pattern, &learning, report)?;
         trained.to_tokenizer(special, pattern.clone())
     })?;
-    Ok(noted(py, trained, counts, &options))
+    Ok(with_notes(py, trained, counts, &options))
 }
 
 /// Add notes about the corpus and the options.
-fn noted(
+fn with_notes(
     py: Python<'_>,
     tokenizer: bytepair::Tokenizer,
     counts: &PyCounts,
@@ -145,7 +145,7 @@ pub(crate) fn resume(
         let PyCounts { inner, pattern } = counts;
         grow::resume(tokenizer.core(), inner, pattern, vocab_size, &learning, report)
     })?;
-    Ok(noted(py, resumed, counts, &options))
+    Ok(with_notes(py, resumed, counts, &options))
 }
 
 /// Learn up to `extra` tokens from other counts; existing ids do not change.

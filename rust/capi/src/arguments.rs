@@ -20,7 +20,7 @@ pub struct TextSlice {
 }
 
 /// The value behind a pointer that must not be NULL.
-pub(crate) fn given<T>(name: &str, value: Option<T>) -> Result<T, CallFailure> {
+pub(crate) fn not_null<T>(name: &str, value: Option<T>) -> Result<T, CallFailure> {
     value.ok_or_else(|| CallFailure::Argument(format!("{name} is NULL; pass a pointer to a value")))
 }
 
@@ -38,7 +38,7 @@ pub(crate) unsafe fn array<'a, T>(
     if length == 0 {
         return Ok(&[]);
     }
-    let data = given(name, (!data.is_null()).then_some(data))?;
+    let data = not_null(name, (!data.is_null()).then_some(data))?;
     if length > isize::MAX.unsigned_abs() / size_of::<T>().max(1) {
         let reason = format!("the length {length} of {name} is larger than any memory");
         return Err(CallFailure::Argument(reason));
@@ -60,7 +60,7 @@ pub(crate) unsafe fn bytes<'a>(
     length: usize,
 ) -> Result<&'a [u8], CallFailure> {
     if length == ZERO_TERMINATED {
-        let data = given(name, (!data.is_null()).then_some(data))?;
+        let data = not_null(name, (!data.is_null()).then_some(data))?;
         // SAFETY: the caller guarantees that a zero byte ends the text.
         return Ok(unsafe { CStr::from_ptr(data) }.to_bytes());
     }

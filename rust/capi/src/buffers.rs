@@ -4,7 +4,7 @@ use std::ffi::c_char;
 
 use bytepair::memory;
 
-use crate::arguments::given;
+use crate::arguments::not_null;
 use crate::failure::CallFailure;
 use crate::result::caught;
 
@@ -84,7 +84,7 @@ pub(crate) unsafe fn append_ids(
     buffer: Option<&mut IdBuffer>,
     action: impl FnOnce(&mut Vec<u32>) -> Result<(), CallFailure>,
 ) -> Result<(), CallFailure> {
-    let IdBuffer { data, length, capacity } = given("ids", buffer)?;
+    let IdBuffer { data, length, capacity } = not_null("ids", buffer)?;
     // SAFETY: the caller guarantees it.
     append(unsafe { Borrowed::new(data, length, capacity) }?, action)
 }
@@ -98,7 +98,7 @@ pub(crate) unsafe fn append_bytes(
     buffer: Option<&mut ByteBuffer>,
     action: impl FnOnce(&mut Vec<u8>) -> Result<(), CallFailure>,
 ) -> Result<(), CallFailure> {
-    let ByteBuffer { data, length, capacity } = given("bytes", buffer)?;
+    let ByteBuffer { data, length, capacity } = not_null("bytes", buffer)?;
     let data: *mut *mut c_char = data;
     // SAFETY: a pointer to bytes has the form of a pointer to characters.
     let data = unsafe { &mut *data.cast::<*mut u8>() };

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytepair::memory;
 use bytepair::tokenizer::decode_stream::DecodeStream;
 
-use crate::arguments::{self, given};
+use crate::arguments::{self, not_null};
 use crate::buffers::{ByteBuffer, append_bytes};
 use crate::failure::{CallFailure, Code};
 use crate::result::{ErrorReport, caught, copy, guard};
@@ -38,9 +38,9 @@ pub unsafe extern "C" fn bytepair_decode(
     guard(error, || {
         // SAFETY: the caller guarantees this many ids.
         let ids = unsafe { arguments::array("ids", ids, ids_count) }?;
-        let found = given("tokenizer", tokenizer)?.core.decode_bytes(ids)?;
+        let text_bytes = not_null("tokenizer", tokenizer)?.core.decode_bytes(ids)?;
         // SAFETY: the caller guarantees room for `capacity` bytes.
-        unsafe { copy(&found, bytes.cast(), capacity, length) }
+        unsafe { copy(&text_bytes, bytes.cast(), capacity, length) }
     })
 }
 
@@ -57,9 +57,9 @@ pub unsafe extern "C" fn bytepair_decode_append(
     guard(error, || {
         // SAFETY: the caller guarantees this many ids.
         let ids = unsafe { arguments::array("ids", ids, ids_count) }?;
-        let found = given("tokenizer", tokenizer)?.core.decode_bytes(ids)?;
+        let text_bytes = not_null("tokenizer", tokenizer)?.core.decode_bytes(ids)?;
         // SAFETY: the caller guarantees that the buffer is as the library left it.
-        unsafe { append_bytes(bytes, |bytes| extend(bytes, &found)) }
+        unsafe { append_bytes(bytes, |bytes| extend(bytes, &text_bytes)) }
     })
 }
 
@@ -71,8 +71,8 @@ pub extern "C" fn bytepair_decoder_new(
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
     guard(error, || {
-        let stream = Mutex::new(DecodeStream::new(&given("tokenizer", tokenizer)?.core));
-        let place = given("decoder", decoder)?;
+        let stream = Mutex::new(DecodeStream::new(&not_null("tokenizer", tokenizer)?.core));
+        let place = not_null("decoder", decoder)?;
         place.write(Box::into_raw(Box::new(DecoderHandle { stream })));
         Ok(())
     })
@@ -128,7 +128,7 @@ pub extern "C" fn bytepair_decoder_free(decoder: Option<Box<DecoderHandle>>) {
 
 /// The stream of a decoder. A stream is whole between any two steps, so a panic does not spoil it.
 fn locked(decoder: Option<&DecoderHandle>) -> Result<MutexGuard<'_, DecodeStream>, CallFailure> {
-    let decoder = given("decoder", decoder)?;
+    let decoder = not_null("decoder", decoder)?;
     Ok(decoder.stream.lock().unwrap_or_else(PoisonError::into_inner))
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytepair::tokenizer::offsets::Keep;
 use bytepair::{EncodeOptions, Special, Text, Tokenizer, memory};
 
-use crate::arguments::{self, TextSlice, given};
+use crate::arguments::{self, TextSlice, not_null};
 use crate::buffers::{IdBuffer, append_ids};
 use crate::failure::{CallFailure, Code};
 use crate::result::{ErrorReport, caught, copy, guard, put};
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn bytepair_options_new(
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
     guard(error, || {
-        let tokenizer = Arc::clone(&given("tokenizer", tokenizer)?.core);
+        let tokenizer = Arc::clone(&not_null("tokenizer", tokenizer)?.core);
         // SAFETY: the caller guarantees this many names.
         let names = unsafe { arguments::texts("names", names, names_count) }?;
         let special = special_of(special, &names)?;
@@ -61,9 +61,9 @@ pub unsafe extern "C" fn bytepair_options_new(
             tokenizer.token_bytes(id)?;
         }
         let (prepend, append) = tokenizer.around(around[0], around[1], add_special_tokens);
-        let made = tokenizer.options(&special, &prepend, &append)?;
-        let place = given("options", options)?;
-        place.write(Box::into_raw(Box::new(OptionsHandle { tokenizer, options: made })));
+        let core_options = tokenizer.options(&special, &prepend, &append)?;
+        let place = not_null("options", options)?;
+        place.write(Box::into_raw(Box::new(OptionsHandle { tokenizer, options: core_options })));
         Ok(())
     })
 }
@@ -99,7 +99,7 @@ fn prepared<'a>(
     tokenizer: Option<&'a Handle>,
     options: Option<&'a OptionsHandle>,
 ) -> Result<(&'a Tokenizer, &'a EncodeOptions), CallFailure> {
-    let tokenizer = &given("tokenizer", tokenizer)?.core;
+    let tokenizer = &not_null("tokenizer", tokenizer)?.core;
     match options {
         None => Ok((tokenizer, tokenizer.plain())),
         Some(options) if Arc::ptr_eq(&options.tokenizer, tokenizer) => {
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn bytepair_encode(
         let text = unsafe { arguments::bytes("text", text, length) }?;
         let (tokenizer, options) = prepared(tokenizer, options)?;
         // SAFETY: the caller guarantees room for `capacity` ids.
-        let copied = |found: &[u32]| unsafe { copy(found, ids, capacity, count) };
+        let copied = |new_ids: &[u32]| unsafe { copy(new_ids, ids, capacity, count) };
         tokenizer.encode_text(&Text::Bytes(text), options, copied)?
     })
 }
@@ -153,9 +153,9 @@ pub unsafe extern "C" fn bytepair_encode_append(
         let text = unsafe { arguments::bytes("text", text, length) }?;
         let (tokenizer, options) = prepared(tokenizer, options)?;
         let append = |ids: &mut Vec<u32>| {
-            let extend = |found: &[u32]| {
-                memory::reserve(ids, found.len())?;
-                ids.extend_from_slice(found);
+            let extend = |new_ids: &[u32]| {
+                memory::reserve(ids, new_ids.len())?;
+                ids.extend_from_slice(new_ids);
                 Ok(())
             };
             tokenizer.encode_text(&Text::Bytes(text), options, extend)?
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn bytepair_truncate(
         // SAFETY: the caller guarantees this many bytes.
         let text = unsafe { arguments::text("text", text, length) }?;
         let keep = if keep_end { Keep::End } else { Keep::Start };
-        let part = given("tokenizer", tokenizer)?.core.truncate_text(text, most, keep)?;
+        let part = not_null("tokenizer", tokenizer)?.core.truncate_text(text, most, keep)?;
         put("kept_length", kept_length, part.len())?;
         put("kept", kept, part.as_ptr().cast())
     })

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytepair::formats::kind::{HEAD_BYTES, TokenizerFormat, kind};
 use bytepair::{Error, Pattern, Tokenizer};
 
-use crate::arguments::{self, TextSlice, given};
+use crate::arguments::{self, TextSlice, not_null};
 use crate::failure::{CallFailure, Code};
 use crate::result::{ErrorReport, caught, guard};
 use crate::tokenizer::Handle;
@@ -19,7 +19,7 @@ use crate::tokenizer::Handle;
 type Out<'a> = Option<&'a mut MaybeUninit<*mut Handle>>;
 
 pub(crate) fn put_tokenizer(place: Out<'_>, tokenizer: Tokenizer) -> Result<(), CallFailure> {
-    let place = given("tokenizer", place)?;
+    let place = not_null("tokenizer", place)?;
     place.write(Box::into_raw(Box::new(Handle { core: Arc::new(tokenizer) })));
     Ok(())
 }
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn bytepair_save(
     guard(error, || {
         // SAFETY: the caller guarantees that a zero byte ends the path.
         let path = unsafe { path_of(path) }?;
-        Ok(given("tokenizer", tokenizer)?.core.save(path)?)
+        Ok(not_null("tokenizer", tokenizer)?.core.save(path)?)
     })
 }
 
@@ -188,7 +188,7 @@ fn of_bytes(bytes: &[u8]) -> Result<Tokenizer, CallFailure> {
 ///
 /// Unless it is NULL, a zero byte ends the path.
 unsafe fn path_of(path: *const c_char) -> Result<PathBuf, CallFailure> {
-    let path = given("path", (!path.is_null()).then_some(path))?;
+    let path = not_null("path", (!path.is_null()).then_some(path))?;
     // SAFETY: the caller guarantees it.
     let path = unsafe { CStr::from_ptr(path) };
     #[cfg(unix)]

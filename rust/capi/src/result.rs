@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::arguments::given;
+use crate::arguments::not_null;
 use crate::failure::{CallFailure, Code};
 
 /// Room for a message of 1,000 characters and its zero byte.
@@ -70,7 +70,7 @@ pub(crate) fn put<T>(
     place: Option<&mut MaybeUninit<T>>,
     value: T,
 ) -> Result<(), CallFailure> {
-    given(name, place)?.write(value);
+    not_null(name, place)?.write(value);
     Ok(())
 }
 
@@ -89,7 +89,7 @@ pub(crate) unsafe fn copy<T: Copy>(
     let (needed, copied) = (values.len(), values.len().min(capacity));
     put("length", length, needed)?;
     if copied > 0 {
-        let buffer = given("the buffer", (!buffer.is_null()).then_some(buffer))?;
+        let buffer = not_null("the buffer", (!buffer.is_null()).then_some(buffer))?;
         // SAFETY: the caller guarantees room for `capacity` values, and the values are the library's.
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), buffer, copied) };
     }

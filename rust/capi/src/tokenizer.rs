@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytepair::{Role, Tokenizer};
 
-use crate::arguments::{self, given};
+use crate::arguments::{self, not_null};
 use crate::failure::{CallFailure, Code};
 use crate::result::{ErrorReport, caught, guard, put};
 
@@ -45,7 +45,7 @@ pub extern "C" fn bytepair_token_bytes(
     length: Option<&mut MaybeUninit<usize>>,
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
-    guard(error, || put_text(given("tokenizer", tokenizer)?.core.token_bytes(id)?, data, length))
+    guard(error, || put_text(not_null("tokenizer", tokenizer)?.core.token_bytes(id)?, data, length))
 }
 
 /// The id of the ordinary token with these bytes; BYTEPAIR_NO_ID if there is none.
@@ -79,7 +79,7 @@ pub extern "C" fn bytepair_special_token(
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
     guard(error, || {
-        let special = given("tokenizer", tokenizer)?.core.vocabulary().special_tokens();
+        let special = not_null("tokenizer", tokenizer)?.core.vocabulary().special_tokens();
         let (text, number) = special.get(index).ok_or_else(|| {
             CallFailure::Argument(format!(
                 "index {index} is not below {}, the number of special tokens",
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn bytepair_special_id(
     guard(error, || {
         // SAFETY: the caller guarantees this many bytes.
         let name = unsafe { arguments::text("name", name, length) }?;
-        put("id", id, given("tokenizer", tokenizer)?.core.special_id(name)?)
+        put("id", id, not_null("tokenizer", tokenizer)?.core.special_id(name)?)
     })
 }
 

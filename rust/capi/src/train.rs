@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use bytepair::train::grow::merges_for;
 use bytepair::{Counter, Counts, Pattern, Ties, TrainOptions, train};
 
-use crate::arguments::{self, TextSlice, given};
+use crate::arguments::{self, TextSlice, not_null};
 use crate::failure::{CallFailure, Code};
 use crate::load::put_tokenizer;
 use crate::result::{ErrorReport, caught, guard, put};
@@ -74,9 +74,9 @@ pub unsafe extern "C" fn bytepair_counter_new(
         // SAFETY: the caller guarantees that a zero byte ends the pattern.
         let pattern = unsafe { arguments::text("pattern", pattern, usize::MAX) }?;
         let pattern = Pattern::new(pattern)?;
-        let made = Mutex::new(Some(Counter::new(&pattern, threads)?.with_care()));
-        let place = given("counter", counter)?;
-        place.write(Box::into_raw(Box::new(CounterHandle { pattern, counter: made })));
+        let new_counter = Mutex::new(Some(Counter::new(&pattern, threads)?.with_care()));
+        let place = not_null("counter", counter)?;
+        place.write(Box::into_raw(Box::new(CounterHandle { pattern, counter: new_counter })));
         Ok(())
     })
 }
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn bytepair_counter_add(
         // SAFETY: the caller guarantees this many texts.
         let texts = unsafe { arguments::texts("texts", texts, texts_count) }?;
         let mut counter = locked(counter)?;
-        let counter = counter.as_mut().ok_or_else(taken)?;
+        let counter = counter.as_mut().ok_or_else(counter_is_empty)?;
         if !counter.is_whole() {
             let reason = "a call of this counter failed and left it incomplete; start a new one";
             return Err(CallFailure::Argument(reason.to_owned()));
@@ -110,9 +110,9 @@ pub extern "C" fn bytepair_counter_finish(
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
     guard(error, || {
-        let place = given("counts", counts)?;
-        let pattern = given("counter", counter)?.pattern.clone();
-        let counts = locked(counter)?.take().ok_or_else(taken)?.finish()?;
+        let place = not_null("counts", counts)?;
+        let pattern = not_null("counter", counter)?.pattern.clone();
+        let counts = locked(counter)?.take().ok_or_else(counter_is_empty)?.finish()?;
         place.write(Box::into_raw(Box::new(CountsHandle { pattern, counts })));
         Ok(())
     })
@@ -137,7 +137,7 @@ pub extern "C" fn bytepair_counts_columns(
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
     guard(error, || {
-        let columns = given("counts", counts)?.counts.columns();
+        let columns = not_null("counts", counts)?.counts.columns();
         put("bytes", bytes, columns.0.as_ptr().cast())?;
         put("ends", ends, columns.1.as_ptr())?;
         put("numbers", numbers, columns.2.as_ptr())?;
@@ -161,8 +161,8 @@ pub unsafe extern "C" fn bytepair_train(
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
     guard(error, || {
-        let CountsHandle { pattern, counts } = given("counts", counts)?;
-        let options = given("options", options)?;
+        let CountsHandle { pattern, counts } = not_null("counts", counts)?;
+        let options = not_null("options", options)?;
         // SAFETY: the caller guarantees this many names.
         let special = unsafe {
             arguments::texts("special_names", options.special_names, options.special_count)
@@ -200,10 +200,10 @@ impl TrainingOptions {
 
 /// The counter of a handle. A panic while it counted leaves it incomplete, which `is_whole` tells.
 fn locked(counter: Option<&CounterHandle>) -> Result<MutexGuard<'_, Option<Counter>>, CallFailure> {
-    let counter = &given("counter", counter)?.counter;
+    let counter = &not_null("counter", counter)?.counter;
     Ok(counter.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-fn taken() -> CallFailure {
+fn counter_is_empty() -> CallFailure {
     CallFailure::Argument("the counts of this counter were taken; start a new one".to_owned())
 }

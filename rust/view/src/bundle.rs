@@ -36,8 +36,8 @@ impl Forms {
 
     /// The names of the files that a script imports.
     fn imports(&self, script: &str) -> Vec<String> {
-        let found = self.import.captures_iter(script).filter_map(Result::ok);
-        found.map(|one| format!("{}.js", &one[2])).collect()
+        let captures = self.import.captures_iter(script).filter_map(Result::ok);
+        captures.map(|one| format!("{}.js", &one[2])).collect()
     }
 
     /// A script as a function that returns what it exports.

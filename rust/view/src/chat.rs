@@ -93,11 +93,11 @@ impl ChatTemplate {
 
     fn role(&self, name: &str, index: usize) -> ViewResult<&ChatRole> {
         self.roles.iter().find(|role| role.name == name).ok_or_else(|| {
-            let known: Vec<&str> = self.roles.iter().map(|role| role.name.as_str()).collect();
+            let names: Vec<&str> = self.roles.iter().map(|role| role.name.as_str()).collect();
             broken(format!(
                 "message {index} is from '{name}', but the template '{}' has only the roles {}",
                 self.name,
-                known.join(", ")
+                names.join(", ")
             ))
         })
     }
@@ -320,11 +320,11 @@ impl<'c> ChatWriter<'c> {
                 "part {n} of message {index} must be a mapping with \"type\" and a string \"text\""
             )));
         };
-        let Some((_, frame)) = role.parts.iter().find(|(known, _)| known == kind) else {
-            let known: Vec<&str> = role.parts.iter().map(|(known, _)| known.as_str()).collect();
+        let Some((_, frame)) = role.parts.iter().find(|(name, _)| name == kind) else {
+            let names: Vec<&str> = role.parts.iter().map(|(name, _)| name.as_str()).collect();
             return Err(broken(format!(
                 "part {n} of message {index} has the type '{kind}'; it must be one of {}",
-                known.join(", ")
+                names.join(", ")
             )));
         };
         self.pieces(&frame.open)?;

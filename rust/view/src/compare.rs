@@ -91,15 +91,15 @@ pub(crate) fn decode(one: &Explored, question: &Question<'_>) -> ViewResult<Valu
 pub(crate) fn pretoken(one: &Explored, question: &Question<'_>) -> ViewResult<Value> {
     let (text, at) = (question.text()?, question.number("at")? as usize);
     let (start, part) = if question.special()? { part(one, text, at)? } else { (0, text.into()) };
-    let (mut end, mut found) = (start, None);
+    let (mut end, mut hit) = (start, None);
     one.core.for_each_pretoken(&part, |pretoken| {
         let from = end;
         end += pretoken.len();
         if (from..end).contains(&at) {
-            found = Some((from, hex(pretoken)));
+            hit = Some((from, hex(pretoken)));
         }
     })?;
-    let (start, pretoken) = found.unwrap_or_else(|| (at, String::new()));
+    let (start, pretoken) = hit.unwrap_or_else(|| (at, String::new()));
     Ok(json!({ "start": start, "hex": pretoken }))
 }
 

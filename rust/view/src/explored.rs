@@ -98,14 +98,14 @@ impl Explored {
     }
 
     fn make_children(&self) -> Children {
-        let mut made: Vec<(u32, u32)> =
+        let mut by_rank: Vec<(u32, u32)> =
             (0..self.ids()).filter_map(|id| Some((self.core.token(id)?.rank?, id))).collect();
-        made.sort_unstable();
+        by_rank.sort_unstable();
         let of = |&(_, child): &(u32, u32)| {
             let (left, right) = self.parts(child).unwrap_or_default();
             [(left, child), (right, child)].into_iter().take(if left == right { 1 } else { 2 })
         };
-        let mut arrows: Vec<(u32, u32)> = made.iter().flat_map(of).collect();
+        let mut arrows: Vec<(u32, u32)> = by_rank.iter().flat_map(of).collect();
         arrows.sort_by_key(|&(part, _)| part); // stable: by rank within a part
         let starts = (0..=self.ids()).map(|id| arrows.partition_point(|&(part, _)| part < id));
         Children { starts: starts.collect(), ids: arrows.iter().map(|&(_, child)| child).collect() }

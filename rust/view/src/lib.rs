@@ -195,8 +195,8 @@ impl View {
 
     fn at(&self, number: u32) -> ViewResult<Arc<Explored>> {
         let all = self.tokenizers.read().unwrap_or_else(PoisonError::into_inner);
-        let found = all.get(number as usize).cloned().flatten();
-        found.ok_or_else(|| wrong(format!("there is no tokenizer {number}")))
+        let tokenizer = all.get(number as usize).cloned().flatten();
+        tokenizer.ok_or_else(|| wrong(format!("there is no tokenizer {number}")))
     }
 
     /// The tokenizers that stand side by side, in the order of the question.

@@ -81,8 +81,8 @@ impl Material {
     /// The template that a question names. Fails if there is none.
     pub(crate) fn template(&self, question: &Question<'_>) -> ViewResult<&ChatTemplate> {
         let name = question.word_or_none("template").unwrap_or_default();
-        let found = self.templates.iter().find(|template| template.name == name);
-        found.ok_or_else(|| broken(format!("there is no template '{name}'")))
+        let template = self.templates.iter().find(|template| template.name == name);
+        template.ok_or_else(|| broken(format!("there is no template '{name}'")))
     }
 
     /// The names of the templates whose special tokens a tokenizer has.

@@ -23,8 +23,8 @@ impl<'q> Question<'q> {
 
     /// A member that is a string. Fails if there is none.
     pub(crate) fn word(&self, name: &str) -> ViewResult<&str> {
-        let found = self.members.get(name).and_then(Value::as_str);
-        found.ok_or_else(|| wrong(format!("the question has no string {name:?}")))
+        let word = self.members.get(name).and_then(Value::as_str);
+        word.ok_or_else(|| wrong(format!("the question has no string {name:?}")))
     }
 
     /// A member that is a string, or nothing.
@@ -34,12 +34,12 @@ impl<'q> Question<'q> {
 
     /// A member that is a number of 32 bits. Fails if there is none.
     pub(crate) fn number(&self, name: &str) -> ViewResult<u32> {
-        let found = match self.members.get(name) {
+        let number = match self.members.get(name) {
             Some(Value::Number(number)) => number.as_u64().and_then(|n| u32::try_from(n).ok()),
             Some(Value::String(digits)) => digits.parse().ok(),
             _ => None,
         };
-        found.ok_or_else(|| wrong(format!("the question has no number {name:?} below 2^32")))
+        number.ok_or_else(|| wrong(format!("the question has no number {name:?} below 2^32")))
     }
 
     /// A member that is a number, or what to take instead.

@@ -66,8 +66,8 @@ fn by_expression(query: &str) -> ViewResult<Fits> {
     let expression =
         expression.map_err(|error| wrong(format!("invalid regular expression: {error}")))?;
     Ok(Box::new(move |_, token| {
-        let found = expression.is_match(String::from_utf8_lossy(token).as_ref());
-        found.map_err(|_| wrong("This takes too long; a simpler expression may not."))
+        let result = expression.is_match(String::from_utf8_lossy(token).as_ref());
+        result.map_err(|_| wrong("This takes too long; a simpler expression may not."))
     }))
 }
 

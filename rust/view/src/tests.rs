@@ -21,11 +21,11 @@ fn json(view: &View, question: &str, body: &str) -> Value {
 fn steps_end_where_encoding_ends() {
     let view = view();
     for word in ["", "x", " lower", "slowest", "é", "lowlowlow"] {
-        let found = json(&view, r#"{"what": "steps", "t": 0}"#, word);
-        let steps = found["steps"].as_array().unwrap();
+        let answer = json(&view, r#"{"what": "steps", "t": 0}"#, word);
+        let steps = answer["steps"].as_array().unwrap();
         let last = steps.last().unwrap()["parts"].as_array().unwrap();
         let ids: Vec<&Value> = last.iter().map(|part| &part["id"]).collect();
-        assert_eq!(ids, found["ids"].as_array().unwrap().iter().collect::<Vec<_>>(), "{word}");
+        assert_eq!(ids, answer["ids"].as_array().unwrap().iter().collect::<Vec<_>>(), "{word}");
         assert_eq!(steps.len(), word.len() - last.len() + 1);
     }
 }
@@ -50,10 +50,10 @@ fn the_files_of_a_tokenizer_are_read_back() {
 #[test]
 fn ids_that_are_typed_become_text() {
     let view = view();
-    let found = json(&view, r#"{"what": "decode", "t": 0}"#, "[108, 111]\n119");
-    assert_eq!(found, json!({ "text": "low", "exact": false })); // one token or two
-    let found = json(&view, r#"{"what": "decode", "t": 0}"#, "120 33");
-    assert_eq!(found, json!({ "text": "x!", "exact": true }));
+    let answer = json(&view, r#"{"what": "decode", "t": 0}"#, "[108, 111]\n119");
+    assert_eq!(answer, json!({ "text": "low", "exact": false })); // one token or two
+    let answer = json(&view, r#"{"what": "decode", "t": 0}"#, "120 33");
+    assert_eq!(answer, json!({ "text": "x!", "exact": true }));
 }
 
 #[test]
@@ -73,11 +73,11 @@ fn a_removed_tokenizer_answers_no_more_and_the_others_keep_their_numbers() {
 #[test]
 fn learned_merges_are_those_of_the_tokenizer() {
     let view = view();
-    let found = json(&view, r#"{"what": "learned", "t": 0, "from": 1}"#, "");
-    let all = found["all"].as_u64().unwrap();
-    assert_eq!(found["merges"].as_array().unwrap().len() as u64, all - 1);
-    assert_eq!(found["merges"][0]["id"], 257);
-    assert!(found["merges"][0]["count"].as_u64().unwrap() > 1);
+    let answer = json(&view, r#"{"what": "learned", "t": 0, "from": 1}"#, "");
+    let all = answer["all"].as_u64().unwrap();
+    assert_eq!(answer["merges"].as_array().unwrap().len() as u64, all - 1);
+    assert_eq!(answer["merges"][0]["id"], 257);
+    assert!(answer["merges"][0]["count"].as_u64().unwrap() > 1);
 }
 
 #[test]
@@ -101,9 +101,9 @@ fn its_own_templates_are_offered_first_and_rendered_by_the_caller() {
     let about = json(&view, r#"{"what": "about"}"#, "");
     assert_eq!(about["tokenizers"][0]["templates"], json!(["default", "plain"]));
     assert_eq!(about["tokenizers"][0]["own"], json!(["default"]));
-    let found = json(&view, r#"{"what": "tokens", "t": 0}"#, "[[1, 0], [0, 1]]");
+    let answer = json(&view, r#"{"what": "tokens", "t": 0}"#, "[[1, 0], [0, 1]]");
     let token = |id: u32, hex: &str, trained: u8| json!({ "id": id, "hex": hex, "trained": trained, "special": false });
-    assert_eq!(found["tokens"], json!([token(1, "62", 0), token(0, "61", 1)]));
+    assert_eq!(answer["tokens"], json!([token(1, "62", 0), token(0, "61", 1)]));
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub(crate) fn built(one: &Explored, ids: &[u32]) -> ViewResult<Vec<Value>> {
     let ids: BTreeSet<u32> = ids.iter().copied().collect();
     let (special, mut waiting): (Vec<u32>, Vec<u32>) =
         ids.into_iter().partition(|&id| one.is_special(id));
-    let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
+    let (mut seen, mut tokens) = (BTreeSet::new(), Vec::new());
     while let Some(id) = waiting.pop() {
         if !seen.insert(id) {
             continue;
@@ -80,7 +80,7 @@ pub(crate) fn built(one: &Explored, ids: &[u32]) -> ViewResult<Vec<Value>> {
         let bytes = one.core.token_bytes(id)?;
         let parts = one.parts(id).filter(|_| bytes.len() <= MAX_PRETOKEN_BYTES);
         waiting.extend(parts.iter().flat_map(|&(left, right)| [left, right]));
-        found.push(json!({
+        tokens.push(json!({
             "id": id,
             "hex": hex(bytes),
             "rank": one.rank(id),
@@ -90,5 +90,5 @@ pub(crate) fn built(one: &Explored, ids: &[u32]) -> ViewResult<Vec<Value>> {
     let named = special
         .into_iter()
         .map(|id| json!({ "id": id, "hex": hex(one.bytes(id)), "rank": null, "special": true }));
-    Ok(found.into_iter().chain(named).collect())
+    Ok(tokens.into_iter().chain(named).collect())
 }

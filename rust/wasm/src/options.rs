@@ -53,8 +53,8 @@ pub(crate) fn member(object: &JsValue, name: &str) -> Option<JsValue> {
     if !object.is_object() {
         return None;
     }
-    let found = Reflect::get(object, &name.into()).ok()?;
-    (!found.is_undefined() && !found.is_null()).then_some(found)
+    let value = Reflect::get(object, &name.into()).ok()?;
+    (!value.is_undefined() && !value.is_null()).then_some(value)
 }
 
 /// A list of strings.
@@ -65,13 +65,13 @@ pub(crate) fn strings(value: &JsValue, name: &str) -> Result<Vec<String>, JsErro
 }
 
 /// Fails if an object has a member that is not used.
-pub(crate) fn check(object: &JsValue, known: &[&str]) -> Result<(), JsError> {
+pub(crate) fn check(object: &JsValue, options: &[&str]) -> Result<(), JsError> {
     let Some(object) = object.dyn_ref::<Object>() else { return Ok(()) };
     let names = Object::keys(object).iter().filter_map(|name| name.as_string()).collect::<Vec<_>>();
-    match names.iter().find(|name| !known.contains(&name.as_str())) {
+    match names.iter().find(|name| !options.contains(&name.as_str())) {
         Some(name) => {
-            let known = known.join(", ");
-            Err(JsError::new(&format!("there is no option {name}; there are {known}")))
+            let options = options.join(", ");
+            Err(JsError::new(&format!("there is no option {name}; there are {options}")))
         }
         None => Ok(()),
     }

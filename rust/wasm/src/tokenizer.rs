@@ -88,14 +88,14 @@ impl Tokenizer {
             [unit(start), unit(whole(end).unwrap_or(text.len()))]
         };
         let offsets: Vec<u32> = spans.bytes.iter().flat_map(offset).collect();
-        let found = Object::new();
+        let object = Object::new();
         let set = |name: &str, values: &[u32]| {
-            Reflect::set(&found, &name.into(), &Uint32Array::from(values)).map(drop)
+            Reflect::set(&object, &name.into(), &Uint32Array::from(values)).map(drop)
         };
         set("ids", &spans.ids)
             .and_then(|()| set("offsets", &offsets))
             .map_err(|_| JsError::new("no object"))?;
-        Ok(JsValue::from(found).unchecked_into())
+        Ok(JsValue::from(object).unchecked_into())
     }
 
     /// The number of ids of a text.

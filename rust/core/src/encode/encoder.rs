@@ -300,8 +300,8 @@ impl Encoder {
             return Ok((self, &self.message));
         }
         let pretokens = self.pretokens.clone().with_user_defined(blank)?;
-        let made = Self::with_pretokens(pretokens, self.rules.clone())?;
-        let encoder = self.of_messages.get_or_init(|| Box::new(made));
+        let encoder = Self::with_pretokens(pretokens, self.rules.clone())?;
+        let encoder = self.of_messages.get_or_init(|| Box::new(encoder));
         Ok((encoder, &encoder.message))
     }
 

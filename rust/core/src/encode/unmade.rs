@@ -39,18 +39,19 @@ impl UnmadeTokens {
     /// Under the rule of ranks, a token without a pair is one. Listed pairs may also come too late,
     /// so all tokens are merged, which takes some 20 ms for 100,000 tokens.
     pub(crate) fn of(vocabulary: &Vocabulary, merger: &Merger) -> Result<Self> {
-        let (mut scratch, mut found, mut ids) = (MergeScratch::default(), Vec::new(), Vec::new());
-        let made = merger.pairs().made()?;
+        let (mut scratch, mut merged_ids, mut ids) =
+            (MergeScratch::default(), Vec::new(), Vec::new());
+        let is_merge_result = merger.pairs().merge_results()?;
         let by_rank = merger.pairs().ids_are_ranks();
         for (token, id) in vocabulary.ordinary_tokens().filter(|(token, _)| token.len() > 1) {
-            let mut is_made = made[id as usize];
-            if is_made && !by_rank && merger.covers(token) {
-                found.clear();
-                memory::reserve(&mut found, token.len())?;
-                merger.merge(token, &mut scratch, &mut found)?;
-                is_made = found == [id];
+            let mut is_produced = is_merge_result[id as usize];
+            if is_produced && !by_rank && merger.covers(token) {
+                merged_ids.clear();
+                memory::reserve(&mut merged_ids, token.len())?;
+                merger.merge(token, &mut scratch, &mut merged_ids)?;
+                is_produced = merged_ids == [id];
             }
-            if !is_made {
+            if !is_produced {
                 memory::push(&mut ids, id)?;
             }
         }

@@ -241,9 +241,9 @@ impl CountsFile {
             )));
         };
         let columns = metadata.schema_descr().columns();
-        let found = columns.iter().position(|column| column.path().parts() == [name]);
+        let position = columns.iter().position(|column| column.path().parts() == [name]);
         let is_flat = |&column: &usize| columns[column].max_rep_level() == 0;
-        let Some(index) = found.filter(is_flat) else {
+        let Some(index) = position.filter(is_flat) else {
             let kind = field.get_basic_info().converted_type();
             return Err(general(format!("the column {name} is nested ({kind}, a list or struct)")));
         };

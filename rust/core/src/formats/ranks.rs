@@ -50,7 +50,7 @@ impl RankFile {
     /// Read the bytes of a file. Fails with [`Error::Format`], which names the line, if a line is no
     /// token and rank, or if one occurs twice.
     pub fn read(file: &[u8]) -> Result<Self> {
-        let mut found = Self::default();
+        let mut rank_file = Self::default();
         let (mut tokens, mut ranks) = (HashSet::new(), HashSet::new());
         for (number, line) in lines(file) {
             let wrong = |reason: String| Error::Format {
@@ -66,16 +66,16 @@ impl RankFile {
                 return Err(wrong(format!("the rank {rank} stands twice")));
             }
             if token.is_empty() {
-                found.empty = Some(rank);
+                rank_file.empty = Some(rank);
             } else {
-                memory::push(&mut found.tokens, (token, rank))?;
+                memory::push(&mut rank_file.tokens, (token, rank))?;
             }
         }
-        if found.tokens.is_empty() {
+        if rank_file.tokens.is_empty() {
             let (place, reason) = ("line 1".to_owned(), "there is no token".to_owned());
             return Err(Error::Format { place, reason: reason.into() });
         }
-        Ok(found)
+        Ok(rank_file)
     }
 }
 

@@ -46,9 +46,9 @@ pub fn pairs_of_ranks(vocabulary: &Vocabulary) -> Result<Vec<(u32, u32)>> {
 }
 
 /// Whether a list contains all of `pairs` in their order.
-fn has_in_order(listed: &[(u32, u32)], pairs: &[(u32, u32)]) -> bool {
+fn has_in_order(merges: &[(u32, u32)], pairs: &[(u32, u32)]) -> bool {
     let mut rest = pairs.iter().peekable();
-    for pair in listed {
+    for pair in merges {
         rest.next_if_eq(&pair);
     }
     rest.next().is_none()
@@ -68,7 +68,7 @@ mod tests {
     fn a_list_is_the_rule_of_ranks_if_it_has_its_pairs_in_order() {
         let vocabulary = vocabulary(&[("ab", 256), (" \"", 257), ("ab \"", 300)]);
         assert_eq!(pairs_of_ranks(&vocabulary).unwrap(), [(97, 98), (32, 34), (256, 257)]);
-        for (listed, same) in [
+        for (merges, same) in [
             (vec![(97, 98), (32, 34), (256, 257)], true),
             (vec![(97, 98), (32, 34), (97, 258), (256, 257), (258, 34)], true),
             (vec![(258, 34), (97, 98), (32, 34), (256, 257)], true),
@@ -76,7 +76,7 @@ mod tests {
             (vec![(97, 98), (32, 34), (258, 34)], false),
             (vec![], false),
         ] {
-            assert_eq!(is_rule_of_ranks(&vocabulary, &listed, true).unwrap(), same, "{listed:?}");
+            assert_eq!(is_rule_of_ranks(&vocabulary, &merges, true).unwrap(), same, "{merges:?}");
         }
     }
 
@@ -88,8 +88,8 @@ mod tests {
             (&[("ab", 256), ("xyz", 257)], true, true),
         ] {
             let merges = [(97, 98), (97, 98)];
-            let found = is_rule_of_ranks(&vocabulary(more), &merges, ignore_merges).unwrap();
-            assert_eq!(found, same, "{more:?} {ignore_merges}");
+            let is_same = is_rule_of_ranks(&vocabulary(more), &merges, ignore_merges).unwrap();
+            assert_eq!(is_same, same, "{more:?} {ignore_merges}");
         }
     }
 }

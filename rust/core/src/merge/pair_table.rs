@@ -147,12 +147,12 @@ impl PairTable {
     }
 
     /// For each id, whether a pair merges into it.
-    pub(crate) fn made(&self) -> Result<Vec<bool>> {
-        let mut flags = memory::filled(false, self.offsets.len())?;
+    pub(crate) fn merge_results(&self) -> Result<Vec<bool>> {
+        let mut is_result = memory::filled(false, self.offsets.len())?;
         for rank in self.buckets.ranks().filter(|&rank| rank < self.ranks) {
-            flags[self.id(rank) as usize] = true;
+            is_result[self.id(rank) as usize] = true;
         }
-        Ok(flags)
+        Ok(is_result)
     }
 
     /// Whether the rank of a pair is the id that it merges into.

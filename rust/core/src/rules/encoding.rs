@@ -275,9 +275,9 @@ struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
+        let (head, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
-        Some(taken)
+        Some(head)
     }
 
     fn kind(&mut self) -> Option<u8> {

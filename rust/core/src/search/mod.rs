@@ -52,9 +52,10 @@ impl Expression {
         from: usize,
         done: usize,
     ) -> Result<Option<Range<usize>>> {
-        let found = self.regex.find_from_pos(text, from);
-        let found = found.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
-        Ok(found.map(|found| found.start()..found.end()))
+        let first_match = self.regex.find_from_pos(text, from);
+        let first_match =
+            first_match.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
+        Ok(first_match.map(|first_match| first_match.start()..first_match.end()))
     }
 
     /// Call `sink` with the matches, and the parts between them, which cover the text in order; the
@@ -70,16 +71,16 @@ impl Expression {
         let (mut done, mut from) = (0, 0);
         while from <= text.len() {
             budget.count(done)?;
-            let Some(found) = self.find(text, from, done)? else { break };
-            if found.is_empty() {
-                from = found.end + text[found.end..].chars().next().map_or(1, char::len_utf8);
+            let Some(range) = self.find(text, from, done)? else { break };
+            if range.is_empty() {
+                from = range.end + text[range.end..].chars().next().map_or(1, char::len_utf8);
                 continue;
             }
-            if done < found.start {
-                sink(done..found.start, false);
+            if done < range.start {
+                sink(done..range.start, false);
             }
-            (done, from) = (found.end, found.end);
-            sink(found, true);
+            (done, from) = (range.end, range.end);
+            sink(range, true);
         }
         if done < text.len() {
             sink(done..text.len(), false);

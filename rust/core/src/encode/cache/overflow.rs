@@ -25,20 +25,20 @@ pub(crate) const READ_BUFFER_IDS: usize = MAX_CACHED_BYTES.next_multiple_of(THRE
 pub(crate) struct Overflow {
     words: AlignedBuffer<AtomicU64>,
     /// The number of reserved words, including those that were requested when none were left.
-    taken: Padded<AtomicUsize>,
+    reserved_words: Padded<AtomicUsize>,
 }
 
 impl Overflow {
     /// An arena of `length` words. Words that are never written cost address space only.
     pub(crate) fn new(length: usize) -> Result<Self> {
-        Ok(Self { words: AlignedBuffer::zeros(length)?, taken: Padded::default() })
+        Ok(Self { words: AlignedBuffer::zeros(length)?, reserved_words: Padded::default() })
     }
 
     /// Whether this many eighths of the words are reserved; above eight, whether this many were
     /// requested.
     #[inline]
     pub(crate) fn is_filled(&self, eighths: usize) -> bool {
-        8 * self.taken.0.load(Relaxed) >= eighths * self.words.len()
+        8 * self.reserved_words.0.load(Relaxed) >= eighths * self.words.len()
     }
 
     /// Store the bytes of a long pretoken, or none, and ids. Returns the last two words of the
@@ -61,7 +61,7 @@ impl Overflow {
 
     /// The number of words in use.
     pub(crate) fn used(&self) -> usize {
-        self.taken.0.load(Relaxed).min(self.words.len())
+        self.reserved_words.0.load(Relaxed).min(self.words.len())
     }
 
     /// Copy some words of another overflow, which is not larger, to the same locations of this one,
@@ -71,13 +71,13 @@ impl Overflow {
         for (to, from) in self.words[words.clone()].iter().zip(&other.words[words.clone()]) {
             to.store(from.load(Relaxed), Relaxed);
         }
-        self.taken.0.store(words.end, Relaxed);
+        self.reserved_words.0.store(words.end, Relaxed);
     }
 
     /// Write words to the next free location.
     fn fill(&self, named: [u64; 2], words: impl Iterator<Item = u64>) -> Option<[u64; 2]> {
         let size = size_of_entry(named);
-        let start = self.taken.0.fetch_add(size, Relaxed);
+        let start = self.reserved_words.0.fetch_add(size, Relaxed);
         let room = self.words.get(start..start + size)?;
         for (place, word) in room.iter().zip(words) {
             place.store(word, Relaxed);

@@ -42,7 +42,7 @@ pub(crate) struct CacheTable {
     bits: u32,
     overflow: Overflow,
     /// The number of filled entries, as far as threads have reported.
-    taken: Padded<AtomicUsize>,
+    filled_entries: Padded<AtomicUsize>,
     /// The number of this table in the sequence of tables.
     number: usize,
 }
@@ -51,7 +51,7 @@ impl CacheTable {
     /// A table of 2 to the power of `bits` lines, with an overflow of this many words.
     pub(crate) fn new(number: usize, bits: u32, overflow: usize) -> Result<Self> {
         let (words, overflow) = (AlignedBuffer::zeros(LINE << bits)?, Overflow::new(overflow)?);
-        Ok(Self { words, bits, overflow, taken: Padded::default(), number })
+        Ok(Self { words, bits, overflow, filled_entries: Padded::default(), number })
     }
 
     /// The number of this table in the sequence of tables.
@@ -73,14 +73,15 @@ impl CacheTable {
     /// Report that this many entries were added.
     #[inline]
     pub(crate) fn count_added(&self, count: usize) {
-        self.taken.0.fetch_add(count, Relaxed);
+        self.filled_entries.0.fetch_add(count, Relaxed);
     }
 
     /// Whether this many eighths of the entries, or of the overflow, are filled.
     #[inline]
     pub(crate) fn is_filled(&self, [eighths, overflow]: [usize; 2]) -> bool {
         let entries = self.words.len() / entry::WORDS;
-        8 * self.taken.0.load(Relaxed) >= eighths * entries || self.overflow.is_filled(overflow)
+        8 * self.filled_entries.0.load(Relaxed) >= eighths * entries
+            || self.overflow.is_filled(overflow)
     }
 
     /// The index of the first word of a key's line.
@@ -221,8 +222,8 @@ impl CacheTable {
     /// Copy some lines of another table, whose overflow will be copied later to the same locations.
     pub(crate) fn copy(&self, other: &Self, lines: Range<usize>) {
         let entries = other.entries(lines);
-        let taken = entries.filter(|entry| self.put_entry(self.place(entry::key(entry)), *entry));
-        self.count_added(taken.count());
+        let added = entries.filter(|entry| self.put_entry(self.place(entry::key(entry)), *entry));
+        self.count_added(added.count());
     }
 
     /// Copy those entries in some lines of another table that were hit, without their marks, until

@@ -51,8 +51,8 @@ impl Phases {
     /// an earlier merge creates the same token.
     fn add(&mut self, (left, right): (u32, u32), rank: u32, id: u32) -> bool {
         let is_earlier = |part: u32| {
-            let made = self.ranks[part as usize];
-            made == NO_MERGE || made < rank
+            let part_rank = self.ranks[part as usize];
+            part_rank == NO_MERGE || part_rank < rank
         };
         if self.ranks[id as usize] != NO_MERGE || !is_earlier(left) || !is_earlier(right) {
             return false;

@@ -237,10 +237,10 @@ const TABLES: [Kind; 8] = [
 pub fn verify(bytes: &[u8]) -> Result<()> {
     let container = Container::open(FileBytes::copy(bytes)?)?;
     let plain = tokenizer(&container, Tables::Without)?;
-    let made = write_sections(&plain, true)?;
-    let made = Container::open(FileBytes::copy(&made)?)?;
+    let expected = write_sections(&plain, true)?;
+    let expected = Container::open(FileBytes::copy(&expected)?)?;
     for kind in TABLES.into_iter().filter(|&kind| container.has(kind)) {
-        if !container.same(&made, kind) {
+        if !container.same(&expected, kind) {
             let reason = "the table does not follow from the tokens and merges of the file";
             return Err(container.broken(kind, reason));
         }
@@ -272,8 +272,9 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
         let tokenizer = Tokenizer::with_symbols(vocabulary, rule, rules, merges)?;
         return Ok(tokenizer.with_notes(read_notes(container)?));
     }
-    let known = [Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds].into_iter().all(believed);
-    let pairs = if known {
+    let has_pair_tables =
+        [Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds].into_iter().all(believed);
+    let pairs = if has_pair_tables {
         read_pairs(container, &vocabulary, rule)?
     } else if rule == MergeRule::Ranks {
         build::by_rank(&vocabulary)?

@@ -28,8 +28,8 @@ pub(super) fn read(node: Option<JsonNode<'_>>, ids: &IdsByName<'_>) -> Result<Ve
         if token.content.is_empty() {
             continue;
         }
-        let known = places.get(&token.content).map(|&at| tokens[at].id);
-        let assigned = known.or_else(|| ids.get(token.content.as_str()).copied());
+        let earlier_id = places.get(&token.content).map(|&at| tokens[at].id);
+        let assigned = earlier_id.or_else(|| ids.get(token.content.as_str()).copied());
         let id = assigned.unwrap_or(next);
         if id != token.id {
             return Err(entry.get("id")?.invalid(format!(

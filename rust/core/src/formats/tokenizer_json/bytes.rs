@@ -109,8 +109,9 @@ impl File<'_> {
                 None => twins.push((name.as_bytes().to_vec(), id)),
             }
         }
-        let known: HashSet<u32> = tokens.iter().map(|(_, id)| *id).collect();
-        let usable = self.merges.iter().filter(|merge| merge.iter().all(|id| known.contains(id)));
+        let token_ids: HashSet<u32> = tokens.iter().map(|(_, id)| *id).collect();
+        let usable =
+            self.merges.iter().filter(|merge| merge.iter().all(|id| token_ids.contains(id)));
         let merges: Vec<(u32, u32)> = usable.map(|&[left, right, _]| (left, right)).collect();
         let added = std::mem::take(&mut self.added);
         let vocabulary = Vocabulary::with_added(tokens, twins, added)?;

@@ -120,9 +120,9 @@ fn compiled(regex: &str) -> Regex {
 }
 
 fn cut(regex: &str) -> Option<Cut> {
-    let found = CUT.captures(regex).ok()??;
-    let inside = found.get(1).or_else(|| found.get(2))?.as_str().to_owned();
-    let times = found.get(3).map_or("", |times| times.as_str()).to_owned();
+    let captures = CUT.captures(regex).ok()??;
+    let inside = captures.get(1).or_else(|| captures.get(2))?.as_str().to_owned();
+    let times = captures.get(3).map_or("", |times| times.as_str()).to_owned();
     let members = members(&format!("[{inside}]"))?;
     Some(Cut { inside, times, members })
 }
@@ -137,8 +137,8 @@ fn alternatives(regex: &str) -> Option<Vec<Vec<Item>>> {
             rest = after;
             continue;
         }
-        let found = ATOM.captures(rest).ok()??;
-        let part = |name: &str| found.name(name).map(|part| part.as_str().to_owned());
+        let captures = ATOM.captures(rest).ok()??;
+        let part = |name: &str| captures.name(name).map(|part| part.as_str().to_owned());
         let (kind, text) = if let Some(ahead) = part("ahead") {
             (ItemKind::Look, ahead)
         } else if let Some(folded) = part("folded") {
@@ -147,7 +147,7 @@ fn alternatives(regex: &str) -> Option<Vec<Vec<Item>>> {
             (ItemKind::Class, part("class")?)
         };
         let times = part("times").unwrap_or_default();
-        rest = &rest[found.get(0)?.end()..];
+        rest = &rest[captures.get(0)?.end()..];
         alternatives.last_mut()?.push(Item { kind, text, times });
     }
     Some(alternatives)
@@ -232,20 +232,20 @@ impl Cut {
     /// what is left over are the characters of no class, but for one that stands before a run. `None`
     /// if they are not.
     fn unmatched(&self, alternatives: &[Vec<Item>]) -> Option<String> {
-        let mut found = Vec::new();
+        let mut runs = Vec::new();
         for items in alternatives {
-            found.extend(self.run(items)?);
+            runs.extend(self.run(items)?);
         }
-        if !found.iter().all(|(_, run)| SIMPLE_CLASS.is_match(run).is_ok_and(|is| is)) {
+        if !runs.iter().all(|(_, run)| SIMPLE_CLASS.is_match(run).is_ok_and(|is| is)) {
             return None;
         }
         let mut left = self.members.clone();
-        for (_, run) in &found {
+        for (_, run) in &runs {
             left.difference(&members(run)?);
         }
         let class = format!("[{}]", self.inside);
         let (mut ahead, mut classes) = (String::new(), String::new());
-        for (before, run) in &found {
+        for (before, run) in &runs {
             classes += run.strip_prefix('[').and_then(|run| run.strip_suffix(']')).unwrap_or(run);
             let before = if before.is_empty() { continue } else { members(before)? };
             if meets(&before, &left) {

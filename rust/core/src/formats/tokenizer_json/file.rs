@@ -47,7 +47,7 @@ pub(super) struct File<'a> {
     /// The ids of the added tokens that merges of the file use or make.
     pub(super) in_merges: HashSet<u32>,
     /// Those that merges of the file make.
-    pub(super) made: HashSet<u32>,
+    pub(super) merge_results: HashSet<u32>,
     pub(super) rules: Literal,
     notes: BTreeMap<String, String>,
     /// Whether merges that are the rule of ranks are read as that rule.
@@ -159,9 +159,11 @@ impl<'a> File<'a> {
         let rule = own.and_then(|own| own.get("merge_rule"));
         let may_be_ranks = rule.is_none_or(|rule| rule != "merges");
         let hidden = HashSet::new();
-        let listed: HashSet<u32> = added.iter().map(|token| token.id).collect();
-        let in_merges = merges.iter().flatten().copied().filter(|id| listed.contains(id)).collect();
-        let made = merges.iter().map(|merge| merge[2]).filter(|id| listed.contains(id)).collect();
+        let added_ids: HashSet<u32> = added.iter().map(|token| token.id).collect();
+        let in_merges =
+            merges.iter().flatten().copied().filter(|id| added_ids.contains(id)).collect();
+        let merge_results =
+            merges.iter().map(|merge| merge[2]).filter(|id| added_ids.contains(id)).collect();
         let mut file = Self {
             entries,
             ids,
@@ -170,7 +172,7 @@ impl<'a> File<'a> {
             added,
             hidden,
             in_merges,
-            made,
+            merge_results,
             rules,
             notes,
             may_be_ranks,
@@ -181,9 +183,9 @@ impl<'a> File<'a> {
 
     /// Find out which added tokens are no ordinary tokens, and drop the merges of the special ones.
     fn hide_added(&mut self) {
-        let listed = |token: &&AddedToken| self.ids.contains_key(&*token.content);
+        let is_in_vocabulary = |token: &&AddedToken| self.ids.contains_key(&*token.content);
         let several = |token: &&AddedToken| !self.model.is_unit(&token.content);
-        let added = self.added.iter().filter(listed).filter(several);
+        let added = self.added.iter().filter(is_in_vocabulary).filter(several);
         let (special, others): (Vec<&AddedToken>, Vec<&AddedToken>) =
             added.partition(|token| token.special);
         let special: HashSet<u32> = special.iter().map(|token| token.id).collect();

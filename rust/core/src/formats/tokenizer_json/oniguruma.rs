@@ -107,8 +107,8 @@ pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
     let mut groups: Vec<Vec<String>> = vec![Vec::new()];
     let mut at = 0;
     while at < regex.len() {
-        let found = TOKEN.captures(&regex[at..]).ok().flatten();
-        let (kind, token) = found.as_ref().and_then(kind_and_text).ok_or_else(|| {
+        let captures = TOKEN.captures(&regex[at..]).ok().flatten();
+        let (kind, token) = captures.as_ref().and_then(kind_and_text).ok_or_else(|| {
             let part: String = regex[at..].chars().take(12).collect();
             let count = regex[..at].chars().count();
             unsupported(
@@ -133,9 +133,9 @@ pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
 }
 
 /// The name of the group that matched, and its text.
-fn kind_and_text<'t>(found: &Captures<'t, str>) -> Option<(&'static str, &'t str)> {
+fn kind_and_text<'t>(captures: &Captures<'t, str>) -> Option<(&'static str, &'t str)> {
     let kinds = ["class", "escape", "open", "close", "count", "times", "bar", "end", "character"];
-    kinds.iter().find_map(|kind| Some((*kind, found.name(kind)?.as_str())))
+    kinds.iter().find_map(|kind| Some((*kind, captures.name(kind)?.as_str())))
 }
 
 /// Add one token to the innermost open group; false if it closes a group that is not open.

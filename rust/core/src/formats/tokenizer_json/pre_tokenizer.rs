@@ -218,8 +218,8 @@ pub(super) fn metaspace(node: &JsonNode<'_>) -> Result<(char, &'static str)> {
         return Ok((replacement, if adds { "always" } else { "never" }));
     };
     let text = scheme.text()?;
-    let known = SCHEMES.iter().find(|(name, _)| *name == text);
-    let Some((name, _)) = known else {
+    let entry = SCHEMES.iter().find(|(name, _)| *name == text);
+    let Some((name, _)) = entry else {
         return Err(scheme.invalid(format!("{text:?} is not one of always, first, never")));
     };
     if !adds && *name != "never" {
@@ -232,8 +232,8 @@ pub(super) fn metaspace(node: &JsonNode<'_>) -> Result<(char, &'static str)> {
 
 fn behavior(node: &JsonNode<'_>) -> Result<Behavior> {
     let name = node.text()?;
-    let known = BEHAVIORS.iter().find(|(other, _)| *other == name);
-    known.map(|(_, behavior)| *behavior).ok_or_else(|| {
+    let entry = BEHAVIORS.iter().find(|(other, _)| *other == name);
+    entry.map(|(_, behavior)| *behavior).ok_or_else(|| {
         let names = BEHAVIORS.map(|(name, _)| name).join(", ");
         node.invalid(format!("{name:?} is not one of {names}"))
     })
@@ -382,6 +382,6 @@ pub(super) fn write_metaspace(replacement: char, prefix: SpacePrefix, split: boo
 }
 
 fn name_of(behavior: Behavior) -> &'static str {
-    let known = BEHAVIORS.iter().find(|(_, other)| *other == behavior);
-    known.map_or("Isolated", |(name, _)| name)
+    let entry = BEHAVIORS.iter().find(|(_, other)| *other == behavior);
+    entry.map_or("Isolated", |(name, _)| name)
 }

@@ -136,7 +136,7 @@ pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerPar
     } else {
         split_pattern(tokens.iter().map(|(token, _)| &**token))?
     };
-    let known: HashSet<u32> = tokens.iter().map(|(_, id)| *id).collect();
+    let token_ids: HashSet<u32> = tokens.iter().map(|(_, id)| *id).collect();
     let is_user_defined = |token: &AddedToken| {
         form.prefix == SpacePrefix::Never
             && *token
@@ -144,7 +144,7 @@ pub(super) fn parts(mut file: File<'_>, form: SpacesForm) -> Result<TokenizerPar
                     normalized: true,
                     ..AddedToken::ordinary(&*token.content, token.id)
                 })
-            && known.contains(&token.id)
+            && token_ids.contains(&token.id)
     };
     let added = std::mem::take(&mut file.added);
     let (user_defined, added): (Vec<_>, Vec<_>) = added.into_iter().partition(is_user_defined);

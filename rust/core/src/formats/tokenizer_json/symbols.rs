@@ -54,10 +54,10 @@ fn check_special(file: &File<'_>) -> Result<()> {
         let bytes = to_bytes(name).filter(|_| maps);
         bytes.is_some_and(|bytes| bytes != name.as_bytes()) || (!maps && name.contains(META))
     };
-    let is_made = |token: &&AddedToken| {
-        token.special && file.made.contains(&token.id) && !file.is_ordinary(token)
+    let is_merge_result = |token: &&AddedToken| {
+        token.special && file.merge_results.contains(&token.id) && !file.is_ordinary(token)
     };
-    match file.added.iter().filter(is_made).find(|token| is_other(&token.content)) {
+    match file.added.iter().filter(is_merge_result).find(|token| is_other(&token.content)) {
         None => Ok(()),
         Some(token) => Err(Error::Unsupported {
             place: "added_tokens".to_owned(),

@@ -99,11 +99,11 @@ pub(super) fn by_name<'a>(entries: &'a Entries<'_>) -> Result<IdsByName<'a>> {
 /// `prefix` is what the right part of a merge loses. Fails if a part or the result is not in the
 /// vocabulary.
 pub(super) fn merges(table: &RawValue, ids: &IdsByName<'_>, prefix: &str) -> Result<Vec<MergeIds>> {
-    let listed: std::result::Result<Vec<JsonMerge<'_>>, _> = serde_json::from_str(table.get());
-    let Ok(listed) = listed else { return Err(wrong_merge(table)) };
-    let mut merges: Vec<MergeIds> = memory::with_room(listed.len())?;
+    let entries: std::result::Result<Vec<JsonMerge<'_>>, _> = serde_json::from_str(table.get());
+    let Ok(entries) = entries else { return Err(wrong_merge(table)) };
+    let mut merges: Vec<MergeIds> = memory::with_room(entries.len())?;
     let mut joined = String::new();
-    for (number, merge) in listed.iter().enumerate() {
+    for (number, merge) in entries.iter().enumerate() {
         let JsonMerge::Pair(left, right) = merge else { continue };
         let place = || format!("{MERGES}[{number}]");
         let id = |name: &str| {
@@ -137,15 +137,15 @@ fn last_ones(mut merges: Vec<MergeIds>) -> Vec<MergeIds> {
 
 /// The first merge that is not two texts.
 fn wrong_merge(table: &RawValue) -> crate::Error {
-    let listed: Vec<&RawValue> = match parse(table.get(), MERGES) {
-        Ok(listed) => listed,
+    let entries: Vec<&RawValue> = match parse(table.get(), MERGES) {
+        Ok(entries) => entries,
         Err(error) => return error,
     };
     let wrong = |(_, merge): &(usize, &&RawValue)| {
         serde_json::from_str::<JsonMerge<'_>>(merge.get()).is_err()
     };
-    let found = listed.iter().enumerate().find(wrong);
-    let (number, merge) = found.unwrap_or((0, &table));
+    let first_wrong = entries.iter().enumerate().find(wrong);
+    let (number, merge) = first_wrong.unwrap_or((0, &table));
     let reason = match parse::<Strict>(merge.get(), MERGES) {
         Ok(Strict(Value::String(text))) => {
             format!("a merge must be two tokens with a space between them, not {text:?}")

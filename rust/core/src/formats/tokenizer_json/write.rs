@@ -91,8 +91,12 @@ fn note(parts: &TokenizerParts, name: &str) -> Value {
 
 /// The post-processor in the notes, or else that of the rules.
 fn processor(parts: &TokenizerParts) -> Value {
-    let noted = note(parts, file::PROCESSOR_NOTE);
-    if noted.is_null() { post_processor::write(&parts.rules.post_processor) } else { noted }
+    let from_notes = note(parts, file::PROCESSOR_NOTE);
+    if from_notes.is_null() {
+        post_processor::write(&parts.rules.post_processor)
+    } else {
+        from_notes
+    }
 }
 
 // ---------------------------------------------------------------------------- around the model
@@ -122,8 +126,8 @@ fn around(parts: &TokenizerParts) -> (Value, Value) {
         return (Value::Null, pre_tokenizer::write_metaspace(META, prefix, splits));
     }
     let normalizer = normalizer::write(&rules.normalizer.steps);
-    if let Some(noted) = noted_steps(parts) {
-        return (normalizer, noted);
+    if let Some(from_notes) = steps_from_notes(parts) {
+        return (normalizer, from_notes);
     }
     let mut written = pre_tokenizer::write(steps);
     if rules.symbols.is_none() && !steps.iter().any(pre_tokenizer::maps_bytes) {
@@ -137,12 +141,12 @@ fn around(parts: &TokenizerParts) -> (Value, Value) {
 }
 
 /// The pre-tokenizer in the notes, if it is the one that the steps were read from.
-fn noted_steps(parts: &TokenizerParts) -> Option<Value> {
-    let noted = note(parts, file::STEPS_NOTE);
-    let read = pre_tokenizer::read(&JsonNode::new(&noted, file::STEPS_NOTE)).ok()?;
+fn steps_from_notes(parts: &TokenizerParts) -> Option<Value> {
+    let from_notes = note(parts, file::STEPS_NOTE);
+    let read = pre_tokenizer::read(&JsonNode::new(&from_notes, file::STEPS_NOTE)).ok()?;
     let mut steps = pre_tokenizer::composed(pre_tokenizer::of_text(read));
     steps.pop_if(|step| pre_tokenizer::maps_bytes(step));
-    (steps == parts.rules.pre_tokenizer.steps).then_some(noted)
+    (steps == parts.rules.pre_tokenizer.steps).then_some(from_notes)
 }
 
 fn decoder(parts: &TokenizerParts) -> Value {
@@ -205,7 +209,7 @@ fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'stat
         own.insert("merge_rule".to_owned(), json!("merges"));
     }
     let steps = &parts.rules.pre_tokenizer.steps;
-    if noted_steps(parts).is_none()
+    if steps_from_notes(parts).is_none()
         && let Some(regexes) = pre_tokenizer::regexes(steps)
         && pre_tokenizer::composed(steps.clone()) != *steps
     {
@@ -301,7 +305,7 @@ pub fn losses(parts: &TokenizerParts) -> Vec<String> {
         .collect();
     let spaces = space_prefix(&parts.rules).is_some();
     // As written by others, its meaning there is known.
-    let steps = match noted_steps(parts) {
+    let steps = match steps_from_notes(parts) {
         Some(_) => &[],
         None => &*parts.rules.pre_tokenizer.steps,
     };
