@@ -121,8 +121,8 @@ impl Tokenizer {
     pub fn role(&self, role: Role) -> Option<(&str, u32)> {
         let special = self.vocabulary().special_tokens();
         let token = |token_name: &str| special.iter().find(|(name, _)| name == token_name);
-        let noted = self.notes().get(role.note()).map(String::as_str);
-        let found = match noted {
+        let note = self.notes().get(role.note()).map(String::as_str);
+        let token_of_note = match note {
             Some("") => return None,
             Some(name) => token(name),
             None => None,
@@ -132,6 +132,6 @@ impl Tokenizer {
             let usual = by_names(&names).into_iter().find(|(usual, _)| *usual == role);
             usual.and_then(|(_, name)| token(name))
         };
-        found.or_else(usual).map(|(name, id)| (&**name, *id))
+        token_of_note.or_else(usual).map(|(name, id)| (&**name, *id))
     }
 }

@@ -337,9 +337,11 @@ impl DuplicateFinder {
     #[inline]
     fn find_or_note(&mut self, list: &[Miss], miss: &Miss) -> Option<usize> {
         let at = usize::try_from(miss.key.hash()).unwrap_or_default() % Self::SIZE;
-        let noted = usize::from(self.0[at]).checked_sub(1).and_then(|noted| list.get(noted));
+        let candidate =
+            usize::from(self.0[at]).checked_sub(1).and_then(|candidate| list.get(candidate));
         // The key of a long pretoken is a hash, which another pretoken may share.
-        let equal = noted.filter(|one| one.key == miss.key && miss.range.len() <= MAX_KEY_BYTES);
+        let equal =
+            candidate.filter(|one| one.key == miss.key && miss.range.len() <= MAX_KEY_BYTES);
         if equal.is_none() {
             self.0[at] = u16::try_from(list.len() + 1).expect("a window is shorter");
         }

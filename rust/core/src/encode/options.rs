@@ -109,15 +109,15 @@ fn divide_by<'a>(
     sink: &mut impl FnMut(TextOrId<'a>) -> Result<()>,
 ) -> Result<()> {
     let mut done = 0;
-    for found in finder.into_iter().flat_map(|finder| finder.find(text)) {
-        let found = found?;
+    for token in finder.into_iter().flat_map(|finder| finder.find(text)) {
+        let token = token?;
         // A token may start in white space that belongs to the previous token.
-        let from = found.start.max(done);
+        let from = token.start.max(done);
         sink(TextOrId::Text(&text[done..from], start))?;
-        if found.start < found.end {
-            sink(TextOrId::Id(found.id, found.start..found.end))?;
+        if token.start < token.end {
+            sink(TextOrId::Id(token.id, token.start..token.end))?;
         }
-        (done, start) = (found.end, PartStart::Special);
+        (done, start) = (token.end, PartStart::Special);
     }
     sink(TextOrId::Text(&text[done..], start))
 }

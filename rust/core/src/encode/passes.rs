@@ -62,10 +62,10 @@ const BASE: u128 = 0x0123_4567;
 pub(crate) fn overlap<'n>(ends: &[&'n str], starts: &[&'n str]) -> Option<&'n str> {
     let prefixes: HashSet<u64> = starts.iter().flat_map(|name| prefix_hashes(name)).collect();
     let shared = ends.iter().find_map(|name| {
-        let found = suffix_hashes(name).find(|(at, hash)| {
+        let suffix = suffix_hashes(name).find(|(at, hash)| {
             prefixes.contains(hash) && starts.iter().any(|start| start.starts_with(&name[*at..]))
         });
-        found.map(|(at, _)| &name[at..])
+        suffix.map(|(at, _)| &name[at..])
     });
     shared.or_else(|| starts.iter().copied().find(|name| ends.iter().any(|end| end.contains(name))))
 }

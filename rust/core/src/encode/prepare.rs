@@ -92,16 +92,16 @@ impl Preparation {
         };
         let searchable = Searchable::new(&text);
         let (mut done, mut start) = (0, start);
-        for found in finder.find(&searchable.text) {
-            let found = found?;
-            let [from, to] = [found.start, found.end].map(|at| searchable.character(at));
+        for token in finder.find(&searchable.text) {
+            let token = token?;
+            let [from, to] = [token.start, token.end].map(|at| searchable.character(at));
             if done < from {
                 self.split(text[done..from].to_vec(), start, &mut prepared)?;
             }
             if from < to {
                 let span = [text[from].span[0], text[to - 1].span[1]];
                 let name: String = text[from..to].iter().map(|c| c.character).collect();
-                prepared.parts.push(PreparedPart::Id(found.id, span, name.into()));
+                prepared.parts.push(PreparedPart::Id(token.id, span, name.into()));
             }
             done = to;
             // What follows may come from the start of the text too, which its spans say.

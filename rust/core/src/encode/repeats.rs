@@ -217,8 +217,8 @@ impl SeenChunks {
         if marks[0] >> 8 != sum >> 8 {
             other.store(marks[0], Relaxed);
         }
-        let found = marks.into_iter().find(|mark| mark >> 8 == sum >> 8);
-        found.is_some_and(|mark| time.wrapping_sub(mark.to_le_bytes()[0]) <= RECENT_TICKS)
+        let mark = marks.into_iter().find(|mark| mark >> 8 == sum >> 8);
+        mark.is_some_and(|mark| time.wrapping_sub(mark.to_le_bytes()[0]) <= RECENT_TICKS)
     }
 }
 

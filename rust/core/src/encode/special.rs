@@ -196,9 +196,9 @@ impl AddedFinder {
     /// The added tokens of `text` from left to right; if they are forbidden, an error for each.
     pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<AddedMatch>> {
         let mut done = 0;
-        self.automaton.find_iter(text).filter_map(move |found| {
-            let SelectedToken { name, token, action } = &self.tokens[found.pattern().as_usize()];
-            let (mut start, mut end) = (found.start(), found.end());
+        self.automaton.find_iter(text).filter_map(move |hit| {
+            let SelectedToken { name, token, action } = &self.tokens[hit.pattern().as_usize()];
+            let (mut start, mut end) = (hit.start(), hit.end());
             match action {
                 Action::Find => {}
                 Action::Pass => return None,
@@ -231,16 +231,16 @@ impl AddedFinder {
             return 0..0;
         }
         let (mut start, mut end) = (0, self.first_open(text, 0));
-        for found in self.automaton.find_iter(text) {
-            if end <= found.start() {
+        for hit in self.automaton.find_iter(text) {
+            if end <= hit.start() {
                 break;
             }
-            let mut done = found.end();
+            let mut done = hit.end();
             let next_open = self.first_open(text, done);
-            if self.tokens[found.pattern().as_usize()].token.rstrip {
+            if self.tokens[hit.pattern().as_usize()].token.rstrip {
                 done = text.len() - text[done..].trim_start().len();
                 if done == text.len() || next_open < done {
-                    end = found.start();
+                    end = hit.start();
                     break;
                 }
             }

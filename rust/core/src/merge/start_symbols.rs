@@ -190,11 +190,11 @@ mod tests {
         let mut ids = merger.start(vocabulary, pretoken).unwrap();
         loop {
             let pairs = ids.windows(2).enumerate();
-            let found = pairs.filter_map(|(at, pair)| {
+            let ranked = pairs.filter_map(|(at, pair)| {
                 let (rank, id) = merger.pairs.get(&(pair[0].0, pair[1].0))?;
                 Some((*rank, at, *id))
             });
-            let Some((_, at, id)) = found.min() else { return ids };
+            let Some((_, at, id)) = ranked.min() else { return ids };
             ids[at] = (id, ids[at].1 + ids[at + 1].1);
             ids.remove(at + 1);
         }

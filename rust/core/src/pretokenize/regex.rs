@@ -38,20 +38,20 @@ impl RegexSplitter {
         // One match may push two ends.
         while done < text.len() && ends.spare_capacity() >= 2 {
             budget.count(done)?;
-            let Some(found) = self.expression.find(text, from, done)? else {
+            let Some(range) = self.expression.find(text, from, done)? else {
                 ends.push(text.len());
                 break;
             };
-            if found.start > done && !found.is_empty() {
-                ends.push(found.start);
+            if range.start > done && !range.is_empty() {
+                ends.push(range.start);
             }
-            if !found.is_empty() {
-                ends.push(found.end);
-                done = found.end;
+            if !range.is_empty() {
+                ends.push(range.end);
+                done = range.end;
             }
             // After an empty match, the search continues one character later.
-            let next = text[found.end..].chars().next().map_or(1, char::len_utf8);
-            from = found.end + if found.is_empty() { next } else { 0 };
+            let next = text[range.end..].chars().next().map_or(1, char::len_utf8);
+            from = range.end + if range.is_empty() { next } else { 0 };
             if from > text.len() {
                 ends.push(text.len());
                 break;

@@ -19,7 +19,7 @@ pub(crate) struct Merges {
 
 impl Merges {
     /// Known merges, with the counts of training, or with no counts.
-    pub(crate) fn given(pairs: Vec<(u32, u32)>, counts: Vec<u64>) -> Self {
+    pub(crate) fn of_pairs(pairs: Vec<(u32, u32)>, counts: Vec<u64>) -> Self {
         Self { file: None, pairs: OnceLock::from(pairs), counts: OnceLock::from(counts) }
     }
 

@@ -144,10 +144,15 @@ impl Tokenizer {
         rules: TextRules,
     ) -> Result<Self> {
         if rules.symbols.is_some() {
-            return Self::with_symbols(vocabulary, rule, rules, Merges::given(merges, Vec::new()));
+            return Self::with_symbols(
+                vocabulary,
+                rule,
+                rules,
+                Merges::of_pairs(merges, Vec::new()),
+            );
         }
         let pairs = build::by_merges(&vocabulary, &merges)?;
-        let merges = Merges::given(merges, Vec::new());
+        let merges = Merges::of_pairs(merges, Vec::new());
         let tables = MergeTables { pairs, split_points: None, unmade: None };
         Self::with_tables(vocabulary, rule, rules, merges, tables)
     }
@@ -276,9 +281,9 @@ impl Tokenizer {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn with_special_tokens(&self, special: Vec<(String, u32)>) -> Result<Self> {
-        let known = self.vocabulary().added_tokens();
+        let added_tokens = self.vocabulary().added_tokens();
         let with_flags = |(content, id): (String, u32)| {
-            let same = known.iter().find(|token| token.content == content && token.id == id);
+            let same = added_tokens.iter().find(|token| token.content == content && token.id == id);
             same.cloned().unwrap_or_else(|| AddedToken::special(content, id))
         };
         self.with_added_tokens(special.into_iter().map(with_flags).collect())
@@ -307,7 +312,7 @@ impl Tokenizer {
     /// This tokenizer with the merges of training and their counts.
     #[must_use]
     pub(crate) fn with_merges(mut self, pairs: Vec<(u32, u32)>, counts: Vec<u64>) -> Self {
-        self.merges = Merges::given(pairs, counts);
+        self.merges = Merges::of_pairs(pairs, counts);
         self
     }
 

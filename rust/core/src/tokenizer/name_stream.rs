@@ -24,7 +24,7 @@ pub(crate) struct NameStream {
     /// Whether a long run of bytes has not ended, and is not decoded yet.
     is_behind: bool,
     /// The number of bytes of the text that were given out.
-    given: usize,
+    returned_bytes: usize,
 }
 
 impl NameStream {
@@ -45,9 +45,9 @@ impl NameStream {
         let same = pairs.take_while(|((_, one), other)| one == other);
         let common = same.map(|((at, c), _)| at + c.len_utf8()).last().unwrap_or(0);
         let complete = text[..common].trim_end_matches(char::REPLACEMENT_CHARACTER).len();
-        let from = self.given;
-        (self.given, self.text, self.is_behind) = (complete.max(from), text, false);
-        let piece = self.text.get(from..self.given).unwrap_or_default().to_owned();
+        let from = self.returned_bytes;
+        (self.returned_bytes, self.text, self.is_behind) = (complete.max(from), text, false);
+        let piece = self.text.get(from..self.returned_bytes).unwrap_or_default().to_owned();
         if is_full {
             self.drop_ids(tokenizer)?;
         }
@@ -63,9 +63,9 @@ impl NameStream {
             return Ok(());
         };
         let text = tokenizer.decode(&self.ids[from..])?;
-        let rest = self.text.get(self.given..).unwrap_or_default();
+        let rest = self.text.get(self.returned_bytes..).unwrap_or_default();
         if text.ends_with(rest) {
-            self.given = text.len() - rest.len();
+            self.returned_bytes = text.len() - rest.len();
             self.text = text;
             self.ids.drain(..from);
         }
@@ -74,9 +74,9 @@ impl NameStream {
 
     /// End the text, and return the rest of it. The stream can be used again.
     pub(crate) fn flush(&mut self, tokenizer: &Tokenizer) -> String {
-        let Self { ids, text, is_behind, given } = std::mem::take(self);
+        let Self { ids, text, is_behind, returned_bytes } = std::mem::take(self);
         let whole = if is_behind { tokenizer.decode(&ids).unwrap_or(text) } else { text };
-        whole.get(given..).unwrap_or_default().to_owned()
+        whole.get(returned_bytes..).unwrap_or_default().to_owned()
     }
 }
 
