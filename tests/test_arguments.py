@@ -183,6 +183,9 @@ def public() -> Iterator[tuple[str, str, str, Any]]:
             if name in CONSTRUCTED:
                 yield home.__name__, "", name, value
             for member, method in inspect.getmembers(value, callable):
+                # A result that unpacks has the methods of Python's tuples.
+                if method is getattr(tuple, member, None):
+                    continue
                 if not member.startswith("_") and not inspect.isclass(method):
                     yield home.__name__, name, member, method
 
