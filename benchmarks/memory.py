@@ -57,7 +57,8 @@ def main() -> None:
     seconds = time.perf_counter() - started
     counted_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     digest = hashlib.sha256()
-    for column in counts.core.columns():
+    columns = counts.core.columns()
+    for column in (columns.data, columns.offsets, columns.counts):
         digest.update(column.data)
     print(
         f"{counts.text_bytes / 1e9:.2f} GB, {len(counts):,} distinct pretokens: {seconds:.1f} s, "
