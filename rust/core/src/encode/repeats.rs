@@ -118,6 +118,7 @@ impl Repeats {
         text: &str,
         mut with: impl FnMut(Chunk<'_>) -> Result<()>,
     ) -> Result<()> {
+        // From `new` to `start`, chunks were new; they wait to be encoded as one.
         let (mut new, mut start) = (0, 0);
         while text.len() - start >= MIN_LOOKUP_BYTES {
             let rest = &text[start..];
@@ -155,9 +156,11 @@ impl Repeats {
                 ChunkLookup::New
             };
         };
+        // Another text may have the same length and checksum.
         if *cached.text != *chunk.as_bytes() {
             return ChunkLookup::New;
         }
+        // Read first: a store by each hit would move the cache line from thread to thread.
         if !cached.used.load(Relaxed) {
             cached.used.store(true, Relaxed);
         }
@@ -207,12 +210,14 @@ impl SeenChunks {
 
     /// Record a chunk; returns whether it was recently recorded before.
     fn was_seen(&self, (length, sum): ChunkKey) -> bool {
+        // The low byte of the time stands in the mark, so it wraps around after 256 ticks.
         let time = self.clock.fetch_add(length, Relaxed) >> TICK_BITS;
         let time = time.to_le_bytes()[0];
         let sets = self.marks.as_chunks().0;
         let set = (sum as usize).checked_rem(sets.len()).map(|at| &sets[at]);
         let Some([latest, other]) = set else { return false };
         let marks = [latest, other].map(|mark| mark.load(Relaxed));
+        // Two threads may do this at once and lose a mark, after which a chunk counts as new.
         latest.store(sum & !0xFF | u32::from(time), Relaxed);
         if marks[0] >> 8 != sum >> 8 {
             other.store(marks[0], Relaxed);

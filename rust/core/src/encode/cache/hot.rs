@@ -91,6 +91,7 @@ impl HotTable {
     /// in the entry itself.
     #[inline]
     pub(crate) fn put_if(&mut self, stores: bool, key: Key, entry: &Entry) {
+        // The spare entry: it belongs to no index, so what is stored there is never found.
         let nowhere = self.words.len() - entry::WORDS;
         let place = select_unpredictable(stores, self.place(key), nowhere);
         *self.words.chunk_mut(place) = *entry;

@@ -186,6 +186,7 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
     /// if it is crowded. Results of earlier calls of `locate` become invalid.
     #[inline]
     pub(crate) fn prepare(&mut self, shared: &SharedCache<BITS, OVERFLOW>, pretokens: usize) {
+        // Reported once a window: an addition to a shared count for each entry would make threads wait.
         if self.added > 0 {
             self.table.count_added(std::mem::take(&mut self.added));
         }

@@ -110,6 +110,8 @@ impl CacheTable {
     #[inline]
     pub(crate) fn look(&self, key: Key, place: usize, marks: bool) -> (bool, Entry) {
         let line = self.chunk::<LINE>(place);
+        // The result of the second comparison, 0 or 1, selects the entry that is read: no branch. If
+        // two threads added the pretoken at once, both entries have it, with the same ids.
         let is_first = entry::is(&name(line, 0), key);
         let is_second = entry::is(&name(line, entry::WORDS), key);
         let (is_here, at) = (is_first | is_second, usize::from(is_second) * entry::WORDS);
@@ -171,6 +173,7 @@ impl CacheTable {
             if stands[1] == 0 && fill(words, entry) {
                 return true;
             }
+            // Another thread may have added the same pretoken in the meantime.
             if entry::is(&stands, key) {
                 return false;
             }
@@ -284,6 +287,7 @@ fn mark(words: &[AtomicU64], at: usize) {
 #[inline]
 fn fill(words: &[AtomicU64; entry::WORDS], entry: Entry) -> bool {
     let [low, high, one, other] = words;
+    // One thread gets the entry. Until the last store, its second word equals no key.
     let claim = high.compare_exchange(0, CLAIMED, Relaxed, Relaxed);
     if claim.is_err() {
         return false;
@@ -291,6 +295,7 @@ fn fill(words: &[AtomicU64; entry::WORDS], entry: Entry) -> bool {
     low.store(entry[0], Relaxed);
     one.store(entry[2], Relaxed);
     other.store(entry[3], Relaxed);
+    // A thread that reads this word with `Acquire` and finds the key sees the other words as well.
     high.store(entry[1], Release);
     true
 }
