@@ -8,6 +8,7 @@
 //! pretokens are as long as lines, and these steps are those of their words ([`Superwords`]).
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::encode::lines::{self, LineBuffers, LineScratch, Superwords};
@@ -309,11 +310,11 @@ impl Encoder {
         &self.splitter
     }
 
-    /// Announce about this many bytes of text, possibly in many calls: the cache then waits for
-    /// huge pages, and for much text it takes its full size at once.
+    /// Announce about this many bytes of text, possibly in many calls: the cache then takes huge
+    /// pages, and for much text its full size at once.
     pub(crate) fn expect(&self, bytes: usize) {
         if bytes >= MIN_BULK_BYTES {
-            self.cache.be_patient();
+            self.cache.expect_bulk();
         }
         if bytes >= CACHE_FILLING_BYTES {
             self.cache.grow_to_full_size();
@@ -378,30 +379,23 @@ impl Encoder {
         scratch: &mut PretokenScratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        let (text, end) = (whole.as_bytes(), ends.last().copied().unwrap_or(start));
-        // No pretoken has more ids than bytes.
-        memory::reserve(out, end - start)?;
-        scratch.lookup.look_up(&self.cache, self.pretokens.whole_tokens(), text, start, ends);
-        scratch.misses.resolve(&self.pretokens, text, &mut scratch.lookup)?;
-        let mut next = scratch.lookup.append(text, start, ends, 0, out);
-        while next < ends.len() {
-            let range = lookup::range_of(start, ends, next);
+        self.encode_pieces(whole.as_bytes(), start, ends, scratch, out, |range, scratch, out| {
+            let pretoken = &whole.as_bytes()[range.clone()];
             if range.len() > MAX_KEY_BYTES
-                && lines::crosses_space(&text[range.clone()])
+                && lines::crosses_space(pretoken)
                 && let Some(superwords) = self.superwords()?
             {
                 let line = (whole, range.start, &[range.end][..]);
-                superwords.encode(&self.pretokens, line, scratch.of_lines(), out)?;
-            } else {
-                let PretokenScratch { lookup, merge, .. } = scratch;
-                misses::append_one(lookup, &self.pretokens, &text[range], merge, out)?;
+                return superwords.encode(&self.pretokens, line, scratch.of_lines(), out);
             }
-            next = scratch.lookup.append(text, start, ends, next + 1, out);
-        }
-        Ok(end)
+            self.append_one(pretoken, scratch, out)
+        })
     }
 
-    /// As [`encode_pretokens`](Self::encode_pretokens), for pretokens of any bytes; none is divided.
+    /// Append the ids of the pretokens between `start` and each of the ends, which may be any bytes, at
+    /// most [`WINDOW_PRETOKENS`] of them; returns the last end. `append_one` appends those of a
+    /// pretoken for which the lookup has none.
+    #[inline]
     fn encode_pieces(
         &self,
         text: &[u8],
@@ -409,19 +403,29 @@ impl Encoder {
         ends: &[usize],
         scratch: &mut PretokenScratch,
         out: &mut Vec<u32>,
+        mut append_one: impl FnMut(Range<usize>, &mut PretokenScratch, &mut Vec<u32>) -> Result<()>,
     ) -> Result<usize> {
-        let PretokenScratch { lookup, misses, merge, .. } = scratch;
         let end = ends.last().copied().unwrap_or(start);
+        // No pretoken has more ids than bytes.
         memory::reserve(out, end - start)?;
-        lookup.look_up(&self.cache, self.pretokens.whole_tokens(), text, start, ends);
-        misses.resolve(&self.pretokens, text, lookup)?;
-        let mut next = lookup.append(text, start, ends, 0, out);
+        scratch.lookup.look_up(&self.cache, self.pretokens.whole_tokens(), text, start, ends);
+        scratch.misses.resolve(&self.pretokens, text, &mut scratch.lookup)?;
+        let mut next = scratch.lookup.append(text, start, ends, 0, out);
         while next < ends.len() {
-            let range = lookup::range_of(start, ends, next);
-            misses::append_one(lookup, &self.pretokens, &text[range], merge, out)?;
-            next = lookup.append(text, start, ends, next + 1, out);
+            append_one(lookup::range_of(start, ends, next), scratch, out)?;
+            next = scratch.lookup.append(text, start, ends, next + 1, out);
         }
         Ok(end)
+    }
+
+    /// Append the ids of a pretoken, without dividing it.
+    fn append_one(
+        &self,
+        pretoken: &[u8],
+        PretokenScratch { lookup, merge, .. }: &mut PretokenScratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        misses::append_one(lookup, &self.pretokens, pretoken, merge, out)
     }
 
     /// How lines are encoded, if tokens of the vocabulary cross spaces. The first call reads the
@@ -571,9 +575,12 @@ impl EncodeRun<'_> {
         sink: &mut impl IdSink,
     ) -> Result<()> {
         for ends in ends.chunks(WINDOW_PRETOKENS) {
-            let scratch = &mut self.window.pretokens;
-            start =
-                sink.make(|out| self.encoder.encode_pieces(bytes, start, ends, scratch, out))?;
+            let (encoder, scratch) = (self.encoder, &mut self.window.pretokens);
+            start = sink.make(|out| {
+                encoder.encode_pieces(bytes, start, ends, scratch, out, |range, scratch, out| {
+                    encoder.append_one(&bytes[range], scratch, out)
+                })
+            })?;
         }
         Ok(())
     }

@@ -230,8 +230,10 @@ impl AddedFinder {
         if !self.divides_always() {
             return 0..0;
         }
+        // `end` is the first place, from `start` on, that more text may make part of a token.
         let (mut start, mut end) = (0, self.first_open(text, 0));
         for hit in self.automaton.find_iter(text) {
+            // With more text, a longer token that begins earlier may take the place of this match.
             if end <= hit.start() {
                 break;
             }
@@ -239,6 +241,7 @@ impl AddedFinder {
             let next_open = self.first_open(text, done);
             if self.tokens[hit.pattern().as_usize()].token.rstrip {
                 done = text.len() - text[done..].trim_start().len();
+                // More white space may follow, or a token may begin in it.
                 if done == text.len() || next_open < done {
                     end = hit.start();
                     break;

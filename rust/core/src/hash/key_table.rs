@@ -61,11 +61,13 @@ impl KeyTable {
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
         let mut at = home(key, self.words.len());
+        // A builder never needs more probes, and a table from a stranger may have no end.
         for _ in 0..self.max_probe {
             let line = self.words[at..].first_chunk().expect("lines are whole");
             if let Some(place) = place(line, key) {
                 return Some(number(line, place));
             }
+            // No key with this bit went on from here.
             if line[FILTER_WORD] & bit(key) == 0 {
                 return None;
             }
@@ -99,6 +101,7 @@ impl KeyTableBuilder {
             if let Some(place) = place(line, key) {
                 return Some(number(line, place));
             }
+            // The second word of a key has its length, so that of a free place is zero.
             if let Some(free) = (0..KEYS_PER_LINE).find(|&place| line[2 * place + 1] == 0) {
                 (line[2 * free], line[2 * free + 1]) = key.words();
                 line[NUMBERS_WORD] |= u64::from(new) << shift(free);

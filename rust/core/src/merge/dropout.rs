@@ -147,6 +147,7 @@ impl DropoutScratch {
             list.clear();
             list.resize(pretoken.len(), NO_MERGE);
         }
+        // Link each part to the one before: where a part starts, the one before ends.
         let mut before = 0;
         for (position, id) in symbols.parts(pretoken) {
             self.ids[position] = id;
@@ -185,6 +186,7 @@ impl DropoutScratch {
     fn next(&mut self, drops: &mut impl FnMut() -> bool) -> Option<(u32, usize)> {
         let mut best = None;
         while let Some(Reverse((rank, position))) = self.queue.pop() {
+            // A stale entry is no candidate, so nothing is drawn for it.
             if self.ranks[position] != rank {
                 continue;
             }
@@ -198,6 +200,7 @@ impl DropoutScratch {
         best
     }
 
+    /// Merge the part at `position` with its right neighbour, and look up the pairs of the new part.
     fn apply(
         &mut self,
         candidates: MergeCandidates<'_>,
@@ -208,6 +211,7 @@ impl DropoutScratch {
         let right = self.ends[position];
         let end = self.ends[right];
         self.ids[position] = candidates.id(rank);
+        // The right part is gone; its entry in the queue is stale now.
         self.ranks[right] = NO_MERGE;
         self.ends[position] = end;
         self.starts[end] = position;

@@ -107,7 +107,7 @@ impl PairTable {
         rule: MergeRule,
     ) -> Option<Self> {
         let PairArrays { buckets, bytes, ids } = arrays;
-        // Counting, without an early exit, is vectorized.
+        // Counting all of them is vectorized; stopping at the first would not be.
         let below = |numbers: &[u32], limit: u32| {
             let exceeds = |number: &&u32| **number >= limit && **number != NO_MERGE;
             numbers.iter().filter(exceeds).count() == 0

@@ -20,6 +20,9 @@ use crate::vocabulary::Vocabulary;
 /// Bytes of memory for each byte of a pretoken while it is merged.
 const BYTES_PER_BYTE: usize = 64;
 
+/// In place of the id of a part that was joined into another.
+const GONE: u32 = u32::MAX;
+
 /// An id, and the number of bytes of the pretoken that it stands for.
 pub(crate) type SizedId = (u32, usize);
 
@@ -54,6 +57,7 @@ impl SymbolMerger {
     ) -> Result<Self> {
         let mut pairs = HashMap::default();
         for (rank, &(left, right)) in merges.iter().enumerate() {
+            // Only the first symbol of a pretoken lacks the prefix, so a merge writes it once.
             let broken = |what: &str| Error::Vocabulary {
                 reason: format!("merge {rank} (ids {left} and {right}) {what}").into(),
             };
@@ -81,6 +85,7 @@ impl SymbolMerger {
         }
         while let Some(Reverse((_, at, left, right))) = queue.pop() {
             let next = parts.after[at];
+            // A part that was joined into another has no id of the vocabulary, so it equals none here.
             let is_current = parts.id(at) == Some(left) && parts.id(next) == Some(right);
             if !is_current {
                 continue;
@@ -162,7 +167,7 @@ impl Parts {
     fn join(&mut self, at: usize, id: u32) {
         let next = self.after[at];
         self.ids[at] = (id, self.ids[at].1 + self.ids[next].1);
-        self.ids[next].0 = u32::MAX;
+        self.ids[next].0 = GONE;
         self.after[at] = self.after[next];
         if let Some(before) = self.before.get_mut(self.after[at]) {
             *before = at;

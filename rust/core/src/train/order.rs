@@ -98,6 +98,7 @@ impl TieOrder for SmallestPair {
     const NEW_PRECEDE: bool = false;
 
     fn first_key(&self, (left, right): TokenPair) -> Self::Key {
+        // The greatest key is merged first, so the smallest pair has the greatest key.
         Reverse((self.rank(left), self.rank(right)))
     }
 
@@ -119,6 +120,7 @@ impl TieOrder for FirstSeen {
     const NEW_PRECEDE: bool = true;
 
     fn first_key(&self, _pair: TokenPair) -> Self::Key {
+        // No position is before the first, so this is never too small.
         Reverse((0, 0))
     }
 
@@ -175,6 +177,7 @@ impl TieOrder for BytesMax {
 
     fn created(&mut self, (left, right): TokenPair) -> Result<()> {
         let parts = [&*self.tokens[left as usize], &*self.tokens[right as usize]];
+        // The joined bytes, and their copy in shared memory.
         memory::check(2 * (parts[0].len() + parts[1].len()))?;
         let token = parts.concat().into();
         memory::push(&mut self.tokens, token)

@@ -33,9 +33,9 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// Begin with an empty table. `waits` tells whether huge pages are worth waiting for.
-    pub(super) fn new(next: CacheTable, waits: bool) -> Self {
-        if !waits {
+    /// Begin with an empty table, on huge pages if `huge_pages`.
+    pub(super) fn new(next: CacheTable, huge_pages: bool) -> Self {
+        if !huge_pages {
             next.use_small_pages();
         }
         Self { next, lines: 0, words: 0, all_words: None }

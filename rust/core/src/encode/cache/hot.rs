@@ -18,7 +18,7 @@ const BITS: u32 = 16;
 const HUGE_BITS: u32 = 14;
 
 /// The table has at least 2 to the power of this many entries.
-const LEAST_BITS: u32 = 1;
+const MIN_BITS: u32 = 1;
 
 /// The words of 2 to the power of `bits` entries, and of a spare one.
 fn words(bits: u32) -> usize {
@@ -34,24 +34,23 @@ pub(crate) struct HotTable {
 }
 
 impl HotTable {
-    /// Grow to about 2 to the power of `bits` entries, at most the largest size. `waits` tells
-    /// whether a huge page is worth waiting for. If there is not enough memory, the table stays as
-    /// it is.
+    /// Grow to about 2 to the power of `bits` entries, at most the largest size, on a huge page if
+    /// `huge_pages`. If there is not enough memory, the table stays as it is.
     #[inline]
-    pub(crate) fn grow(&mut self, bits: u32, waits: bool) {
+    pub(crate) fn grow(&mut self, bits: u32, huge_pages: bool) {
         let bits = if bits < HUGE_BITS { bits } else { BITS };
         if self.words.len() < words(bits) {
-            self.grow_to(bits, waits);
+            self.grow_to(bits, huge_pages);
         }
     }
 
     #[cold]
-    fn grow_to(&mut self, bits: u32, waits: bool) {
+    fn grow_to(&mut self, bits: u32, huge_pages: bool) {
         let larger = AlignedBuffer::zeros(words(bits)).map(|words| (words, bits));
-        let least =
-            || (AlignedBuffer::zeros(words(LEAST_BITS)).expect("memory for 3 entries"), LEAST_BITS);
-        if let Some((words, bits)) = larger.ok().or_else(|| self.words.is_empty().then(least)) {
-            if !waits {
+        let smallest =
+            || (AlignedBuffer::zeros(words(MIN_BITS)).expect("memory for 3 entries"), MIN_BITS);
+        if let Some((words, bits)) = larger.ok().or_else(|| self.words.is_empty().then(smallest)) {
+            if !huge_pages {
                 words.use_small_pages();
             }
             // A page that is read before it is written costs two page faults.

@@ -18,17 +18,18 @@ pub(crate) mod table;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use crate::encode::cache::table::{CacheTable, LEAST_BITS};
+use crate::encode::cache::table::{CacheTable, MIN_BITS};
 use crate::error::Result;
 use crate::hash::key::Key;
 use entry::Entry;
 use growth::Growth;
 
-/// A table starts with 2 to the power of this many lines, 8 KiB. When half of it is filled, it grows to
-/// 16 times as many, and from 128 KiB on to 4 times: each table is fresh memory, whose page faults cost
-/// more than filling it. With 16 times from there on, too, some thousand short texts take a fifth
-/// longer.
+/// The first table has 2 to the power of this many lines: 8 KiB.
 const FIRST_BITS: u32 = 7;
+
+/// The second table has 16 times as many lines: 128 KiB. Each later table has 4 times as many as the one
+/// before. A table is fresh memory, whose page faults cost more than filling it, so larger steps save
+/// time; but with 16 times in every step, some thousand short texts take a fifth longer.
 const SECOND_BITS: u32 = 11;
 
 /// The fill level, in eighths of the entries and of the overflow, at which a table grows, or at
@@ -44,10 +45,11 @@ const REQUESTS_IGNORED: usize = 1 << 12;
 /// The smallest overflow, in words.
 const MIN_OVERFLOW_WORDS: usize = 1 << 12;
 
-/// A window of fewer pretokens may be a short text, which does not wait for a huge page.
-const MIN_PRETOKENS_LONG_TEXT: usize = 1 << 10;
+/// A window of fewer pretokens may be a short text, which gets no huge page: the system may have to
+/// move other pages for it first.
+const MIN_PRETOKENS_HUGE_PAGES: usize = 1 << 10;
 
-/// Why the first tables are there.
+/// Why the first tables can be allocated.
 const FIRST_TABLES_ARE_SMALL: &str = "memory for some kilobytes";
 
 /// The cache of all threads: at most 2 to the power of `BITS` lines, and `OVERFLOW` bytes of
@@ -59,8 +61,8 @@ pub(crate) struct SharedCache<const BITS: u32, const OVERFLOW: usize> {
     number: AtomicUsize,
     /// Locked by the thread that makes the next table.
     renewal: Mutex<Renewal>,
-    /// Whether much text was announced, so that huge pages are worth waiting for.
-    is_patient: AtomicBool,
+    /// Whether much text was announced, for which huge pages are worth their price.
+    expects_bulk: AtomicBool,
 }
 
 /// The next table.
@@ -90,14 +92,14 @@ impl<const BITS: u32, const OVERFLOW: usize> Default for SharedCache<BITS, OVERF
             latest: Mutex::new(Arc::new(first)),
             number,
             renewal: Mutex::default(),
-            is_patient: AtomicBool::new(false),
+            expects_bulk: AtomicBool::new(false),
         }
     }
 }
 
 impl<const BITS: u32, const OVERFLOW: usize> Default for Cache<BITS, OVERFLOW> {
     fn default() -> Self {
-        let own = CacheTable::new(0, LEAST_BITS, 0).expect(FIRST_TABLES_ARE_SMALL);
+        let own = CacheTable::new(0, MIN_BITS, 0).expect(FIRST_TABLES_ARE_SMALL);
         Self { table: Arc::new(own), added: 0, marks: false }
     }
 }
@@ -111,15 +113,15 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         )
     }
 
-    /// Wait for huge pages from now on, for much text.
-    pub(crate) fn be_patient(&self) {
-        self.is_patient.store(true, Relaxed);
+    /// Take huge pages from now on, for much text.
+    pub(crate) fn expect_bulk(&self) {
+        self.expects_bulk.store(true, Relaxed);
     }
 
-    /// Whether a window of this many pretokens waits for huge pages.
+    /// Whether tables that grow for a window of this many pretokens take huge pages.
     #[inline]
-    pub(crate) fn waits(&self, pretokens: usize) -> bool {
-        pretokens >= MIN_PRETOKENS_LONG_TEXT || self.is_patient.load(Relaxed)
+    pub(crate) fn takes_huge_pages(&self, pretokens: usize) -> bool {
+        pretokens >= MIN_PRETOKENS_HUGE_PAGES || self.expects_bulk.load(Relaxed)
     }
 
     /// Make the table of full size at once, for much text: smaller ones would soon be crowded, and
@@ -140,7 +142,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
     #[cold]
     fn grow(&self, table: &CacheTable, bits: u32, pretokens: usize) {
         self.renew(table, |renewal| {
-            let mut growth = Self::begun(renewal, table, bits, self.waits(pretokens))?;
+            let mut growth = Self::begun(renewal, table, bits, self.takes_huge_pages(pretokens))?;
             if growth.step(table, pretokens) {
                 return Some(growth.table());
             }
@@ -164,8 +166,13 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         }
     }
 
-    /// The next table as far as it is; `None` if there is not enough memory for it.
-    fn begun(renewal: &mut Renewal, table: &CacheTable, bits: u32, waits: bool) -> Option<Growth> {
+    /// The next table as far as it is made; `None` if there is not enough memory for it.
+    fn begun(
+        renewal: &mut Renewal,
+        table: &CacheTable,
+        bits: u32,
+        huge_pages: bool,
+    ) -> Option<Growth> {
         if let Some(growth) = renewal.growth.take().filter(|growth| growth.bits() >= bits) {
             return Some(growth);
         }
@@ -177,7 +184,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         if next.is_err() {
             renewal.pause = REQUESTS_IGNORED;
         }
-        Some(Growth::new(next.ok()?, waits))
+        Some(Growth::new(next.ok()?, huge_pages))
     }
 }
 

@@ -29,7 +29,7 @@ const LINE: usize = entry::WORDS * ENTRIES;
 const GROUP: usize = 4;
 
 /// A table has at least 2 to the power of this many lines.
-pub(crate) const LEAST_BITS: u32 = 2;
+pub(crate) const MIN_BITS: u32 = 2;
 
 /// The second word of an entry that a thread is filling. No key has this word.
 const CLAIMED: u64 = 6 << 60;

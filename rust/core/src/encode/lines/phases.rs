@@ -62,6 +62,7 @@ impl Phases {
             self.low.insert(left, right, rank);
         } else {
             self.high.push((left, right));
+            // A token of the first phase is its own first and last id.
             self.first[id as usize] = self.first[left as usize];
             self.last[id as usize] = self.last[right as usize];
         }
@@ -83,6 +84,7 @@ impl Phases {
             let bit = usize::from(left) << 8 | usize::from(right);
             joined[bit >> 6] |= 1u64 << (bit & 63);
         };
+        // A byte within a character never follows a cut.
         (0x80..0xC0).for_each(|right| (0..=255).for_each(|left| join(left, right)));
         for (token, id) in vocabulary.ordinary_tokens() {
             if self.ranks[id as usize] < self.limit {

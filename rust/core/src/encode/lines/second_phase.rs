@@ -33,11 +33,14 @@ impl SecondPhase {
     /// Merge the ids from `from` on, run by run; `pairs` has all merges.
     pub(super) fn merge(&self, pairs: &PairTable, from: usize, ids: &mut Vec<u32>) {
         let pairs = &HighMerges { ranks: &self.ranks, ids: pairs };
+        // Ids are merged where they are, and what is left of them is moved back over those that went.
         let (mut read, mut write) = (from, from);
         while read < ids.len() {
+            // Bit 0 always belongs to the id at `read`.
             let mut joints = self.bits(&ids[read..]);
             let end = ids.len().min(read + 64);
             while joints != 0 {
+                // The ids before the next run stay as they are.
                 let unjoined = joints.trailing_zeros();
                 joints >>= unjoined;
                 move_back(ids, &mut read, unjoined as usize, &mut write);
@@ -46,6 +49,7 @@ impl SecondPhase {
                 let after = read + length;
                 move_back(ids, &mut read, kept, &mut write);
                 read = after;
+                // A run may end behind the ids that the bits are of; then none are left.
                 joints =
                     u32::try_from(length).ok().and_then(|run| joints.checked_shr(run)).unwrap_or(0);
             }
@@ -177,6 +181,7 @@ impl HighPairs {
         let (key, mut at) = (Self::key(left, right), index(hash_pair(left, right), self.shift));
         loop {
             let word = self.words[at];
+            // The bits of equal ids cancel, and only the rank is left.
             let rank = word ^ key;
             if rank >> Self::RANK_BITS == 0 {
                 return u32::try_from(rank).unwrap_or(NO_MERGE);
@@ -209,6 +214,7 @@ fn merge_short(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
         *rank = pairs.rank(pair[0], pair[1]);
     }
     while length > 1 {
+        // Pairs of rank and position: the smallest is the lowest rank, at the leftmost position.
         let all = ranks[..length - 1].iter().copied().zip(0..);
         let Some((rank, at)) = all.min().filter(|&(rank, _)| rank != NO_MERGE) else { break };
         ids[at] = pairs.id(rank);
@@ -225,6 +231,7 @@ fn merge_short(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
 
 /// The same for a run of any length, with a queue.
 fn merge_long(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
+    // The ids stay at their places, linked to their neighbours: nothing moves until all is merged.
     let mut next: Vec<usize> = (1..=ids.len()).collect();
     let mut before: Vec<Option<usize>> = (0..ids.len()).map(|at| at.checked_sub(1)).collect();
     let rank = |ids: &[u32], next: &[usize], at: usize| {
@@ -237,6 +244,7 @@ fn merge_long(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
         if next[at] == GONE || rank(ids, &next, at) != lowest {
             continue;
         }
+        // Take the right id out of the list, and look up the two pairs that the new id is in.
         let right = next[at];
         ids[at] = pairs.id(lowest);
         next[at] = std::mem::replace(&mut next[right], GONE);
