@@ -9,6 +9,10 @@ use crate::train::pair::{TokenPair, Word};
 use crate::train::pair_counts::PairCounts;
 use crate::train::words::Words;
 
+/// Dropped postings take at most one part in so many of the memory; in a large corpus, they would be
+/// half of it after some thousand merges.
+const DROPPED_SHARE: usize = 4;
+
 /// The words that contain each pair, written once when the pair is created. A word that later loses
 /// the pair stays in the list, at the cost of a visit without effect.
 #[derive(Default)]
@@ -18,6 +22,8 @@ pub(super) struct Postings {
     ranges: Vec<Range<usize>>,
     /// The index of the first of the pairs that were added last.
     first: usize,
+    /// How many postings were dropped and are still in `words`.
+    dropped: usize,
 }
 
 impl Postings {
@@ -99,6 +105,12 @@ impl Postings {
 
     fn drop_first(&mut self, index: u32, words: usize) {
         self.ranges[index as usize].start += words;
+        self.dropped += words;
+    }
+
+    /// Forget the words of a merged pair.
+    pub(super) fn clear(&mut self, index: u32) {
+        self.drop_first(index, self.ranges[index as usize].len());
     }
 
     /// Add pairs. Until the next call, the other methods number them from 0. First
@@ -115,6 +127,10 @@ impl Postings {
     }
 
     fn lay_out(&mut self) -> Result<()> {
+        // Each dropped posting then pays for moving a few others and a few ranges.
+        if self.dropped >= self.ranges.len().max(self.words.len() / DROPPED_SHARE) {
+            self.compact();
+        }
         // Until here, `end` of a new range is the number of its postings; now it becomes a range
         // that is empty and has that much space behind it.
         let mut end = self.words.len();
@@ -124,6 +140,19 @@ impl Postings {
             *range = start..start;
         }
         resize(&mut self.words, end)
+    }
+
+    /// Move the postings of the older pairs over those that were dropped.
+    fn compact(&mut self) {
+        let mut end = 0;
+        // Lists are in the order of their pairs, so each moves to the left.
+        for range in &mut self.ranges[..self.first] {
+            self.words.copy_within(range.clone(), end);
+            *range = end..end + range.len();
+            end = range.end;
+        }
+        self.words.truncate(end);
+        self.dropped = 0;
     }
 
     #[inline]

@@ -70,6 +70,7 @@ impl Worker {
             self.changes.begin_merge(*merge);
             let words = self.postings.of(merge.index);
             self.words.merge_all(words, merge.pair, &mut self.changes)?;
+            self.postings.clear(merge.index);
             self.changes.end_merge()?;
         }
         self.changes.end_batch(pairs)
