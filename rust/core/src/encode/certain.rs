@@ -10,13 +10,11 @@ use crate::encode::encoder::Encoder;
 use crate::encode::options::EncodeOptions;
 use crate::error::Result;
 use crate::rules::PartStart;
+use crate::text::MAX_CHARACTER_BYTES;
 
 /// If no pair of characters gives a certain position, a text is split into pretokens only if it has
 /// at least this many bytes.
 const MIN_TEXT_BYTES: usize = 256;
-
-/// The largest number of bytes of a character.
-const MAX_CHARACTER_BYTES: usize = 4;
 
 /// The unsuccessful searches in a growing text so far, so that no part of it is searched
 /// repeatedly.

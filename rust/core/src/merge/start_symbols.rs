@@ -57,12 +57,12 @@ impl SymbolMerger {
     ) -> Result<Self> {
         let mut pairs = HashMap::default();
         for (rank, &(left, right)) in merges.iter().enumerate() {
-            // Only the first symbol of a pretoken lacks the prefix, so a merge writes it once.
             let broken = |what: &str| Error::Vocabulary {
                 reason: format!("merge {rank} (ids {left} and {right}) {what}").into(),
             };
             let parts = vocabulary.bytes(left).zip(vocabulary.bytes(right));
             let (one, other) = parts.ok_or_else(|| broken("has an id without a token"))?;
+            // Every symbol but the first of a pretoken has the prefix; the joined token has it once.
             let rest = other.strip_prefix(symbols.prefix.as_bytes());
             let rest = rest.ok_or_else(|| broken("has a right part without the prefix"))?;
             let id = vocabulary.id(&[one, rest].concat());

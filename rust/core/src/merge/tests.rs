@@ -9,7 +9,7 @@ use super::queue::QueueMerge;
 use super::short::ShortMerge;
 use super::streaming::{Sizes, Streaming};
 use super::symbols::Symbols;
-use super::whole::{MAX_SHORT_BYTES, MergeScratch, merge_short};
+use super::whole::{MergeScratch, merge_short};
 use super::{build, interleave, queue, runs};
 use crate::hash::key::MAX_KEY_BYTES;
 use crate::vocabulary::{MergeRule, Vocabulary};
@@ -92,7 +92,7 @@ fn check(vocabulary: &Vocabulary, merges: MergePairs<'_>, symbols: &Symbols, tex
         Streaming { pairs, symbols, scratch, out: &mut out, sizes }.merge(text).unwrap();
         assert_eq!(out, plain(text), "{sizes:?}");
     }
-    for length in [MAX_SHORT_BYTES, 31, MAX_KEY_BYTES] {
+    for length in [ShortMerge::MAX_BYTES, 31, MAX_KEY_BYTES] {
         for part in text.chunks(length) {
             let mut out = Vec::new();
             merge_short(&pairs, symbols, part, &mut out);

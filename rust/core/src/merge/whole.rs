@@ -8,9 +8,6 @@ use crate::merge::runs;
 use crate::merge::short::ShortMerge;
 use crate::merge::symbols::Symbols;
 
-/// Pretokens of at most this many bytes are merged in an array.
-pub(crate) const MAX_SHORT_BYTES: usize = ShortMerge::MAX_BYTES;
-
 /// The buffers for merging long pretokens, reused for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct MergeScratch {
@@ -27,7 +24,7 @@ pub(crate) fn merge(
     scratch: &mut MergeScratch,
     out: &mut Vec<u32>,
 ) {
-    if pretoken.len() <= MAX_SHORT_BYTES {
+    if pretoken.len() <= ShortMerge::MAX_BYTES {
         merge_short(pairs, symbols, pretoken, out);
     } else if !runs::merge(pairs, symbols, pretoken, out) {
         if pretoken.len() <= blocks::MAX_BYTES {
@@ -38,7 +35,7 @@ pub(crate) fn merge(
     }
 }
 
-/// The same for at most [`MAX_SHORT_BYTES`] bytes.
+/// The same for at most [`ShortMerge::MAX_BYTES`] bytes.
 pub(crate) fn merge_short(
     pairs: &impl Pairs,
     symbols: &Symbols,

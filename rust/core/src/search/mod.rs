@@ -52,10 +52,9 @@ impl Expression {
         from: usize,
         done: usize,
     ) -> Result<Option<Range<usize>>> {
-        let first_match = self.regex.find_from_pos(text, from);
-        let first_match =
-            first_match.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
-        Ok(first_match.map(|first_match| first_match.start()..first_match.end()))
+        let first = self.regex.find_from_pos(text, from);
+        let first = first.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
+        Ok(first.map(|hit| hit.range()))
     }
 
     /// Call `sink` with the matches, and the parts between them, which cover the text in order; the

@@ -36,6 +36,9 @@ pub enum Text<'a> {
     Utf32(&'a [u32]),
 }
 
+/// The largest number of bytes of a character in UTF-8.
+pub(crate) const MAX_CHARACTER_BYTES: usize = 4;
+
 /// The number of units that are converted together.
 const RUN_UNITS: usize = 16;
 

@@ -13,7 +13,7 @@ use crate::encode::{EncodeOptions, Special};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::rules::PartStart;
-use crate::text::Text;
+use crate::text::{MAX_CHARACTER_BYTES, Text};
 use crate::tokenizer::Tokenizer;
 
 /// The number of final ids that become a block.
@@ -21,9 +21,6 @@ const BLOCK_IDS: usize = 1 << 12;
 
 /// The character that replaces a lone surrogate.
 const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
-
-/// The most bytes of a character.
-const MAX_CHARACTER_BYTES: usize = 4;
 
 /// How the ids of a text changed when it grew: the last `removed` ids are gone, and `ids` follow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

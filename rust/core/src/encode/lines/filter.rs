@@ -5,8 +5,8 @@ use crate::hash::key::hash_number;
 use crate::memory;
 use crate::vocabulary::Vocabulary;
 
-/// The number of bits for each entry. So at most one bit of 16 is set, and of what is no entry, as much
-/// is answered "perhaps".
+/// The number of bits for each entry: at most one bit of 16 is set, so about one of 16 items that are
+/// not in the set is answered "perhaps".
 const BITS_EACH: usize = 16;
 
 /// Bits that are selected by a hash.

@@ -33,7 +33,7 @@ impl SecondPhase {
     /// Merge the ids from `from` on, run by run; `pairs` has all merges.
     pub(super) fn merge(&self, pairs: &PairTable, from: usize, ids: &mut Vec<u32>) {
         let pairs = &HighMerges { ranks: &self.ranks, ids: pairs };
-        // Ids are merged where they are, and what is left of them is moved back over those that went.
+        // Runs are merged in place; the ids that remain are moved back over the places of those that went.
         let (mut read, mut write) = (from, from);
         while read < ids.len() {
             // Bit 0 always belongs to the id at `read`.
@@ -49,7 +49,7 @@ impl SecondPhase {
                 let after = read + length;
                 move_back(ids, &mut read, kept, &mut write);
                 read = after;
-                // A run may end behind the ids that the bits are of; then none are left.
+                // A run may go on behind the ids that have bits; then no bit is left.
                 joints =
                     u32::try_from(length).ok().and_then(|run| joints.checked_shr(run)).unwrap_or(0);
             }
