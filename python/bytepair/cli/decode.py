@@ -9,6 +9,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.errors import WayOut
 
 
 @option.command(
@@ -43,5 +44,8 @@ def _numbers(text: str) -> list[int]:
     words = [word for word in re.split(r"[\s,\[\]]+", text) if word]
     wrong = next((word for word in words if not re.fullmatch(r"-?[0-9]+", word)), None)
     if wrong is not None:
-        raise bytepair.errors.UnknownIdError(f"{wrong!r} is not an id; ids are integers")
+        raise bytepair.errors.UnknownIdError(
+            f"{wrong!r} is not an id; ids are integers",
+            WayOut("read a file of ids from standard input, as in `bytepair decode < FILE`"),
+        )
     return [int(word) for word in words]
