@@ -119,6 +119,57 @@ def test_ctrl_c_while_the_command_line_is_read() -> None:
     assert (run.returncode, run.stderr.strip()) == (130, "")
 
 
+LOST = """
+import runpy, sys, time, weakref
+
+class Pressed:
+    def find_spec(self, name, *rest):
+        if name == MODULE:
+            thing = type("Thing", (), {})()
+            reference = weakref.ref(thing, self.pressed)
+            del thing
+            time.sleep(60)
+
+    def pressed(self, reference):
+        raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Pressed())
+sys.argv[1:] = ["vocabularies"]
+runpy.run_module("bytepair", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("module", ["bytepair.cli", "bytepair.cli.vocabularies"])
+def test_ctrl_c_where_python_discards_exceptions(module: str) -> None:
+    """A callback of a weak reference raises nothing, so the interrupt is repeated."""
+    script = LOST.replace("MODULE", repr(module))
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50)
+    assert (run.returncode, run.stderr) == (130, "bytepair: interrupted\n")
+
+
+DISCARDED = """
+import atexit, sys, bytepair.__main__ as command
+
+def pressed():
+    raise KeyboardInterrupt
+
+class Faulty:
+    def __del__(self):
+        raise ValueError("of a finalizer")
+
+sys.unraisablehook = command.repeat_lost_interrupt
+Faulty()
+atexit.register(pressed)
+"""
+
+
+def test_other_discarded_exceptions_are_reported_and_an_interrupt_at_the_end_is_not() -> None:
+    run = subprocess.run([sys.executable, "-c", DISCARDED], capture_output=True, text=True)
+    assert run.returncode == 0
+    assert "ValueError: of a finalizer" in run.stderr
+    assert "KeyboardInterrupt" not in run.stderr
+
+
 PRESSED_IN_NUMPY = """
 import numpy as np
 from bytepair import _core

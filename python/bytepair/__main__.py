@@ -5,10 +5,20 @@ kept from scanning them during startup and at exit, which would take 0.1 s. The 
 are switched off: numpy starts them, they wait by spinning, and no command multiplies matrices.
 """
 
+from __future__ import annotations
+
+import _thread
 import atexit
+import contextlib
 import gc
 import os
+import signal
 import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 #: The threshold of the garbage collector, in allocations since its last run.
 GC_OBJECTS = 100_000
@@ -18,9 +28,34 @@ GC_OBJECTS = 100_000
 #: Readers allocate such blocks repeatedly, and each would be mapped and zeroed again.
 KEPT_BYTES = (32 << 20) - (64 << 10)
 
+#: The time for a finalizer or a callback to return before a lost interrupt is repeated, in seconds.
+RETURN_SECONDS = 0.01
+
+
+def repeat_lost_interrupt(unraisable: UnraisableHookArgs) -> None:
+    """Raise Ctrl-C again if Python discards it, else report the exception as Python does.
+
+    Python discards what a finalizer or a callback of a weak reference raises (the import system has
+    such callbacks), also a `KeyboardInterrupt` that happens to come there.
+    """
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    with contextlib.suppress(RuntimeError):  # no thread starts while the interpreter shuts down
+        _thread.start_new_thread(_interrupt_soon, (_thread.get_ident(),))
+
+
+def _interrupt_soon(main_thread: int) -> None:
+    time.sleep(RETURN_SECONDS)
+    if sys.platform == "win32":
+        _thread.interrupt_main()
+    else:  # the signal also wakes the thread from a system call
+        signal.pthread_kill(main_thread, signal.SIGINT)
+
 
 def main() -> None:
     """Import the command and run it."""
+    sys.unraisablehook = repeat_lost_interrupt
     gc.set_threshold(GC_OBJECTS)
     atexit.register(gc.freeze)
     bytes(KEPT_BYTES)  # untouched zero pages cost nothing
