@@ -1,4 +1,4 @@
-//! The next table of the cache, made in steps.
+//! The next table of the cache, made in steps, and an earlier one, freed in steps.
 //!
 //! A larger table is megabytes of fresh memory, and a full one has megabytes of entries to copy. If
 //! one call did that at once, it would take a thousand times as long as the calls before and after
@@ -16,9 +16,12 @@ use crate::encode::cache::table::CacheTable;
 const COPIED_EIGHTHS: [usize; 2] = [4, 4];
 
 /// The number of lines of the next table that one pretoken pays for, and the bounds of a step.
-const LINES_PER_PRETOKEN: usize = 8;
+const LINES_PER_PRETOKEN: usize = 4;
 const MIN_STEP_LINES: usize = 1 << 9;
 const MAX_STEP_LINES: usize = 1 << 13;
+
+/// The number of lines whose memory is freed at once, with their part of the overflow.
+const FREED_LINES: usize = 1 << 11;
 
 /// A table that is being made, and how far it is.
 #[derive(Debug)]
@@ -33,11 +36,8 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// Begin with an empty table, on huge pages if `huge_pages`.
-    pub(super) fn new(next: CacheTable, huge_pages: bool) -> Self {
-        if !huge_pages {
-            next.use_small_pages();
-        }
+    /// Begin with an empty table.
+    pub(super) fn new(next: CacheTable) -> Self {
         Self { next, lines: 0, words: 0, all_words: None }
     }
 
@@ -106,14 +106,39 @@ impl Growth {
     }
 }
 
+/// A table that no thread uses any more. Freeing megabytes at once takes up to a millisecond, since
+/// the system takes back page by page.
+#[derive(Debug)]
+pub(super) struct Retired {
+    table: CacheTable,
+    /// The number of parts that are freed.
+    parts: usize,
+}
+
+impl Retired {
+    /// A table to be freed.
+    pub(super) fn new(table: CacheTable) -> Self {
+        Self { table, parts: 0 }
+    }
+
+    /// Free the next part; returns what is left.
+    pub(super) fn free_part(mut self) -> Option<Self> {
+        let parts = self.table.lines().div_ceil(FREED_LINES);
+        self.table.release(self.parts, parts);
+        self.parts += 1;
+        (self.parts < parts).then_some(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::hash::key::Key;
+    use crate::machine::huge_pages::Pages;
 
     /// A table with some entries, whose ids are in the entry or in the overflow.
     fn table(number: usize, bits: u32, entries: u32) -> CacheTable {
-        let table = CacheTable::new(number, bits, 1 << 12).unwrap();
+        let table = CacheTable::new(number, bits, 1 << 12, Pages::Small).unwrap();
         for number in 0..entries {
             let (key, pretoken, ids) = example(number);
             table.put(key, table.locate(key), &pretoken, &ids);
@@ -146,7 +171,8 @@ mod tests {
     fn a_larger_table_has_all_entries_whatever_the_steps() {
         for (bits, more, pretokens) in [(4, 4, 1), (11, 2, 1), (11, 2, 1000), (6, 9, usize::MAX)] {
             let old = table(1, bits, 40);
-            let mut growth = Growth::new(CacheTable::new(2, bits + more, 1 << 14).unwrap(), false);
+            let mut growth =
+                Growth::new(CacheTable::new(2, bits + more, 1 << 14, Pages::Small).unwrap());
             let mut steps = 1;
             while !growth.step(&old, pretokens) {
                 steps += 1;
@@ -164,12 +190,24 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_freed_in_parts() {
+        for (bits, parts) in [(2, 1), (FREED_LINES.ilog2(), 1), (FREED_LINES.ilog2() + 2, 4)] {
+            let mut retired = Some(Retired::new(table(1, bits, 40)));
+            for part in 0..parts {
+                assert!(retired.is_some(), "{part}");
+                retired = retired.and_then(Retired::free_part);
+            }
+            assert!(retired.is_none());
+        }
+    }
+
+    #[test]
     fn a_table_that_is_full_keeps_what_was_hit() {
         let old = table(1, 8, 200);
         for number in (0..200).step_by(3) {
             get(&old, number, true);
         }
-        let new = Growth::new(CacheTable::new(2, 8, 1 << 12).unwrap(), true).finish(&old);
+        let new = Growth::new(CacheTable::new(2, 8, 1 << 12, Pages::Huge).unwrap()).finish(&old);
         for number in 0..200 {
             let known = get(&old, number, false).filter(|_| number % 3 == 0);
             assert_eq!(get(&new, number, false), known, "{number}");

@@ -7,7 +7,7 @@ use std::hint::select_unpredictable;
 
 use crate::encode::cache::entry::{self, Entry};
 use crate::hash::key::Key;
-use crate::machine::huge_pages::AlignedBuffer;
+use crate::machine::huge_pages::{AlignedBuffer, Pages};
 use crate::machine::prefetch::prefetch;
 
 /// The table has at most 2 to the power of this many entries: 2 MiB.
@@ -20,6 +20,9 @@ const HUGE_BITS: u32 = 14;
 /// The table has at least 2 to the power of this many entries.
 const MIN_BITS: u32 = 1;
 
+/// The number of words of a larger table that one call makes ready on small pages: 16 of them.
+const STEP_WORDS: usize = 1 << 13;
+
 /// The words of 2 to the power of `bits` entries, and of a spare one.
 fn words(bits: u32) -> usize {
     entry::WORDS * ((1 << bits) + 1)
@@ -31,35 +34,52 @@ pub(crate) struct HotTable {
     words: AlignedBuffer,
     /// The number of low bits of a hash that are not part of an index.
     shift: u32,
+    /// The words of a larger table, and how many of them are ready.
+    next: Option<(AlignedBuffer, usize)>,
 }
 
 impl HotTable {
-    /// Grow to about 2 to the power of `bits` entries, at most the largest size, on a huge page if
-    /// `huge_pages`. If there is not enough memory, the table stays as it is.
+    /// Grow to about 2 to the power of `bits` entries, at most the largest size; on small pages in
+    /// steps, one in each call. If there is not enough memory, the table stays as it is.
     #[inline]
-    pub(crate) fn grow(&mut self, bits: u32, huge_pages: bool) {
+    pub(crate) fn grow(&mut self, bits: u32, pages: Pages) {
         let bits = if bits < HUGE_BITS { bits } else { BITS };
         if self.words.len() < words(bits) {
-            self.grow_to(bits, huge_pages);
+            self.grow_to(bits, pages);
         }
     }
 
     #[cold]
-    fn grow_to(&mut self, bits: u32, huge_pages: bool) {
-        let larger = AlignedBuffer::zeros(words(bits)).map(|words| (words, bits));
-        let smallest =
-            || (AlignedBuffer::zeros(words(MIN_BITS)).expect("memory for 3 entries"), MIN_BITS);
-        if let Some((words, bits)) = larger.ok().or_else(|| self.words.is_empty().then(smallest)) {
-            if !huge_pages {
-                words.use_small_pages();
-            }
-            // A page that is read before it is written costs two page faults.
-            words.touch(0..words.len());
-            let old = std::mem::replace(self, Self { words, shift: u64::BITS - bits });
-            let stored = &old.words[..old.words.len().saturating_sub(entry::WORDS)];
-            for entry in stored.as_chunks().0.iter().filter(|entry| entry[1] != 0) {
-                self.put_if(true, entry::key(entry), entry);
-            }
+    fn grow_to(&mut self, bits: u32, pages: Pages) {
+        if self.words.is_empty() {
+            let smallest = AlignedBuffer::zeros(words(MIN_BITS)).expect("memory for 3 entries");
+            self.replace(smallest);
+        }
+        let next = self.next.take().filter(|(next, _)| next.len() >= words(bits));
+        let next = next.or_else(|| {
+            let next = AlignedBuffer::zeros_on(pages, words(bits)).ok()?;
+            Some((next, 0))
+        });
+        let Some((next, ready)) = next else { return };
+        let step = if pages == Pages::Huge { next.len() } else { STEP_WORDS };
+        let end = next.len().min(ready + step);
+        // A page that is read before it is written costs two page faults.
+        next.touch(ready..end);
+        if end < next.len() {
+            self.next = Some((next, end));
+        } else {
+            self.replace(next);
+        }
+    }
+
+    /// Continue with these words, which are zeros, and copy the entries into them.
+    fn replace(&mut self, words: AlignedBuffer) {
+        let entries = words.len() / entry::WORDS - 1;
+        let old = std::mem::replace(&mut self.words, words);
+        self.shift = u64::BITS - entries.ilog2();
+        let stored = &old[..old.len().saturating_sub(entry::WORDS)];
+        for entry in stored.as_chunks().0.iter().filter(|entry| entry[1] != 0) {
+            self.put_if(true, entry::key(entry), entry);
         }
     }
 
@@ -119,7 +139,7 @@ mod tests {
             bits in 1u32..6,
         ) {
             let (mut hot, mut known) = (HotTable::default(), BTreeMap::new());
-            hot.grow(bits, true);
+            hot.grow(bits, Pages::Huge);
             for (pretoken, id) in pretokens.iter().zip(0..) {
                 let key = Key::new(pretoken, 0..pretoken.len());
                 let entry = hot.get(key);
@@ -132,10 +152,29 @@ mod tests {
             }
             let key = |pretoken: &[u8]| Key::new(pretoken, 0..pretoken.len());
             known.retain(|pretoken, entry| hot.get(key(pretoken)) == entry);
-            hot.grow(bits + 2, true);
+            hot.grow(bits + 2, Pages::Huge);
             for (pretoken, entry) in known {
                 prop_assert_eq!(hot.get(key(pretoken)), &entry);
             }
         }
+    }
+
+    #[test]
+    fn a_table_that_grows_in_steps_answers_all_the_time() {
+        let key = |number: u32| Key::of(&number.to_le_bytes(), 0..4);
+        let entry = |number| entry::of_ids(key(number), &[number]);
+        let mut hot = HotTable::default();
+        hot.grow(HUGE_BITS - 1, Pages::Huge);
+        let mut steps = 0;
+        while hot.words.len() < words(BITS) {
+            let number = steps % 20;
+            hot.put_if(true, key(number), &entry(number));
+            hot.grow(HUGE_BITS, Pages::Small);
+            assert_eq!(hot.get(key(number)), &entry(number));
+            steps += 1;
+        }
+        assert_eq!(steps as usize, words(BITS).div_ceil(STEP_WORDS));
+        let kept = (0..20).filter(|&number| hot.get(key(number)) == &entry(number)).count();
+        assert!(kept > 15, "few share an index: {kept}");
     }
 }

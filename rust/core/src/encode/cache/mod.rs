@@ -21,8 +21,9 @@ use std::sync::{Arc, Mutex};
 use crate::encode::cache::table::{CacheTable, MIN_BITS};
 use crate::error::Result;
 use crate::hash::key::Key;
+use crate::machine::huge_pages::Pages;
 use entry::Entry;
-use growth::Growth;
+use growth::{Growth, Retired};
 
 /// The first table has 2 to the power of this many lines: 8 KiB.
 const FIRST_BITS: u32 = 7;
@@ -59,8 +60,10 @@ pub(crate) struct SharedCache<const BITS: u32, const OVERFLOW: usize> {
     latest: Mutex<Arc<CacheTable>>,
     /// The number of the latest table.
     number: AtomicUsize,
-    /// Locked by the thread that makes the next table.
+    /// Locked by the thread that makes the next table, or frees an earlier one.
     renewal: Mutex<Renewal>,
+    /// Whether there is a table to free.
+    has_retired: AtomicBool,
     /// Whether much text was announced, for which huge pages are worth their price.
     expects_bulk: AtomicBool,
 }
@@ -72,6 +75,8 @@ struct Renewal {
     growth: Option<Growth>,
     /// The number of requests to ignore before it is begun, since memory was short.
     pause: usize,
+    /// An earlier table that no thread uses any more.
+    retired: Option<Retired>,
 }
 
 /// A thread's view of the cache: the latest table that it has seen.
@@ -86,12 +91,14 @@ pub(crate) struct Cache<const BITS: u32, const OVERFLOW: usize> {
 
 impl<const BITS: u32, const OVERFLOW: usize> Default for SharedCache<BITS, OVERFLOW> {
     fn default() -> Self {
-        let first = Self::table(1, FIRST_BITS.min(BITS)).expect(FIRST_TABLES_ARE_SMALL);
+        let first = Self::table(1, FIRST_BITS.min(BITS), Pages::Small);
+        let first = first.expect(FIRST_TABLES_ARE_SMALL);
         let number = AtomicUsize::new(first.number());
         Self {
             latest: Mutex::new(Arc::new(first)),
             number,
             renewal: Mutex::default(),
+            has_retired: AtomicBool::new(false),
             expects_bulk: AtomicBool::new(false),
         }
     }
@@ -99,18 +106,15 @@ impl<const BITS: u32, const OVERFLOW: usize> Default for SharedCache<BITS, OVERF
 
 impl<const BITS: u32, const OVERFLOW: usize> Default for Cache<BITS, OVERFLOW> {
     fn default() -> Self {
-        let own = CacheTable::new(0, MIN_BITS, 0).expect(FIRST_TABLES_ARE_SMALL);
+        let own = CacheTable::new(0, MIN_BITS, 0, Pages::Small).expect(FIRST_TABLES_ARE_SMALL);
         Self { table: Arc::new(own), added: 0, marks: false }
     }
 }
 
 impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
-    fn table(number: usize, bits: u32) -> Result<CacheTable> {
-        CacheTable::new(
-            number,
-            bits,
-            ((OVERFLOW / size_of::<u64>()) >> (BITS - bits)).max(MIN_OVERFLOW_WORDS),
-        )
+    fn table(number: usize, bits: u32, pages: Pages) -> Result<CacheTable> {
+        let overflow = (OVERFLOW / size_of::<u64>()) >> (BITS - bits);
+        CacheTable::new(number, bits, overflow.max(MIN_OVERFLOW_WORDS), pages)
     }
 
     /// Take huge pages from now on, for much text.
@@ -118,10 +122,11 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         self.expects_bulk.store(true, Relaxed);
     }
 
-    /// Whether tables that grow for a window of this many pretokens take huge pages.
+    /// The pages of tables that grow for a window of this many pretokens.
     #[inline]
-    pub(crate) fn takes_huge_pages(&self, pretokens: usize) -> bool {
-        pretokens >= MIN_PRETOKENS_HUGE_PAGES || self.expects_bulk.load(Relaxed)
+    pub(crate) fn pages(&self, pretokens: usize) -> Pages {
+        let is_bulk = pretokens >= MIN_PRETOKENS_HUGE_PAGES || self.expects_bulk.load(Relaxed);
+        if is_bulk { Pages::Huge } else { Pages::Small }
     }
 
     /// Make the table of full size at once, for much text: smaller ones would soon be crowded, and
@@ -131,7 +136,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         let latest = self.latest.try_lock().ok().map(|latest| Arc::clone(&latest));
         if let Some(table) = latest.filter(|table| table.bits() < BITS) {
             self.renew(&table, |renewal| {
-                let next = Self::begun(renewal, &table, BITS, true)?;
+                let next = Self::begun(renewal, &table, BITS, Pages::Huge)?;
                 Some(next.finish(&table))
             });
         }
@@ -142,7 +147,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
     #[cold]
     fn grow(&self, table: &CacheTable, bits: u32, pretokens: usize) {
         self.renew(table, |renewal| {
-            let mut growth = Self::begun(renewal, table, bits, self.takes_huge_pages(pretokens))?;
+            let mut growth = Self::begun(renewal, table, bits, self.pages(pretokens))?;
             if growth.step(table, pretokens) {
                 return Some(growth.table());
             }
@@ -166,13 +171,28 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         }
     }
 
+    /// Free a table that no thread uses any more: in steps, or at once if another is being freed.
+    #[cold]
+    fn retire(&self, table: CacheTable) {
+        if let Ok(mut renewal) = self.renewal.try_lock()
+            && renewal.retired.is_none()
+        {
+            renewal.retired = Some(Retired::new(table));
+            self.has_retired.store(true, Relaxed);
+        }
+    }
+
+    /// Free the next part of a table that no thread uses any more.
+    #[cold]
+    fn free_part(&self) {
+        if let Ok(mut renewal) = self.renewal.try_lock() {
+            renewal.retired = renewal.retired.take().and_then(Retired::free_part);
+            self.has_retired.store(renewal.retired.is_some(), Relaxed);
+        }
+    }
+
     /// The next table as far as it is made; `None` if there is not enough memory for it.
-    fn begun(
-        renewal: &mut Renewal,
-        table: &CacheTable,
-        bits: u32,
-        huge_pages: bool,
-    ) -> Option<Growth> {
+    fn begun(renewal: &mut Renewal, table: &CacheTable, bits: u32, pages: Pages) -> Option<Growth> {
         if let Some(growth) = renewal.growth.take().filter(|growth| growth.bits() >= bits) {
             return Some(growth);
         }
@@ -180,11 +200,11 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
             renewal.pause -= 1;
             return None;
         }
-        let next = Self::table(table.number() + 1, bits);
+        let next = Self::table(table.number() + 1, bits, pages);
         if next.is_err() {
             renewal.pause = REQUESTS_IGNORED;
         }
-        Some(Growth::new(next.ok()?, huge_pages))
+        Some(Growth::new(next.ok()?))
     }
 }
 
@@ -206,13 +226,18 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
         }
         if shared.number.load(Relaxed) != self.table.number() {
             self.take_latest(shared);
+        } else if shared.has_retired.load(Relaxed) {
+            shared.free_part();
         }
     }
 
     #[cold]
     fn take_latest(&mut self, shared: &SharedCache<BITS, OVERFLOW>) {
-        if let Ok(latest) = shared.latest.try_lock() {
-            self.table = Arc::clone(&latest);
+        let latest = shared.latest.try_lock().ok().map(|latest| Arc::clone(&latest));
+        if let Some(latest) = latest
+            && let Some(old) = Arc::into_inner(std::mem::replace(&mut self.table, latest))
+        {
+            shared.retire(old);
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::encode::cache::entry::{self, THREE};
 use crate::error::Result;
-use crate::machine::huge_pages::AlignedBuffer;
+use crate::machine::huge_pages::{AlignedBuffer, Pages};
 use crate::machine::prefetch::prefetch;
 use crate::parallel::Padded;
 
@@ -30,8 +30,9 @@ pub(crate) struct Overflow {
 
 impl Overflow {
     /// An arena of `length` words. Words that are never written cost address space only.
-    pub(crate) fn new(length: usize) -> Result<Self> {
-        Ok(Self { words: AlignedBuffer::zeros(length)?, reserved_words: Padded::default() })
+    pub(crate) fn new(pages: Pages, length: usize) -> Result<Self> {
+        let words = AlignedBuffer::zeros_on(pages, length)?;
+        Ok(Self { words, reserved_words: Padded::default() })
     }
 
     /// Whether this many eighths of the words are reserved; above eight, whether this many were
@@ -54,9 +55,14 @@ impl Overflow {
         self.fill(named, entry.iter().map(|word| word.load(Relaxed)))
     }
 
-    /// Request no huge pages.
-    pub(crate) fn use_small_pages(&self) {
-        self.words.use_small_pages();
+    /// The number of words.
+    pub(crate) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Return the memory of some words to the system. What they held is lost.
+    pub(crate) fn release(&mut self, words: Range<usize>) {
+        self.words.release(words);
     }
 
     /// The number of words in use.
@@ -161,7 +167,7 @@ mod tests {
                 1..40,
             ),
         ) {
-            let [overflow, copies] = [200, 150].map(|words| Overflow::new(words).unwrap());
+            let [overflow, copies] = [200, 150].map(|words| Overflow::new(Pages::Small, words).unwrap());
             let mut put = Vec::new();
             for (is_long, pretoken, ids) in &puts {
                 let is_crowded = overflow.is_filled(6);

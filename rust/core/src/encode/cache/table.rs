@@ -17,7 +17,7 @@ use crate::encode::cache::entry::{self, Entry};
 use crate::encode::cache::overflow::{self, Overflow};
 use crate::error::Result;
 use crate::hash::key::{Key, MAX_KEY_BYTES};
-use crate::machine::huge_pages::AlignedBuffer;
+use crate::machine::huge_pages::{AlignedBuffer, Pages};
 use crate::machine::prefetch::prefetch;
 use crate::parallel::Padded;
 
@@ -49,8 +49,9 @@ pub(crate) struct CacheTable {
 
 impl CacheTable {
     /// A table of 2 to the power of `bits` lines, with an overflow of this many words.
-    pub(crate) fn new(number: usize, bits: u32, overflow: usize) -> Result<Self> {
-        let (words, overflow) = (AlignedBuffer::zeros(LINE << bits)?, Overflow::new(overflow)?);
+    pub(crate) fn new(number: usize, bits: u32, overflow: usize, pages: Pages) -> Result<Self> {
+        let words = AlignedBuffer::zeros_on(pages, LINE << bits)?;
+        let overflow = Overflow::new(pages, overflow)?;
         Ok(Self { words, bits, overflow, filled_entries: Padded::default(), number })
     }
 
@@ -211,15 +212,17 @@ impl CacheTable {
         &self.overflow
     }
 
-    /// Request no huge pages.
-    pub(crate) fn use_small_pages(&self) {
-        self.words.use_small_pages();
-        self.overflow.use_small_pages();
-    }
-
     /// Have the memory of some lines at hand.
     pub(crate) fn touch(&self, lines: Range<usize>) {
         self.words.touch(LINE * lines.start..LINE * lines.end);
+    }
+
+    /// Return a part of the memory to the system; what it held is lost.
+    pub(crate) fn release(&mut self, part: usize, parts: usize) {
+        let [words, overflow] = [self.words.len(), self.overflow.len()]
+            .map(|all| all * part / parts..all * (part + 1) / parts);
+        self.words.release(words);
+        self.overflow.release(overflow);
     }
 
     /// Copy some lines of another table, whose overflow will be copied later to the same locations.
