@@ -225,17 +225,19 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
             shared.grow(&self.table, larger.min(BITS), pretokens);
         }
         if shared.number.load(Relaxed) != self.table.number() {
-            self.take_latest(shared);
+            self.take_latest(shared, pretokens);
         } else if shared.has_retired.load(Relaxed) {
             shared.free_part();
         }
     }
 
     #[cold]
-    fn take_latest(&mut self, shared: &SharedCache<BITS, OVERFLOW>) {
+    fn take_latest(&mut self, shared: &SharedCache<BITS, OVERFLOW>, pretokens: usize) {
         let latest = shared.latest.try_lock().ok().map(|latest| Arc::clone(&latest));
         if let Some(latest) = latest
             && let Some(old) = Arc::into_inner(std::mem::replace(&mut self.table, latest))
+            // Huge pages are few, and quickly freed.
+            && shared.pages(pretokens) == Pages::Small
         {
             shared.retire(old);
         }
