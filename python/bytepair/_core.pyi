@@ -184,10 +184,10 @@ class DocumentBatch:
     first_row: Final[int]
     data: Final[NDArray[np.uint8]]
     offsets: Final[NDArray[np.int64]]
-    skipped: Final[list[Skipped]]
+    skipped: Final[list[SkippedRows]]
 
 @final
-class Skipped:
+class SkippedRows:
     file: Final[int]
     row: Final[int]
     rows: Final[int]
@@ -207,7 +207,7 @@ class MatchLengths:
 @final
 class Skips:
     documents: Final[int]
-    first: Final[list[Skipped]]
+    first: Final[list[SkippedRows]]
 
 @final
 class Rivals:

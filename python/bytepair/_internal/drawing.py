@@ -85,7 +85,7 @@ class Fragment(NamedTuple):
     shown: str
 
 
-class Drawn(NamedTuple):
+class TokenDrawing(NamedTuple):
     """A token, ready to be displayed.
 
     Attributes:
@@ -130,7 +130,7 @@ class Drawn(NamedTuple):
         return f"<span{attributes}>{inner}</span>"
 
 
-def draw(token: bytes, *, special: bool = False) -> Drawn:
+def draw(token: bytes, *, special: bool = False) -> TokenDrawing:
     r"""Split the bytes of a token into parts to display.
 
     Example:
@@ -141,10 +141,10 @@ def draw(token: bytes, *, special: bool = False) -> Drawn:
         byte E4 BD
     """
     text = token.decode("utf-8", "surrogateescape")
-    return Drawn(tuple(_parts(text)), special, token.endswith(b"\n"))
+    return TokenDrawing(tuple(_parts(text)), special, token.endswith(b"\n"))
 
 
-def draw_all(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> list[Drawn]:
+def draw_all(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> list[TokenDrawing]:
     """Draw the tokens of a sequence of ids.
 
     Example:

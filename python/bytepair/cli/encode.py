@@ -19,7 +19,7 @@ from bytepair.corpus.files import Files, Input, resolve_files
 from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import Resolved, Texts
+from bytepair.corpus.source import ResolvedSource, Texts
 from bytepair.errors import CorpusError, WayOut
 from bytepair.reference import seed_at
 
@@ -157,7 +157,7 @@ class _Inputs:
             for file in resolve_files([name], "all").files:
                 yield from self._file(file)
 
-    def batches(self, source: Resolved) -> Iterator[TextBatch]:
+    def batches(self, source: ResolvedSource) -> Iterator[TextBatch]:
         """The documents of a source."""
         return read_batches(source, **self._how, errors=self._errors, on_skip=self.skips.add)
 

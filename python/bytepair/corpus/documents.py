@@ -231,7 +231,7 @@ def _pieces(
         yield from pieces
 
 
-def _divided(column: Column, skipped: list[_core.Skipped]) -> Iterator[Column | Skip]:
+def _divided(column: Column, skipped: list[_core.SkippedRows]) -> Iterator[Column | Skip]:
     """Split a column at its skipped documents; yield both in order."""
     for skip in skipped:
         count = skip.row - column.first

@@ -25,7 +25,7 @@ from bytepair.corpus.skips import OnSkip
 from bytepair.corpus.source import (
     HubData,
     Limits,
-    Resolved,
+    ResolvedSource,
     Rows,
     Source,
     Texts,
@@ -44,7 +44,7 @@ MEMORY: Final = "the source"
 
 
 def read_batches(
-    source: Source | Resolved,
+    source: Source | ResolvedSource,
     *,
     column: str = "text",
     limits: Limits | None = None,
@@ -112,7 +112,9 @@ def batch_size(batch: TextBatch) -> int:
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
 
 
-def _open(resolved: Resolved, how: ReadOptions, position: Position) -> Iterator[TextBatch | Skip]:
+def _open(
+    resolved: ResolvedSource, how: ReadOptions, position: Position
+) -> Iterator[TextBatch | Skip]:
     if isinstance(resolved, Files):
         return ahead(_read_files(resolved.files, how, position))
     if isinstance(resolved, Texts | Rows):

@@ -113,18 +113,18 @@ class Rows:
 
 
 #: A resolved source.
-Resolved: TypeAlias = Files | Texts | ArrowData | HubData | Rows
+ResolvedSource: TypeAlias = Files | Texts | ArrowData | HubData | Rows
 
 
 def resolve(
-    source: Source | Resolved = None,
+    source: Source | ResolvedSource = None,
     *,
     files: Any = None,
     texts: Any = None,
     split: Split | None = None,
     holdout: HoldOut | None = None,
     logs: bool = True,
-) -> Resolved:
+) -> ResolvedSource:
     """Determine what a source is.
 
     Args:
@@ -153,7 +153,7 @@ def resolve(
             "pass exactly one of", Option("source"), ",", Option("files"), "and", Option("texts")
         )
     for value in (source, files):
-        if isinstance(value, Resolved):
+        if isinstance(value, ResolvedSource):
             return value
     resolved = _resolved(source, files, texts)
     if isinstance(resolved, Files):
@@ -165,7 +165,7 @@ def resolve(
     return resolved
 
 
-def _resolved(source: Source, files: Any, texts: Any) -> Resolved:
+def _resolved(source: Source, files: Any, texts: Any) -> ResolvedSource:
     """Resolve a source, whatever its splits."""
     if texts is not None:
         if isinstance(texts, str | bytes):
@@ -198,7 +198,9 @@ def _resolved(source: Source, files: Any, texts: Any) -> Resolved:
     return _of_items(source)
 
 
-def resolve_or_files(source: Source, split: Split | None, holdout: HoldOut | None) -> Resolved:
+def resolve_or_files(
+    source: Source, split: Split | None, holdout: HoldOut | None
+) -> ResolvedSource:
     """Determine what a source is where strings are names of files, as in `resolve_files`.
 
     Args:
@@ -209,7 +211,7 @@ def resolve_or_files(source: Source, split: Split | None, holdout: HoldOut | Non
     Raises:
         CorpusError: as in `resolve`.
     """
-    is_clear = isinstance(source, str | os.PathLike | Mapping | Resolved)
+    is_clear = isinstance(source, str | os.PathLike | Mapping | ResolvedSource)
     is_clear = is_clear or is_arrow(source) or _is_of_datasets(source)
     if not is_clear and isinstance(source, Iterable):
         first, rest = _peeked(source)
@@ -228,7 +230,7 @@ def _is_of_datasets(source: object) -> bool:
     return all(hasattr(source, name) for name in _OF_DATASETS)
 
 
-def announce_column(resolved: Resolved, column: str) -> None:
+def announce_column(resolved: ResolvedSource, column: str) -> None:
     """Log which column of a source in memory is read, if it has several."""
     data = resolved.data if isinstance(resolved, ArrowData | HubData) else None
     names = columns_of(data)
@@ -257,7 +259,7 @@ def columns_of(table: Any) -> list[str]:
 # ---------------------------------------------------------------------------- iterables
 
 
-def _of_items(items: Iterable[Any]) -> Resolved:
+def _of_items(items: Iterable[Any]) -> ResolvedSource:
     """Resolve an iterable by its first items."""
     first, rest = _peeked(items)
     if any(isinstance(item, os.PathLike) for item in first):

@@ -19,7 +19,7 @@ from bytepair.corpus.column import Column, TextBatch
 from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import Resolved, Source, resolve_or_files
+from bytepair.corpus.source import ResolvedSource, Source, resolve_or_files
 from bytepair.corpus.splits import hold_out
 from bytepair.files.scratch import scratch
 
@@ -53,7 +53,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Source | Files]:
         yield of_split(Files([file]), options.split, holdout)
 
 
-def _write(resolved: Resolved, path: Path, options: ShardOptions) -> None:
+def _write(resolved: ResolvedSource, path: Path, options: ShardOptions) -> None:
     """Write the text of a source to a parquet file with one column."""
     from bytepair._internal.extras import pyarrow as pa
     from bytepair._internal.extras import pyarrow_parquet as parquet

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import checked, integers
-from bytepair._internal.drawing import COLORS, SPECIAL, Drawn, Markup, draw_all
+from bytepair._internal.drawing import COLORS, SPECIAL, Markup, TokenDrawing, draw_all
 from bytepair._internal.later import Later
 from bytepair.errors import ArgumentError
 from bytepair.properties.rules import pattern_text
@@ -37,7 +37,7 @@ _SPECIAL_ALONE = "background:#3b2a6e;color:#fff"
 _MOST_TOKENS = 12
 
 #: The id of a token, its parts, and whether it is trained on (None without a mask).
-_Shown: TypeAlias = "tuple[int, Drawn, bool | None]"
+_Shown: TypeAlias = "tuple[int, TokenDrawing, bool | None]"
 
 
 class DisplayMethods(_core.Tokenizer):
@@ -120,7 +120,7 @@ class DisplayMethods(_core.Tokenizer):
         return _summary(self)
 
 
-def _colored(index: int, token: Drawn, trained: bool | None) -> str:
+def _colored(index: int, token: TokenDrawing, trained: bool | None) -> str:
     """A token in the colour of its position or mask."""
     if trained is not None:
         ink = _GREEN if trained else _RED

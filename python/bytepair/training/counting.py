@@ -30,7 +30,7 @@ from bytepair.corpus.inputs import BASE, INPUTS, is_same, recorded
 from bytepair.corpus.kinds import corpus_file, kind_of
 from bytepair.corpus.read import batch_size, read_batches
 from bytepair.corpus.skips import SkipLog, SkippedPlace
-from bytepair.corpus.source import Limits, Resolved, Source, resolve
+from bytepair.corpus.source import Limits, ResolvedSource, Source, resolve
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
 from bytepair.errors import ArgumentError, CorpusError, CountsError, Option, WayOut, phrases_of
@@ -161,7 +161,7 @@ class CountJob:
     The pattern is always a regular expression, not a name.
     """
 
-    source: Source | Resolved | None
+    source: Source | ResolvedSource | None
     pattern: str | tuple[str, ...]
     limits: Limits = field(default_factory=Limits)
     threads: int | None = None
@@ -173,7 +173,7 @@ class CountJob:
     split: Split | None = None
     files: InitVar[Source | None] = None
     texts: InitVar[Iterable[str] | None] = None
-    resolved: Resolved = field(init=False)
+    resolved: ResolvedSource = field(init=False)
 
     @classmethod
     def of(
@@ -248,7 +248,7 @@ class CountJob:
         tables = [file for file in files if _is_parquet(file)]
         return all(_core.parquet_rows(file, self.column) is not None for file in tables)
 
-    def _add_stream(self, source: Resolved, progress: _Progress, bar: Bar) -> None:
+    def _add_stream(self, source: ResolvedSource, progress: _Progress, bar: Bar) -> None:
         """Read a source and count it, batch by batch."""
         if self.checkpoint is not None:
             progress.skips = SkipLog()  # the documents of the checkpoint are read again

@@ -13,7 +13,7 @@ use crate::counts::PyCounts;
 use crate::file_place::PyFilePlace;
 use crate::invalid_text::documents;
 use crate::reading::{self, BoundFields, FileFields};
-use crate::skipped::PySkipped;
+use crate::skipped_rows::PySkippedRows;
 use crate::skips::PySkips;
 use crate::{arguments, arrays, errors, rules};
 
@@ -178,7 +178,7 @@ impl PyCounter {
     /// The documents skipped since the last call.
     fn take_skips(&self, py: Python<'_>) -> PyResult<PySkips> {
         let skips = self.with(py, |counter| Ok(counter.take_skips()))?;
-        let first = skips.first().iter().cloned().map(|one| Py::new(py, PySkipped::from(one)));
+        let first = skips.first().iter().cloned().map(|one| Py::new(py, PySkippedRows::from(one)));
         Ok(PySkips { documents: skips.documents(), first: first.collect::<PyResult<_>>()? })
     }
 

@@ -5,7 +5,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::skipped::PySkipped;
+use crate::skipped_rows::PySkippedRows;
 
 /// Consecutive documents of a file.
 #[pyclass(frozen, get_all, name = "DocumentBatch", module = "bytepair._core")]
@@ -19,14 +19,14 @@ pub(crate) struct PyDocumentBatch {
     /// The start of each document in `data`, and the end of the last (int64).
     offsets: Py<PyArray1<i64>>,
     /// What was skipped among them, in order.
-    skipped: Vec<Py<PySkipped>>,
+    skipped: Vec<Py<PySkippedRows>>,
 }
 
 impl PyDocumentBatch {
     pub(crate) fn new(py: Python<'_>, documents: Documents) -> PyResult<Self> {
         let offsets = errors::checked(documents.offsets())?.into_pyarray(py).unbind();
         let skipped = documents.skipped.into_iter();
-        let skipped = skipped.map(|skip| Py::new(py, PySkipped::from(skip)));
+        let skipped = skipped.map(|skip| Py::new(py, PySkippedRows::from(skip)));
         let skipped = skipped.collect::<PyResult<_>>()?;
         let data = documents.bytes.into_pyarray(py).unbind();
         let (unit, first_row) = (documents.unit, documents.first_row);

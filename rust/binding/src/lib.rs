@@ -54,7 +54,7 @@ mod row_range;
 mod rows;
 mod rules;
 mod session;
-mod skipped;
+mod skipped_rows;
 mod skips;
 mod splitter;
 mod text;
@@ -173,7 +173,7 @@ mod _core {
     #[pymodule_export]
     use crate::session::PySession;
     #[pymodule_export]
-    use crate::skipped::PySkipped;
+    use crate::skipped_rows::PySkippedRows;
     #[pymodule_export]
     use crate::skips::PySkips;
     #[pymodule_export]

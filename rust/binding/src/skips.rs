@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::skipped::PySkipped;
+use crate::skipped_rows::PySkippedRows;
 
 /// Documents that were skipped.
 #[pyclass(frozen, get_all, name = "Skips", module = "bytepair._core")]
@@ -10,5 +10,5 @@ pub(crate) struct PySkips {
     /// The number of skipped documents.
     pub(crate) documents: u64,
     /// The first of them.
-    pub(crate) first: Vec<Py<PySkipped>>,
+    pub(crate) first: Vec<Py<PySkippedRows>>,
 }

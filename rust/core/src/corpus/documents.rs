@@ -44,7 +44,7 @@ pub struct DocumentOptions {
 
 /// A range of skipped documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedRows {
     /// The index of the file.
     pub file: usize,
     /// The first skipped row of the file.
@@ -69,7 +69,7 @@ pub struct Documents {
     /// The end of each text.
     pub ends: Vec<usize>,
     /// The skipped documents in this range of rows; they have no text in `bytes` and `ends`.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedRows>,
     /// The number of documents that have a text, even if it is empty.
     with_text: usize,
     /// The keys of the first object of the file, if it does not have the field.
@@ -103,7 +103,7 @@ impl Documents {
             let row = self.first_row + (self.ends.len() + self.skipped.len()) as u64;
             let text = format!("the rest of the file cannot be read: {}", damage.text());
             let reason = Reason::new(text, damage.ways_out());
-            memory::push(&mut self.skipped, Skipped { file: self.file, row, rows: 0, reason })?;
+            memory::push(&mut self.skipped, SkippedRows { file: self.file, row, rows: 0, reason })?;
         }
         self.block = std::mem::take(&mut block.bytes);
         if let Some(most) = options.doc_cap {
@@ -277,7 +277,7 @@ impl Documents {
     /// Record rows that cannot be read as skipped.
     #[cfg(feature = "parquet")]
     pub(crate) fn skip(&mut self, row: u64, rows: u64, reason: Reason) -> Result<()> {
-        memory::push(&mut self.skipped, Skipped { file: self.file, row, rows, reason })
+        memory::push(&mut self.skipped, SkippedRows { file: self.file, row, rows, reason })
     }
 
     /// End the current text.
@@ -305,7 +305,7 @@ impl Documents {
         if on_error != OnError::Skip {
             return Err(error(reason));
         }
-        memory::push(&mut self.skipped, Skipped { file: self.file, row, rows: 1, reason })
+        memory::push(&mut self.skipped, SkippedRows { file: self.file, row, rows: 1, reason })
     }
 
     /// Keep the first `most` characters of each text.

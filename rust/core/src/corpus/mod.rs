@@ -22,7 +22,7 @@ pub(crate) use blocks::{BlockReader, FileBlock};
 pub use blocks::{Bounds, CorpusFile, FileKind, FilePlace, Unpacking};
 pub(crate) use documents::FieldTally;
 pub use documents::{
-    DocumentOptions, DocumentReader, DocumentSelection, Documents, OnError, Skipped,
+    DocumentOptions, DocumentReader, DocumentSelection, Documents, OnError, SkippedRows,
 };
 pub(crate) use stand_in::pointer;
 pub use stream::Compression;

@@ -3,7 +3,7 @@
 //! A file may have millions of invalid documents, so only the first are kept. These are the first
 //! in the order of the corpus, and so the same for any number of threads.
 
-use crate::corpus::Skipped;
+use crate::corpus::SkippedRows;
 
 /// At most this many skipped ranges are kept.
 const MAX_RANGES: usize = 5;
@@ -13,7 +13,7 @@ const MAX_RANGES: usize = 5;
 pub struct Skips {
     documents: u64,
     /// The first, in the order of the corpus.
-    first: Vec<Skipped>,
+    first: Vec<SkippedRows>,
 }
 
 impl Skips {
@@ -25,15 +25,15 @@ impl Skips {
 
     /// The first skipped documents, in the order of the corpus.
     #[must_use]
-    pub fn first(&self) -> &[Skipped] {
+    pub fn first(&self) -> &[SkippedRows] {
         &self.first
     }
 
     /// Add skipped documents, in any order.
-    pub fn add(&mut self, skipped: &[Skipped]) {
+    pub fn add(&mut self, skipped: &[SkippedRows]) {
         self.documents += rows(skipped);
         for skip in skipped {
-            let place = |skip: &Skipped| (skip.file, skip.row);
+            let place = |skip: &SkippedRows| (skip.file, skip.row);
             let at = self.first.partition_point(|before| place(before) <= place(skip));
             if at < MAX_RANGES {
                 self.first.insert(at, skip.clone());
@@ -56,7 +56,7 @@ impl Skips {
 }
 
 /// The number of skipped rows; the rest of a damaged file counts as one.
-fn rows(skipped: &[Skipped]) -> u64 {
+fn rows(skipped: &[SkippedRows]) -> u64 {
     skipped.iter().map(|skip| skip.rows.max(1)).sum()
 }
 
@@ -65,8 +65,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn skipped((file, row): (usize, u64)) -> Skipped {
-        Skipped { file, row, rows: 1, reason: format!("{file} {row}").into() }
+    fn skipped((file, row): (usize, u64)) -> SkippedRows {
+        SkippedRows { file, row, rows: 1, reason: format!("{file} {row}").into() }
     }
 
     proptest! {

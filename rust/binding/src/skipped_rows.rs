@@ -1,17 +1,17 @@
-//! `Skipped`: documents that were left out of a file, and why.
+//! `SkippedRows`: documents that were left out of a file, and why.
 
-use bytepair::corpus::Skipped;
+use bytepair::corpus::SkippedRows;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors;
 
 /// A range of skipped documents of a file.
-#[pyclass(frozen, name = "Skipped", module = "bytepair._core")]
-pub(crate) struct PySkipped(Skipped);
+#[pyclass(frozen, name = "SkippedRows", module = "bytepair._core")]
+pub(crate) struct PySkippedRows(SkippedRows);
 
 #[pymethods]
-impl PySkipped {
+impl PySkippedRows {
     /// The index of the file.
     #[getter]
     fn file(&self) -> usize {
@@ -43,8 +43,8 @@ impl PySkipped {
     }
 }
 
-impl From<Skipped> for PySkipped {
-    fn from(skipped: Skipped) -> Self {
+impl From<SkippedRows> for PySkippedRows {
+    fn from(skipped: SkippedRows) -> Self {
         Self(skipped)
     }
 }
