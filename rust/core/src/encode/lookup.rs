@@ -169,7 +169,7 @@ impl Lookup {
         // Tables are replaced only here, between windows: within one, the lines and indices that were
         // prefetched stay valid.
         self.cache.prepare(cache, ends.len());
-        self.hot.grow(self.cache.bits(), cache.pages(ends.len()));
+        self.hot.grow(self.cache.bits(), cache.page_size(ends.len()));
         self.probes.clear();
         for first in (0..ends.len()).step_by(BATCH_PRETOKENS) {
             let last = ends.len().min(first + BATCH_PRETOKENS);

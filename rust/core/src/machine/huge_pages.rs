@@ -45,7 +45,7 @@ const CACHE_LINE_BYTES: usize = 64;
 
 /// The size of the pages that memory is requested in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pages {
+pub(crate) enum PageSize {
     /// Huge, if enough are free.
     Huge,
     /// Small: a huge page may take milliseconds.
@@ -63,13 +63,13 @@ pub(crate) struct AlignedBuffer<Word = u64> {
 impl<Word: Zeroable> AlignedBuffer<Word> {
     /// `length` zeros, on huge pages if enough are free.
     pub(crate) fn zeros(length: usize) -> Result<Self> {
-        Self::zeros_on(Pages::Huge, length)
+        Self::zeros_on(PageSize::Huge, length)
     }
 
     /// `length` zeros on pages of this size.
-    pub(crate) fn zeros_on(pages: Pages, length: usize) -> Result<Self> {
+    pub(crate) fn zeros_on(page_size: PageSize, length: usize) -> Result<Self> {
         let bytes = length * size_of::<Word>();
-        let is_huge = pages == Pages::Huge && bytes >= HUGE_PAGE_BYTES;
+        let is_huge = page_size == PageSize::Huge && bytes >= HUGE_PAGE_BYTES;
         let alignment = if is_huge { HUGE_PAGE_BYTES } else { CACHE_LINE_BYTES };
         // Zeroed memory takes only address space until it is touched.
         let all: Vec<Word> = memory::zeros(length + alignment / size_of::<Word>())?;
@@ -78,7 +78,7 @@ impl<Word: Zeroable> AlignedBuffer<Word> {
         let start = all.as_ptr().align_offset(alignment);
         assert!(start + length <= all.len(), "memory can be aligned");
         let buffer = Self { all, start, length };
-        if pages == Pages::Small {
+        if page_size == PageSize::Small {
             advise(&buffer, Advice::Small);
         } else if is_huge && may_request(bytes / HUGE_PAGE_BYTES) {
             advise(&buffer, Advice::Huge);
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn releasing_changes_no_other_value() {
-        let mut words = AlignedBuffer::<u64>::zeros_on(Pages::Small, 100_000).unwrap();
+        let mut words = AlignedBuffer::<u64>::zeros_on(PageSize::Small, 100_000).unwrap();
         words.fill(7);
         words.release(30_000..70_001);
         for (place, &word) in words.iter().enumerate() {
@@ -382,10 +382,12 @@ mod tests {
     fn buffers_are_zeros_and_aligned() {
         let lengths =
             [0, 1, 1000, HUGE_PAGE_BYTES / 8 - 1, HUGE_PAGE_BYTES / 8, HUGE_PAGE_BYTES / 4 + 5];
-        for (length, pages) in lengths.iter().flat_map(|&n| [(n, Pages::Huge), (n, Pages::Small)]) {
-            let mut words = AlignedBuffer::<u64>::zeros_on(pages, length).unwrap();
+        for (length, page_size) in
+            lengths.iter().flat_map(|&n| [(n, PageSize::Huge), (n, PageSize::Small)])
+        {
+            let mut words = AlignedBuffer::<u64>::zeros_on(page_size, length).unwrap();
             assert_eq!(words.len(), length);
-            let is_huge = pages == Pages::Huge && 8 * length >= HUGE_PAGE_BYTES;
+            let is_huge = page_size == PageSize::Huge && 8 * length >= HUGE_PAGE_BYTES;
             let alignment = if is_huge { HUGE_PAGE_BYTES } else { CACHE_LINE_BYTES };
             assert_eq!(words.as_ptr().align_offset(alignment), 0);
             assert!(words.iter().all(|&word| word == 0));

@@ -109,13 +109,13 @@ impl Growth {
 /// A table that no thread uses any more. Freeing megabytes at once takes up to a millisecond, since
 /// the system takes back page by page.
 #[derive(Debug)]
-pub(super) struct Retired {
+pub(super) struct RetiredTable {
     table: CacheTable,
     /// The number of parts that are freed.
     parts: usize,
 }
 
-impl Retired {
+impl RetiredTable {
     /// A table to be freed.
     pub(super) fn new(table: CacheTable) -> Self {
         Self { table, parts: 0 }
@@ -134,11 +134,11 @@ impl Retired {
 mod tests {
     use super::*;
     use crate::hash::key::Key;
-    use crate::machine::huge_pages::Pages;
+    use crate::machine::huge_pages::PageSize;
 
     /// A table with some entries, whose ids are in the entry or in the overflow.
     fn table(number: usize, bits: u32, entries: u32) -> CacheTable {
-        let table = CacheTable::new(number, bits, 1 << 12, Pages::Small).unwrap();
+        let table = CacheTable::new(number, bits, 1 << 12, PageSize::Small).unwrap();
         for number in 0..entries {
             let (key, pretoken, ids) = example(number);
             table.put(key, table.locate(key), &pretoken, &ids);
@@ -172,7 +172,7 @@ mod tests {
         for (bits, more, pretokens) in [(4, 4, 1), (11, 2, 1), (11, 2, 1000), (6, 9, usize::MAX)] {
             let old = table(1, bits, 40);
             let mut growth =
-                Growth::new(CacheTable::new(2, bits + more, 1 << 14, Pages::Small).unwrap());
+                Growth::new(CacheTable::new(2, bits + more, 1 << 14, PageSize::Small).unwrap());
             let mut steps = 1;
             while !growth.step(&old, pretokens) {
                 steps += 1;
@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn a_table_is_freed_in_parts() {
         for (bits, parts) in [(2, 1), (FREED_LINES.ilog2(), 1), (FREED_LINES.ilog2() + 2, 4)] {
-            let mut retired = Some(Retired::new(table(1, bits, 40)));
+            let mut retired = Some(RetiredTable::new(table(1, bits, 40)));
             for part in 0..parts {
                 assert!(retired.is_some(), "{part}");
-                retired = retired.and_then(Retired::free_part);
+                retired = retired.and_then(RetiredTable::free_part);
             }
             assert!(retired.is_none());
         }
@@ -207,7 +207,7 @@ mod tests {
         for number in (0..200).step_by(3) {
             get(&old, number, true);
         }
-        let new = Growth::new(CacheTable::new(2, 8, 1 << 12, Pages::Huge).unwrap()).finish(&old);
+        let new = Growth::new(CacheTable::new(2, 8, 1 << 12, PageSize::Huge).unwrap()).finish(&old);
         for number in 0..200 {
             let known = get(&old, number, false).filter(|_| number % 3 == 0);
             assert_eq!(get(&new, number, false), known, "{number}");

@@ -7,7 +7,7 @@ use std::hint::select_unpredictable;
 
 use crate::encode::cache::entry::{self, Entry};
 use crate::hash::key::Key;
-use crate::machine::huge_pages::{AlignedBuffer, Pages};
+use crate::machine::huge_pages::{AlignedBuffer, PageSize};
 use crate::machine::prefetch::prefetch;
 
 /// The table has at most 2 to the power of this many entries: 2 MiB.
@@ -42,26 +42,26 @@ impl HotTable {
     /// Grow to about 2 to the power of `bits` entries, at most the largest size; on small pages in
     /// steps, one in each call. If there is not enough memory, the table stays as it is.
     #[inline]
-    pub(crate) fn grow(&mut self, bits: u32, pages: Pages) {
+    pub(crate) fn grow(&mut self, bits: u32, page_size: PageSize) {
         let bits = if bits < HUGE_BITS { bits } else { BITS };
         if self.words.len() < words(bits) {
-            self.grow_to(bits, pages);
+            self.grow_to(bits, page_size);
         }
     }
 
     #[cold]
-    fn grow_to(&mut self, bits: u32, pages: Pages) {
+    fn grow_to(&mut self, bits: u32, page_size: PageSize) {
         if self.words.is_empty() {
             let smallest = AlignedBuffer::zeros(words(MIN_BITS)).expect("memory for 3 entries");
             self.replace(smallest);
         }
         let next = self.next.take().filter(|(next, _)| next.len() >= words(bits));
         let next = next.or_else(|| {
-            let next = AlignedBuffer::zeros_on(pages, words(bits)).ok()?;
+            let next = AlignedBuffer::zeros_on(page_size, words(bits)).ok()?;
             Some((next, 0))
         });
         let Some((next, ready)) = next else { return };
-        let step = if pages == Pages::Huge { next.len() } else { STEP_WORDS };
+        let step = if page_size == PageSize::Huge { next.len() } else { STEP_WORDS };
         let end = next.len().min(ready + step);
         // A page that is read before it is written costs two page faults.
         next.touch(ready..end);
@@ -139,7 +139,7 @@ mod tests {
             bits in 1u32..6,
         ) {
             let (mut hot, mut known) = (HotTable::default(), BTreeMap::new());
-            hot.grow(bits, Pages::Huge);
+            hot.grow(bits, PageSize::Huge);
             for (pretoken, id) in pretokens.iter().zip(0..) {
                 let key = Key::new(pretoken, 0..pretoken.len());
                 let entry = hot.get(key);
@@ -152,7 +152,7 @@ mod tests {
             }
             let key = |pretoken: &[u8]| Key::new(pretoken, 0..pretoken.len());
             known.retain(|pretoken, entry| hot.get(key(pretoken)) == entry);
-            hot.grow(bits + 2, Pages::Huge);
+            hot.grow(bits + 2, PageSize::Huge);
             for (pretoken, entry) in known {
                 prop_assert_eq!(hot.get(key(pretoken)), &entry);
             }
@@ -164,12 +164,12 @@ mod tests {
         let key = |number: u32| Key::of(&number.to_le_bytes(), 0..4);
         let entry = |number| entry::of_ids(key(number), &[number]);
         let mut hot = HotTable::default();
-        hot.grow(HUGE_BITS - 1, Pages::Huge);
+        hot.grow(HUGE_BITS - 1, PageSize::Huge);
         let mut steps = 0;
         while hot.words.len() < words(BITS) {
             let number = steps % 20;
             hot.put_if(true, key(number), &entry(number));
-            hot.grow(HUGE_BITS, Pages::Small);
+            hot.grow(HUGE_BITS, PageSize::Small);
             assert_eq!(hot.get(key(number)), &entry(number));
             steps += 1;
         }

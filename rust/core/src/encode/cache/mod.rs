@@ -21,9 +21,9 @@ use std::sync::{Arc, Mutex};
 use crate::encode::cache::table::{CacheTable, MIN_BITS};
 use crate::error::Result;
 use crate::hash::key::Key;
-use crate::machine::huge_pages::Pages;
+use crate::machine::huge_pages::PageSize;
 use entry::Entry;
-use growth::{Growth, Retired};
+use growth::{Growth, RetiredTable};
 
 /// The first table has 2 to the power of this many lines: 8 KiB.
 const FIRST_BITS: u32 = 7;
@@ -76,7 +76,7 @@ struct Renewal {
     /// The number of requests to ignore before it is begun, since memory was short.
     pause: usize,
     /// An earlier table that no thread uses any more.
-    retired: Option<Retired>,
+    retired: Option<RetiredTable>,
 }
 
 /// A thread's view of the cache: the latest table that it has seen.
@@ -91,7 +91,7 @@ pub(crate) struct Cache<const BITS: u32, const OVERFLOW: usize> {
 
 impl<const BITS: u32, const OVERFLOW: usize> Default for SharedCache<BITS, OVERFLOW> {
     fn default() -> Self {
-        let first = Self::table(1, FIRST_BITS.min(BITS), Pages::Small);
+        let first = Self::table(1, FIRST_BITS.min(BITS), PageSize::Small);
         let first = first.expect(FIRST_TABLES_ARE_SMALL);
         let number = AtomicUsize::new(first.number());
         Self {
@@ -106,15 +106,15 @@ impl<const BITS: u32, const OVERFLOW: usize> Default for SharedCache<BITS, OVERF
 
 impl<const BITS: u32, const OVERFLOW: usize> Default for Cache<BITS, OVERFLOW> {
     fn default() -> Self {
-        let own = CacheTable::new(0, MIN_BITS, 0, Pages::Small).expect(FIRST_TABLES_ARE_SMALL);
+        let own = CacheTable::new(0, MIN_BITS, 0, PageSize::Small).expect(FIRST_TABLES_ARE_SMALL);
         Self { table: Arc::new(own), added: 0, marks: false }
     }
 }
 
 impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
-    fn table(number: usize, bits: u32, pages: Pages) -> Result<CacheTable> {
+    fn table(number: usize, bits: u32, page_size: PageSize) -> Result<CacheTable> {
         let overflow = (OVERFLOW / size_of::<u64>()) >> (BITS - bits);
-        CacheTable::new(number, bits, overflow.max(MIN_OVERFLOW_WORDS), pages)
+        CacheTable::new(number, bits, overflow.max(MIN_OVERFLOW_WORDS), page_size)
     }
 
     /// Take huge pages from now on, for much text.
@@ -122,11 +122,11 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         self.expects_bulk.store(true, Relaxed);
     }
 
-    /// The pages of tables that grow for a window of this many pretokens.
+    /// The page size of tables that grow for a window of this many pretokens.
     #[inline]
-    pub(crate) fn pages(&self, pretokens: usize) -> Pages {
+    pub(crate) fn page_size(&self, pretokens: usize) -> PageSize {
         let is_bulk = pretokens >= MIN_PRETOKENS_HUGE_PAGES || self.expects_bulk.load(Relaxed);
-        if is_bulk { Pages::Huge } else { Pages::Small }
+        if is_bulk { PageSize::Huge } else { PageSize::Small }
     }
 
     /// Make the table of full size at once, for much text: smaller ones would soon be crowded, and
@@ -136,7 +136,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         let latest = self.latest.try_lock().ok().map(|latest| Arc::clone(&latest));
         if let Some(table) = latest.filter(|table| table.bits() < BITS) {
             self.renew(&table, |renewal| {
-                let next = Self::begun(renewal, &table, BITS, Pages::Huge)?;
+                let next = Self::begun(renewal, &table, BITS, PageSize::Huge)?;
                 Some(next.finish(&table))
             });
         }
@@ -147,7 +147,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
     #[cold]
     fn grow(&self, table: &CacheTable, bits: u32, pretokens: usize) {
         self.renew(table, |renewal| {
-            let mut growth = Self::begun(renewal, table, bits, self.pages(pretokens))?;
+            let mut growth = Self::begun(renewal, table, bits, self.page_size(pretokens))?;
             if growth.step(table, pretokens) {
                 return Some(growth.table());
             }
@@ -177,7 +177,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         if let Ok(mut renewal) = self.renewal.try_lock()
             && renewal.retired.is_none()
         {
-            renewal.retired = Some(Retired::new(table));
+            renewal.retired = Some(RetiredTable::new(table));
             self.has_retired.store(true, Relaxed);
         }
     }
@@ -186,13 +186,18 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
     #[cold]
     fn free_part(&self) {
         if let Ok(mut renewal) = self.renewal.try_lock() {
-            renewal.retired = renewal.retired.take().and_then(Retired::free_part);
+            renewal.retired = renewal.retired.take().and_then(RetiredTable::free_part);
             self.has_retired.store(renewal.retired.is_some(), Relaxed);
         }
     }
 
     /// The next table as far as it is made; `None` if there is not enough memory for it.
-    fn begun(renewal: &mut Renewal, table: &CacheTable, bits: u32, pages: Pages) -> Option<Growth> {
+    fn begun(
+        renewal: &mut Renewal,
+        table: &CacheTable,
+        bits: u32,
+        page_size: PageSize,
+    ) -> Option<Growth> {
         if let Some(growth) = renewal.growth.take().filter(|growth| growth.bits() >= bits) {
             return Some(growth);
         }
@@ -200,7 +205,7 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
             renewal.pause -= 1;
             return None;
         }
-        let next = Self::table(table.number() + 1, bits, pages);
+        let next = Self::table(table.number() + 1, bits, page_size);
         if next.is_err() {
             renewal.pause = REQUESTS_IGNORED;
         }
@@ -237,7 +242,7 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
         if let Some(latest) = latest
             && let Some(old) = Arc::into_inner(std::mem::replace(&mut self.table, latest))
             // Huge pages are few, and quickly freed.
-            && shared.pages(pretokens) == Pages::Small
+            && shared.page_size(pretokens) == PageSize::Small
         {
             shared.retire(old);
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::encode::cache::entry::{self, THREE};
 use crate::error::Result;
-use crate::machine::huge_pages::{AlignedBuffer, Pages};
+use crate::machine::huge_pages::{AlignedBuffer, PageSize};
 use crate::machine::prefetch::prefetch;
 use crate::parallel::Padded;
 
@@ -30,8 +30,8 @@ pub(crate) struct Overflow {
 
 impl Overflow {
     /// An arena of `length` words. Words that are never written cost address space only.
-    pub(crate) fn new(pages: Pages, length: usize) -> Result<Self> {
-        let words = AlignedBuffer::zeros_on(pages, length)?;
+    pub(crate) fn new(page_size: PageSize, length: usize) -> Result<Self> {
+        let words = AlignedBuffer::zeros_on(page_size, length)?;
         Ok(Self { words, reserved_words: Padded::default() })
     }
 
@@ -167,7 +167,7 @@ mod tests {
                 1..40,
             ),
         ) {
-            let [overflow, copies] = [200, 150].map(|words| Overflow::new(Pages::Small, words).unwrap());
+            let [overflow, copies] = [200, 150].map(|words| Overflow::new(PageSize::Small, words).unwrap());
             let mut put = Vec::new();
             for (is_long, pretoken, ids) in &puts {
                 let is_crowded = overflow.is_filled(6);

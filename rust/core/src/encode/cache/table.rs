@@ -17,7 +17,7 @@ use crate::encode::cache::entry::{self, Entry};
 use crate::encode::cache::overflow::{self, Overflow};
 use crate::error::Result;
 use crate::hash::key::{Key, MAX_KEY_BYTES};
-use crate::machine::huge_pages::{AlignedBuffer, Pages};
+use crate::machine::huge_pages::{AlignedBuffer, PageSize};
 use crate::machine::prefetch::prefetch;
 use crate::parallel::Padded;
 
@@ -49,9 +49,14 @@ pub(crate) struct CacheTable {
 
 impl CacheTable {
     /// A table of 2 to the power of `bits` lines, with an overflow of this many words.
-    pub(crate) fn new(number: usize, bits: u32, overflow: usize, pages: Pages) -> Result<Self> {
-        let words = AlignedBuffer::zeros_on(pages, LINE << bits)?;
-        let overflow = Overflow::new(pages, overflow)?;
+    pub(crate) fn new(
+        number: usize,
+        bits: u32,
+        overflow: usize,
+        page_size: PageSize,
+    ) -> Result<Self> {
+        let words = AlignedBuffer::zeros_on(page_size, LINE << bits)?;
+        let overflow = Overflow::new(page_size, overflow)?;
         Ok(Self { words, bits, overflow, filled_entries: Padded::default(), number })
     }
 
