@@ -59,9 +59,9 @@ class _Module(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = _made(name)
-        setattr(self, name, made)
-        return made
+        part = _made(name)
+        setattr(self, name, part)
+        return part
 
 
 def stand_in(name: str) -> types.ModuleType:
@@ -122,10 +122,10 @@ def stood_in_for(package: Path, names: Sequence[str]) -> Iterator[None]:
     before = dict(sys.modules)
     finder = _Finder(names)
     sys.meta_path.insert(0, finder)
-    made = types.ModuleType(package.name)
-    made.__path__ = [str(package)]
-    made.__spec__ = importlib.machinery.ModuleSpec(package.name, None, is_package=True)
-    sys.modules[package.name] = made
+    module = types.ModuleType(package.name)
+    module.__path__ = [str(package)]
+    module.__spec__ = importlib.machinery.ModuleSpec(package.name, None, is_package=True)
+    sys.modules[package.name] = module
     try:
         yield
     finally:

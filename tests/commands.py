@@ -33,10 +33,10 @@ def run(*words: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[st
 
 def package(name: str) -> Path:
     """The folder of a package, found without importing it; without the package, skip the test."""
-    found = find_spec(name)
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
         pytest.skip(f"needs the package {name}")
-    return Path(next(iter(found.submodule_search_locations)))
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def message_of(error: str) -> str:

@@ -176,6 +176,6 @@ def browser() -> Iterator[Any]:
     if chromium is None:
         pytest.skip("needs a Chromium on the path")
     with playwright.sync_playwright() as manager:
-        found = manager.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield found
-        found.close()
+        instance = manager.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield instance
+        instance.close()

@@ -47,11 +47,11 @@ def _css(text: str) -> tuple[int, int, int]:
 
 
 def backgrounds(page: Any, selector: str) -> set[str]:
-    found = page.locator(selector).evaluate_all(
+    colors = page.locator(selector).evaluate_all(
         "(all) => all.map((e) => getComputedStyle(e).backgroundColor)"
     )
-    assert found
-    return set(found)
+    assert colors
+    return set(colors)
 
 
 #: The contrast of each text with its background, where it is below 4.5.

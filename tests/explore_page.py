@@ -20,26 +20,26 @@ def watched(
     """A page that is ready, what it logs and raises, and the addresses that it asks for."""
     context = browser.new_context(offline=offline, viewport={"width": 1200, "height": 900})
     page = context.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
-    page.on("request", lambda request: asked.append(request.url))
+    messages: list[str] = []
+    addresses: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("dialog", lambda dialog: messages.append(f"dialog {dialog.message}"))
+    page.on("request", lambda request: addresses.append(request.url))
     page.goto(address)
     page.wait_for_selector("[data-ready]", state="attached")
-    yield page, said, asked
+    yield page, messages, addresses
     context.close()
 
 
 @contextmanager
 def opened(browser: Any, server: explore.Server) -> Iterator[Any]:
     """The page; it must load nothing from other hosts, and raise and log no error."""
-    with watched(browser, server.url) as (page, said, asked):
+    with watched(browser, server.url) as (page, messages, addresses):
         yield page
         refused = "Failed to load resource"  # the answer to conversations that break a rule
-        assert [line for line in said if not line.startswith(refused)] == []
-        assert all(url.startswith(server.url) for url in asked)
+        assert [line for line in messages if not line.startswith(refused)] == []
+        assert all(url.startswith(server.url) for url in addresses)
 
 
 def enter(page: Any, text: str) -> None:
@@ -70,5 +70,5 @@ def drop(
 
 
 def texts(page: Any, pane: int = 0) -> list[str]:
-    found: list[str] = page.evaluate(READ, pane)
-    return found
+    contents: list[str] = page.evaluate(READ, pane)
+    return contents

@@ -26,12 +26,12 @@ TARGETS = {
 
 def load_options(tok: bytepair.Tokenizer, format: str) -> dict[str, Any]:
     """The options that the caller must pass because the format does not store them."""
-    said: dict[str, Any] = {"allow_pickle": True} if format == "nanochat" else {}
+    options: dict[str, Any] = {"allow_pickle": True} if format == "nanochat" else {}
     if format in {"tiktoken", "llama2c", "qwen3", "llmc"}:
-        said["pattern"] = tok.pattern
+        options["pattern"] = tok.pattern
     if format in {"tiktoken", "llama2c", "qwen3", "llmc", "gpt2"}:
-        said["special_tokens"] = tok.special_tokens
-    return said
+        options["special_tokens"] = tok.special_tokens
+    return options
 
 
 def written(tok: bytepair.Tokenizer, folder: Path, format: str) -> Path:
@@ -41,8 +41,8 @@ def written(tok: bytepair.Tokenizer, folder: Path, format: str) -> Path:
 
 def json_of(tok: bytepair.Tokenizer) -> dict[str, Any]:
     """The content of the `tokenizer.json` of a tokenizer."""
-    found: dict[str, Any] = json.loads(huggingface.text(tok))
-    return found
+    document: dict[str, Any] = json.loads(huggingface.text(tok))
+    return document
 
 
 def small(**changes: Any) -> bytepair.Tokenizer:

@@ -189,15 +189,15 @@ def seeds(format: str, folder: Path) -> list[Path]:
     if format == "shards":
         bytepair.shards.write(bytepair.sample.paths()[:3], TRAINED, folder / "s", bos=True)
         return [folder / "s"]
-    made = []
+    paths = []
     for n, tok in enumerate([small(), TRAINED, LISTED]):
         (folder / str(n)).mkdir()
         target = "hf" if format == "companions" else None
         if target:
-            made.append(tok.export(folder / str(n) / target, "huggingface"))
+            paths.append(tok.export(folder / str(n) / target, "huggingface"))
         else:
-            made.append(written(tok, folder / str(n), format))
-    return made
+            paths.append(written(tok, folder / str(n), format))
+    return paths
 
 
 def read(format: str, path: Path) -> None:
@@ -207,17 +207,17 @@ def read(format: str, path: Path) -> None:
             bytepair.load_counts(path, pattern="gpt2").total  # noqa: B018
             return
         if format == "shards":
-            found = bytepair.shards.Dataset(path, split=None)
-            if len(found):
-                next(found.batches(1, 8, seed=1), None)
+            data = bytepair.shards.Dataset(path, split=None)
+            if len(data):
+                next(data.batches(1, 8, seed=1), None)
             return
-        said: dict[str, Any] = {"pattern": "gpt2", "allow_pickle": True}
+        options: dict[str, Any] = {"pattern": "gpt2", "allow_pickle": True}
         if format in {"tiktoken", "llama2c", "qwen3", "llmc", "gpt2"}:
-            said |= {"special_tokens": {}}
+            options |= {"special_tokens": {}}
         if format == "huggingface":
             compare_readers(path.read_bytes())
         name = None if format == "companions" else format
-        use(bytepair.load(path, name, **said))
+        use(bytepair.load(path, name, **options))
     except (FileFormatError, CountsError, ShardError):
         pass
 
@@ -236,10 +236,10 @@ def compare_readers(data: bytes) -> None:
     theirs.no_truncation()
     for text in ("hello the  world", "<|bos|>he\n\u00e9", "aab 12"):
         try:
-            found = own.encode(text, special="all")
+            ids = own.encode(text, special="all")
         except SplitError:  # a byte without a token, which tokenizers leaves out
             continue
-        if found != theirs.encode(text, add_special_tokens=False).ids:
+        if ids != theirs.encode(text, add_special_tokens=False).ids:
             raise AssertionError(f"{text!r} has other ids in tokenizers")
 
 
@@ -363,9 +363,9 @@ def main() -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for format in args.formats or WAYS:
         fuzz(format, args.seed, args.seconds, args.finds)
-    found = sorted(args.finds.iterdir()) if args.finds.exists() else []
-    print(f"{len(found)} finds", *found, sep="\n")
-    return bool(found)
+    finds = sorted(args.finds.iterdir()) if args.finds.exists() else []
+    print(f"{len(finds)} finds", *finds, sep="\n")
+    return bool(finds)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def model(rng: random.Random, kind: str) -> Document:
     likely = [
         n for n in vocabulary if n.strip("#")[:1] in {*"abcAB1'<>s", "Ġ", "Ċ", META, " ", "Ã", "é"}
     ]
-    merges, known = [], set(vocabulary)
+    merges, entries = [], set(vocabulary)
     for _ in range(rng.randint(0, 60)):
         left, right = rng.choice(likely), rng.choice(likely)
         if suffix and left.endswith(suffix):
@@ -112,13 +112,13 @@ def model(rng: random.Random, kind: str) -> Document:
         joined = left + right[len(prefix or "") :]
         if [left, right] in merges or joined.startswith("#version"):
             continue
-        if joined not in known:
-            known.add(joined)
+        if joined not in entries:
+            entries.add(joined)
             vocabulary.append(joined)
             likely += [joined] * 3
         merges.append([left, right])
     unknown = maybe(rng, 0.5 if kind != "bytes" else 0.1, lambda: "<unk>")
-    if unknown and unknown not in known:
+    if unknown and unknown not in entries:
         vocabulary.insert(rng.randint(0, len(vocabulary)), unknown)
     if rng.random() < 0.1:
         rng.shuffle(vocabulary)
@@ -384,9 +384,9 @@ def has_spans(document: Document) -> bool:
 def document(rng: random.Random) -> Document:
     """A document of any form."""
     kind = rng.choice(["bytes", "bytes", "fallback", "characters"])
-    made = model(rng, kind)
+    bpe = model(rng, kind)
     rule = usual_normalizer(rng, kind)
-    tokens = added_tokens(rng, made["vocab"], rule)
+    tokens = added_tokens(rng, bpe["vocab"], rule)
     return {
         "version": "1.0",
         "truncation": None,
@@ -396,7 +396,7 @@ def document(rng: random.Random) -> Document:
         "pre_tokenizer": pre_tokenizer(rng, kind),
         "post_processor": post_processor(rng, tokens),
         "decoder": decoder(rng, kind),
-        "model": made,
+        "model": bpe,
     }
 
 

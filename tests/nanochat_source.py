@@ -53,15 +53,15 @@ class Tensor(np.ndarray):
 
 def torch() -> Any:
     """What nanochat's loaders use of torch."""
-    made: Any = types.ModuleType("torch")
-    made.long = made.int64 = np.int64
-    made.int32, made.int8 = np.int32, np.int8
-    made.from_numpy = lambda array: array.view(Tensor)
-    made.empty = lambda *shape, dtype, **_: np.empty(
+    module: Any = types.ModuleType("torch")
+    module.long = module.int64 = np.int64
+    module.int32, module.int8 = np.int32, np.int8
+    module.from_numpy = lambda array: array.view(Tensor)
+    module.empty = lambda *shape, dtype, **_: np.empty(
         shape[0] if len(shape) == 1 else shape, dtype
     ).view(Tensor)
-    made.tensor = lambda values, dtype, **_: np.array(values, dtype).view(Tensor)
-    return made
+    module.tensor = lambda values, dtype, **_: np.array(values, dtype).view(Tensor)
+    return module
 
 
 @contextmanager
@@ -81,13 +81,13 @@ def modules(
         )},
     }  # fmt: skip
     try:
-        made = []
+        imports = []
         for name in names:
             module = types.ModuleType(f"nanochat.{name}")
             sys.modules[module.__name__] = module
             exec(compile(source(commit, f"nanochat/{name}.py"), name, "exec"), module.__dict__)
-            made.append(module)
-        yield made
+            imports.append(module)
+        yield imports
     finally:
         for name in set(sys.modules) - set(before):
             del sys.modules[name]
@@ -97,9 +97,9 @@ def modules(
 def function(commit: str, path: str, name: str, **names: Any) -> Any:
     """One function of a script, with these names as its globals."""
     tree = ast.parse(source(commit, path))
-    found: list[ast.stmt] = [
+    nodes: list[ast.stmt] = [
         n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name
     ]
     space: dict[str, Any] = {"torch": torch(), **names}
-    exec(compile(ast.Module(found, []), path, "exec"), space)
+    exec(compile(ast.Module(nodes, []), path, "exec"), space)
     return space[name]

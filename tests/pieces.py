@@ -60,12 +60,12 @@ def merged(word: list[str], pair: tuple[str, str]) -> list[str]:
 def document(pieces: list[str], **changes: Any) -> dict[str, Any]:
     """A `tokenizer.json` as that of Llama 2; `model` among the changes is merged into its model."""
     names = [*CONTROL, *BYTES, *pieces]
-    known = set(pieces)
+    vocabulary = set(pieces)
     merges = [
         f"{piece[:at]} {piece[at:]}"
         for piece in pieces
         for at in range(1, len(piece))
-        if piece[:at] in known and piece[at:] in known
+        if piece[:at] in vocabulary and piece[at:] in vocabulary
     ]
     model = {
         "type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,
@@ -151,8 +151,8 @@ def model(
     """A `tokenizer.model`: control pieces, bytes, and the pieces with falling scores."""
     control = [piece("<unk>", 0.0, 2), piece("<s>", 0.0, 3), piece("</s>", 0.0, 3)]
     ordinary = [piece(text, -float(rank)) for rank, text in enumerate(pieces)]
-    listed = [*control, *(piece(name, 0.0, 6) for name in BYTES), *ordinary]
-    return b"".join(listed) + more + field(2, training) + field(3, normalization)
+    entries = [*control, *(piece(name, 0.0, 6) for name in BYTES), *ordinary]
+    return b"".join(entries) + more + field(2, training) + field(3, normalization)
 
 
 # ---------------------------------------------------------------------------- Gemma
@@ -167,20 +167,20 @@ NAMES = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>"]
 def gemma(normalization: bytes, pieces: list[str] | None = None) -> bytes:
     """A `tokenizer.model` of the shape of Gemma's."""
     pieces = gemma_pieces() if pieces is None else pieces
-    listed = [piece(name, 0.0, 2 if name == "<unk>" else 3) for name in NAMES]
-    listed += [piece(text, 0.0, 4) for text in (*RUNS, *TAGS)]
-    listed += [piece(name, 0.0, 6) for name in BYTES]
-    listed += [piece(text, -float(rank)) for rank, text in enumerate(pieces)]
+    entries = [piece(name, 0.0, 2 if name == "<unk>" else 3) for name in NAMES]
+    entries += [piece(text, 0.0, 4) for text in (*RUNS, *TAGS)]
+    entries += [piece(name, 0.0, 6) for name in BYTES]
+    entries += [piece(text, -float(rank)) for rank, text in enumerate(pieces)]
     training = (
         field(3, 2) + field(35, 1) + field(40, 3) + field(41, 2) + field(42, 1) + field(43, 0)
     )
-    return b"".join(listed) + field(2, training) + field(3, normalization)
+    return b"".join(entries) + field(2, training) + field(3, normalization)
 
 
 def gemma_pieces() -> list[str]:
     """The ordinary pieces, one of which has a space behind a character."""
-    known = {*RUNS, *TAGS}
-    pieces = [text for text in learnt(150) if text not in known and META * 2 not in text]
+    markers = {*RUNS, *TAGS}
+    pieces = [text for text in learnt(150) if text not in markers and META * 2 not in text]
     more = [c for c in "<>h1ta" if c not in pieces]
     return [*pieces[:-1], ">" + META, *more, "\x0b", pieces[-1]]
 

@@ -35,11 +35,11 @@ def arrows(source: Path) -> dict[Path, set[Path]]:
         onward = exports[()].get(path[0]) if path else None
         return defined_in((*onward, *path[1:])) if onward else None
 
-    found = {}
+    graph = {}
     for module, text in texts.items():
         targets = {defined_in(path) for path, _ in _paths(module, text, files)}
-        found[files[module]] = {target for target in targets if target} - {files[module]}
-    return found
+        graph[files[module]] = {target for target in targets if target} - {files[module]}
+    return graph
 
 
 def types(source: Path) -> dict[str, list[Path]]:
@@ -47,11 +47,11 @@ def types(source: Path) -> dict[str, list[Path]]:
 
     Associated types do not count: an indented `type` belongs to a trait.
     """
-    found: dict[str, list[Path]] = {}
+    places: dict[str, list[Path]] = {}
     for file in sorted(source.rglob("*.rs")):
         for name in _TYPE.findall(file.read_text("utf-8")):
-            found.setdefault(name, []).append(file)
-    return found
+            places.setdefault(name, []).append(file)
+    return places
 
 
 def circles(arrows: dict[Path, set[Path]]) -> list[list[Path]]:
@@ -86,7 +86,7 @@ def _without_tests(text: str) -> str:
     text = re.sub(r"#\[cfg\(test\)\]\s*mod \w+ \{.*?^\}", "", text, flags=re.S | re.M)
     text = re.sub(r"//.*", "", text)
     inside = re.compile(r"^(?:pub(?:\([^)]*\))? )?mod \w+ \{.*?^\}", re.S | re.M)
-    return inside.sub(lambda found: re.sub(r"(?<!::)\bsuper::", "self::", found[0]), text)
+    return inside.sub(lambda match: re.sub(r"(?<!::)\bsuper::", "self::", match[0]), text)
 
 
 def _exports(module: Module, text: str, files: dict[Module, Path]) -> Iterator[tuple[str, Module]]:

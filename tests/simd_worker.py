@@ -44,7 +44,7 @@ def hash_of_training(sources: list[str], pattern: str) -> str:
 
 
 QUESTIONS: dict[str, Callable[..., object]] = {
-    made.__name__: made for made in (splitter, ids, hash_of_ids, hash_of_training)
+    function.__name__: function for function in (splitter, ids, hash_of_ids, hash_of_training)
 }
 
 if __name__ == "__main__":

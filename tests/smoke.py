@@ -143,8 +143,8 @@ def command(folder: Path) -> None:
 
 def page() -> None:
     """A package index shows the description alone, so each link is absolute or an anchor."""
-    found = metadata("bytepair")
-    shown = found["Description"] or str(found.get_payload())  # type: ignore[attr-defined]
+    headers = metadata("bytepair")
+    shown = headers["Description"] or str(headers.get_payload())  # type: ignore[attr-defined]
     links = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```", "", shown, flags=re.M | re.S))
     assert len(links) > 25, f"the description has {len(links)} links"
     relative = [link for link in links if not link.startswith(("https://", "#"))]

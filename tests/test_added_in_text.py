@@ -29,17 +29,17 @@ def texts(number: int, longest: int = 60) -> list[str]:
 @pytest.fixture(scope="module")
 def original() -> Any:
     """A tokenizer like that of Phi-2: one control token, and runs of spaces that are not."""
-    made = hf.Tokenizer(hf.models.BPE())
-    made.pre_tokenizer = hf.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = hf.decoders.ByteLevel()
+    theirs = hf.Tokenizer(hf.models.BPE())
+    theirs.pre_tokenizer = hf.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    theirs.decoder = hf.decoders.ByteLevel()
     alphabet = hf.pre_tokenizers.ByteLevel.alphabet()
     trainer = hf.trainers.BpeTrainer(
         vocab_size=300, initial_alphabet=alphabet, special_tokens=["<|end|>"], show_progress=False
     )
-    made.train_from_iterator(["the word is the word that the code of f(x) returns"] * 3, trainer)
+    theirs.train_from_iterator(["the word is the word that the code of f(x) returns"] * 3, trainer)
     strips = hf.AddedToken("<user>", rstrip=True, normalized=False)
-    made.add_tokens([*(hf.AddedToken(s, normalized=False) for s in SPACES), strips])
-    return made
+    theirs.add_tokens([*(hf.AddedToken(s, normalized=False) for s in SPACES), strips])
+    return theirs
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +109,8 @@ def test_offsets_include_the_white_space_that_a_token_takes(
     # The second token is found in white space that the first takes.
     text = "<user>" + " " * 10
     ids, spans, _ = tok.encode_with_offsets(text, special=special)
-    found = original.encode(text)
-    assert (ids, [tuple(span) for span in spans.tolist()]) == (found.ids, found.offsets)
+    encoding = original.encode(text)
+    assert (ids, [tuple(span) for span in spans.tolist()]) == (encoding.ids, encoding.offsets)
 
 
 def test_they_are_no_error_where_special_tokens_are_one(tok: bytepair.Tokenizer) -> None:
@@ -133,8 +133,8 @@ def test_in_messages_only_white_space_is_found(tok: bytepair.Tokenizer, join: bo
     """`<tool_call>` and `<think>` are not special in Qwen's file; text must not imitate them."""
     special, user = tok.special_tokens, "a  b<user> <|end|>" + " " * 8
     ids = tok.encode_segments([(user, "untrusted"), ("<user>", "control")], join=join)
-    found = [id for id in ids if id in special.values()]
-    assert found == [special["  "], special[" " * 8], special["<user>"]]
+    specials = [id for id in ids if id in special.values()]
+    assert specials == [special["  "], special[" " * 8], special["<user>"]]
     roles = {
         "user": chat.Role(open=(chat.Special("<user>"),)),
         "assistant": chat.Role(open=(), trained=True),

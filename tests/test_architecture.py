@@ -35,13 +35,13 @@ WRAPPED = {"Encoding", "Tokenizer"}
 
 
 def sources() -> list[Path]:
-    listed = subprocess.run(
+    result = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if listed.returncode:
+    if result.returncode:
         pytest.skip("needs a git checkout to tell sources from what was built")
-    files = [ROOT / name for name in listed.stdout.splitlines()]
+    files = [ROOT / name for name in result.stdout.splitlines()]
     return [f for f in files if f.suffix in {".rs", ".py", ".pyi"} and f.exists()]
 
 
@@ -55,8 +55,8 @@ def test_the_core_knows_nothing_of_python() -> None:
 def test_functions_use_only_instructions_that_are_detected() -> None:
     """A level of `simd.rs` detects what it lists; no function is compiled for anything else."""
     core = ROOT / "rust/core/src"
-    listed = re.findall(r"level!\(([^;]+)\);", (core / "machine/simd.rs").read_text())
-    levels = [set(re.findall(r'"(\w+)"', features)) for features in listed]
+    entries = re.findall(r"level!\(([^;]+)\);", (core / "machine/simd.rs").read_text())
+    levels = [set(re.findall(r'"(\w+)"', features)) for features in entries]
     assert len(levels) == 3
     for file in core.rglob("*.rs"):
         text = file.read_text(encoding="utf-8")
@@ -69,10 +69,10 @@ def test_functions_use_only_instructions_that_are_detected() -> None:
 )
 def test_no_rust_files_import_each_other_in_a_circle(crate: str, files: int) -> None:
     source = ROOT / "rust" / crate / "src"
-    found = rust_imports.arrows(source)
-    assert len(found) > files
-    assert sum(len(targets) for targets in found.values()) > 2 * len(found)
-    assert not rust_imports.circles(found)
+    graph = rust_imports.arrows(source)
+    assert len(graph) > files
+    assert sum(len(targets) for targets in graph.values()) > 2 * len(graph)
+    assert not rust_imports.circles(graph)
 
 
 def test_circles_of_rust_files_are_found(tmp_path: Path) -> None:
@@ -85,19 +85,19 @@ def test_circles_of_rust_files_are_found(tmp_path: Path) -> None:
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    found = rust_imports.arrows(tmp_path)
-    named = {file.relative_to(tmp_path).as_posix(): targets for file, targets in found.items()}
+    graph = rust_imports.arrows(tmp_path)
+    named = {file.relative_to(tmp_path).as_posix(): targets for file, targets in graph.items()}
     assert named["c.rs"] == {tmp_path / "a/inner.rs", tmp_path / "a/mod.rs"}
     circle = [tmp_path / name for name in ("a/mod.rs", "b.rs", "c.rs")]
-    assert rust_imports.circles(found) == [circle]
+    assert rust_imports.circles(graph) == [circle]
 
 
 def test_a_rust_type_name_means_one_thing() -> None:
     crates = ("core", "binding", "capi", "view")
-    found = [rust_imports.types(ROOT / "rust" / crate / "src") for crate in crates]
-    assert all(len(names) > 5 for names in found)
-    names = set().union(*found)
-    files = {name: [file for names in found for file in names.get(name, [])] for name in names}
+    tables = [rust_imports.types(ROOT / "rust" / crate / "src") for crate in crates]
+    assert all(len(names) > 5 for names in tables)
+    names = set().union(*tables)
+    files = {name: [file for names in tables for file in names.get(name, [])] for name in names}
     assert not {name: files for name, files in files.items() if len(files) > 1}
 
 
@@ -105,9 +105,9 @@ def test_rust_types_are_found(tmp_path: Path) -> None:
     text = "pub(crate) struct One<T>(T);\nmod tests {\n    enum Two {}\n}\ntype Three = u8;\n"
     (tmp_path / "a.rs").write_text(text + "impl Deref for One {\n    type Target = u8;\n}\n")
     (tmp_path / "b.rs").write_text("// struct Four;\npub trait One {}")
-    found = rust_imports.types(tmp_path)
-    assert sorted(found) == ["One", "Three", "Two"]
-    assert found["One"] == [tmp_path / "a.rs", tmp_path / "b.rs"]
+    places = rust_imports.types(tmp_path)
+    assert sorted(places) == ["One", "Three", "Two"]
+    assert places["One"] == [tmp_path / "a.rs", tmp_path / "b.rs"]
 
 
 def imported_layers(file: Path) -> Iterator[str]:
@@ -143,7 +143,7 @@ def test_nothing_inside_imports_names_of_the_face() -> None:
 
 def python_imports() -> dict[Path, set[Path]]:
     """For each file of the package the files that it imports from, also late or for types."""
-    found = {}
+    graph = {}
     for file in PACKAGE.rglob("*.py"):
         targets: set[Path] = set()
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -151,8 +151,8 @@ def python_imports() -> dict[Path, set[Path]]:
                 base = PACKAGE.joinpath(*(node.module or "").split(".")[1:])
                 names = [base / alias.name for alias in node.names if alias.name != "_core"]
                 targets.update(file_of(name) or file_of(base) or file for name in names)
-        found[file] = targets - {file}
-    return found
+        graph[file] = targets - {file}
+    return graph
 
 
 def file_of(module: Path) -> Path | None:
@@ -162,9 +162,9 @@ def file_of(module: Path) -> Path | None:
 
 
 def test_no_python_files_import_each_other_in_a_circle() -> None:
-    found = python_imports()
-    assert sum(len(targets) for targets in found.values()) > 2 * len(found)
-    assert not rust_imports.circles(found)
+    graph = python_imports()
+    assert sum(len(targets) for targets in graph.values()) > 2 * len(graph)
+    assert not rust_imports.circles(graph)
 
 
 #: Calls that open a file to read it.
@@ -176,8 +176,8 @@ OPENS = re.compile(
 
 
 def test_one_file_reads_text() -> None:
-    found = {file for file in PACKAGE.rglob("*.py") if OPENS.search(file.read_text("utf-8"))}
-    assert {file.relative_to(PACKAGE).as_posix() for file in found} == {
+    readers = {file for file in PACKAGE.rglob("*.py") if OPENS.search(file.read_text("utf-8"))}
+    assert {file.relative_to(PACKAGE).as_posix() for file in readers} == {
         "corpus/documents.py",
         "chat/sources.py",  # conversations of parquet files, which are lists and no texts
         "distributed/counting.py",  # counts that it wrote
@@ -218,8 +218,11 @@ def test_every_dependency_has_its_line() -> None:
     names -= {"bytepair"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *(d for e in extras if e != "test" for d in extras[e])]
-    names |= {re.split(r"[^\w-]", line)[0] for line in wanted}
+    requirements = [
+        *project["dependencies"],
+        *(d for e in extras if e != "test" for d in extras[e]),
+    ]
+    names |= {re.split(r"[^\w-]", line)[0] for line in requirements}
     page = (ROOT / "docs/decisions/dependencies.md").read_text(encoding="utf-8")
     assert not {name for name in names if f"`{name}`" not in page}, "explain it in dependencies.md"
 
@@ -273,8 +276,8 @@ def test_no_file_names_the_machine_it_was_written_on() -> None:
     machine = re.compile(r"(?<![\w.])/(?:home|root|Users)/\w|" + re.escape(f"{ROOT}/"))
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "lessons").glob("*.md")]
     for file in [*sources(), *pages, ROOT / "Makefile", ROOT / "pyproject.toml"]:
-        found = machine.search(file.read_text(encoding="utf-8"))
-        assert not found, f"{file}: {found}"
+        match = machine.search(file.read_text(encoding="utf-8"))
+        assert not match, f"{file}: {match}"
 
 
 def test_functions_are_short() -> None:
@@ -331,9 +334,9 @@ def test_the_architecture_names_files_that_exist() -> None:
     """A name without a folder is of a file in the folder that the sentence is about."""
     page = (ROOT / "docs/architecture.md").read_text("utf-8")
     names = re.findall(r"`([\w./]+\.(?:rs|py|pyi|md|h))`", page)
-    known = {path.name for path in [*(ROOT / "rust").rglob("*.*"), *PACKAGE.rglob("*.py*")]}
+    files = {path.name for path in [*(ROOT / "rust").rglob("*.*"), *PACKAGE.rglob("*.py*")]}
     assert len(names) > 50
-    missing = [name for name in names if not (named_file(name) if "/" in name else name in known)]
+    missing = [name for name in names if not (named_file(name) if "/" in name else name in files)]
     assert missing == []
 
 
@@ -345,8 +348,8 @@ def test_import_is_quick_to_begin() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_quick_to_begin(name: str) -> None:
     """What a command loads, before it works, is what reads the command line."""
-    found = loaded_by(f"from bytepair.cli import {name}") & {*LARGE, "pydantic"}
-    assert found <= ({"click", "numpy"} if name in {"evaluate", "report"} else {"click"})
+    modules = loaded_by(f"from bytepair.cli import {name}") & {*LARGE, "pydantic"}
+    assert modules <= ({"click", "numpy"} if name in {"evaluate", "report"} else {"click"})
 
 
 def test_encoding_and_training_load_no_arrays(tmp_path: Path) -> None:

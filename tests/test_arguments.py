@@ -200,21 +200,21 @@ FACE = {
 
 def parameters(function: Any) -> list[inspect.Parameter]:
     try:
-        found = list(inspect.signature(function).parameters.values())
+        items = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return []
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    return [p for p in found if p.name != "self" and p.kind not in kinds]
+    return [p for p in items if p.name != "self" and p.kind not in kinds]
 
 
 def refusals(
-    call: Callable[..., Any], given: dict[str, Any], positional: set[str], name: str
+    call: Callable[..., Any], base: dict[str, Any], positional: set[str], name: str
 ) -> Iterator[str]:
     """What goes wrong if a wrong value is passed for one argument."""
     for value in WRONG:
         if name == "progress" and callable(value):
             continue  # what it raises is its own
-        arguments = {**given, name: value}
+        arguments = {**base, name: value}
         before = [arguments.pop(key) for key in list(arguments) if key in positional]
         try:
             with warnings.catch_warnings():
@@ -236,16 +236,16 @@ def face_of(name: str, folder: Path) -> tuple[Any, dict[str, Any], set[str]]:
     owner, function = FACE[name]
     if owner:
         function = getattr(owners(folder)[owner], name.rpartition(".")[2])
-    found, valid = parameters(function), values(folder)
+    items, valid = parameters(function), values(folder)
     own: dict[str, Any] = {}
     for end, some in specific(folder).items():
         own |= some if name.endswith(end) else {}
-    given = {
+    base = {
         p.name: own.get(p.name, valid.get(p.name))
-        for p in found
+        for p in items
         if p.default is p.empty or p.name in NEEDED or p.name in own
     }
-    return function, given, {p.name for p in found if p.kind is p.POSITIONAL_ONLY}
+    return function, base, {p.name for p in items if p.kind is p.POSITIONAL_ONLY}
 
 
 @pytest.mark.parametrize("name", [name for name in FACE if parameters(FACE[name][1])])
@@ -253,9 +253,9 @@ def test_a_wrong_argument_is_an_error_that_names_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    function, given, positional = face_of(name, tmp_path)
+    function, base, positional = face_of(name, tmp_path)
     names = [p.name for p in parameters(function)]
-    wrong = [line for key in names for line in refusals(function, given, positional, key)]
+    wrong = [line for key in names for line in refusals(function, base, positional, key)]
     assert not wrong, "\n".join(wrong)
 
 

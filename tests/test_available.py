@@ -59,9 +59,9 @@ def test_rank_files_are_found_in_caches_and_packages(
     monkeypatch.syspath_prepend(site)
     point = EntryPoint("words", "words_of_others.data", places.GROUP)
     monkeypatch.setattr(places, "entry_points", lambda group: (point,))
-    found = bytepair.list_vocabularies()
-    assert found.files == dict.fromkeys(["gpt2", "r50k_base"], file)
-    assert found.searched[file.parent] == "the package words"
+    vocabularies = bytepair.list_vocabularies()
+    assert vocabularies.files == dict.fromkeys(["gpt2", "r50k_base"], file)
+    assert vocabularies.searched[file.parent] == "the package words"
     tok = bytepair.load("gpt2")
     assert tok.special_tokens == {"<|endoftext|>": 50256}
     assert tok.encode("hello") == small(pattern="gpt2").encode("hello")

@@ -26,14 +26,14 @@ B, T = 4, 16
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Three folders; each row of a folder shows where it is from."""
     home = tmp_path_factory.mktemp("blend")
-    found = {}
+    paths = {}
     for number, name in enumerate(WEIGHTS):
         texts = [f"{name}{index} " * (3 + index % 7) for index in range(40 * (number + 1))]
         file = home / f"{name}.jsonl"
         file.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
         shards.write(file, TOK, home / name, bos=True, tokens_per_shard=500)
-        found[name] = home / name
-    return found
+        paths[name] = home / name
+    return paths
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.lists(st.integers(0, 9)))
@@ -42,14 +42,14 @@ def test_shares_are_exact_and_no_folder_is_ahead(shares: list[int], steps: list[
     total = sum(shares)
     chosen, rows = chosen_rows(shares, [0] * len(shares), 2 * total)
     assert rows == [2 * share for share in shares]
-    taken = [0] * len(shares)
+    counts = [0] * len(shares)
     for index, number in enumerate(chosen.tolist()):
         errors = [Fraction(share * max(index, 1), total) - count
-                  for share, count in zip(shares, taken, strict=True)]  # fmt: skip
+                  for share, count in zip(shares, counts, strict=True)]  # fmt: skip
         assert number == errors.index(max(errors))
-        taken[number] += 1
+        counts[number] += 1
         assert all(count < Fraction(share * (index + 1), total) + 1
-                   for share, count in zip(shares, taken, strict=True))  # fmt: skip
+                   for share, count in zip(shares, counts, strict=True))  # fmt: skip
     rows, parts = [0] * len(shares), []
     for step in steps:
         part, rows = chosen_rows(shares, rows, step)
@@ -68,11 +68,11 @@ def test_rows_are_those_of_each_folder_in_its_order(
         shards.Dataset(path).batches(1, T, epochs=None, **options) for path in folders.values()
     ]
     chosen, _ = chosen_rows([5, 3, 2], [0, 0, 0], 60 * B)
-    wanted = [next(alone[number]) for number in chosen.tolist()]
-    for start in range(0, len(wanted), B):
+    expected = [next(alone[number]) for number in chosen.tolist()]
+    for start in range(0, len(expected), B):
         inputs, targets = next(batches)
-        assert (inputs == np.concatenate([row[0] for row in wanted[start : start + B]])).all()
-        assert (targets == np.concatenate([row[1] for row in wanted[start : start + B]])).all()
+        assert (inputs == np.concatenate([row[0] for row in expected[start : start + B]])).all()
+        assert (targets == np.concatenate([row[1] for row in expected[start : start + B]])).all()
     assert batches.rows == {"a": 120, "b": 72, "c": 48}
     assert batches.epochs == {
         name: each.state["epoch"] + (each._order.passes(each._place) - each._place[0])
@@ -104,9 +104,9 @@ def test_a_blend_of_epochs_ends_before_a_folder_repeats(folders: dict[str, Path]
     count = sum(1 for _ in batches)
     rows = [len(list(shards.Dataset(p).batches(1, T, seed=None, packing="stream")))
             for p in folders.values()]  # fmt: skip
-    assert all(taken <= most for taken, most in zip(batches.rows.values(), rows, strict=True))
+    assert all(size <= most for size, most in zip(batches.rows.values(), rows, strict=True))
     assert count == sum(batches.rows.values())
-    assert any(most - taken == 0 for taken, most in zip(batches.rows.values(), rows, strict=True))
+    assert any(most - size == 0 for size, most in zip(batches.rows.values(), rows, strict=True))
 
 
 def test_what_cannot_be_blended_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:

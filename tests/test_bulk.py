@@ -283,8 +283,8 @@ class TestTruncate:
             assert tok.count_tokens(cut) <= most
             plain = text
             while len(ids := tok.encode(plain)) > most:
-                kept = ids[:most] if keep == "start" else ids[len(ids) - most :]
-                data = tok.decode_bytes(kept)
+                part = ids[:most] if keep == "start" else ids[len(ids) - most :]
+                data = tok.decode_bytes(part)
                 if keep == "end":
                     data = data.lstrip(bytes(range(0x80, 0xC0)))
                 plain = data.decode(errors="ignore")

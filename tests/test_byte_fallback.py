@@ -162,8 +162,8 @@ def test_offsets_are_those_of_tokenizers() -> None:
     tok, theirs = pair("prepend", False)
     for text in ["the other", "the théâtre", "other\n", "the 中文字"]:
         ids, _, chars = tok.encode_with_offsets(text)
-        found = theirs.encode(text, add_special_tokens=False)
-        assert (ids, [tuple(c) for c in chars.tolist()]) == (found.ids, found.offsets)
+        encoding = theirs.encode(text, add_special_tokens=False)
+        assert (ids, [tuple(c) for c in chars.tolist()]) == (encoding.ids, encoding.offsets)
 
 
 @pytest.mark.parametrize("across", [False, True])
@@ -278,8 +278,8 @@ def flagged(name: str, **flags: Any) -> dict[str, Any]:
     data = document(PLAIN)
     token = {"id": len(data["model"]["vocab"]), "content": name, **flags}
     data["added_tokens"].append(token)
-    known = data["model"]["vocab"].get(name)
-    token["id"] = token["id"] if known is None else known
+    index = data["model"]["vocab"].get(name)
+    token["id"] = token["id"] if index is None else index
     return data
 
 
@@ -313,10 +313,10 @@ NO_SCHEME = STEP | {"replacement": META, "prepend_scheme": ""}
 def test_unusual_documents_do_what_they_do_in_tokenizers(
     data: dict[str, Any], tmp_path: Path
 ) -> None:
-    found = differences(
+    results = differences(
         data, ["the other A\n", " <x>t ▁ x", "", "a b\u00e9\ufb01<0x0A>_"], tmp_path
     )
-    assert not list(found)
+    assert not list(results)
 
 
 @pytest.mark.parametrize(

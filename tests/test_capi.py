@@ -146,13 +146,13 @@ def ids_of_c(compiled: Compile, path: Path, texts: Sequence[str], *around: str) 
     stdin = b"".join(struct.pack("=I", len(text)) + text for text in encoded)
     printed = run(compiled(PROGRAMS / "texts.c"), path, "4", *around, stdin=stdin)
     numbers = np.frombuffer(printed, np.uint32)
-    found, at = [], 0
+    rows, at = [], 0
     for _ in texts:
         end = at + 1 + int(numbers[at])
-        found.append(numbers[at + 1 : end].tolist())
+        rows.append(numbers[at + 1 : end].tolist())
         at = end
     assert at == len(numbers)
-    return found
+    return rows
 
 
 HARD = [
@@ -166,8 +166,8 @@ def test_ids_equal_those_of_python(
 ) -> None:
     texts = [*HARD, *(path.read_text("utf-8") for path in bytepair.sample.paths())]
     for path in (trained.save(tmp_path), trained.export(tmp_path / "tokenizer.json", lossy=True)):
-        found = ids_of_c(compiled, path, texts)
-        assert found == [trained.encode(text, special="all") for text in texts]
+        ids = ids_of_c(compiled, path, texts)
+        assert ids == [trained.encode(text, special="all") for text in texts]
 
 
 def test_ids_equal_those_of_python_on_shared_text(
@@ -181,8 +181,8 @@ def test_ids_equal_those_of_python_on_shared_text(
         path = shared / "vocabularies" / f"{name}.tiktoken"
         tok = bytepair.load(path, pattern=pattern, special_tokens={"<|endoftext|>": 210_000})
         all_texts = [*texts, *more] if name == "o200k_base" else texts
-        found = ids_of_c(compiled, tok.save(tmp_path / name), all_texts)
-        assert found == tok.encode_batch(all_texts, special="all")
+        ids = ids_of_c(compiled, tok.save(tmp_path / name), all_texts)
+        assert ids == tok.encode_batch(all_texts, special="all")
 
 
 def test_files_of_other_publishers_give_the_ids_of_python(
@@ -223,8 +223,8 @@ def test_the_ids_of_an_engine_are_those_of_python(
 ) -> None:
     path, engine = trained.save(tmp_path), compiled(EXAMPLES / "engine.c")
     text = "\n".join(path.read_text("utf-8") for path in bytepair.sample.paths())
-    found = run(engine, "--ids", path, stdin=text.encode())
-    assert list(map(int, found.split())) == trained.encode(text, prepend="<|bos|>")
+    output = run(engine, "--ids", path, stdin=text.encode())
+    assert list(map(int, output.split())) == trained.encode(text, prepend="<|bos|>")
     assert run(engine, path, stdin=text.encode()).decode() == text
     done = subprocess.run([engine, tmp_path / "none"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -267,8 +267,8 @@ def flags(library: Path, *options: str) -> list[str]:
 @pytest.mark.parametrize("name", ["engine.c", "engine.cpp"])
 def test_pkg_config_finds_the_shared_library(library: Path, folder: Path, name: str) -> None:
     compiler, standard = LANGUAGES[Path(name).suffix]
-    found = flags(library, "--cflags", "--libs")
-    words = [str(EXAMPLES / name), *found, "-o", str(folder / "engine")]
+    options = flags(library, "--cflags", "--libs")
+    words = [str(EXAMPLES / name), *options, "-o", str(folder / "engine")]
     run(program(compiler), standard, f"-Wl,-rpath,{library / 'lib'}", *words)
     assert run(folder / "engine", folder / "tokenizer.json", "hello") == b"hello"
     assert flags(library, "--modversion") == [bytepair.__version__]
@@ -310,8 +310,8 @@ def test_the_shared_library_is_named_by_the_versions_that_are_compatible(
 
 
 def test_the_shared_library_has_only_the_names_of_the_header(library: Path) -> None:
-    found = run(program("nm"), "-D", "--defined-only", next((library / "lib").glob("*.so")))
-    names = {line.split()[-1] for line in found.decode().splitlines()}
+    output = run(program("nm"), "-D", "--defined-only", next((library / "lib").glob("*.so")))
+    names = {line.split()[-1] for line in output.decode().splitlines()}
     header = (library / "include/bytepair.h").read_text("utf-8")
     declared = set(re.findall(r"\b(bytepair_\w+)\(", header))
     assert len(declared) > 30
@@ -356,14 +356,14 @@ def test_the_format_for_engines_gives_the_ids_of_pretokens(
     pretokens = sorted({part for text in texts for part in trained.pretokenize(text)})
     for part in [*pretokens[:: len(pretokens) // 25], " 你好", "<|bos|>", "é", "😀"]:
         (only,) = trained.pretokenize(part) if part not in trained.special_tokens else (part,)
-        found = run(reader, "--ids", path, stdin=only.encode())
+        output = run(reader, "--ids", path, stdin=only.encode())
         expected = trained.encode(part) if part == only else []
         if part not in trained.special_tokens:
-            assert list(map(int, found.split())) == expected
-        assert trained.decode(list(map(int, found.split()))) == part
+            assert list(map(int, output.split())) == expected
+        assert trained.decode(list(map(int, output.split()))) == part
         assert run(reader, path, stdin=part.encode()).decode() == part
     whole = bytepair.train(texts, 400, pattern="(?s:.+)", special_tokens=["<|bos|>"])
     path = whole.export(tmp_path / "whole.bin", "llama2c", lossy=True)
     for text in (text[:600] for text in texts[:3]):
-        found = run(reader, "--ids", path, stdin=text.encode())
-        assert list(map(int, found.split())) == whole.encode(text)
+        output = run(reader, "--ids", path, stdin=text.encode())
+        assert list(map(int, output.split())) == whole.encode(text)

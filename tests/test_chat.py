@@ -51,9 +51,9 @@ TOOLS = [
 ]
 
 
-def spoken(ids: list[int], mask: list[int], wanted: int) -> str:
-    """The tokens whose mask is `wanted`, as text."""
-    return TOK.decode([id for id, trained in zip(ids, mask, strict=True) if trained == wanted])
+def spoken(ids: list[int], mask: list[int], value: int) -> str:
+    """The tokens whose mask is `value`, as text."""
+    return TOK.decode([id for id, trained in zip(ids, mask, strict=True) if trained == value])
 
 
 # ---------------------------------------------------------------------------- the mask, by rule
@@ -103,9 +103,9 @@ def test_parts_are_encoded_apart() -> None:
     token = max(TOK.mergeable_ranks(), key=len).decode()
     halves = [part("text", token[:2]), part("text", token[2:])]
     ids, _ = TOK.render_conversation([user("x"), assistant(halves)])
-    said = TOK.encode(token[:2]) + TOK.encode(token[2:])
-    assert said != TOK.encode(token)
-    assert ids[-1 - len(said) : -1] == said
+    expected = TOK.encode(token[:2]) + TOK.encode(token[2:])
+    assert expected != TOK.encode(token)
+    assert ids[-1 - len(expected) : -1] == expected
 
 
 # ---------------------------------------------------------------------------- a plain rendering
@@ -299,8 +299,8 @@ def test_options_that_make_no_sense_are_errors() -> None:
 @given(conversations())
 def test_a_prompt_ends_before_the_reply(conversation: dict[str, Any]) -> None:
     messages = conversation["messages"]
-    kept = messages[:-1] if messages[-1]["role"] == "assistant" else messages
-    expected = [*plainly({"messages": kept})[0], TOK.special_tokens["<|assistant_start|>"]]
+    prompt = messages[:-1] if messages[-1]["role"] == "assistant" else messages
+    expected = [*plainly({"messages": prompt})[0], TOK.special_tokens["<|assistant_start|>"]]
     assert TOK.render_for_completion(conversation) == expected
 
 
@@ -380,9 +380,9 @@ def test_a_batch_is_each_conversation(threads: int, talks: list[dict[str, Any]])
 def test_dropping_removes_conversations_with_nothing_to_train_on(
     talks: list[dict[str, Any]],
 ) -> None:
-    kept = rows(TOK.render_batch(talks, max_tokens=12, on_untrained="drop"))
+    rest = rows(TOK.render_batch(talks, max_tokens=12, on_untrained="drop"))
     every = rows(TOK.render_batch(talks, max_tokens=12, on_untrained="keep"))
-    assert kept == [(ids, mask) for ids, mask in every if 0 < sum(mask) < len(mask)]
+    assert rest == [(ids, mask) for ids, mask in every if 0 < sum(mask) < len(mask)]
 
 
 def test_padding() -> None:
@@ -506,8 +506,8 @@ def test_parsing_is_the_inverse_of_rendering(conversation: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("template", [chat.CHATML, chat.LLAMA3], ids=lambda t: t.name)
 @given(st.lists(texts.map(str.strip), min_size=2, max_size=2))
-def test_parsing_other_templates(template: chat.Template, said: list[str]) -> None:
-    talk = [user(said[0]), assistant(said[1])]
+def test_parsing_other_templates(template: chat.Template, strings: list[str]) -> None:
+    talk = [user(strings[0]), assistant(strings[1])]
     ids, _ = TOK.render_conversation(talk, max_tokens=None, template=template)
     assert TOK.parse_conversation(ids, template=template) == {"messages": talk}
 
@@ -599,9 +599,9 @@ CHATML_JINJA = (
 
 
 @given(st.lists(texts, min_size=2, max_size=2))
-def test_jinja_renders_like_the_same_template_as_a_value(said: list[str]) -> None:
+def test_jinja_renders_like_the_same_template_as_a_value(strings: list[str]) -> None:
     jinja = chat.JinjaTemplate(CHATML_JINJA, stop=("<|im_end|>",))
-    talk = [user(said[0]), assistant(said[1])]
+    talk = [user(strings[0]), assistant(strings[1])]
     expected = TOK.render_conversation(talk, None, template=chat.CHATML)
     assert TOK.render_conversation(talk, None, template=jinja) == expected
     assert TOK.render_for_completion(talk, template=jinja) == TOK.render_for_completion(

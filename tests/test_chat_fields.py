@@ -62,18 +62,18 @@ def call(**arguments: Any) -> dict[str, Any]:
 
 @st.composite
 def talks(draw: Any, *more: str) -> list[dict[str, Any]]:
-    said = texts(*more)
+    strings = texts(*more)
     talk: list[dict[str, Any]] = [{"role": "user", "content": "x"}]
     for _ in range(draw(st.integers(1, 3))):
-        answer: dict[str, Any] = {"role": "assistant", "content": draw(st.just("") | said)}
+        answer: dict[str, Any] = {"role": "assistant", "content": draw(st.just("") | strings)}
         if draw(st.booleans()):
-            answer["reasoning_content"] = draw(said)
+            answer["reasoning_content"] = draw(strings)
         if draw(st.booleans()):
-            calls = draw(st.lists(said.map(lambda text: call(a=text)), min_size=1, max_size=2))
+            calls = draw(st.lists(strings.map(lambda text: call(a=text)), min_size=1, max_size=2))
             answer["tool_calls"] = calls
-            talk += [answer, *({"role": "tool", "content": draw(said)} for _ in calls)]
+            talk += [answer, *({"role": "tool", "content": draw(strings)} for _ in calls)]
         else:
-            talk += [answer, {"role": "user", "content": draw(said)}]
+            talk += [answer, {"role": "user", "content": draw(strings)}]
     return [*talk, {"role": "assistant", "content": "the end"}]
 
 

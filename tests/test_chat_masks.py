@@ -79,7 +79,7 @@ replies = st.builds(
 )  # fmt: skip
 others = st.builds(lambda role, text: {"role": role, "content": text},
                    st.sampled_from(["user", "tool", "system"]), said)  # fmt: skip
-talks = st.lists(others | replies, max_size=6).map(lambda found: [user("x"), *found])
+talks = st.lists(others | replies, max_size=6).map(lambda turns: [user("x"), *turns])
 
 
 # ---------------------------------------------------------------------------- prefixes
@@ -88,7 +88,7 @@ talks = st.lists(others | replies, max_size=6).map(lambda found: [user("x"), *fo
 @given(talks, st.sampled_from([None, TOOLS]))
 def test_a_derived_mask_is_that_of_blocks(talk: list[dict[str, Any]], tools: Any) -> None:
     conversation = {"messages": talk, "tools": tools}
-    derived, given = (
+    derived, reference = (
         TOK.render_conversation(
             conversation,
             template=chat.JinjaTemplate(jinja_source(blocks=blocks)),
@@ -96,7 +96,7 @@ def test_a_derived_mask_is_that_of_blocks(talk: list[dict[str, Any]], tools: Any
         )
         for blocks in (False, True)
     )
-    assert derived == given
+    assert derived == reference
 
 
 def test_the_source_of_a_mask_can_be_chosen() -> None:
@@ -346,8 +346,8 @@ def with_reasoning(message: dict[str, Any]) -> dict[str, Any]:
 
     `transformers` gives a template the field as it is; `render_conversation` under its name.
     """
-    said = message.get("reasoning_content")
-    return message | ({} if said is None else dict.fromkeys(rows.REASONING, said))
+    text = message.get("reasoning_content")
+    return message | ({} if text is None else dict.fromkeys(rows.REASONING, text))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -45,10 +45,12 @@ def every_rendering(tok: bytepair.Tokenizer, template: Any) -> list[list[int]]:
 def test_own_templates_are_used_everywhere(name: str | None) -> None:
     pytest.importorskip("jinja2")
     source = OWN.chat_templates[name or "default"]
-    found = every_rendering(OWN, name)
-    assert found == every_rendering(OWN, chat.JinjaTemplate(source))
-    assert found[0] != BARE.render_conversation(TALK, template=chat.CHATML)[0]
-    assert OWN.decode(found[0]).startswith(name if name in ("tool_use", "rag") else "<|im_start|>")
+    renderings = every_rendering(OWN, name)
+    assert renderings == every_rendering(OWN, chat.JinjaTemplate(source))
+    assert renderings[0] != BARE.render_conversation(TALK, template=chat.CHATML)[0]
+    assert OWN.decode(renderings[0]).startswith(
+        name if name in ("tool_use", "rag") else "<|im_start|>"
+    )
 
 
 def test_the_default_of_nanochat_is_a_value() -> None:

@@ -48,28 +48,28 @@ def texts(*more: str) -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from([*pieces, *more]), max_size=5).map("".join)
 
 
-def talks(said: st.SearchStrategy[str], *, most: int = 3) -> st.SearchStrategy[list[Any]]:
+def talks(strings: st.SearchStrategy[str], *, most: int = 3) -> st.SearchStrategy[list[Any]]:
     """Conversations of the user, the assistant and tools."""
-    values = st.one_of(said, st.integers(), st.lists(said, max_size=2), st.none())
-    arguments = st.dictionaries(st.sampled_from(["a", "b é"]) | said, values, max_size=2)
-    calls = st.builds(lambda name, given: call(name, **given), st.sampled_from("fgh"), arguments)
+    values = st.one_of(strings, st.integers(), st.lists(strings, max_size=2), st.none())
+    arguments = st.dictionaries(st.sampled_from(["a", "b é"]) | strings, values, max_size=2)
+    calls = st.builds(lambda name, fields: call(name, **fields), st.sampled_from("fgh"), arguments)
     called = st.lists(calls, min_size=1, max_size=most)
     return st.lists(
         st.one_of(
-            said.map(user),
-            said.map(assistant),
-            said.map(tool),
-            st.builds(lambda text, calls: assistant(text, tool_calls=calls), said, called),
+            strings.map(user),
+            strings.map(assistant),
+            strings.map(tool),
+            st.builds(lambda text, calls: assistant(text, tool_calls=calls), strings, called),
         ),
         min_size=1,
         max_size=6,
     )
 
 
-def thinking(draw: Any, messages: list[Any], said: st.SearchStrategy[str]) -> list[Any]:
+def thinking(draw: Any, messages: list[Any], strings: st.SearchStrategy[str]) -> list[Any]:
     """The messages, some of them with reasoning."""
     return [
-        {**m, "reasoning_content": draw(said)}
+        {**m, "reasoning_content": draw(strings)}
         if m["role"] == "assistant" and draw(st.booleans())
         else m
         for m in messages
@@ -77,8 +77,8 @@ def thinking(draw: Any, messages: list[Any], said: st.SearchStrategy[str]) -> li
 
 
 @st.composite
-def reasoned(draw: Any, said: st.SearchStrategy[str]) -> list[Any]:
-    return thinking(draw, draw(talks(said)), said)
+def reasoned(draw: Any, strings: st.SearchStrategy[str]) -> list[Any]:
+    return thinking(draw, draw(talks(strings)), strings)
 
 
 def parsed(tok: bytepair.Tokenizer, talk: list[Any], template: chat.Template) -> list[Any]:
@@ -86,34 +86,34 @@ def parsed(tok: bytepair.Tokenizer, talk: list[Any], template: chat.Template) ->
     ids, _ = tok.render_conversation(talk, template=template, on_untrained="keep")
     parser = chat.Parser(tok, template)
     events = [event for id in ids for event in parser.feed(id)] + parser.finish()
-    found: list[Any] = parser.conversation["messages"]
-    assert [e.message for e in events if isinstance(e, chat.MessageEnd)] == found
+    messages: list[Any] = parser.conversation["messages"]
+    assert [e.message for e in events if isinstance(e, chat.MessageEnd)] == messages
     assert [e.role for e in events if isinstance(e, chat.MessageStart)] == [
-        m["role"] for m in found
+        m["role"] for m in messages
     ]
-    calls = [one for m in found for one in m.get("tool_calls", ())]
+    calls = [one for m in messages for one in m.get("tool_calls", ())]
     assert [e.call for e in events if isinstance(e, chat.ToolCall)] == calls
     heard: dict[str, str] = {"text": "", "reasoning": "", "tool_call": ""}
     for event in events:
         if isinstance(event, chat.TextDelta):
             heard[event.part] += event.text
-    assert heard["reasoning"] == "".join(m.get("reasoning_content", "") for m in found)
+    assert heard["reasoning"] == "".join(m.get("reasoning_content", "") for m in messages)
     ends = [e.text for e in events if isinstance(e, chat.PartEnd) and e.type == "tool_call"]
     assert "".join(heard["tool_call"].split()) == "".join("".join(ends).split())
-    written = [m["content"] for m in found if isinstance(m["content"], str)]
+    contents = [m["content"] for m in messages if isinstance(m["content"], str)]
     if template.tools and not template.tools.json_results:
-        assert heard["text"] == "".join(written)
-    assert tok.parse_conversation(ids, template=template) == {"messages": found}
-    return found
+        assert heard["text"] == "".join(contents)
+    assert tok.parse_conversation(ids, template=template) == {"messages": messages}
+    return messages
 
 
 def thought_of(message: dict[str, Any], strip: str) -> dict[str, Any]:
     """A message as the template of Qwen3 keeps it."""
     if message["role"] != "assistant":
         return message
-    kept = {**message, "content": message["content"].lstrip(strip)}
-    thought = kept.pop("reasoning_content", "").strip(strip)
-    return {**kept, "reasoning_content": thought} if thought else kept
+    result = {**message, "content": message["content"].lstrip(strip)}
+    thought = result.pop("reasoning_content", "").strip(strip)
+    return {**result, "reasoning_content": thought} if thought else result
 
 
 # ---------------------------------------------------------------------------- round trips
@@ -124,12 +124,14 @@ def thought_of(message: dict[str, Any], strip: str) -> dict[str, Any]:
 @given(st.data())
 def test_calls_and_results_of_hermes_come_back(template: chat.Template, data: Any) -> None:
     """Where calls have special tokens, no text can be taken for a call."""
-    said = texts(*TAGS, "<|im_end|>", '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>')
-    talk = data.draw(reasoned(said) if template.reasoning else talks(said))
+    strings = texts(
+        *TAGS, "<|im_end|>", '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+    )
+    talk = data.draw(reasoned(strings) if template.reasoning else talks(strings))
     expected = [thought_of(m, "\n") if template.reasoning else m for m in talk]
-    found = parsed(TOK, talk, template)
+    messages = parsed(TOK, talk, template)
     skipped = int(template.default_system is not None)
-    assert found[skipped:] == expected
+    assert messages[skipped:] == expected
 
 
 @pytest.mark.parametrize("template", HERMES, ids=lambda t: t.name)
@@ -137,8 +139,8 @@ def test_calls_and_results_of_hermes_come_back(template: chat.Template, data: An
 @given(st.data())
 def test_so_do_those_without_special_tokens(template: chat.Template, data: Any) -> None:
     """There a text may not spell a tag, except within the JSON of a call."""
-    said = texts("<", "<tool", "</", "</th", "ink>")
-    talk = data.draw(reasoned(said) if template.reasoning else talks(said))
+    strings = texts("<", "<tool", "</", "</th", "ink>")
+    talk = data.draw(reasoned(strings) if template.reasoning else talks(strings))
     talk.append(assistant("", tool_calls=[call("f", a='"</tool_call>\\" <tool_call>')]))
     expected = [thought_of(m, "\n") if template.reasoning else m for m in talk]
     skipped = int(template.default_system is not None)
@@ -164,8 +166,8 @@ def test_calls_of_tools_that_llama_knows_come_back(first: str, second: str, name
             "builtin_tools": ["brave_search", "wolfram_alpha"],
         }
         ids, _ = TOK.render_conversation(row, template=chat.LLAMA31)
-        found = TOK.parse_conversation(ids, template=chat.LLAMA31)["messages"]
-        assert found[1:] == row["messages"]
+        messages = TOK.parse_conversation(ids, template=chat.LLAMA31)["messages"]
+        assert messages[1:] == row["messages"]
 
 
 @pytest.mark.parametrize("template", [*HERMES, chat.LLAMA31], ids=lambda t: t.name)

@@ -137,8 +137,8 @@ LISTS = {
 )
 def test_forms_of_a_pair(row: Any) -> None:
     expected: Any = TOK.render_preferences([LISTS])[0]
-    found: Any = TOK.render_preferences([row])[0]
-    assert all(np.array_equal(getattr(expected, n), getattr(found, n)) for n in COLUMNS)
+    result: Any = TOK.render_preferences([row])[0]
+    assert all(np.array_equal(getattr(expected, n), getattr(result, n)) for n in COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -294,5 +294,5 @@ def prepared(tokenizer: Any, talks: list[Any]) -> list[dict[str, list[int]]]:
     prepare: Any = importlib.import_module("trl").DPOTrainer._prepare_dataset
     args = SimpleNamespace(dataset_num_proc=None, max_length=None, truncation_mode="keep_start")
     trainer = SimpleNamespace(_tokenizer=tokenizer)
-    made = prepare(trainer, data, tokenizer, args, "x")
-    return [{name: row[name] for name in COLUMNS if name.endswith("ids")} for row in made]
+    result = prepare(trainer, data, tokenizer, args, "x")
+    return [{name: row[name] for name in COLUMNS if name.endswith("ids")} for row in result]

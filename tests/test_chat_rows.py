@@ -152,8 +152,8 @@ SOURCES: dict[str, Callable[[list[Any], Path], Any]] = {
 def test_a_row_is_the_same_from_every_source(source: str, template: Any, tmp_path: Path) -> None:
     expected = lists(TOK.render_batch(CALLS, template=template))
     assert "null" not in "".join(TOK.decode(ids) for ids, _ in expected)
-    given = SOURCES[source](CALLS, tmp_path)
-    assert lists(TOK.render_batch(given, template=template)) == expected
+    rows = SOURCES[source](CALLS, tmp_path)
+    assert lists(TOK.render_batch(rows, template=template)) == expected
     assert expected == [TOK.render_conversation(row, template=template) for row in CALLS]
 
 
@@ -293,10 +293,10 @@ def result(text: str, **fields: Any) -> dict[str, Any]:
 
 def test_results_are_matched_with_their_calls() -> None:
     called = [{**call(), "id": "1"}, {"id": "2", "function": {"name": "sum", "arguments": {}}}]
-    asked = [user("x"), assistant("", tool_calls=called)]
+    talk = [user("x"), assistant("", tool_calls=called)]
     first, second = result("a", tool_call_id="1", name="find"), result("b", tool_call_id="2")
     for template in (chat.CHATML, PREFIXES):
-        ids, _ = TOK.render_conversation([*asked, first, second], template=template)
+        ids, _ = TOK.render_conversation([*talk, first, second], template=template)
         assert TOK.decode(ids).count("find") == 1
         for results, message in [
             ([second, first], "message 2 is the result of the call '2', but result 0"),
@@ -305,9 +305,9 @@ def test_results_are_matched_with_their_calls() -> None:
             ([result("a", name="sum")], "name 'sum', but is the result of a call of 'find'"),
         ]:
             with pytest.raises(ConversationError, match=message):
-                TOK.render_conversation([*asked, *results], template=template)
+                TOK.render_conversation([*talk, *results], template=template)
     writes = jinja(JINJA.replace("{{ m.content }}", "{{ m.content }}{{ m.tool_call_id }}"))
-    TOK.render_conversation([*asked, second, first], template=writes)
+    TOK.render_conversation([*talk, second, first], template=writes)
 
 
 def test_tools_may_be_json_in_a_string() -> None:
@@ -358,9 +358,9 @@ def test_a_turn_that_is_not_trained_on_has_the_mask_0(template: Any, off: dict[s
         ours, less = TOK.render_conversation(talk, template=template)
         assert ours == ids
         assert all(a >= b for a, b in zip(mask, less, strict=True))
-        kept = spoken(talk, template)
-        assert ("hello" in kept, "that is all" in kept) == (at != 1, at != 3)
-        assert kept == spoken(LONG, template).replace(spoken(_only(at), template), "", 1)
+        text = spoken(talk, template)
+        assert ("hello" in text, "that is all" in text) == (at != 1, at != 3)
+        assert text == spoken(LONG, template).replace(spoken(_only(at), template), "", 1)
 
 
 def _only(at: int) -> list[dict[str, Any]]:
@@ -408,14 +408,14 @@ def test_the_tokens_of_calls_and_parts_are_not_trained_on_either() -> None:
 @pytest.mark.parametrize("template", EVERY, ids=lambda t: t.name)
 def test_which_turns_are_trained_on_is_a_choice(template: Any) -> None:
     def chosen(talk: Any, train_on: Any) -> tuple[bool, bool]:
-        kept = spoken(talk, template, train_on=train_on, on_untrained="keep")
+        text = spoken(talk, template, train_on=train_on, on_untrained="keep")
         batch = TOK.render_batch([talk], template=template, train_on=train_on, on_untrained="keep")
         assert batch.loss_mask.sum() == sum(
             TOK.render_conversation(
                 talk, template=template, train_on=train_on, on_untrained="keep"
             )[1]
         )
-        return "hello" in kept, "that is all" in kept
+        return "hello" in text, "that is all" in text
 
     first = [LONG[0], {**LONG[1], "train": True}, *LONG[2:]]
     not_last = [*LONG[:3], {**LONG[3], "weight": 0}]

@@ -62,7 +62,7 @@ said = st.lists(
 some = said.filter(str.strip)
 arguments = st.dictionaries(st.sampled_from(["a", "b é"]), said | st.integers(), max_size=2)
 calls = st.builds(
-    lambda name, given: {"type": "function", "function": {"name": name, "arguments": given}},
+    lambda name, fields: {"type": "function", "function": {"name": name, "arguments": fields}},
     st.sampled_from(["multiply", "find"]), arguments,
 )  # fmt: skip
 system = st.lists(some.map(lambda text: {"role": "system", "content": text}), max_size=1)
@@ -179,7 +179,7 @@ def test_a_call_is_trained_on_and_a_result_is_not() -> None:
     }
     ids, mask = tok.render_conversation(talk, template=chat.CHATML)
     spoken = [
-        tok.decode([i for i, m in zip(ids, mask, strict=True) if m == wanted]) for wanted in (0, 1)
+        tok.decode([i for i, m in zip(ids, mask, strict=True) if m == value]) for value in (0, 1)
     ]
     assert spoken[1] == (
         'I look.\n<tool_call>\n{"name": "multiply", "arguments": {"a": 2}}\n</tool_call>\n'

@@ -68,7 +68,7 @@ combining = st.lists(
 
 
 @given(st.lists(combining, min_size=2, max_size=4))
-def test_text_that_is_normalized_has_the_mask_of_transformers(said: list[str]) -> None:
+def test_text_that_is_normalized_has_the_mask_of_transformers(contents: list[str]) -> None:
     theirs = transformers.PreTrainedTokenizerFast(
         tokenizer_object=NFC.to_huggingface(), bos_token="<|bos|>"
     )
@@ -78,7 +78,7 @@ def test_text_that_is_normalized_has_the_mask_of_transformers(said: list[str]) -
         "<|im_end|>{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
     )
     roles = ["user", "assistant", "user", "assistant"]
-    talk = [{"role": role, "content": text} for role, text in zip(roles, said, strict=False)]
+    talk = [{"role": role, "content": text} for role, text in zip(roles, contents, strict=False)]
     rendered = theirs.apply_chat_template(
         talk, tokenize=True, return_dict=True, return_assistant_tokens_mask=True,
         chat_template=source,
@@ -99,16 +99,16 @@ def part(kind: str, text: str) -> dict[str, str]:
 #: What an assistant says: text, and tool calls, each with its output or without. There are no two
 #: texts in a row, and outputs come after calls.
 calls = st.tuples(said, st.none() | said, st.none() | said).map(
-    lambda found: [
-        part("python", found[0]),
-        *([part("python_output", found[1])] if found[1] is not None else []),
-        *([part("text", found[2])] if found[2] is not None else []),
+    lambda parts: [
+        part("python", parts[0]),
+        *([part("python_output", parts[1])] if parts[1] is not None else []),
+        *([part("text", parts[2])] if parts[2] is not None else []),
     ]
 )
 answers = st.one_of(
     said,
     st.tuples(said, st.lists(calls, max_size=3)).map(
-        lambda found: [part("text", found[0]), *(piece for call in found[1] for piece in call)]
+        lambda parts: [part("text", parts[0]), *(piece for call in parts[1] for piece in call)]
     ),
 )
 

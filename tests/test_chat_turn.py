@@ -239,8 +239,8 @@ def test_a_prompt_may_be_without_special_tokens() -> None:
     ids, _ = TOK.render_turn([], [user("x")], template=template)
     for sampled in ([72], [72, SPECIAL["<|im_end|>"]]):
         ids, _ = TOK.render_turn([*ids, *sampled], [user("y")], template=template)
-    said = "user: x\nassistant: H<|im_end|>user: y\nassistant: H<|im_end|>user: y\nassistant: "
-    assert TOK.decode(ids) == said
+    expected = "user: x\nassistant: H<|im_end|>user: y\nassistant: H<|im_end|>user: y\nassistant: "
+    assert TOK.decode(ids) == expected
 
 
 #: A role with the number of the message, where it is the user's.

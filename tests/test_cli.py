@@ -85,10 +85,10 @@ def test_counts_are_known_by_their_columns(tmp_path: Path) -> None:
     run("train", "of-a.parquet", "--vocab-size", "270", cwd=tmp_path)
     run("train", "a.txt", "--vocab-size", "270", "-o", "direct", cwd=tmp_path)
     assert bytepair.load(tmp_path / "tokenizer") == bytepair.load(tmp_path / "direct")
-    found = bytepair.Counts.is_counts_file
-    assert found(tmp_path / "of-a.parquet")
+    check = bytepair.Counts.is_counts_file
+    assert check(tmp_path / "of-a.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "of-a.parquet").read_bytes()[:-9])
-    assert not any(found(tmp_path / name) for name in ["a.txt", "cut.parquet", "none", "."])
+    assert not any(check(tmp_path / name) for name in ["a.txt", "cut.parquet", "none", "."])
 
 
 def test_encode_and_decode_are_a_pipe(folder: Path) -> None:
@@ -333,8 +333,8 @@ def test_every_rule_of_ties_is_verified(ties: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello help world low lower é ü " * 3)
     run("count", "a.txt", cwd=tmp_path)
     run("train", "counts.parquet", "--vocab-size", "280", "--ties", ties, cwd=tmp_path)
-    said = run("verify", "tokenizer", "counts.parquet", "--ties", ties, cwd=tmp_path).stdout
-    assert b"merges verified" in said
+    output = run("verify", "tokenizer", "counts.parquet", "--ties", ties, cwd=tmp_path).stdout
+    assert b"merges verified" in output
     for other in option.TIES.choices:
         verdict = run_any("verify", "tokenizer", "counts.parquet", "--ties", other, cwd=tmp_path)
         same = bytepair.train(tmp_path / "a.txt", 280, ties=other)
@@ -355,15 +355,15 @@ def test_options_mean_the_same_in_all_commands() -> None:
     }  # fmt: skip
     kinds: dict[str, set[tuple[object, ...]]] = {}
     for name in COMMANDS:
-        found = command.get_command(click.Context(command), name)
-        assert found is not None
-        for param in found.params:
+        entry = command.get_command(click.Context(command), name)
+        assert entry is not None
+        for param in entry.params:
             if isinstance(param, click.Option):
                 kind = (param.is_flag, param.multiple, repr(param.default))
                 for one in param.opts:
                     kinds.setdefault(one, set()).add(kind)
-    assert {one for one, found in kinds.items() if len(found) > 1} <= own
-    flags = {one for one, found in kinds.items() if len({kind[0] for kind in found}) > 1}
+    assert {one for one, forms in kinds.items() if len(forms) > 1} <= own
+    flags = {one for one, forms in kinds.items() if len({kind[0] for kind in forms}) > 1}
     assert not flags  # no name is a flag here and takes a value there
 
 

@@ -139,8 +139,8 @@ def test_a_file_system_that_fails_in_its_own_way(
 
     module = importlib.import_module("bytepair.corpus.files")
     monkeypatch.setattr(module, "_file_system", lambda url: (System(), url))
-    said = error_of(capsys, monkeypatch, "train", "hf://datasets/foo/bar")
-    assert said == "hf://datasets/foo/bar: no address of hostname"
+    line = error_of(capsys, monkeypatch, "train", "hf://datasets/foo/bar")
+    assert line == "hf://datasets/foo/bar: no address of hostname"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -165,9 +165,9 @@ def test_whatever_a_command_raises_is_one_line(
     monkeypatch.setenv("BYTEPAIR_DEBUG", "1")
     with pytest.raises(SystemExit, match="2" if name == "compare" else "1"):
         cli.main()
-    said = capsys.readouterr().err
-    assert said.startswith("Traceback")
-    assert message_of(said[said.index("error: ") :]) == error
+    output = capsys.readouterr().err
+    assert output.startswith("Traceback")
+    assert message_of(output[output.index("error: ") :]) == error
 
 
 @pytest.mark.filterwarnings("always")

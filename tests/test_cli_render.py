@@ -29,13 +29,13 @@ NAMES = ["<|im_start|>", "<|im_end|>"]
 @pytest.fixture
 def tok(tmp_path: Path) -> bytepair.Tokenizer:
     """A tokenizer in the folder `tokenizer`, beside conversations and pairs."""
-    made = bytepair.train(bytepair.sample.paths(), 1000, special_tokens=NAMES)
-    made.save(tmp_path / "tokenizer")
+    tokenizer = bytepair.train(bytepair.sample.paths(), 1000, special_tokens=NAMES)
+    tokenizer.save(tmp_path / "tokenizer")
     rows = [{"messages": talk, "source": "web"} for talk in TALKS]
     (tmp_path / "talks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     pair = {"prompt": "hi", "chosen": "hello", "rejected": "no"}
     (tmp_path / "pairs.jsonl").write_text(json.dumps(pair))
-    return made
+    return tokenizer
 
 
 def lines(*words: str, cwd: Path) -> list[Any]:
@@ -60,14 +60,14 @@ def lines(*words: str, cwd: Path) -> list[Any]:
 def test_conversations_are_rendered_as_in_python(
     words: list[str], options: dict[str, Any], tok: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
-    given = ["talks.jsonl", "--template", "chatml", "--ignore-field", "source", *words]
+    arguments = ["talks.jsonl", "--template", "chatml", "--ignore-field", "source", *words]
     expected = tok.render_batch(TALKS, template=chat.CHATML, **options)
-    found = lines(*given, cwd=tmp_path)
-    assert found == [
+    output = lines(*arguments, cwd=tmp_path)
+    assert output == [
         {"input_ids": ids.tolist(), "loss_mask": mask.tolist()} for ids, mask in expected
     ]
     pq = pytest.importorskip("pyarrow.parquet")
-    run("render", *given, "-o", "out.parquet", "--pack-to", "200", cwd=tmp_path)
+    run("render", *arguments, "-o", "out.parquet", "--pack-to", "200", cwd=tmp_path)
     packed = tok.render_batch(TALKS, template=chat.CHATML, pack_to=200, **options)
     assert pq.read_table(tmp_path / "out.parquet") == packed.to_arrow()
 
@@ -94,8 +94,8 @@ def test_the_template_of_the_tokenizer_comes_first(tok: bytepair.Tokenizer, tmp_
     row = tmp_path / "talk.jsonl"
     row.write_text(json.dumps(TALKS[0]))
     for words, template in (([], "default"), (["--template", "rag"], "rag")):
-        found = lines(str(row), "-t", "own", *words, cwd=tmp_path)
+        output = lines(str(row), "-t", "own", *words, cwd=tmp_path)
         (expected,) = own.render_batch([TALKS[0]], template=template)
-        assert found[0]["input_ids"] == expected[0].tolist()
+        assert output[0]["input_ids"] == expected[0].tolist()
         shown = run("render", str(row), "-t", "own", *words, "--show", cwd=tmp_path).stdout
         assert shown.decode().strip() == own.show(expected[0], expected[1].tolist(), color=False)

@@ -77,25 +77,25 @@ def test_every_reason_is_found(name: str, swapped: bool) -> None:
     text = text if name != "whole" else "a\nhell"
     pair = (two, one) if swapped else (one, two)
     same = ["", "zzz", "e e e"]
-    found = bytepair.evaluate.compare(*pair, texts=[*same, text, text])
-    assert not found
-    assert (found.texts, found.differing, len(found.differences)) == (5, 2, 2)
-    first = found.differences[0]
+    result = bytepair.evaluate.compare(*pair, texts=[*same, text, text])
+    assert not result
+    assert (result.texts, result.differing, len(result.differences)) == (5, 2, 2)
+    first = result.differences[0]
     assert (first.source, first.row, first.byte, first.reason) == ("texts", 3, byte, why), first
     assert swapped or detail in first.detail
-    assert found.reasons == {why: 2}
-    assert why in str(found)
+    assert result.reasons == {why: 2}
+    assert why in str(result)
 
 
 def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
     assert bytepair.evaluate.compare(trained, trained).texts == 61
     for other in (trained.to_tiktoken(), trained.to_huggingface()):
-        found = bytepair.evaluate.compare(trained, other)
-        assert found
-        assert found.tokens == sum(trained.count_tokens_batch(
+        result = bytepair.evaluate.compare(trained, other)
+        assert result
+        assert result.tokens == sum(trained.count_tokens_batch(
             [path.read_text("utf-8") for path in bytepair.sample.paths()]
         ))  # fmt: skip
-        assert "equal on 61 texts" in str(found)
+        assert "equal on 61 texts" in str(result)
     for special in ("all", "text"):
         for other in (
             trained.to_tiktoken(),
@@ -110,7 +110,7 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
 def test_all_differences_are_counted_and_placed(texts: list[str], name: str) -> None:
     """The plain way: encode both, walk along the tokens."""
     one, two, *_ = CASES[name]
-    found = bytepair.evaluate.compare(one, two, texts=texts, limit=100)
+    result = bytepair.evaluate.compare(one, two, texts=texts, limit=100)
     expected = []
     for row, text in enumerate(texts):
         a, b = one.encode(text, special="all"), two.encode(text, special="all")
@@ -118,20 +118,20 @@ def test_all_differences_are_counted_and_placed(texts: list[str], name: str) -> 
             at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
             at = min(len(a), len(b)) if at is None else at
             expected.append((row, len(one.decode_bytes(a[:at]))))
-    assert [(one.row, one.byte) for one in found.differences] == expected
-    assert found.differing == len(expected)
+    assert [(one.row, one.byte) for one in result.differences] == expected
+    assert result.differing == len(expected)
 
 
 def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
     texts = [path.read_text("utf-8") for path in bytepair.sample.paths()[:20]]
     pruned = trained.prune(bytepair.count(texts, pattern=trained.pattern)).tokenizer
     assert bytepair.evaluate.compare(trained, pruned, texts=texts, by="tokens")
-    found = bytepair.evaluate.compare(trained, pruned, texts=texts)
-    assert not found
-    assert 'by "tokens"' in str(found)
-    found = bytepair.evaluate.compare(trained, pruned, by="tokens")
-    assert "--by tokens" not in str(found)
-    assert set(found.reasons) == {"vocabulary"}
+    result = bytepair.evaluate.compare(trained, pruned, texts=texts)
+    assert not result
+    assert 'by "tokens"' in str(result)
+    result = bytepair.evaluate.compare(trained, pruned, by="tokens")
+    assert "--by tokens" not in str(result)
+    assert set(result.reasons) == {"vocabulary"}
     with pytest.raises(ValueError, match='it must be "ids" or "tokens"'):
         bytepair.evaluate.compare(trained, pruned, by="words")  # type: ignore[arg-type]
 
@@ -146,8 +146,8 @@ def test_a_library_that_does_not_do_as_it_says(text: str, why: str) -> None:
     if why == "Unicode version":
         other, ours = (sides.Side(s.name, accented, s.encode, s.library) for s in (other, ours))
     ids = ours.own.encode(text), bytewise
-    found, detail = reasons.reason(ours, other, text, ids, "all", "ids")
-    assert found == why
+    reason, detail = reasons.reason(ours, other, text, ids, "all", "ids")
+    assert reason == why
     assert "theirs" in detail
 
 
@@ -156,10 +156,10 @@ def test_files_have_names_and_rows(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
     one, two, *_ = CASES["vocabulary"]
-    found = bytepair.evaluate.compare(one, two, files=[file], limit=1)
-    assert (found.differing, len(found.differences)) == (2, 1)
-    assert found.differences[0].source.endswith("a.jsonl")
-    assert found.differences[0].row == 1
+    result = bytepair.evaluate.compare(one, two, files=[file], limit=1)
+    assert (result.differing, len(result.differences)) == (2, 1)
+    assert result.differences[0].source.endswith("a.jsonl")
+    assert result.differences[0].row == 1
 
 
 def test_the_command_has_an_exit_code(tmp_path: Path) -> None:
@@ -168,15 +168,17 @@ def test_the_command_has_an_exit_code(tmp_path: Path) -> None:
     two.save(tmp_path / "two")
     one.export(tmp_path / "tokenizer.json")
     (tmp_path / "a.txt").write_text("a hello")
-    said = run("compare", "one", "tokenizer.json", "a.txt", cwd=tmp_path).stdout
-    assert "equal on 1 text, 4 tokens" in said
-    said = run("compare", "one", "two", "a.txt", cwd=tmp_path, code=1).stdout
-    assert "'hell' is a token of one only" in said
-    assert "--by tokens" not in said
-    found = json.loads(run("compare", "one", "two", "a.txt", "--json", cwd=tmp_path, code=1).stdout)
-    assert found["equal"] is False
-    assert found["differences"][0]["byte"] == 2
-    assert found["differences"][0]["tokens"][0] == ["hell", "o"]
+    output = run("compare", "one", "tokenizer.json", "a.txt", cwd=tmp_path).stdout
+    assert "equal on 1 text, 4 tokens" in output
+    output = run("compare", "one", "two", "a.txt", cwd=tmp_path, code=1).stdout
+    assert "'hell' is a token of one only" in output
+    assert "--by tokens" not in output
+    result = json.loads(
+        run("compare", "one", "two", "a.txt", "--json", cwd=tmp_path, code=1).stdout
+    )
+    assert result["equal"] is False
+    assert result["differences"][0]["byte"] == 2
+    assert result["differences"][0]["tokens"][0] == ["hell", "o"]
     # What could not be compared is not a difference.
     run("compare", "one", "none", "a.txt", cwd=tmp_path, code=2)
     run("compare", "one", "two", "none.txt", cwd=tmp_path, code=2)

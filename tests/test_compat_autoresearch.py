@@ -46,11 +46,11 @@ def test_the_tokenizer_equals_that_of_prepare(
     bos = original.encode_single_token(BOS_TOKEN)
     assert tokenizer.get_bos_token_id() == tokenizer.bos_token_id == bos
     texts = [*CORPUS, "<|reserved_0|> unseen zqx", ""]
-    wanted = original.encode_ordinary_batch(texts)
-    assert tokenizer.encode(texts) == wanted
-    assert tokenizer.encode(texts, prepend=bos, num_threads=2) == [[bos, *ids] for ids in wanted]
-    assert tokenizer.encode(texts[-2], prepend=BOS_TOKEN) == [bos, *wanted[-2]]
-    assert [tokenizer.decode(ids) for ids in wanted] == texts
+    expected = original.encode_ordinary_batch(texts)
+    assert tokenizer.encode(texts) == expected
+    assert tokenizer.encode(texts, prepend=bos, num_threads=2) == [[bos, *ids] for ids in expected]
+    assert tokenizer.encode(texts[-2], prepend=BOS_TOKEN) == [bos, *expected[-2]]
+    assert [tokenizer.decode(ids) for ids in expected] == texts
     with pytest.raises(ValueError, match="not int"):
         tokenizer.encode(3)
 

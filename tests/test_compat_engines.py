@@ -72,10 +72,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def place(name: str) -> Path:
     """The folder of a package, which is not imported."""
-    found = importlib.util.find_spec(name)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
         pytest.skip(f"needs the package {name}")
-    return Path(next(iter(found.submodule_search_locations)))
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def same(ours: Any, theirs: Any) -> None:
@@ -190,11 +190,11 @@ def test_vllm_streams_the_same_text(folder: Path, skip: bool, spaces: bool) -> N
         assert [streamed(detokenizer, ours, ids, skip, spaces) for ids in rows] == expected
 
 
-def registry(kept: dict[str, tuple[str, str]]) -> Any:
+def registry(table: dict[str, tuple[str, str]]) -> Any:
     def register(mode: str, module: str, name: str) -> None:
-        kept[mode] = (module, name)
+        table[mode] = (module, name)
 
-    return types.SimpleNamespace(register=register, tokenizers=kept)
+    return types.SimpleNamespace(register=register, tokenizers=table)
 
 
 def test_the_mode_is_registered_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,11 +257,11 @@ def test_the_environment_has_all_tokenizers_run_on_bytepair(
 ) -> None:
     transformers = pytest.importorskip("transformers")
     monkeypatch.setitem(sys.modules, "vllm", None)
-    for value, wanted in (("0", False), ("1", True)):
+    for value, expected in (("0", False), ("1", True)):
         monkeypatch.setenv("BYTEPAIR_TRANSFORMERS", value)
         register()
         loaded = transformers.AutoTokenizer.from_pretrained(folder)
-        assert isinstance(loaded._tokenizer, huggingface.Tokenizer) == wanted
+        assert isinstance(loaded._tokenizer, huggingface.Tokenizer) == expected
 
 
 def test_the_package_names_its_plugins() -> None:

@@ -45,13 +45,13 @@ def small() -> tokenizers.Tokenizer:
 
 
 def with_processor(processor: Callable[[tokenizers.Tokenizer], Any]) -> tokenizers.Tokenizer:
-    made = small()
-    made.post_processor = processor(made)
-    return made
+    tokenizer = small()
+    tokenizer.post_processor = processor(tokenizer)
+    return tokenizer
 
 
-def template(made: tokenizers.Tokenizer) -> Any:
-    bos, eos = made.token_to_id("<|bos|>"), made.token_to_id("<|eos|>")
+def template(tokenizer: tokenizers.Tokenizer) -> Any:
+    bos, eos = tokenizer.token_to_id("<|bos|>"), tokenizer.token_to_id("<|eos|>")
     return processors.TemplateProcessing(
         single="<|bos|> $A:0 <|eos|>:0",
         pair="<|bos|> $A:0 <|eos|>:0 <|bos|>:1 $B:1 <|eos|>:1",
@@ -59,12 +59,12 @@ def template(made: tokenizers.Tokenizer) -> Any:
     )
 
 
-def byte_level_and_template(made: tokenizers.Tokenizer) -> Any:
-    return processors.Sequence([processors.ByteLevel(trim_offsets=True), template(made)])
+def byte_level_and_template(tokenizer: tokenizers.Tokenizer) -> Any:
+    return processors.Sequence([processors.ByteLevel(trim_offsets=True), template(tokenizer)])
 
 
-def roberta(made: tokenizers.Tokenizer) -> Any:
-    ends: Any = [(name, made.token_to_id(name)) for name in ("<|eos|>", "<|bos|>")]
+def roberta(tokenizer: tokenizers.Tokenizer) -> Any:
+    ends: Any = [(name, tokenizer.token_to_id(name)) for name in ("<|eos|>", "<|bos|>")]
     return processors.RobertaProcessing(ends[0], ends[1], add_prefix_space=True)
 
 
@@ -73,33 +73,33 @@ def plain(
 ) -> tokenizers.Tokenizer:
     """Without tokens that strip white space, so that strings and offsets follow from the ids."""
     tok = bytepair.train(bytepair.sample.paths(), 600, special_tokens=NAMES[:3])
-    made = tok.to_huggingface()
-    made.add_tokens([AddedToken(name, normalized=False) for name in ("<tool>", more)])
-    made.post_processor = processor(made)
-    return made
+    tokenizer = tok.to_huggingface()
+    tokenizer.add_tokens([AddedToken(name, normalized=False) for name in ("<tool>", more)])
+    tokenizer.post_processor = processor(tokenizer)
+    return tokenizer
 
 
 def normalizing() -> tokenizers.Tokenizer:
-    made = plain()
-    made.normalizer = normalizers.NFC()
-    return made
+    tokenizer = plain()
+    tokenizer.normalizer = normalizers.NFC()
+    return tokenizer
 
 
 KINDS: dict[str, Callable[[], tokenizers.Tokenizer]] = {
     "bare": small,
     "template": lambda: with_processor(template),
-    "byte level": lambda: with_processor(lambda made: processors.ByteLevel(trim_offsets=True)),
-    "untrimmed": lambda: with_processor(lambda made: processors.ByteLevel(trim_offsets=False)),
+    "byte level": lambda: with_processor(lambda tok: processors.ByteLevel(trim_offsets=True)),
+    "untrimmed": lambda: with_processor(lambda tok: processors.ByteLevel(trim_offsets=False)),
     "sequence": lambda: with_processor(byte_level_and_template),
     "roberta": lambda: with_processor(roberta),
     "plain": plain,
     "plain, with spaces": lambda: plain(more="  "),
-    "plain, untrimmed": lambda: plain(lambda made: processors.ByteLevel(trim_offsets=False)),
+    "plain, untrimmed": lambda: plain(lambda tok: processors.ByteLevel(trim_offsets=False)),
     "plain template": lambda: plain(template, "  "),
-    "plain, first space": lambda: plain(lambda made: processors.ByteLevel(add_prefix_space=True)),
+    "plain, first space": lambda: plain(lambda tok: processors.ByteLevel(add_prefix_space=True)),
     "plain roberta": lambda: plain(roberta),
     "plain, trimmed twice": lambda: plain(
-        lambda made: processors.Sequence([processors.ByteLevel(), processors.ByteLevel()])
+        lambda tok: processors.Sequence([processors.ByteLevel(), processors.ByteLevel()])
     ),
     "normalizing": normalizing,
 }
@@ -152,13 +152,13 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 def compare(ours: Any, theirs: Any, call: Callable[[Any], Any]) -> None:
     """Compare what a call returns or raises; in a batch with several errors, any may be raised."""
-    found, expected = outcome(lambda: call(ours)), outcome(lambda: call(theirs))
+    result, expected = outcome(lambda: call(ours)), outcome(lambda: call(theirs))
     if not isinstance(expected, list):
-        assert found[0] is expected[0]
-        assert found[1][:16] == expected[1][:16]
+        assert result[0] is expected[0]
+        assert result[1][:16] == expected[1][:16]
         return
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
+    assert len(result) == len(expected)
+    for one, other in zip(result, expected, strict=True):
         check(one, other)
 
 
@@ -221,10 +221,10 @@ def test_ids_do_not_need_the_original(both: Any, monkeypatch: pytest.MonkeyPatch
     expected = theirs.encode_batch(batch)
     calls: list[Any] = []
     monkeypatch.setattr(ours, "encode_original", lambda *args: calls.append(args))
-    found = ours.encode_batch(batch)
+    encodings = ours.encode_batch(batch)
     for name in ("ids", "type_ids", "attention_mask", "special_tokens_mask", "n_sequences"):
-        assert [getattr(e, name) for e in found] == [getattr(e, name) for e in expected]
-    assert [len(e) for e in found] == [len(e) for e in expected]
+        assert [getattr(e, name) for e in encodings] == [getattr(e, name) for e in expected]
+    assert [len(e) for e in encodings] == [len(e) for e in expected]
     assert calls == []
     monkeypatch.undo()
     for tokenizer in both:
@@ -284,8 +284,10 @@ def same_ids(ours: Any, theirs: Any) -> None:
     for special in (False, True):
         for split in (False, True):
             ours.encode_special_tokens = theirs.encode_special_tokens = split
-            found = ours.encode_batch(SOME, add_special_tokens=special)
-            for one, other in zip(found, theirs.encode_batch(SOME, False, special), strict=True):
+            encodings = ours.encode_batch(SOME, add_special_tokens=special)
+            for one, other in zip(
+                encodings, theirs.encode_batch(SOME, False, special), strict=True
+            ):
                 check(one, other)
     everything = list(range(theirs.get_vocab_size()))
     assert ours.decode(everything) == theirs.decode(everything)
@@ -370,10 +372,10 @@ def test_a_tokenizer_that_is_refused_is_examined_again_only_after_a_change(
 
 
 def test_training_makes_another_tokenizer() -> None:
-    made = tokenizers.Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    ours, theirs = huggingface.Tokenizer(copy.deepcopy(made)), made
+    base = tokenizers.Tokenizer(models.BPE())
+    base.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    base.decoder = decoders.ByteLevel()
+    ours, theirs = huggingface.Tokenizer(copy.deepcopy(base)), base
     assert ours.encode("some text").ids == []
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=400,
@@ -390,7 +392,7 @@ def test_training_makes_another_tokenizer() -> None:
 def test_an_encoding_from_before_a_change_keeps_its_ids_and_refuses_the_rest() -> None:
     ours, theirs = pair_of(plain)
     before, expected = ours.encode("a new <new>"), theirs.encode("a new <new>")
-    kept = ours.encode("other text")
+    encoding = ours.encode("other text")
     ours.add_tokens(["<new>"])
     ours.enable_truncation(2)
     ours.enable_padding(length=9)
@@ -398,7 +400,7 @@ def test_an_encoding_from_before_a_change_keeps_its_ids_and_refuses_the_rest() -
     assert before.ids == expected.ids
     with pytest.raises(RuntimeError, match="changed after it encoded this text"):
         before.word_ids  # noqa: B018
-    check(kept, theirs.encode("other text"))  # with the settings of the time when it was made
+    check(encoding, theirs.encode("other text"))  # with the settings of the time when it was made
     assert ours.truncation["max_length"] == 2
     assert ours.padding["length"] == 9
     assert ours.encode_special_tokens
@@ -408,24 +410,24 @@ def test_special_tokens_that_merges_make() -> None:
     """With `encode_special_tokens`, merging gives their ids, which bytepair does not."""
     ours, theirs = pair_of(plain)
     vocabulary = json.loads(theirs.to_str())["model"]["vocab"]
-    made = max((name for name in vocabulary if name.isalpha() and name.isascii()), key=len)
+    token = max((name for name in vocabulary if name.isalpha() and name.isascii()), key=len)
     for tokenizer in (ours, theirs):
-        tokenizer.add_special_tokens([AddedToken(made, normalized=False)])
+        tokenizer.add_special_tokens([AddedToken(token, normalized=False)])
     same_ids(ours, theirs)
     assert ours.reason is None
     for split in (False, True):
         ours.encode_special_tokens = theirs.encode_special_tokens = split
-        for text in (made, f" {made}{made}", f"{made}s x{made}"):
+        for text in (token, f" {token}{token}", f"{token}s x{token}"):
             assert ours.encode(text).ids == theirs.encode(text).ids
-        assert vocabulary[made] in ours.encode(made).ids
+        assert vocabulary[token] in ours.encode(token).ids
 
 
 def test_values_are_the_callers_own() -> None:
     ours, theirs = pair_of(plain)
-    found, expected = ours.encode("some text"), theirs.encode("some text")
+    encoding, expected = ours.encode("some text"), theirs.encode("some text")
     for name in ("ids", "type_ids", "attention_mask", "special_tokens_mask", "tokens"):
-        getattr(found, name).clear()
-    check(found, expected)
+        getattr(encoding, name).clear()
+    check(encoding, expected)
     ours.enable_padding(length=3)
     ours.padding["length"] = 9
     assert ours.padding["length"] == 3
@@ -434,10 +436,10 @@ def test_values_are_the_callers_own() -> None:
 def test_encodings_can_be_padded_truncated_and_merged() -> None:
     ours, theirs = pair_of(KINDS["sequence"])
     one, other = (t.encode("some text here, and more") for t in (ours, theirs))
-    for found in (one, other):
-        found.truncate(6, stride=1, direction="left")
-        found.pad(9, pad_id=2, pad_token="<|pad|>", direction="left")
-        found.set_sequence_id(1)
+    for encoding in (one, other):
+        encoding.truncate(6, stride=1, direction="left")
+        encoding.pad(9, pad_id=2, pad_token="<|pad|>", direction="left")
+        encoding.set_sequence_id(1)
     check(one, other)
     parts = [
         [t.encode(text, add_special_tokens=False) for text in ("a b", "c")] for t in (ours, theirs)
@@ -538,9 +540,9 @@ def test_many_threads_encode_while_settings_change() -> None:
                 ours.enable_truncation(5)
                 ours.no_truncation()
             else:
-                found = ours.encode("some text here")
-                assert found.ids in lengths.values()
-                assert len(found.offsets) == len(found.ids)
+                encoding = ours.encode("some text here")
+                assert encoding.ids in lengths.values()
+                assert len(encoding.offsets) == len(encoding.ids)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
@@ -570,9 +572,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 def changed(change: str) -> tokenizers.Tokenizer:
-    made = plain()
-    CHANGES[change](made)
-    return made
+    tokenizer = plain()
+    CHANGES[change](tokenizer)
+    return tokenizer
 
 
 @pytest.mark.parametrize("kind", sorted(REFUSED))
@@ -605,9 +607,9 @@ def test_arrays_of_texts_are_batches() -> None:
     ]  # fmt: skip
     wrongs: list[Any] = [np.array([b"x"]), np.array("x"), np.array([1])]
     for array in arrays:
-        expected = [found.ids for found in theirs.encode_batch(array)]
+        expected = [encoding.ids for encoding in theirs.encode_batch(array)]
         for encode in (ours.encode_batch, ours.encode_batch_fast):
-            assert [found.ids for found in encode(array)] == expected
+            assert [encoding.ids for encoding in encode(array)] == expected
     for wrong in wrongs:
         with pytest.raises(TypeError):
             theirs.encode_batch(wrong)
@@ -628,10 +630,10 @@ def test_async_calls_do_not_block_the_loop(monkeypatch: pytest.MonkeyPatch) -> N
 
     async def run(name: str, argument: Any) -> Any:
         """The result, if another task of the loop has run while it was made."""
-        made = asyncio.ensure_future(getattr(ours, f"async_{name}")(argument))
+        task = asyncio.ensure_future(getattr(ours, f"async_{name}")(argument))
         await asyncio.sleep(0)
         begun.set()
-        return await made
+        return await task
 
     for name, argument in zip(others, ("hello", ["hello"], [[259]]), strict=True):
         expected = getattr(ours, name)(argument)
@@ -643,6 +645,6 @@ def test_async_calls_do_not_block_the_loop(monkeypatch: pytest.MonkeyPatch) -> N
 
         begun.clear()
         monkeypatch.setattr(huggingface.Tokenizer, name, waiting)
-        found = asyncio.run(run(name, argument))
-        assert getattr(found, "ids", None) == getattr(expected, "ids", None)
+        result = asyncio.run(run(name, argument))
+        assert getattr(result, "ids", None) == getattr(expected, "ids", None)
         monkeypatch.undo()

@@ -49,8 +49,8 @@ CHAT = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
 def gpt2(shared: Path) -> Any:
     path = shared / "vocabularies/gpt2.tiktoken"
-    made = of_ranks(path, "gpt2", CHAT[:1])
-    state = json.loads(made.backend_tokenizer.to_str())["model"]
+    tokenizer = of_ranks(path, "gpt2", CHAT[:1])
+    state = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
     merges = [tuple(merge) for merge in state["merges"]]
     vocab = {**state["vocab"], "<|endoftext|>": len(state["vocab"])}
     return transformers.GPT2Tokenizer(vocab=vocab, merges=merges, pad_token="<|endoftext|>")
@@ -66,13 +66,13 @@ def o200k(shared: Path) -> Any:
 
 def qwen(shared: Path) -> Any:
     """With Qwen's NFC, and with added tokens that are not special."""
-    made = of_ranks(
+    tokenizer = of_ranks(
         shared / "vocabularies/qwen3.tiktoken", "qwen2", CHAT, normalizer="NFC",
         eos_token=CHAT[2], pad_token=CHAT[0],
     )  # fmt: skip
     more = ["<tool_call>", "</tool_call>", "<think>", "</think>"]
-    made.add_tokens([AddedToken(name, normalized=False, special=False) for name in more])
-    return made
+    tokenizer.add_tokens([AddedToken(name, normalized=False, special=False) for name in more])
+    return tokenizer
 
 
 def llama3(shared: Path) -> Any:
@@ -80,15 +80,15 @@ def llama3(shared: Path) -> Any:
     bos, eos = "<|begin_of_text|>", "<|end_of_text|>"
     reserved = [f"<|reserved_special_token_{number}|>" for number in range(254)]
     path = package("llama_models") / "llama3/tokenizer.model"
-    made = of_ranks(path, "llama3", [bos, eos, *reserved], bos_token=bos, eos_token=eos,
-                    pad_token=eos)  # fmt: skip
+    tokenizer = of_ranks(path, "llama3", [bos, eos, *reserved], bos_token=bos, eos_token=eos,
+                         pad_token=eos)  # fmt: skip
     template = processors.TemplateProcessing(
         single=f"{bos} $A", pair=f"{bos} $A {bos}:1 $B:1", special_tokens=[(bos, 128_000)]
     )
-    made.backend_tokenizer.post_processor = processors.Sequence(
+    tokenizer.backend_tokenizer.post_processor = processors.Sequence(
         [processors.ByteLevel(trim_offsets=False), template]
     )
-    return made
+    return tokenizer
 
 
 def deepseek(shared: Path) -> Any:
@@ -98,18 +98,18 @@ def deepseek(shared: Path) -> Any:
 def trained(shared: Path) -> Any:
     """With tokens that take white space, and some that are in others."""
     tok = bytepair.train(bytepair.sample.paths(), 2000)
-    made = transformers.PreTrainedTokenizerFast(
+    tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=tok.to_huggingface(), bos_token="<|bos|>", eos_token="<|assistant_end|>",
         pad_token="<|bos|>", mask_token=AddedToken("<mask>", lstrip=True, special=True),
         extra_special_tokens=[AddedToken("<right>", rstrip=True, special=True), "<mask>>"],
         clean_up_tokenization_spaces=True,
     )  # fmt: skip
-    made.add_tokens([AddedToken(name, normalized=False) for name in ("the KING", "<|é|>")])
-    return made
+    tokenizer.add_tokens([AddedToken(name, normalized=False) for name in ("the KING", "<|é|>")])
+    return tokenizer
 
 
 MADE: dict[str, Callable[[Path], Any]] = {
-    made.__name__: made for made in (gpt2, o200k, qwen, llama3, deepseek, trained)
+    function.__name__: function for function in (gpt2, o200k, qwen, llama3, deepseek, trained)
 }
 
 
@@ -137,8 +137,8 @@ def check(ours: Any, theirs: Any) -> None:
     assert list(ours) == list(theirs)
     for key in theirs:
         assert key in ours
-        found, expected = ours[key], theirs[key]
-        assert (found == expected) is True or (found == expected).all()
+        value, expected = ours[key], theirs[key]
+        assert (value == expected) is True or (value == expected).all()
     for row in range(len(theirs.encodings or [])):
         for name in ("tokens", "word_ids", "sequence_ids"):
             assert getattr(ours, name)(row) == getattr(theirs, name)(row)
@@ -254,13 +254,13 @@ def one_by_one(tokenizer: Any, ids: list[int]) -> list[str | None]:
     """The text that a stream returns for each id."""
     with huggingface.use():
         stream = tokenizers.decoders.DecodeStream(skip_special_tokens=False)
-        found: list[str | None] = []
+        parts: list[str | None] = []
         for id in ids:
             try:
-                found.append(stream.step(tokenizer.backend_tokenizer, id))
+                parts.append(stream.step(tokenizer.backend_tokenizer, id))
             except Exception as error:
-                found.append(str(error))
-    return found
+                parts.append(str(error))
+    return parts
 
 
 @pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy])
@@ -292,14 +292,14 @@ def test_use_and_undo(tmp_path: Path) -> None:
     before = (vars(transformers.PreTrainedTokenizerFast).get("from_pretrained"),
               tokenizers.decoders.DecodeStream)  # fmt: skip
     huggingface.use()
-    kept = load(folder)
+    tokenizer = load(folder)
     with huggingface.use():
         assert isinstance(load(folder).backend_tokenizer, huggingface.Tokenizer)
     assert isinstance(load(folder).backend_tokenizer, huggingface.Tokenizer)
     huggingface.undo()
     huggingface.undo()
     assert isinstance(load(folder).backend_tokenizer, tokenizers.Tokenizer)
-    assert isinstance(kept.backend_tokenizer, huggingface.Tokenizer)
+    assert isinstance(tokenizer.backend_tokenizer, huggingface.Tokenizer)
     with pytest.raises(ZeroDivisionError), huggingface.use():
         1 / 0  # noqa: B018
     assert isinstance(load(folder).backend_tokenizer, tokenizers.Tokenizer)
@@ -329,11 +329,11 @@ def test_the_fast_path_for_one_text(
     theirs, ours = (transformers.AutoTokenizer.from_pretrained(folder) for _ in range(2))
     huggingface.wrap(ours)
     usual = transformers.PreTrainedTokenizerFast._encode_plus
-    taken: list[str] = []
+    texts: list[str] = []
 
     @wraps(usual)
     def spied(self: Any, text: Any, *args: Any, **how: Any) -> Any:
-        taken.append(text)
+        texts.append(text)
         return usual(self, text, *args, **how)
 
     monkeypatch.setattr(transformers.PreTrainedTokenizerFast, "_encode_plus", spied)
@@ -356,9 +356,9 @@ def test_the_fast_path_for_one_text(
             (False, lambda t: t(["some text"])),
         ):
             expected = outcome(lambda call=call: call(theirs))  # type: ignore[misc]
-            taken.clear()
+            texts.clear()
             check(outcome(lambda call=call: call(ours)), expected)  # type: ignore[misc]
-            assert (taken == []) is short
+            assert (texts == []) is short
         names = ["input_ids", "token_type_ids"]
         for tokenizer in (ours, theirs):
             tokenizer.model_input_names = names
@@ -374,8 +374,8 @@ def test_an_unsupported_tokenizer_is_kept_and_the_reason_logged(
     vocab = {"[UNK]": 0, "a": 1, "[CLS]": 2, "[SEP]": 3, "[PAD]": 4, "[MASK]": 5}
     transformers.BertTokenizer(vocab=vocab).save_pretrained(tmp_path)
     with huggingface.use(), caplog.at_level(logging.WARNING, "bytepair"):
-        made = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    assert isinstance(made.backend_tokenizer, tokenizers.Tokenizer)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert isinstance(tokenizer.backend_tokenizer, tokenizers.Tokenizer)
     assert f"{tmp_path} runs on tokenizers: " in caplog.text
 
 
@@ -393,9 +393,9 @@ def test_copies_run_on_bytepair(copier: Callable[[Any], Any], tmp_path: Path) ->
 
 def test_a_tokenizer_of_ours_goes_into_transformers() -> None:
     tok = bytepair.train(bytepair.sample.paths(), 600)
-    made = transformers.PreTrainedTokenizerFast(tokenizer_object=huggingface.Tokenizer(tok))
-    assert made("some text").input_ids == tok.encode("some text")
-    assert bytepair.load(made) == tok
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=huggingface.Tokenizer(tok))
+    assert tokenizer("some text").input_ids == tok.encode("some text")
+    assert bytepair.load(tokenizer) == tok
 
 
 def test_added_tokens_and_bos(tmp_path: Path) -> None:
@@ -431,11 +431,11 @@ def test_save_pretrained_writes_the_same_files(both: Any, tmp_path: Path) -> Non
 def test_training_a_new_one_from_it(tmp_path: Path) -> None:
     theirs = transformers.AutoTokenizer.from_pretrained(made_small(tmp_path))
     texts = bytepair.sample.paths()[0].read_text(encoding="utf-8")[:20_000].splitlines()
-    made = [
+    results = [
         tokenizer.train_new_from_iterator(texts, 400, show_progress=False)
         for tokenizer in (theirs, huggingface.wrap(copy.deepcopy(theirs)))
     ]
-    assert made[0].get_vocab() == made[1].get_vocab()
+    assert results[0].get_vocab() == results[1].get_vocab()
 
 
 SCRIPT = """
@@ -483,12 +483,12 @@ def test_chat_templates_and_their_masks(tmp_path: Path) -> None:
         {"role": "assistant", "content": "It is."},
     ]
     for how in ({}, {"padding": "max_length", "max_length": 60}):
-        found, expected = (
+        result, expected = (
             tokenizer.apply_chat_template(
                 [talk, talk[:1] * 2], chat_template=TEMPLATE, tokenize=True, return_dict=True,
                 return_assistant_tokens_mask=True, tokenizer_kwargs={"pad_token": "<|bos|>"}, **how,
             )
             for tokenizer in (ours, theirs)
         )  # fmt: skip
-        assert dict(found) == dict(expected)
-        assert 1 in found["assistant_masks"][0]
+        assert dict(result) == dict(expected)
+        assert 1 in result["assistant_masks"][0]

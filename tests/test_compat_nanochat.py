@@ -94,9 +94,9 @@ def test_rendering(tokenizer: RustBPETokenizer) -> None:
     assert ids[0] == tokenizer.get_bos_token_id()
     shown = tokenizer.visualize_tokenization(ids, mask, with_token_id=True)
     assert shown.endswith(f"\x1b[92m<|assistant_end|>\x1b[0m|\x1b[90m({end})\x1b[0m")
-    cut, kept = tokenizer.render_conversation(TALK, max_tokens=3)
+    cut, cut_mask = tokenizer.render_conversation(TALK, max_tokens=3)
     assert cut == ids[:3]
-    assert kept == [0, 0, 0]
+    assert cut_mask == [0, 0, 0]
 
 
 def test_rendering_for_completion(tokenizer: RustBPETokenizer) -> None:
@@ -160,9 +160,9 @@ def test_the_class_has_all_methods_of_nanochat(pair: tuple[Any, Any]) -> None:
     assert names <= set(dir(ours))
     for name in names:
         if callable(value := getattr(theirs, name)):
-            wanted = list(inspect.signature(value).parameters)
-            found = list(inspect.signature(getattr(ours, name)).parameters)
-            assert found[: len(wanted)] == wanted, name
+            expected = list(inspect.signature(value).parameters)
+            parameters = list(inspect.signature(getattr(ours, name)).parameters)
+            assert parameters[: len(expected)] == expected, name
 
 
 def test_every_call_gives_what_nanochat_gives(pair: tuple[Any, Any]) -> None:
@@ -183,8 +183,8 @@ def test_every_call_gives_what_nanochat_gives(pair: tuple[Any, Any]) -> None:
                 yield ids, mask, tokenizer.visualize_tokenization(ids, mask)
             yield tokenizer.render_for_completion(talk)
 
-    for wanted, found in zip(calls(pair[0]), calls(pair[1]), strict=True):
-        assert wanted == found
+    for expected, result in zip(calls(pair[0]), calls(pair[1]), strict=True):
+        assert expected == result
 
 
 def test_the_bytes_of_tokens_are_those_of_today(pair: tuple[Any, Any]) -> None:

@@ -83,11 +83,11 @@ def test_ordinary_encoding(text: str) -> None:
 @given(texts.filter(unambiguous), allowed)
 def test_encoding_with_unstable_ends(text: str, allow: Any) -> None:
     options = {"allowed_special": allow, "disallowed_special": ()}
-    stable, found = OURS.encode_with_unstable(text, **options)
+    stable, endings = OURS.encode_with_unstable(text, **options)
     expected, theirs = THEIRS.encode_with_unstable(text, **options)
     assert stable == expected
-    assert sorted(found) == sorted(theirs)
-    for ending in found:
+    assert sorted(endings) == sorted(theirs)
+    for ending in endings:
         assert OURS.decode_bytes(stable + ending).startswith(text.encode())
 
 

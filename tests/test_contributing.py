@@ -88,13 +88,13 @@ def test_the_lines_of_a_walk_fit_the_files_and_are_well_formed(name: str, copy: 
 
 
 def test_what_the_walks_name_is_there() -> None:
-    made = {file for walk in WALKS.values() for file, before, _ in changes(walk) if not before}
+    files = {file for walk in WALKS.values() for file, before, _ in changes(walk) if not before}
     for walk in WALKS.values():
         prose = re.sub(r"^```.*?^```", "", walk, flags=re.M | re.S)
         named = re.findall(r"\b((?:rust|python|tests|docs)/[\w./-]+\.\w+)", prose)
         assert named
         for file in named:
-            new = any(Path(file).stem == Path(other).stem for other in made)
+            new = any(Path(file).stem == Path(other).stem for other in files)
             assert new or (ROOT / file).exists(), file
         for target in re.findall(r"`make ([a-z-]+)", prose):
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M), target

@@ -67,13 +67,13 @@ def test_limits_are_those_of_a_stream(
     options: dict[str, Any] = {"errors": errors, "doc_cap": doc_cap, "max_chars": max_chars}
     with monkeypatch.context() as patched:
         patched.setattr(CountJob, "_core_reads", lambda *_: False)
-        expected, said = count(folder, **options)
+        expected, messages = count(folder, **options)
     monkeypatch.setattr(counting, "read_batches", None)
     for threads in (1, 2, 5):
         counts, also_said = count(folder, threads=threads, **options)
         assert counts.items() == expected.items()
         assert counts.text_bytes == expected.text_bytes
-        assert also_said == said
+        assert also_said == messages
 
 
 def breaking(at: int) -> Callable[..., None]:
@@ -93,7 +93,7 @@ def test_counts_that_are_broken_off_again_and_again(
     folder: Path, tmp_path: Path, options: dict[str, Any], threads: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    expected, said = count(folder, errors="skip", **options)
+    expected, messages = count(folder, errors="skip", **options)
     monkeypatch.setattr(counting, "read_batches", None)
     monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
     file, pick = tmp_path / "partial.parquet", random.Random(threads)
@@ -109,7 +109,7 @@ def test_counts_that_are_broken_off_again_and_again(
         counts, also_said = count(folder, **options)
     assert broken
     assert sorted(counts.items()) == sorted(expected.items())
-    assert also_said == said
+    assert also_said == messages
     assert count(folder, **options)[0] == expected  # complete: nothing is left to count
 
 
@@ -158,9 +158,9 @@ def test_a_range_that_expands_is_counted_in_parts(tmp_path: Path) -> None:
         use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"},
     )  # fmt: skip
     assert source.stat().st_size < 3_000_000
-    for most, kept in [(None, 50), (40_000_000, 40), (1, 1)]:
+    for most, number in [(None, 50), (40_000_000, 40), (1, 1)]:
         counts = bytepair.count(source, max_chars=most, checkpoint=file)
-        assert counts == bytepair.count(texts[:kept])
+        assert counts == bytepair.count(texts[:number])
         file.unlink()
 
 
@@ -197,5 +197,5 @@ def test_the_command_removes_the_checkpoint_when_it_has_saved(folder: Path, tmp_
     run(*words, cwd=tmp_path)
     assert not file.exists()
     assert bytepair.load(tmp_path / "tokenizer") == bytepair.train(source, 300)
-    said = run(*words, "--weight", "a.parquet=2", cwd=tmp_path, code=2).stderr
-    assert "--weight would be ignored: a checkpoint is for one count" in said
+    output = run(*words, "--weight", "a.parquet=2", cwd=tmp_path, code=2).stderr
+    assert "--weight would be ignored: a checkpoint is for one count" in output

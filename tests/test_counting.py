@@ -508,11 +508,11 @@ def test_a_damaged_checkpoint_is_named_or_still_right(tmp_path: Path) -> None:
         damaged[place] ^= 1 << rng.randrange(8)
         file.write_bytes(damaged)
         try:
-            found = bytepair.count(TEXTS[:50], checkpoint=file)
+            counts = bytepair.count(TEXTS[:50], checkpoint=file)
         except CountsError as error:
             wrong = "" if str(file) in str(error) else str(error)
         else:
-            wrong = "" if found.total == whole.total else f"{found.total} pretokens"
+            wrong = "" if counts.total == whole.total else f"{counts.total} pretokens"
         assert not wrong, place
 
 
@@ -525,8 +525,8 @@ def test_a_forged_checkpoint_is_refused(tmp_path: Path, wrong: dict[str, Any]) -
     del values["crc32"]
     values |= wrong
     values["crc32"] = f"{zlib.crc32(json.dumps(values).encode()):08x}"
-    said = json.dumps(values)
-    bytepair.count(TEXTS[:9]).save(tmp_path / "c", metadata={"bytepair.checkpoint": said})
+    text = json.dumps(values)
+    bytepair.count(TEXTS[:9]).save(tmp_path / "c", metadata={"bytepair.checkpoint": text})
     with pytest.raises(CountsError, match=r"checkpoint .* is damaged; remove it"):
         bytepair.load_counts(tmp_path / "c")
     with pytest.raises(CountsError, match=r"checkpoint .* is damaged; remove it"):
@@ -550,10 +550,10 @@ def test_a_count_whose_checkpoint_cannot_be_written_goes_on(
 ) -> None:
     save, fails = bytepair.Counts.save, itertools.cycle([True, False, True])
 
-    def full(self: bytepair.Counts, path: Path, **said: Any) -> None:
+    def full(self: bytepair.Counts, path: Path, **options: Any) -> None:
         if next(fails):
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        save(self, path, **said)
+        save(self, path, **options)
 
     monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(bytepair.Counts, "save", full)

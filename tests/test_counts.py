@@ -64,8 +64,8 @@ def test_counts_that_stay_on_disk_are_like_any_others(tmp_path: Path) -> None:
 
 def test_spilled_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    kept = bytepair.count(["one two"], memory_limit=1)
-    assert kept == bytepair.count(["one two"])
+    counts = bytepair.count(["one two"], memory_limit=1)
+    assert counts == bytepair.count(["one two"])
     with pytest.raises(CorpusError):
         bytepair.count(tmp_path / "missing.txt", memory_limit=1)
     assert not list(tmp_path.iterdir())

@@ -43,8 +43,8 @@ def slowly(tok: bytepair.Tokenizer) -> Encode:
 def covering(tok: bytepair.Tokenizer, ids: list[int], text: str) -> tuple[int, ...]:
     """The first ids whose bytes are as many as those of the text."""
     lengths = itertools.accumulate(len(tok.token_bytes(i)) for i in ids)
-    wanted = len(text.encode())
-    return tuple(ids[: next((n for n, size in enumerate(lengths, 1) if size >= wanted), 0)])
+    length = len(text.encode())
+    return tuple(ids[: next((n for n, size in enumerate(lengths, 1) if size >= length), 0)])
 
 
 def continuations(alphabet: str, most: int) -> Iterable[str]:
@@ -67,9 +67,9 @@ def begins(tok: bytepair.Tokenizer, ids: tuple[int, ...], encode: Encode, alphab
 
 def check(tok: bytepair.Tokenizer, text: str, alphabet: str, most: int) -> None:
     encode = slowly(tok)
-    found = tok.cover(text)
-    covers = {(*found.ids, *ending) for ending in found.endings}
-    assert len(covers) == len(found.endings)
+    result = tok.cover(text)
+    covers = {(*result.ids, *ending) for ending in result.endings}
+    assert len(covers) == len(result.endings)
     tried = {covering(tok, encode(text + more), text) for more in continuations(alphabet, most)}
     assert tried <= covers, (tok.pattern, text, tried - covers)
     for ids in covers - tried:
@@ -78,20 +78,20 @@ def check(tok: bytepair.Tokenizer, text: str, alphabet: str, most: int) -> None:
         assert begins(tok, ids, encode, alphabet), (tok.pattern, text, ids)
 
 
-def tokens(pick: random.Random, alphabet: str, count: int, made: bool) -> dict[bytes, int]:
+def tokens(pick: random.Random, alphabet: str, count: int, pairs: bool) -> dict[bytes, int]:
     """A random vocabulary: neighbours joined, or any texts at all, also cut within characters."""
-    found = dict(BYTES)
+    table = dict(BYTES)
     pool = [bytes([byte]) for byte in alphabet.encode()]
-    while len(found) < 256 + count:
-        if made:
+    while len(table) < 256 + count:
+        if pairs:
             token = b"".join(pick.choices(pool, k=2))
         else:
             token = "".join(pick.choices(alphabet, k=pick.randint(1, 4))).encode()
             token = token[pick.randint(0, 1) : len(token) - pick.randint(0, 1)]
-        if 1 < len(token) < 9 and token not in found:
-            found[token] = len(found)
+        if 1 < len(token) < 9 and token not in table:
+            table[token] = len(table)
             pool.append(token)
-    return found
+    return table
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -99,11 +99,11 @@ def tokens(pick: random.Random, alphabet: str, count: int, made: bool) -> dict[b
 @given(
     seed=st.integers(0, 2**32),
     alphabet=st.sampled_from(["ab '\n", "aA中l'", " \n\u3000a!", "1a é", "Aa\u0301\u01c5 "]),
-    made=st.booleans(),
+    pairs=st.booleans(),
 )
-def test_random_vocabularies(pattern: str, seed: int, alphabet: str, made: bool) -> None:
+def test_random_vocabularies(pattern: str, seed: int, alphabet: str, pairs: bool) -> None:
     pick = random.Random(seed)
-    vocabulary = tokens(pick, alphabet, 25, made)
+    vocabulary = tokens(pick, alphabet, 25, pairs)
     tok = bytepair.Tokenizer.from_ranks(vocabulary, pattern=pattern)
     for _ in range(3):
         check(tok, "".join(pick.choices(alphabet, k=pick.randint(1, 5))), alphabet, 4)
@@ -114,10 +114,10 @@ def test_the_rule_of_merges(ignore_merges: bool) -> None:
     pick = random.Random(3)
     for _ in range(10):
         trained = bytepair.train(["".join(pick.choices("ab ", k=800))], 275, special_tokens=[])
-        listed = trained.merges()
+        merges = trained.merges()
         tok = bytepair.Tokenizer.from_merges(
             trained.mergeable_ranks(),
-            pick.sample(listed, len(listed) - 2),
+            pick.sample(merges, len(merges) - 2),
             pattern="gpt2",
             ignore_merges=ignore_merges,
         )
@@ -164,8 +164,8 @@ def test_the_ids_of_the_text_itself_are_a_cover() -> None:
     text = bytepair.sample.paths()[0].read_text(encoding="utf-8")
     for end in range(100, 200):
         ids, endings = tok.cover(text[:end])
-        wanted = {tok.encode(text[:end])[len(ids) :] == ending for ending in endings}
-        assert True in wanted
+        matches = {tok.encode(text[:end])[len(ids) :] == ending for ending in endings}
+        assert True in matches
         after = covering(tok, tok.encode(text[: end + 50]), text[:end])
         assert [*after[len(ids) :]] in endings
         assert list(after[: len(ids)]) == ids

@@ -90,8 +90,8 @@ def naive(lists: list[list[int]], width: int, buffer: int) -> list[list[int]]:
                 return rows
             free = width - len(row)
             fitting = [len(ids) for ids in waiting if len(ids) <= free]
-            wanted = max(fitting) if fitting else min(map(len, waiting))
-            place = next(i for i, ids in enumerate(waiting) if len(ids) == wanted)
+            size = max(fitting) if fitting else min(map(len, waiting))
+            place = next(i for i, ids in enumerate(waiting) if len(ids) == size)
             row += waiting.pop(place)[:free]
         rows.append(row)
 

@@ -44,15 +44,15 @@ class TestSkipping:
     @given(st.lists(st.one_of(st.integers(0, 256), st.sampled_from([0xC3, 0xA9, 400, 401]))))
     def test_the_others_are_decoded_as_if_alone(self, ids: list[int]) -> None:
         left = [id for id in ids if id != 400]
-        wanted = ADDED.decode(left)
+        expected = ADDED.decode(left)
         for kind in (list, tuple, lambda ids: np.array(ids, np.uint16), np.array):
             if kind is np.array and not ids:
                 continue
-            assert ADDED.decode(kind(ids), skip_special_tokens=True) == wanted
+            assert ADDED.decode(kind(ids), skip_special_tokens=True) == expected
         batch = [ids, [], left]
-        assert ADDED.decode_batch(batch, skip_special_tokens=True) == [wanted, "", wanted]
+        assert ADDED.decode_batch(batch, skip_special_tokens=True) == [expected, "", expected]
         stream = ADDED.decode_stream(skip_special_tokens=True)
-        assert "".join([stream.push(id) for id in ids] + [stream.flush()]) == wanted
+        assert "".join([stream.push(id) for id in ids] + [stream.flush()]) == expected
         assert ADDED.decode(ids, skip_special_tokens=False) == ADDED.decode(ids)
 
     def test_unknown_ids_are_errors_still(self) -> None:

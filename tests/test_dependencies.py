@@ -148,8 +148,8 @@ def test_commands(folder: Path) -> None:
     cli(f"train c.parquet {size} -o of-counts", folder)
     cli(f"train a.txt {size} -o of-text", folder)
     cli(f"train a.parquet {size} -o of-parquet", folder)
-    wanted = bytepair.train(folder / "a.txt", 300)
-    assert bytepair.load(folder / "of-counts") == wanted == bytepair.load(folder / "of-text")
+    expected = bytepair.train(folder / "a.txt", 300)
+    assert bytepair.load(folder / "of-counts") == expected == bytepair.load(folder / "of-text")
     assert bytepair.load(folder / "of-parquet") == bytepair.train(TEXTS, 300)
     shown = cli("encode a.txt -t of-text", folder)
     assert [int(id) for id in re.findall(r"\d+", shown)][:5]
@@ -193,7 +193,7 @@ def test_the_package_needs_three_libraries() -> None:
 
 @pytest.mark.parametrize(("extra", "code"), USES)
 def test_what_needs_an_extra_names_it(extra: str, code: str, folder: Path) -> None:
-    said = run(
+    output = run(
         f"""
         import bytepair
         try:
@@ -203,7 +203,7 @@ def test_what_needs_an_extra_names_it(extra: str, code: str, folder: Path) -> No
         """,
         folder,
     )
-    assert f"pip install 'bytepair[{extra}]'" in said
+    assert f"pip install 'bytepair[{extra}]'" in output
 
 
 def test_chats_reports_and_the_page(folder: Path) -> None:

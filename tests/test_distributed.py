@@ -38,8 +38,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Files, one of which cannot be read in part."""
     folder = tmp_path_factory.mktemp("source")
     (folder / "bad.jsonl").write_text('{"text": "one"}\n{no\n{"text": "two"}\n')
-    found = bytepair.sample.paths()[1:40]
-    return [*found[:20], folder / "bad.jsonl", *found[20:]]
+    paths = bytepair.sample.paths()[1:40]
+    return [*paths[:20], folder / "bad.jsonl", *paths[20:]]
 
 
 def listing(folder: Path) -> dict[str, bytes]:
@@ -79,20 +79,20 @@ def test_shards_of_ranks(
     world: int, source: list[Path], trained: bytepair.Tokenizer, whole: dict[str, bytes],
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    made = [
+    results = [
         distributed.shard(
             source, trained, tmp_path / "out", rank=rank, world_size=world, errors="skip",
             **OPTIONS, **SMALL,
         )
         for rank in reversed(range(world))
     ]  # fmt: skip
-    assert [m is not None for m in made] == [False] * (world - 1) + [True]
+    assert [m is not None for m in results] == [False] * (world - 1) + [True]
     assert listing(tmp_path / "out") == whole
     again = distributed.shard(
         source, trained, tmp_path / "out", rank=0, world_size=world, errors="skip",
         **OPTIONS, **SMALL,
     )  # fmt: skip
-    assert again == made[-1]
+    assert again == results[-1]
 
 
 @pytest.mark.parametrize("world", [1, 3])
@@ -109,9 +109,9 @@ def test_counts_of_ranks(world: int, source: list[Path], tmp_path: Path) -> None
     assert (
         many.read().replace_schema_metadata(None).equals(one.read().replace_schema_metadata(None))
     )
-    said = dict(many.schema_arrow.metadata)
-    assert said.pop(b"bytepair.job")
-    assert said == one.schema_arrow.metadata
+    metadata = dict(many.schema_arrow.metadata)
+    assert metadata.pop(b"bytepair.job")
+    assert metadata == one.schema_arrow.metadata
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "whole.parquet"]
 
 
@@ -125,17 +125,17 @@ def test_ranks_leave_out_what_one_process_does(
     if left_out:
         (tmp_path / "4.jsonl").write_text('{"text": "x"} {"text": "y"}\n')
     files = sorted(tmp_path.glob("*.jsonl"))
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always")
-        wanted = bytepair.count(files, errors=errors)
+        expected = bytepair.count(files, errors=errors)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for rank in range(2):
             counts = distributed.count(
                 files, tmp_path / "c", rank=rank, world_size=2, task_bytes=1, errors=errors
             )
-    assert counts == wanted
-    assert [str(one.message) for one in caught] == [str(one.message) for one in said]
+    assert counts == expected
+    assert [str(one.message) for one in caught] == [str(one.message) for one in messages]
     assert [one.filename for one in caught] == [__file__] * bool(left_out)
     assert all(str(one.message).startswith(f"{left_out} documents") for one in caught)
     with pytest.raises(CorpusError, match="not UTF-8"):
@@ -150,11 +150,11 @@ def test_ranks_name_the_file_without_text_as_one_process_does(
     files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for file, lines in zip(files, ['{"text": "hi"}\n', rows], strict=True):
         file.write_text(lines)
-    with pytest.raises(CorpusError, match=r"b\.jsonl") as wanted:
+    with pytest.raises(CorpusError, match=r"b\.jsonl") as expected:
         bytepair.count(files, errors=errors)
-    with pytest.raises(CorpusError) as found:
+    with pytest.raises(CorpusError) as error:
         distributed.count(files, tmp_path / "c", rank=0, world_size=1, task_bytes=1, errors=errors)
-    assert str(found.value) == str(wanted.value)
+    assert str(error.value) == str(expected.value)
 
 
 def test_a_few_words_in_many_partitions(tmp_path: Path) -> None:
@@ -180,9 +180,9 @@ def test_the_hash_is_the_same_for_ever_and_even() -> None:
     ]
     many = [f"{i}".encode() for i in range(20_000)]
     offsets = np.cumsum([0, *map(len, many)])
-    found = count_room.hashes(np.frombuffer(b"".join(many), np.uint8), offsets)
-    assert len(set(found.tolist())) == 20_000
-    sizes = np.bincount((found % np.uint64(64)).astype(int))
+    hashes = count_room.hashes(np.frombuffer(b"".join(many), np.uint8), offsets)
+    assert len(set(hashes.tolist())) == 20_000
+    sizes = np.bincount((hashes % np.uint64(64)).astype(int))
     assert 200 < sizes.min() <= sizes.max() < 430
     assert count_room.hashes(np.empty(0, np.uint8), np.zeros(1, np.int64)).tolist() == []
 
@@ -272,9 +272,9 @@ def test_a_cluster_that_does_not_answer(
 ) -> None:
     """This runs before any test that starts a cluster: once connected, Ray looks for no other."""
     pytest.importorskip("ray")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
     if note:
         (tmp_path / "ray").mkdir()
         (tmp_path / "ray" / "ray_current_cluster").write_text(address)

@@ -209,8 +209,8 @@ def documentation() -> Iterator[tuple[str, str]]:
 def test_nothing_that_people_read_has_an_old_name() -> None:
     texts = list(documentation())
     assert len(texts) > 1000
-    found = [(name, old[0]) for name, text in texts for old in OLD_NAMES.finditer(text)]
-    assert found == []
+    uses = [(name, old[0]) for name, text in texts for old in OLD_NAMES.finditer(text)]
+    assert uses == []
 
 
 def commands_on_pages() -> Iterator[tuple[str, str]]:
@@ -228,12 +228,12 @@ def test_commands_on_pages_have_their_options() -> None:
         name, _, rest = line.partition(" ")
         if name not in COMMANDS:
             continue
-        found = command.get_command(None, name)  # type: ignore[arg-type]
-        assert found is not None
-        known = {"-h", "--help"}
-        known |= {opt for param in found.params for opt in (*param.opts, *param.secondary_opts)}
-        given = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", rest))
-        assert given <= known, f"{page}: bytepair {line}"
+        entry = command.get_command(None, name)  # type: ignore[arg-type]
+        assert entry is not None
+        options = {"-h", "--help"}
+        options |= {opt for param in entry.params for opt in (*param.opts, *param.secondary_opts)}
+        flags = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", rest))
+        assert flags <= options, f"{page}: bytepair {line}"
         checked.add(name)
     assert checked == set(COMMANDS) - {""}
 
@@ -286,19 +286,19 @@ def test_every_page_says_what_it_is_about() -> None:
 
 
 def test_the_index_of_decisions_has_them_all() -> None:
-    listed = set(re.findall(r"\]\(([\w-]+\.md#[^)]+)\)", prose(ROOT / "docs/decisions/index.md")))
-    found = set()
+    links = set(re.findall(r"\]\(([\w-]+\.md#[^)]+)\)", prose(ROOT / "docs/decisions/index.md")))
+    headings = set()
     for page in (ROOT / "docs/decisions").glob("*.md"):
         text = prose(page)
         level = "###" if "\n### " in text else "##"
         if page.name not in {"index.md", "dependencies.md"}:
             heads = re.findall(rf"^{level} (.*)$", text, re.M)
-            found |= {
+            headings |= {
                 f"{page.name}#" + re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-")
                 for head in heads
             }
-    assert found
-    assert found <= listed
+    assert headings
+    assert headings <= links
 
 
 def test_the_readme_opens_with_a_number_a_picture_and_the_commands_of_a_checkout() -> None:
@@ -367,14 +367,12 @@ def test_the_reference_has_every_public_name() -> None:
         shown |= set(re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.M))
     for name in shown:
         assert pkgutil.resolve_name(name) is not None
-    wanted = {f"bytepair.{name}" for name in bytepair.__all__ if not name.startswith("__")}
-    wanted |= {f"bytepair.compat.{name}" for name in bytepair.compat.__all__}
+    names = {f"bytepair.{name}" for name in bytepair.__all__ if not name.startswith("__")}
+    names |= {f"bytepair.compat.{name}" for name in bytepair.compat.__all__}
     # The members of a module are shown with it.
     modules = [name for name in shown if inspect.ismodule(pkgutil.resolve_name(name))]
     inside = {value for module in modules for value in members(module)}
-    assert {
-        name for name in wanted - shown if id(pkgutil.resolve_name(name)) not in inside
-    } == set()
+    assert {name for name in names - shown if id(pkgutil.resolve_name(name)) not in inside} == set()
 
 
 def test_each_method_of_tokenizer_is_in_one_group() -> None:
@@ -394,9 +392,9 @@ def members(module: str) -> set[int]:
 
 
 def links_for_the_site(markdown: str, folder: str) -> str:
-    found = runpy.run_path(str(ROOT / "docs/hooks.py"))["from_folder"](markdown, folder)
-    assert isinstance(found, str)
-    return found
+    text = runpy.run_path(str(ROOT / "docs/hooks.py"))["from_folder"](markdown, folder)
+    assert isinstance(text, str)
+    return text
 
 
 def test_links_that_leave_the_site_lead_to_the_repository() -> None:
@@ -404,8 +402,8 @@ def test_links_that_leave_the_site_lead_to_the_repository() -> None:
     assert links_for_the_site("[a](docs/train.md#b)", "") == "[a](train.md#b)"
     assert links_for_the_site("[a](Makefile)", "") == f"[a]({home}/blob/main/Makefile)"
     assert links_for_the_site("[a](../tests)", "docs") == f"[a]({home}/tree/main/tests)"
-    for kept in ("[a](train.md#b)", "[a](#b)", "[a](https://example.com/c)"):
-        assert links_for_the_site(kept, "docs") == kept
+    for link in ("[a](train.md#b)", "[a](#b)", "[a](https://example.com/c)"):
+        assert links_for_the_site(link, "docs") == link
 
 
 def help_of(name: str) -> str:
@@ -441,8 +439,8 @@ def cli_pages() -> dict[str, str]:
 
 def test_the_pages_of_the_command_line_are_what_help_prints() -> None:
     files = (ROOT / "docs/cli").glob("*.md")
-    found = {file.name: file.read_text(encoding="utf-8") for file in files}
-    assert found == cli_pages(), "run make docs-cli"
+    pages = {file.name: file.read_text(encoding="utf-8") for file in files}
+    assert pages == cli_pages(), "run make docs-cli"
 
 
 if __name__ == "__main__":

@@ -99,10 +99,10 @@ def pieces(path: Path, first: int = 0, **options: Any) -> list[Any]:
     return list(documents_module.read(file, how, documents_module.DocumentSelection(first)))
 
 
-def flat(found: list[Any]) -> list[Any]:
+def flat(items: list[Any]) -> list[Any]:
     """(row, text) or (row, rows, reason) for each piece."""
     out: list[Any] = []
-    for piece in found:
+    for piece in items:
         if isinstance(piece, documents_module.Skip):
             out.append((piece.first, piece.rows, piece.reason))
         else:
@@ -137,11 +137,11 @@ def test_bad_lines_are_skipped_one_by_one(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     for size in (50, 1000, 1 << 24):
         monkeypatch.setattr(documents_module, "BATCH_BYTES", size)
-        found = flat(pieces(tmp_path / "a.jsonl", max_document_bytes=1000))
-        assert [item[1] for item in found if len(item) == 2] == [
+        items = flat(pieces(tmp_path / "a.jsonl", max_document_bytes=1000))
+        assert [item[1] for item in items if len(item) == 2] == [
             t for i, t in enumerate(TEXTS[:20]) if i not in (3, 11)
         ]
-        assert [item[:2] for item in found if len(item) == 3] == [(3, 1), (11, 1)]
+        assert [item[:2] for item in items if len(item) == 3] == [(3, 1), (11, 1)]
     with pytest.raises(CorpusError, match=r"a\.jsonl, line 4: "):
         texts(tmp_path / "a.jsonl")
 
@@ -153,9 +153,9 @@ def test_a_damaged_row_group_is_skipped_and_the_others_read(folder: Path) -> Non
     start = place.dictionary_page_offset or place.data_page_offset
     data[start : start + 20] = b"\xff" * 20
     path.write_bytes(data)
-    found = flat(pieces(path))
-    assert [item[0] for item in found] == [*range(40), 40, *range(50, 100)]
-    assert found[40][1] == 10
+    items = flat(pieces(path))
+    assert [item[0] for item in items] == [*range(40), 40, *range(50, 100)]
+    assert items[40][1] == 10
     assert flat(pieces(path, first=45))[0][:2] == (45, 5)
     path.write_bytes(data[:1000])
     ((row, rows, reason),) = flat(pieces(path))
@@ -215,15 +215,15 @@ def test_a_page_that_is_too_large_is_passed_over(
     )  # fmt: skip
     for size in (100, 10_000, 1 << 24):
         monkeypatch.setattr(documents_module, "BATCH_BYTES", size)
-        found = flat(pieces(path, max_document_bytes=20_000))
-        ((row, count, reason),) = [item for item in found if len(item) == 3]
+        items = flat(pieces(path, max_document_bytes=20_000))
+        ((row, count, reason),) = [item for item in items if len(item) == 3]
         assert row <= at < row + count <= row + 64
         assert re.match(r"the page has 10\d,\d{3} bytes, more than the limit of 50,000$", reason)
-        kept = [item for item in found if len(item) == 2]
-        assert kept == [(n, t) for n, t in enumerate(rows) if not row <= n < row + count]
+        rest = [item for item in items if len(item) == 2]
+        assert rest == [(n, t) for n, t in enumerate(rows) if not row <= n < row + count]
         for first in (0, 1, row, row + 1, row + count, 99, 100):
             later = flat(pieces(path, max_document_bytes=20_000, first=first))
-            assert [i for i in later if len(i) == 2] == [i for i in kept if i[0] >= first]
+            assert [i for i in later if len(i) == 2] == [i for i in rest if i[0] >= first]
 
 
 def test_a_dictionary_that_is_too_large_takes_its_row_group(
@@ -232,9 +232,9 @@ def test_a_dictionary_that_is_too_large_takes_its_row_group(
     monkeypatch.setattr(bounds, "PAGE_BYTES", 50_000)
     rows = [*TEXTS[:15], "x" * 100_000, *TEXTS[16:]]
     path = of_pages(tmp_path / "a.parquet", rows, row_group_size=10)
-    found = flat(pieces(path, max_document_bytes=20_000))
-    assert [item[:2] for item in found if len(item) == 3] == [(10, 10)]
-    assert [i for i in found if len(i) == 2] == [
+    items = flat(pieces(path, max_document_bytes=20_000))
+    assert [item[:2] for item in items if len(item) == 3] == [(10, 10)]
+    assert [i for i in items if len(i) == 2] == [
         (n, t) for n, t in enumerate(rows) if not 10 <= n < 20
     ]
     with pytest.raises(CorpusError, match=r"a\.parquet, row 10: the page has 10\d,\d{3} bytes"):
@@ -267,9 +267,9 @@ def test_parquet_of_any_form(
     texts_ = pa.array(rows, pa.string())
     table = pa.table({"text": texts_ if plain else texts_.cast(kind)})
     pq.write_table(table, path, use_dictionary=not plain, **options)
-    found = pieces(path, errors="strict", batch_bytes=2000)
-    assert [text for column in found for text in strings(column)] == rows
-    assert all(column.text_bytes <= 2000 + 9000 for column in found)
+    columns = pieces(path, errors="strict", batch_bytes=2000)
+    assert [text for column in columns for text in strings(column)] == rows
+    assert all(column.text_bytes <= 2000 + 9000 for column in columns)
 
 
 def test_columns_of_nothing_but_nulls(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
         from bytepair.corpus.documents import ReadOptions, read
         from bytepair.corpus.files import files_of
         how = ReadOptions(errors="skip", max_document_bytes=1 << 27)
-        found = list(read(files_of(sys.argv[1])[0], how))[:0]
+        pieces = list(read(files_of(sys.argv[1])[0], how))[:0]
         before = peak_mb()
         rows = 0
         for file in files_of(sys.argv[2:]):

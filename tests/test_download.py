@@ -77,14 +77,14 @@ class Handler(BaseHTTPRequestHandler):
         """The list of files of a data set, as the Hub gives it."""
         names = {"name": ["b/2.parquet", "README.md", "b/1.parquet", "b/long.parquet"]}
         names["evil"] = ["../../x.parquet"]
-        found = names.get(self.path.split("/")[4])
+        paths = names.get(self.path.split("/")[4])
         lfs = {"oid": SHA, "size": len(DATA), "pointerSize": 1}
         files = [
             {"type": "file", "oid": "0", "size": len(DATA), "path": name, "lfs": lfs}
-            for name in found or []
+            for name in paths or []
         ]
         data = json.dumps([{"type": "directory", "oid": "1", "path": "b"}, *files]).encode()
-        self.body(200 if found else 404, data, Content_Type="application/json")
+        self.body(200 if paths else 404, data, Content_Type="application/json")
 
     def do_GET(self) -> None:  # noqa: C901 - a list of misdeeds
         if self.path.startswith("/api/"):
@@ -268,10 +268,10 @@ def test_the_shards_of_fineweb_edu(server: Server, tmp_path: Path) -> None:
     paths = download.download_dataset(n=3, dir=tmp_path, endpoint=server.url, progress=False)
     assert left(tmp_path) == ["shard_00000.parquet", "shard_00001.parquet", "shard_00002.parquet"]
     assert [p.read_bytes() for p in paths] == [DATA] * 3
-    asked = f"/datasets/karpathy/fineweb-edu-100b-shuffle/resolve/main/{paths[0].name}"
-    assert server.requests[asked] == 1
+    path = f"/datasets/karpathy/fineweb-edu-100b-shuffle/resolve/main/{paths[0].name}"
+    assert server.requests[path] == 1
     download.download_dataset(n=3, dir=tmp_path, endpoint=server.url)
-    assert server.requests[asked] == 1
+    assert server.requests[path] == 1
 
 
 def test_the_shards_of_climbmix_with_the_one_for_validation(server: Server, tmp_path: Path) -> None:

@@ -79,10 +79,10 @@ def test_ids_are_those_of_the_reference(
     texts: list[str], dropout: float, seed: int, rule: str
 ) -> None:
     tok = tokenizers()[rule]
-    found = rows_of(tok.encode_batch_to_numpy(texts, dropout=dropout, seed=seed))
+    rows = rows_of(tok.encode_batch_to_numpy(texts, dropout=dropout, seed=seed))
     expected = plain(tok, texts, dropout, seed) if dropout else tok.encode_batch(texts)
-    assert found == expected
-    assert [tok.decode_bytes(row) for row in found] == [text.encode() for text in texts]
+    assert rows == expected
+    assert [tok.decode_bytes(row) for row in rows] == [text.encode() for text in texts]
 
 
 def distribution(word: bytes, rank: Rank, dropout: float) -> dict[tuple[bytes, ...], float]:
@@ -90,8 +90,8 @@ def distribution(word: bytes, rank: Rank, dropout: float) -> dict[tuple[bytes, .
 
     @cache
     def of(parts: tuple[bytes, ...]) -> Mapping[tuple[bytes, ...], float]:
-        found = [(rank(a, b), i) for i, (a, b) in enumerate(itertools.pairwise(parts))]
-        pairs = sorted((n, i) for n, i in found if n is not None)
+        ranks = [(rank(a, b), i) for i, (a, b) in enumerate(itertools.pairwise(parts))]
+        pairs = sorted((n, i) for n, i in ranks if n is not None)
         shares: dict[tuple[bytes, ...], float] = defaultdict(float)
         for drops in itertools.product([True, False], repeat=len(pairs)):
             share = prod(dropout if drop else 1 - dropout for drop in drops)
@@ -150,13 +150,13 @@ def test_shares_are_those_of_tokenizers_where_no_merge_undoes_another(dropout: f
     merges = [(b"a", b"b"), (b"c", b"d"), (b"ab", b"cd")]
     tokens = BYTES | {a + b: 256 + n for n, (a, b) in enumerate(merges)}
     names = {token.decode(): id for token, id in tokens.items() if token.isalpha()}
-    listed = [(a.decode(), b.decode()) for a, b in merges]
-    theirs = pytest.importorskip("tokenizers").Tokenizer(models.BPE(names, listed, dropout=dropout))
+    pairs = [(a.decode(), b.decode()) for a, b in merges]
+    theirs = pytest.importorskip("tokenizers").Tokenizer(models.BPE(names, pairs, dropout=dropout))
     tok = bytepair.Tokenizer.from_merges(tokens, merges, pattern="gpt2")
     expected = distribution(b"abcd", rank_of(tok), dropout)
     encoded = theirs.encode_batch(["abcd"] * 20_000)
-    found = Counter(tuple(token.encode() for token in one.tokens) for one in encoded)
-    assert fits(found, expected, z=5.5)  # its random numbers have no seed
+    counts = Counter(tuple(token.encode() for token in one.tokens) for one in encoded)
+    assert fits(counts, expected, z=5.5)  # its random numbers have no seed
     rows = rows_of(tok.encode_batch_to_numpy(["abcd"] * 20_000, dropout=dropout, seed=1))
     assert fits(Counter(tuple(tok.token_bytes(i) for i in row) for row in rows), expected, z=3.7)
 
@@ -186,8 +186,8 @@ def test_any_number_of_threads_gives_the_same(trained: bytepair.Tokenizer) -> No
 def test_special_tokens_are_never_dropped() -> None:
     tok = tokenizers()["ranks"]
     options: dict[str, Any] = {"special": "all", "prepend": "<s>", "append": 65}
-    found = tok.encode_batch_to_numpy(["ab<s>ab"], dropout=1.0, seed=0, **options)
-    assert found[0].tolist() == [400, 97, 98, 400, 97, 98, 65]
+    rows = tok.encode_batch_to_numpy(["ab<s>ab"], dropout=1.0, seed=0, **options)
+    assert rows[0].tolist() == [400, 97, 98, 400, 97, 98, 65]
     marked = bytepair.Tokenizer.from_ranks(
         BYTES | {"é".encode(): 256}, pattern="gpt4", normalizer="NFC"
     )

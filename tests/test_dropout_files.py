@@ -62,13 +62,13 @@ def test_shards_are_those_of_a_plain_loop(
     wholes = []
     for threads in (1, 2, 5):
         out = tmp_path / str(threads)
-        made = shards.write(
+        result = shards.write(
             corpus, trained, out, bos=True, tokens_per_shard=900, threads=threads, **DROPOUT
         )
-        assert len(made.shards) > 3
+        assert len(result.shards) > 3
         data = shards.Dataset(out, split=None)
         assert [data[i].tolist() for i in range(len(data))] == expected
-        assert (made.job["dropout"], made.job["seed"]) == (0.3, 5)
+        assert (result.job["dropout"], result.job["seed"]) == (0.3, 5)
         wholes.append(files(out))
     assert wholes[0] == wholes[1] == wholes[2]
 
@@ -95,8 +95,8 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_bytes(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
     options: dict[str, Any] = {"tokens_per_shard": 900, **DROPOUT}
-    made = shards.write(corpus, trained, tmp_path / "whole", **options)
-    for marks in range(1, len(made.shards)):
+    result = shards.write(corpus, trained, tmp_path / "whole", **options)
+    for marks in range(1, len(result.shards)):
         out = tmp_path / str(marks)
         interrupt(corpus, trained, out, marks, options)
         for other in ({"dropout": 0.2}, {"dropout": None, "seed": None}, {"dropout": 0.0}):
@@ -156,17 +156,17 @@ def test_the_command_line(
     corpus: Path, inputs: list[list[str]], tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
     trained.save(tmp_path / "tok")
-    said = ["-t", str(tmp_path / "tok"), "--dropout", "0.3", "--seed", "5"]
+    arguments = ["-t", str(tmp_path / "tok"), "--dropout", "0.3", "--seed", "5"]
     paths = sorted(map(str, corpus.iterdir()))
     result = CliRunner().invoke(
-        command, ["encode", *paths, *said, "--json"], catch_exceptions=False
+        command, ["encode", *paths, *arguments, "--json"], catch_exceptions=False
     )
     assert result.exit_code == 0, result.output
-    found = [json.loads(line) for line in result.stdout.splitlines()]
+    ids = [json.loads(line) for line in result.stdout.splitlines()]
     texts = [text for some in inputs for text in some]
-    assert found == rows_of(trained.encode_batch_to_numpy(texts, **DROPOUT))
+    assert ids == rows_of(trained.encode_batch_to_numpy(texts, **DROPOUT))
 
-    shard = ["shard", str(corpus), *said, "--no-bos", "-o", str(tmp_path / "out")]
+    shard = ["shard", str(corpus), *arguments, "--no-bos", "-o", str(tmp_path / "out")]
     assert CliRunner().invoke(command, shard, catch_exceptions=False).exit_code == 0
     data = shards.Dataset(tmp_path / "out", split=None)
     rows = [data[i].tolist() for i in range(len(data))]

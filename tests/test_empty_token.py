@@ -33,8 +33,8 @@ def rank_file(folder: Path) -> bytepair.Tokenizer:
 def test_of_a_rank_file(tmp_path: Path) -> None:
     tok = rank_file(tmp_path)
     is_kept(tok)
-    written = tok.export(tmp_path / "again.tiktoken", lossy=True)
-    assert written.read_bytes() == (tmp_path / "plain.tiktoken").read_bytes()
+    file = tok.export(tmp_path / "again.tiktoken", lossy=True)
+    assert file.read_bytes() == (tmp_path / "plain.tiktoken").read_bytes()
 
 
 def test_of_an_encoding() -> None:
@@ -52,15 +52,15 @@ def test_of_names(format: Any, tmp_path: Path) -> None:
     tok = rank_file(tmp_path)
     path = tok.export(tmp_path / "folder", format)
     file = path / {"huggingface": "tokenizer.json", "gpt2": "vocab.json"}[format]
-    written = json.loads(file.read_text(encoding="utf-8"))
-    assert written.get("model", {}).get("vocab", written)[""] == ID
+    document = json.loads(file.read_text(encoding="utf-8"))
+    assert document.get("model", {}).get("vocab", document)[""] == ID
     is_kept(bytepair.load(path))
 
 
 def test_it_goes_where_its_id_does(tmp_path: Path) -> None:
     tok = rank_file(tmp_path)
-    taken = bytepair.Tokenizer.from_ranks(
+    other = bytepair.Tokenizer.from_ranks(
         tok.mergeable_ranks(), pattern="gpt2", special_tokens={"<a>": ID}
     ).with_notes(tok.notes)
-    assert "" not in json_of(taken)["model"]["vocab"]
+    assert "" not in json_of(other)["model"]["vocab"]
     assert "empty_token" not in tok.prune(258).tokenizer.notes

@@ -55,19 +55,19 @@ def test_every_command_takes_it(name: str, folder: Path) -> None:
             "skip to leave the document out"
         )
         call(file, "--errors", "replace")
-    said = call("bad.jsonl", "--errors", "skip")
-    assert said.startswith("warning: ")
-    assert PLACE in said
+    output = call("bad.jsonl", "--errors", "skip")
+    assert output.startswith("warning: ")
+    assert PLACE in output
 
 
-def both(read: Callable[..., Any], source: Any, wanted: dict[str, Any]) -> None:
+def both(read: Callable[..., Any], source: Any, texts: dict[str, Any]) -> None:
     """Compare what a function makes of a source with what it makes of other texts."""
     with pytest.raises(CorpusError, match="lone surrogate"):
         read(source, errors="strict")
-    assert read(source, errors="replace") == read(wanted["replace"], errors="strict")
+    assert read(source, errors="replace") == read(texts["replace"], errors="strict")
     with pytest.warns(SkippedWarning, match="lone surrogate"):
-        found = read(source, errors="skip")
-    assert found == read(wanted["skip"], errors="strict")
+        result = read(source, errors="skip")
+    assert result == read(texts["skip"], errors="strict")
     with pytest.raises(ArgumentError, match="errors"):
         read(source, errors="ignore")
 
@@ -75,7 +75,7 @@ def both(read: Callable[..., Any], source: Any, wanted: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", ["file", "texts"])
 def test_functions_take_it(kind: str, folder: Path) -> None:
     source = folder / "bad.jsonl" if kind == "file" else ["one two", "b\ud83dc", "three"]
-    wanted = {"replace": ["one two", "b\ufffdc", "three"], "skip": ["one two", "three"]}
+    texts = {"replace": ["one two", "b\ufffdc", "three"], "skip": ["one two", "three"]}
     tok = bytepair.load(folder / "tokenizer")
     for read in (
         bytepair.count,
@@ -83,7 +83,7 @@ def test_functions_take_it(kind: str, folder: Path) -> None:
         lambda source, **options: bytepair.extend(tok, source, 1, **options),
         bytepair.evaluate.documents,
     ):
-        both(read, source, wanted)
+        both(read, source, texts)
 
 
 def test_encode_file_takes_it(folder: Path) -> None:

@@ -334,9 +334,9 @@ class Tensor:
 
 def test_tensors_are_taken_as_arrays_are() -> None:
     losses, targets, lengths = [[1.0, 2.0], [4.0, 8.0]], [[0, 1], [-1, 2]], [1, 3, 0]
-    made = [np.array(x) for x in (losses, targets, lengths)]
+    arrays = [np.array(x) for x in (losses, targets, lengths)]
     torn = [Tensor(x) for x in (losses, targets, lengths)]
-    assert evaluate.bits_per_byte(*torn) == evaluate.bits_per_byte(*made)
+    assert evaluate.bits_per_byte(*torn) == evaluate.bits_per_byte(*arrays)
 
 
 def test_torch_tensors() -> None:
@@ -383,14 +383,14 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_a_network_a_published_tokenizer_is_left_out(
     trained: bytepair.Tokenizer, offline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = evaluate.measure(trained)
-    assert list(found.tokenizers) == ["ours"]
-    assert list(found.missing) == list(evaluate.USUAL_RIVALS)
-    assert evaluate.to_markdown(found).count("TIKTOKEN_CACHE_DIR") == 3  # each reason stands once
-    said = f"encodings/r50k_base.tiktoken into {offline} (TIKTOKEN_CACHE_DIR) as gpt2.tiktoken"
+    result = evaluate.measure(trained)
+    assert list(result.tokenizers) == ["ours"]
+    assert list(result.missing) == list(evaluate.USUAL_RIVALS)
+    assert evaluate.to_markdown(result).count("TIKTOKEN_CACHE_DIR") == 3  # each reason stands once
+    expected = f"encodings/r50k_base.tiktoken into {offline} (TIKTOKEN_CACHE_DIR) as gpt2.tiktoken"
     with pytest.raises(NotFetchedError, match="could not be fetched") as missing:
         bytepair.load("gpt2")
-    assert said in str(missing.value)
+    assert expected in str(missing.value)
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
     monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(offline))
     with pytest.raises(NotFetchedError, match="into a folder as cl100k_base"):
@@ -418,22 +418,22 @@ def test_a_rank_file_in_the_folder_of_tiktoken_is_found(
     data = (shared / "vocabularies" / f"{published}.tiktoken").read_bytes()
     ranks = "r50k_base" if name == "gpt2" else name
     hashed = hashlib.sha1(f"{encodings.URL}{ranks}.tiktoken".encode()).hexdigest()
-    found = []
+    tokenizers = []
     for file in [f"{name}.tiktoken", name, f"{ranks}.tiktoken", hashed]:
         (offline / file).write_bytes(data)
-        found.append(bytepair.load(name))
+        tokenizers.append(bytepair.load(name))
         (offline / file).unlink()
-    assert len({tok.fingerprint for tok in found}) == 1
+    assert len({tok.fingerprint for tok in tokenizers}) == 1
 
 
 @pytest.mark.parametrize("name", encodings.ENCODINGS)
 def test_the_table_of_encodings_is_that_of_tiktoken(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, str]] = []
+    calls: list[tuple[str, str]] = []
 
     def load(url: str = "", expected_hash: str = "", **_: str) -> dict[bytes, int]:
-        asked.append((url, expected_hash))
+        calls.append((url, expected_hash))
         return {}
 
     monkeypatch.setattr(openai_public, "load_tiktoken_bpe", load)
@@ -444,7 +444,7 @@ def test_the_table_of_encodings_is_that_of_tiktoken(
     assert bytepair.PATTERNS[ours.pattern] == theirs["pat_str"]
     if name != "gpt2":  # which tiktoken reads from the files of GPT-2
         url = f"{encodings.URL}{ours.ranks}.tiktoken"
-        assert asked == [(url, encodings.RANK_FILES[ours.ranks])]
+        assert calls == [(url, encodings.RANK_FILES[ours.ranks])]
 
 
 def test_another_file_of_that_name_is_an_error(offline: Path) -> None:
@@ -506,16 +506,16 @@ def test_markdown_has_all_tables_and_no_stray_marks(found: evaluate.Evaluation) 
 def test_a_terminal_shows_every_number_whole(trained: bytepair.Tokenizer, width: int) -> None:
     """Tables are turned, or become blocks, where they are too wide."""
     rivals = {"cl100k_base": trained, "o200k_base": trained.with_vocab_size(1000), "gpt2": trained}
-    found = evaluate.measure(trained, name="my-own", against=rivals, texts={"mine": ["1 2 3"]})
+    result = evaluate.measure(trained, name="my-own", against=rivals, texts={"mine": ["1 2 3"]})
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    for part in evaluate.to_terminal(found):
+    for part in evaluate.to_terminal(result):
         console.print(part, crop=False)
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     shown = Counter(text.split())
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= max(width, 32)
-    for table in evaluate.tables(found):
+    for table in evaluate.tables(result):
         if table.title not in {"Vocabulary", "Numbers"}:
             cells = [*table.head, *(cell.text for row in table.rows for cell in row)]
             words = Counter(word for cell in cells for word in cell.split())
@@ -525,9 +525,9 @@ def test_a_terminal_shows_every_number_whole(trained: bytepair.Tokenizer, width:
 
 @pytest.mark.parametrize("width", [200, 40])
 def test_lists_of_tokens_are_folded(trained: bytepair.Tokenizer, width: int) -> None:
-    found = evaluate.measure(trained, against=[])
-    (table,) = [table for table in evaluate.tables(found) if table.title == "Vocabulary"]
-    (part,) = [p for p in evaluate.to_terminal(found)[2:] if p._table == table]
+    result = evaluate.measure(trained, against=[])
+    (table,) = [table for table in evaluate.tables(result) if table.title == "Vocabulary"]
+    (part,) = [p for p in evaluate.to_terminal(result)[2:] if p._table == table]
     console = Console(file=io.StringIO(), width=width, color_system=None)
     console.print(part)
     assert isinstance(console.file, io.StringIO)

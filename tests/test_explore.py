@@ -39,13 +39,13 @@ def answers(trained: bytepair.Tokenizer) -> explore.Answers:
 
 def unpacked(data: bytes) -> list[tuple[list[int], list[int], list[int]]]:
     """The ids of each tokenizer, their lengths, and whether others do not have them."""
-    numbers, found = np.frombuffer(data, "<u4").tolist(), []
+    numbers, rows = np.frombuffer(data, "<u4").tolist(), []
     while numbers:
         count = numbers[0]
         parts = [numbers[1 + n * count : 1 + (n + 1) * count] for n in range(3)]
-        found.append((parts[0], parts[1], parts[2]))
+        rows.append((parts[0], parts[1], parts[2]))
         numbers = numbers[1 + 3 * count :]
-    return found
+    return rows
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -77,13 +77,13 @@ def test_splits_differ_where_their_spans_do(answers: explore.Answers, text: str)
 def test_the_vocabulary_is_all_tokens(
     answers: explore.Answers, trained: bytepair.Tokenizer
 ) -> None:
-    found: dict[int, str] = {}
-    while len(found) < trained.vocab_size:
-        members: dict[str, Any] = {"from": len(found)}  # a keyword in Python
+    tokens: dict[int, str] = {}
+    while len(tokens) < trained.vocab_size:
+        members: dict[str, Any] = {"from": len(tokens)}  # a keyword in Python
         part = answers.ask("search", b"", t=0, kind="text", **members)
         assert part["count"] == part["all"] == trained.vocab_size
-        found |= {one["id"]: one["hex"] for one in part["tokens"]}
-    assert found == {id: trained.token_bytes(id).hex() for id in range(trained.vocab_size)}
+        tokens |= {one["id"]: one["hex"] for one in part["tokens"]}
+    assert tokens == {id: trained.token_bytes(id).hex() for id in range(trained.vocab_size)}
 
 
 def leaves(node: dict[str, Any]) -> str:
@@ -95,13 +95,13 @@ def test_a_token_tells_how_it_was_built(
 ) -> None:
     for left, right in trained.merges()[::50]:
         token = left + right
-        found = answers.ask("token", t=0, id=trained.token_id(token))
-        assert found["hex"] == token.hex() == leaves(found["tree"])
-        assert [part["hex"] for part in found["tree"]["parts"]] == [left.hex(), right.hex()]
+        answer = answers.ask("token", t=0, id=trained.token_id(token))
+        assert answer["hex"] == token.hex() == leaves(answer["tree"])
+        assert [part["hex"] for part in answer["tree"]["parts"]] == [left.hex(), right.hex()]
         children = [a + b for a, b in trained.merges() if token in (a, b)]
-        assert found["children_count"] == len(children)
-        assert [c["hex"] for c in found["children"]] == [c.hex() for c in children[:40]]
-        assert found["rank"] == found["id"]
+        assert answer["children_count"] == len(children)
+        assert [c["hex"] for c in answer["children"]] == [c.hex() for c in children[:40]]
+        assert answer["rank"] == answer["id"]
     special = answers.ask("token", t=0, id=trained.special_tokens["<|bos|>"])
     assert special["special"]
     assert special["tree"] is special["rank"] is None
@@ -159,19 +159,19 @@ def test_the_pretoken_at_each_byte(
     data = text.encode()
     covered = {}
     for at in range(len(data)):
-        found = answers.ask("pretoken", data, t=0, at=at)
-        pretoken = bytes.fromhex(found["hex"])
-        assert data[found["start"] :].startswith(pretoken)
-        assert found["start"] <= at < found["start"] + len(pretoken)
-        covered[found["start"]] = pretoken.decode()
+        answer = answers.ask("pretoken", data, t=0, at=at)
+        pretoken = bytes.fromhex(answer["hex"])
+        assert data[answer["start"] :].startswith(pretoken)
+        assert answer["start"] <= at < answer["start"] + len(pretoken)
+        covered[answer["start"]] = pretoken.decode()
     assert list(covered.values()) == trained.pretokenize(text)
 
 
 def test_pretokens_end_at_special_tokens(answers: explore.Answers) -> None:
     text = "one<|bos|>two"
     data = text.encode()
-    found = [answers.ask("pretoken", data, t=0, at=at, special=1) for at in (1, 5, 11)]
-    assert [bytes.fromhex(one["hex"]) for one in found] == [b"one", b"", b"two"]
+    parts = [answers.ask("pretoken", data, t=0, at=at, special=1) for at in (1, 5, 11)]
+    assert [bytes.fromhex(one["hex"]) for one in parts] == [b"one", b"", b"two"]
 
 
 def test_a_chat_has_ids_and_a_mask(answers: explore.Answers, trained: bytepair.Tokenizer) -> None:
@@ -252,9 +252,9 @@ def test_the_templates_of_a_tokenizer_come_first() -> None:
     forgets = source.replace("{{ m.content }}", "{{ m.content if loop.last else '-' }}")
     answers = explore.Answers({"mine": tok.with_chat_template(forgets)})
     longer = json.dumps([*talk, *talk]).encode()
-    found = answers.ask("chat", longer, t=0, template="default")
-    assert "does not continue the prompt" in found["no_mask"]
-    assert not any(one["trained"] for one in found["tokens"])
+    answer = answers.ask("chat", longer, t=0, template="default")
+    assert "does not continue the prompt" in answer["no_mask"]
+    assert not any(one["trained"] for one in answer["tokens"])
     with pytest.raises(bytepair.errors.ConversationError, match="role"):
         answers.ask("chat", b'[{"content": "x"}]', t=0, template="default")
 
@@ -262,10 +262,10 @@ def test_the_templates_of_a_tokenizer_come_first() -> None:
 def test_the_same_text_in_sixty_languages(
     answers: explore.Answers, trained: bytepair.Tokenizer
 ) -> None:
-    found, bare = (answers.ask("languages", t=t) for t in (0, 1))
-    assert [one["code"] for one in found] == sorted(bytepair.evaluate.declarations())
-    assert [one["code"] for one in bare] == [one["code"] for one in found]
-    english = next(one for one in found if one["code"] == "en")
+    costs, bare = (answers.ask("languages", t=t) for t in (0, 1))
+    assert [one["code"] for one in costs] == sorted(bytepair.evaluate.declarations())
+    assert [one["code"] for one in bare] == [one["code"] for one in costs]
+    english = next(one for one in costs if one["code"] == "en")
     assert english["tokens"] == len(trained.encode(bytepair.evaluate.declarations()["en"]))
     assert all(one["tokens"] == one["bytes"] for one in bare)
 
@@ -299,9 +299,9 @@ def ask(
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, body, named)
     response = connection.getresponse()
-    found = response.status, dict(response.getheaders()), response.read()
+    answer = response.status, dict(response.getheaders()), response.read()
     connection.close()
-    return found
+    return answer
 
 
 def test_the_page_and_its_files_are_served(server: explore.Server) -> None:
@@ -370,8 +370,8 @@ def test_answers_over_http(server: explore.Server, trained: bytepair.Tokenizer) 
     assert ids == trained.encode(text, special="all")
     assert json.loads(ask(server, "GET", "/api/token?id=300")[2])["id"] == 300
     assert len(json.loads(ask(server, "POST", "/api/steps", b" be")[2])["steps"]) >= 2
-    found = json.loads(ask(server, "POST", "/api/pretoken?at=3", text.encode())[2])
-    assert bytes.fromhex(found["hex"]) == b" be"
+    pretoken = json.loads(ask(server, "POST", "/api/pretoken?at=3", text.encode())[2])
+    assert bytes.fromhex(pretoken["hex"]) == b" be"
     talk = json.dumps({"messages": [{"role": "user", "content": "hi"}]}).encode()
     assert ask(server, "POST", "/api/chat?template=nanochat", talk)[0] == 200
     languages = json.loads(ask(server, "GET", "/api/languages?t=0")[2])
@@ -414,8 +414,8 @@ def test_tokenizers_come_and_go(server: explore.Server, trained: bytepair.Tokeni
 def test_wrong_questions_have_a_reason(
     server: explore.Server, method: str, path: str, body: bytes | None, status: int
 ) -> None:
-    found, _, answer = ask(server, method, path, body)
-    assert found == status
+    code, _, answer = ask(server, method, path, body)
+    assert code == status
     assert json.loads(answer)["error"]
 
 

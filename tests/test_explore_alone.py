@@ -35,11 +35,11 @@ HOSTILE = "</script><img src=x onerror=alert(1)>"
 @contextmanager
 def alone(browser: Any, address: str, *, offline: bool = False) -> Iterator[Any]:
     """A page that must log and raise nothing, and load nothing from elsewhere."""
-    with watched(browser, address, offline=offline) as (page, said, asked):
+    with watched(browser, address, offline=offline) as (page, messages, addresses):
         yield page
-        assert said == []
+        assert messages == []
         own = (address.rsplit("/", 1)[0], "blob:", "data:")
-        assert [url for url in asked if not url.startswith(own)] == []
+        assert [url for url in addresses if not url.startswith(own)] == []
 
 
 # ---------------------------------------------------------------------------- one file
@@ -75,9 +75,9 @@ def test_all_views_work_in_one_file(sheet: Any, trained: bytepair.Tokenizer) -> 
         {"role": "assistant", "content": "A piece of text that a model reads as one number."},
     ]
     ids, mask = trained.render_conversation(talk)
-    said = f"{len(ids)} tokens, {sum(mask)} of them trained on"
+    summary = f"{len(ids)} tokens, {sum(mask)} of them trained on"
     sheet.wait_for_function(
-        "(said) => document.querySelector('#chat-said').textContent === said", arg=said
+        "(said) => document.querySelector('#chat-said').textContent === said", arg=summary
     )
     sheet.click("#tab-vocabulary")
     sheet.fill("#query", "honour")
@@ -97,7 +97,7 @@ def test_tokenizers_are_trained_in_one_file(sheet: Any) -> None:
     assert "trained 300 has 277 ids" in sheet.inner_text("#notice")
     sheet.click("#tab-text")
     own = bytepair.train([text], 277, special_tokens=[])
-    counts = [int(found.split()[0]) for found in sheet.locator(".count").all_inner_texts()]
+    counts = [int(line.split()[0]) for line in sheet.locator(".count").all_inner_texts()]
     assert counts[-1] == len(own.encode(text))
 
 
@@ -215,8 +215,8 @@ def test_the_playground_needs_nothing_from_elsewhere(
                 "(n) => document.querySelectorAll('#names .switch').length === n", arg=3 + n
             )
         counts = [text.split()[0] for text in page.locator(".count").all_inner_texts()]
-        wanted = str(len(trained.encode("so honourable a man, 나누다")))
-        assert counts[2:] == [wanted] * 3
+        expected = str(len(trained.encode("so honourable a man, 나누다")))
+        assert counts[2:] == [expected] * 3
         page.click("#add-tokenizer")
         assert page.is_visible("#repository")
         page.click("#shelf button >> nth=0")
@@ -230,10 +230,10 @@ def test_a_repository_is_fetched_only_when_it_is_named(
     trained.export(tmp_path / "tokenizer.json")
     context = browser.new_context()
     page = context.new_page()
-    asked: list[str] = []
+    addresses: list[str] = []
 
     def answer(route: Any) -> None:
-        asked.append(route.request.url)
+        addresses.append(route.request.url)
         body = (tmp_path / "tokenizer.json").read_bytes()
         headers = {"Access-Control-Allow-Origin": "*"}
         status = 200 if "someone/model" in route.request.url else 404
@@ -243,11 +243,11 @@ def test_a_repository_is_fetched_only_when_it_is_named(
     page.goto(site)
     page.wait_for_selector("[data-ready]", state="attached")
     page.click("#add-tokenizer")
-    assert asked == []
+    assert addresses == []
     page.fill("#repository", "someone/model")
     page.press("#repository", "Enter")
     page.wait_for_function("() => document.querySelectorAll('#names .switch').length === 3")
-    assert asked == ["https://huggingface.co/someone/model/resolve/main/tokenizer.json"]
+    assert addresses == ["https://huggingface.co/someone/model/resolve/main/tokenizer.json"]
     page.click("#add-tokenizer")
     for name, reason in (("someone/none", "404"), ("../../etc", "OWNER/NAME")):
         page.fill("#repository", name)
@@ -267,9 +267,9 @@ def test_a_megabyte_in_the_playground(browser: Any, site: str) -> None:
             "() => document.querySelector('#sizes').textContent.includes('1,048,57')"
         )
         tok = bytepair.train(bytepair.sample.paths(), 1000)
-        wanted = len(tok.encode(data.decode("utf-8", "ignore")))
+        expected = len(tok.encode(data.decode("utf-8", "ignore")))
         page.wait_for_function(
-            "(n) => document.querySelector('.count').textContent.startsWith(n)", arg=f"{wanted:,}"
+            "(n) => document.querySelector('.count').textContent.startsWith(n)", arg=f"{expected:,}"
         )
 
 

@@ -25,8 +25,8 @@ def server(trained: bytepair.Tokenizer) -> Iterator[explore.Server]:
 
 @pytest.fixture
 def page(browser: Any, server: explore.Server) -> Iterator[Any]:
-    with opened(browser, server) as found:
-        yield found
+    with opened(browser, server) as tab:
+        yield tab
 
 
 def test_ids_that_are_typed_back_become_their_text(page: Any, trained: bytepair.Tokenizer) -> None:
@@ -69,10 +69,10 @@ def test_spaces_are_marked_if_asked_for(browser: Any) -> None:
         enter(page, "a b\u00a0c")
 
         def pictures() -> list[str]:
-            found: list[str] = page.evaluate(
+            names: list[str] = page.evaluate(
                 "[...document.querySelectorAll('#panes .control')].map((e) => e.dataset.picture)"
             )
-            return found
+            return names
 
         assert pictures() == ["U+00A0"]  # it looks like a space, but is none
         page.check("#spaces")

@@ -71,9 +71,9 @@ def test_hostile_text_and_names_end_no_element(tokenizers: dict[str, bytepair.To
     plain = Elements(explore.to_html({"a": tokenizers["trained"]}, "b"))
     assert [tag for tag, _, _ in elements.found] == [tag for tag, _, _ in plain.found]
     assert elements.of("title")[0][1] == f"trained, {HOSTILE} · bytepair explore"
-    found = data(page)
-    assert found["text"] == TEXT
-    assert [one["name"] for one in found["about"]["tokenizers"]] == list(tokenizers)
+    content = data(page)
+    assert content["text"] == TEXT
+    assert [one["name"] for one in content["about"]["tokenizers"]] == list(tokenizers)
 
 
 def test_hostile_special_tokens_end_no_element() -> None:
@@ -119,28 +119,28 @@ def test_the_page_loads_nothing(tokenizers: dict[str, bytepair.Tokenizer]) -> No
 def test_the_page_has_the_tokens_and_their_parts(
     tokenizers: dict[str, bytepair.Tokenizer],
 ) -> None:
-    found = data(explore.to_html(tokenizers, "so honourable <|bos|>", special=True))
+    content = data(explore.to_html(tokenizers, "so honourable <|bos|>", special=True))
     for index, tok in enumerate(tokenizers.values()):
         answers = explore.Answers(tokenizers)
-        tokens = {one["hex"]: one for one in found["tokens"][index] if not one.get("special")}
-        ids = {one["id"] for one in found["tokens"][index]}
+        tokens = {one["hex"]: one for one in content["tokens"][index] if not one.get("special")}
+        ids = {one["id"] for one in content["tokens"][index]}
         assert set(tok.encode("so honourable <|bos|>", special="all")) <= ids
         for one in tokens.values():
-            asked = answers.ask("token", t=index, id=one["id"])
-            assert (one["hex"], one["rank"]) == (asked["hex"], asked["rank"])
-            parts = asked["tree"].get("parts")
+            answer = answers.ask("token", t=index, id=one["id"])
+            assert (one["hex"], one["rank"]) == (answer["hex"], answer["rank"])
+            parts = answer["tree"].get("parts")
             assert one["parts"] == (parts and [part["hex"] for part in parts])
             assert all(part in tokens for part in one["parts"] or [])
-        assert found["languages"][index] == answers.ask("languages", t=index)
+        assert content["languages"][index] == answers.ask("languages", t=index)
 
 
 def test_ranks_under_the_rule_of_merges() -> None:
     ranks = BYTES | {b"lo": 256, b"low": 257}
     tok = bytepair.Tokenizer.from_merges(ranks, [(b"lo", b"w"), (b"l", b"o")], pattern="gpt4")
-    found = {one["hex"]: one for one in data(explore.to_html({"a": tok}, "low"))["tokens"][0]}
-    assert found[b"low".hex()]["rank"] == 0
-    assert found[b"lo".hex()]["rank"] == 1
-    assert found[b"l".hex()] == {"id": 108, "hex": "6c", "rank": None, "parts": None}
+    tokens = {one["hex"]: one for one in data(explore.to_html({"a": tok}, "low"))["tokens"][0]}
+    assert tokens[b"low".hex()]["rank"] == 0
+    assert tokens[b"lo".hex()]["rank"] == 1
+    assert tokens[b"l".hex()] == {"id": 108, "hex": "6c", "rank": None, "parts": None}
 
 
 def test_limits_are_named(trained: bytepair.Tokenizer) -> None:
@@ -184,8 +184,8 @@ def test_the_command_writes_a_page(saved: str, trained: bytepair.Tokenizer, tmp_
     done = CliRunner().invoke(command, words)
     assert done.exit_code == 0, done.output
     assert str(page) in done.output
-    wanted = explore.to_html({"mine": trained}, TEXT.replace("\x00", ""), special=True)
-    assert page.read_text(encoding="utf-8") == wanted
+    expected = explore.to_html({"mine": trained}, TEXT.replace("\x00", ""), special=True)
+    assert page.read_text(encoding="utf-8") == expected
     done = CliRunner().invoke(command, [saved, "--export", str(page)], input="from\r\na pipe")
     assert done.exit_code == 0, done.output
     assert data(page.read_bytes().decode())["text"] == "from\r\na pipe"
@@ -223,10 +223,10 @@ def test_input_that_is_no_text_is_refused(saved: str, tmp_path: Path) -> None:
 def sheet(browser: Any, tokenizers: dict[str, bytepair.Tokenizer], tmp_path: Path) -> Iterator[Any]:
     """The page as a file, without a network; it must request, log and raise nothing."""
     path = explore.save(tokenizers, TEXT, tmp_path / "page.html")
-    with watched(browser, path.as_uri(), offline=True) as (page, said, asked):
+    with watched(browser, path.as_uri(), offline=True) as (page, messages, addresses):
         yield page
-        assert said == []
-        assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]
+        assert messages == []
+        assert [url for url in addresses if not url.startswith("data:")] == [path.as_uri()]
 
 
 def test_tokens_are_shown_offline(sheet: Any, trained: bytepair.Tokenizer) -> None:
@@ -244,8 +244,8 @@ def test_a_token_tells_about_itself_offline(sheet: Any, trained: bytepair.Tokeni
     id = trained.encode(TEXT)[1]
     sheet.locator(".pane:first-child .t").nth(1).hover()
     sheet.wait_for_selector("#tip .node .node")
-    for said in (f"{id}", "rank", trained.token_bytes(id).hex(" ")):
-        assert said in sheet.inner_text("#tip")
+    for fact in (f"{id}", "rank", trained.token_bytes(id).hex(" ")):
+        assert fact in sheet.inner_text("#tip")
     sheet.focus(".tokens")
     for _ in range(2):
         sheet.keyboard.press("ArrowRight")

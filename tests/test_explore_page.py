@@ -31,8 +31,8 @@ def server(trained: bytepair.Tokenizer) -> Iterator[explore.Server]:
 
 @pytest.fixture
 def page(browser: Any, server: explore.Server) -> Iterator[Any]:
-    with opened(browser, server) as found:
-        yield found
+    with opened(browser, server) as tab:
+        yield tab
 
 
 def test_text_is_split_as_it_is_typed(page: Any, trained: bytepair.Tokenizer) -> None:
@@ -94,12 +94,12 @@ def test_differences_are_marked(page: Any, trained: bytepair.Tokenizer) -> None:
     enter(page, text)
     spans = []
     for tok in (trained, trained.with_vocab_size(600)):
-        start, found = 0, []
+        start, row = 0, []
         for id in tok.encode(text):
             end = start + len(tok.token_bytes(id))
-            found.append((start, end))
+            row.append((start, end))
             start = end
-        spans.append(found)
+        spans.append(row)
     for pane in (0, 1):
         marked = page.evaluate(
             """(n) => [...document.querySelectorAll('.pane')[n].querySelectorAll('.t')].map(
@@ -136,9 +136,9 @@ def test_the_merges_of_a_word(page: Any, trained: bytepair.Tokenizer) -> None:
     page.locator(".pane:first-child .t").last.click()
     page.click("text=Step through the merges of this word")
     steps = explore.merge_steps(trained, b" honourable")
-    said = f"step {len(steps) - 1} of {len(steps) - 1}"  # it opens on its last step
+    label = f"step {len(steps) - 1} of {len(steps) - 1}"  # it opens on its last step
     page.wait_for_function(
-        "(said) => document.querySelector('#step-said').textContent.startsWith(said)", arg=said
+        "(said) => document.querySelector('#step-said').textContent.startsWith(said)", arg=label
     )
     assert page.input_value("#word") == " honourable"
     assert page.locator("#steps li").count() == len(steps)
@@ -179,9 +179,9 @@ def test_a_chat_shows_its_mask(page: Any, trained: bytepair.Tokenizer) -> None:
         {"role": "assistant", "content": "Nobody."},
     ]
     ids, mask = trained.render_conversation(talk)
-    said = f"{len(ids)} tokens, {sum(mask)} of them trained on"
+    summary = f"{len(ids)} tokens, {sum(mask)} of them trained on"
     page.wait_for_function(
-        "(said) => document.querySelector('#chat-said').textContent === said", arg=said
+        "(said) => document.querySelector('#chat-said').textContent === said", arg=summary
     )
     shown = page.evaluate(
         "[...document.querySelectorAll('#chat-tokens .t')].map(t => t.classList.contains('on'))"
@@ -209,20 +209,20 @@ def test_a_chat_shows_its_mask(page: Any, trained: bytepair.Tokenizer) -> None:
 def test_the_vocabulary_is_searched(
     page: Any, trained: bytepair.Tokenizer, kind: str, query: str, fits: Any
 ) -> None:
-    wanted = [i for i in range(trained.vocab_size) if fits(trained.token_bytes(i), i)]
-    assert wanted
+    expected = [i for i in range(trained.vocab_size) if fits(trained.token_bytes(i), i)]
+    assert expected
     page.click("#tab-vocabulary")
     page.select_option("#kind", kind)
     page.fill("#query", query)
-    said = f"{len(wanted):,} of {trained.vocab_size:,} tokens"
+    summary = f"{len(expected):,} of {trained.vocab_size:,} tokens"
     page.wait_for_function(
-        "(said) => document.querySelector('#found').textContent === said", arg=said
+        "(said) => document.querySelector('#found').textContent === said", arg=summary
     )
     ids = page.evaluate(
         """[...document.querySelectorAll('#results small')].map(
         (s) => Number(s.textContent))"""
     )
-    assert ids == wanted[:300]
+    assert ids == expected[:300]
 
 
 def test_an_expression_that_never_ends_is_ended(page: Any) -> None:
@@ -355,9 +355,9 @@ def test_the_page_draws_what_bytepair_view_draws(page: Any) -> None:
             .map(kind)); }""",
         [token.hex() for token in HARD],
     )
-    for token, found in zip(HARD, shown, strict=True):
+    for token, parts in zip(HARD, shown, strict=True):
         joined: list[tuple[str, str]] = []
-        for kind, text in found:
+        for kind, text in parts:
             if kind == "text" and joined and joined[-1][0] == "text":
                 joined[-1] = ("text", joined[-1][1] + text)
             else:
@@ -547,14 +547,14 @@ def test_the_same_text_is_marked_in_all_panes(page: Any, trained: bytepair.Token
     tokens = [trained.token_bytes(i) for i in trained.encode(text)]
     start, end = len(tokens[0]), len(tokens[0] + tokens[1])
     small = trained.with_vocab_size(600)
-    wanted, place = [], 0
+    expected, place = [], 0
     for n, id in enumerate(small.encode(text)):
         size = len(small.token_bytes(id))
         if place < end and place + size > start:
-            wanted.append(f"p1-{n}")
+            expected.append(f"p1-{n}")
         place += size
     same = "[...document.querySelectorAll('.same')].map((t) => t.id)"
-    assert page.evaluate(same) == wanted
+    assert page.evaluate(same) == expected
     page.hover("h1")
     assert page.evaluate(same) == []
 
@@ -594,15 +594,15 @@ def test_a_chat_has_tool_calls(page: Any, trained: bytepair.Tokenizer) -> None:
         {"role": "assistant", "content": parts},
     ]
     ids, mask = trained.render_conversation(talk)
-    said = f"{len(ids)} tokens, {sum(mask)} of them trained on"
+    summary = f"{len(ids)} tokens, {sum(mask)} of them trained on"
     page.wait_for_function(
-        "(said) => document.querySelector('#chat-said').textContent === said", arg=said
+        "(said) => document.querySelector('#chat-said').textContent === said", arg=summary
     )
     assert "<|python_start|>" in page.inner_text("#chat-tokens")
     share(page)
     page.reload()
     page.wait_for_function(
-        "(said) => document.querySelector('#chat-said').textContent === said", arg=said
+        "(said) => document.querySelector('#chat-said').textContent === said", arg=summary
     )
     assert page.locator(".part-of").count() == 3
 

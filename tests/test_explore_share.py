@@ -23,8 +23,8 @@ def server(trained: bytepair.Tokenizer) -> Iterator[explore.Server]:
 
 @pytest.fixture
 def page(browser: Any, server: explore.Server) -> Iterator[Any]:
-    with opened(browser, server) as found:
-        yield found
+    with opened(browser, server) as tab:
+        yield tab
 
 
 # ---------------------------------------------------------------------------- sharing and dropping
@@ -114,20 +114,20 @@ def test_what_each_language_costs(page: Any, trained: bytepair.Tokenizer) -> Non
     assert "$" not in page.inner_text("#costs")  # no price is built in
     page.fill("#prices input >> nth=0", "2")
     page.fill("#times", "1000")
-    found = {one.name: one for one in bytepair.evaluate.by_language(trained)}
+    costs = {one.name: one for one in bytepair.evaluate.by_language(trained)}
     lines = page.locator("#costs tbody tr")
     read = [line.split() for line in lines.locator("td:nth-child(2)").all_inner_texts()]
     names = lines.locator("th").all_inner_texts()
-    assert names == ["Your text", *sorted(found)]
+    assert names == ["Your text", *sorted(costs)]
     own = len(trained.encode("so honourable a man"))
     assert read[0] == [str(own), f"${own * 2 / 1000:.3g}"]
     for name, cells in zip(names[1:], read[1:], strict=True):
-        one = found[name]
+        one = costs[name]
         money = one.tokens * 2 / 1000
         assert cells == [f"{one.tokens:,}", f"{one.parity:.2f}", "×", "English", f"${money:,.2f}"]
     page.select_option("#order", "few")
     names = lines.locator("th").all_inner_texts()
-    assert [found[n].tokens for n in names[1:]] == sorted(one.tokens for one in found.values())
+    assert [costs[n].tokens for n in names[1:]] == sorted(one.tokens for one in costs.values())
 
 
 def test_a_price_is_shown_with_the_text_and_in_the_link(page: Any) -> None:

@@ -32,11 +32,11 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
 def large(pattern: str = "gpt4", size: int = 6000) -> bytepair.Tokenizer:
     """A vocabulary that is large enough to be saved with tables."""
     tokens = [bytes([b]) for b in range(256)] + [b"he", b"hello", "中".encode(), "中文".encode()]
-    known, rng = set(tokens), random.Random(1)
+    members, rng = set(tokens), random.Random(1)
     while len(tokens) < size:
         token = (rng.choice(tokens) + rng.choice(tokens))[:40]
-        if token not in known:
-            known.add(token)
+        if token not in members:
+            members.add(token)
             tokens.append(token)
     ranks = {token: id for id, token in enumerate(tokens)}
     return bytepair.Tokenizer.from_ranks(ranks, pattern=pattern, special_tokens={"<|bos|>": size})
@@ -133,7 +133,7 @@ class TestRoundTrip:
         bytepair.train(["hello hello help"], 268).save(tmp_path)
         assert _core.repeats(bytepair.load(tmp_path)) == 32 << 20
         tok = bytepair.load(tmp_path, repeats=repeats)
-        made = [
+        tokenizers = [
             tok,
             tok.with_special_tokens(["<new>"]),
             tok.with_roles(bos="<|bos|>"),
@@ -146,7 +146,7 @@ class TestRoundTrip:
             pickle.loads(pickle.dumps(tok)),
             copy.deepcopy(tok),
         ]
-        assert [_core.repeats(one) for one in made] == [repeats] * len(made)
+        assert [_core.repeats(one) for one in tokenizers] == [repeats] * len(tokenizers)
 
     @given(
         tokens=st.sets(st.binary(min_size=2, max_size=20), max_size=40),
@@ -182,8 +182,8 @@ class TestRoundTrip:
         tok = bytepair.train(["hello hello world"], 270, min_count=1)
         tok.with_notes({"name": "hello", "date": "2026-11-21"}).save(tmp_path)
         notes = bytepair.load(tmp_path).notes
-        said = {key: notes[key] for key in ("name", "date", "text_bytes", "pretokens", "ties")}
-        assert said == {
+        origin = {key: notes[key] for key in ("name", "date", "text_bytes", "pretokens", "ties")}
+        assert origin == {
             "name": "hello", "date": "2026-11-21", "text_bytes": "17", "pretokens": "3",
             "ties": "rustbpe",
         }  # fmt: skip
@@ -349,15 +349,15 @@ while True:
 
 def memory(path: Path) -> dict[str, int]:
     """The memory of this process that maps a file, by kind, in bytes, from the system."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     inside = False
     for line in Path("/proc/self/smaps").read_text().splitlines():
         if "-" in line.split()[0]:
             inside = line.endswith(str(path))
         elif inside and line.endswith(" kB"):
             name, size = line.removesuffix(" kB").split(":")
-            found[name] = found.get(name, 0) + 1024 * int(size)
-    return found
+            sizes[name] = sizes.get(name, 0) + 1024 * int(size)
+    return sizes
 
 
 @pytest.fixture

@@ -85,9 +85,9 @@ def test_a_lossless_export_loads_equal(kind: str, format: str, tmp_path: Path) -
     except LossError as error:  # nothing at all can be written
         assert error.lost[0].startswith(("the token", "two ids"))  # noqa: PT017
         return
-    said = load_options(tok, format) | ({} if format != "gpt2" else {"pattern": tok.pattern})
+    options = load_options(tok, format) | ({} if format != "gpt2" else {"pattern": tok.pattern})
     try:
-        back = bytepair.load(path, format, **said)
+        back = bytepair.load(path, format, **options)
     except FormatError as error:
         assert lost, error  # noqa: PT017 - what is lost may be what the file needs
         return

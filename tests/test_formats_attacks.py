@@ -51,9 +51,9 @@ def test_cut_off_anywhere(format: str, tmp_path: Path) -> None:
         step = 1 if len(data) < 6000 else 3
         for size in range(0, len(data), step):
             file.write_bytes(data[:size])
-            found = attempt(path, format)
+            tok = attempt(path, format)
             if format in {"huggingface", "nanochat", "gguf", "llmc"}:
-                assert found is None or data[size:].isspace(), size
+                assert tok is None or data[size:].isspace(), size
         file.write_bytes(data)
     assert attempt(path, format) is not None
 
@@ -105,9 +105,9 @@ def line(token: bytes, rank: object) -> bytes:
 
 
 def document(**model: Any) -> bytes:
-    found = json_of(TOK)
-    found["model"].update(model)
-    return json.dumps(found).encode()
+    content = json_of(TOK)
+    content["model"].update(model)
+    return json.dumps(content).encode()
 
 
 ATTACKS: list[tuple[str, bytes, str]] = [
@@ -253,9 +253,11 @@ def replaced(node: Any, strange: Any) -> list[Any]:
 def test_any_part_of_a_json_file_replaced(strange: Any, tmp_path: Path) -> None:
     small_enough = json_of(TOK)
     config = companions.config(TOK) | {"bos_token": {"content": "<|bos|>"}, "chat_template": "x"}
-    listed = [{"rank": n, "token_bytes": base64.b64encode(bytes([n])).decode()} for n in range(256)]
+    entries = [
+        {"rank": n, "token_bytes": base64.b64encode(bytes([n])).decode()} for n in range(256)
+    ]
     numbers = {"default_vocab_size": 257, "default_num_special_tokens": 1, "version": "v7"}
-    mistral = {"config": {"pattern": "a", **numbers}, "vocab": listed, "special_tokens": [
+    mistral = {"config": {"pattern": "a", **numbers}, "vocab": entries, "special_tokens": [
         {"rank": 0, "token_str": "<unk>"}]}  # fmt: skip
     for copy in replaced(small_enough, strange):
         (tmp_path / "tokenizer.json").write_text(json.dumps(copy))
@@ -263,9 +265,9 @@ def test_any_part_of_a_json_file_replaced(strange: Any, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(small_enough))
     for copy in replaced(config, strange):
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(copy))
-        found = attempt(tmp_path, "huggingface")
-        if found is not None:
-            found.export(tmp_path / "again", "huggingface")
+        tok = attempt(tmp_path, "huggingface")
+        if tok is not None:
+            tok.export(tmp_path / "again", "huggingface")
     for copy in replaced(mistral, strange):
         (tmp_path / "tekken.json").write_text(json.dumps(copy))
         attempt(tmp_path / "tekken.json", "tekken")

@@ -35,12 +35,12 @@ TOK = bytepair.train(bytepair.sample.paths(), 2000, special_tokens=["<|bos|>", "
 
 def entries(data: bytes, header: int) -> list[tuple[float, bytes]]:
     """Score and bytes of each id, read as a C program would."""
-    found, at = [], header
+    rows, at = [], header
     while at < len(data):
         score, length = struct.unpack_from("<fI", data, at)
-        found.append((score, data[at + 8 : at + 8 + length]))
+        rows.append((score, data[at + 8 : at + 8 + length]))
         at += 8 + length
-    return found
+    return rows
 
 
 def by_score(pretoken: bytes, scores: dict[bytes, float]) -> list[bytes]:
@@ -59,10 +59,10 @@ def by_score(pretoken: bytes, scores: dict[bytes, float]) -> list[bytes]:
 
 @pytest.mark.parametrize(("format", "header"), [("llama2c", 4), ("qwen3", 12)])
 def test_an_encoder_by_score_finds_the_same_ids(format: str, header: int, tmp_path: Path) -> None:
-    found = entries(written(TOK, tmp_path, format).read_bytes(), header)
-    assert len(found) == TOK.vocab_size
-    ids = {token: id for id, (_, token) in enumerate(found)}
-    scores = {token: score for score, token in found}
+    rows = entries(written(TOK, tmp_path, format).read_bytes(), header)
+    assert len(rows) == TOK.vocab_size
+    ids = {token: id for id, (_, token) in enumerate(rows)}
+    scores = {token: score for score, token in rows}
 
     @given(hard_text)
     def check(text: str) -> None:
@@ -137,8 +137,8 @@ int main(int argc, char **argv) {
     while ((byte = getchar()) != EOF) {
         text[count++] = byte;
         if (byte) continue;
-        int found = encode(text, ids);
-        for (int i = 0; i < found; i++) printf("%d ", ids[i]);
+        int total = encode(text, ids);
+        for (int i = 0; i < total; i++) printf("%d ", ids[i]);
         puts("");
         count = 0;
     }
@@ -172,8 +172,8 @@ def pretokens(tok: bytepair.Tokenizer, *languages: str) -> list[str]:
     paths = [path for path in bytepair.sample.paths() if path.stem in languages]
     assert paths
     texts = [path.read_text(encoding="utf-8")[:8000] for path in paths]
-    found = {part for text in texts for part in tok.pretokenize(text)}
-    return sorted(part for part in found if re.fullmatch(r" \w+", part))
+    parts = {part for text in texts for part in tok.pretokenize(text)}
+    return sorted(part for part in parts if re.fullmatch(r" \w+", part))
 
 
 def test_run_c_finds_the_ids_of_pretokens(run_c: Callable[..., list[list[int]]]) -> None:
@@ -186,8 +186,8 @@ def test_run_c_finds_the_ids_of_pretokens(run_c: Callable[..., list[list[int]]])
     assert len(parts) > 500
     assert run_c(tok, [part[1:] for part in parts]) == [[1, *tok.encode(part)] for part in parts]
     # without these ids, bytes of characters that are no token would be other tokens
-    said = " ".join(first.export_losses("llama2c"))
-    assert "are b'\\xc6' b'\\xac' for 'é'" in said
+    losses = " ".join(first.export_losses("llama2c"))
+    assert "are b'\\xc6' b'\\xac' for 'é'" in losses
     (wrong,) = run_c(first, ["你"])
     assert wrong[2:] == [byte + 3 for byte in "你".encode()] != first.encode("你")
 
@@ -200,8 +200,8 @@ def test_differences_of_run_c_are_reported(
 ) -> None:
     tok = bytepair.engines.with_sentencepiece_ids(TOK)
     parts = pretokens(tok, "hi", "th", "ko")
-    found = run_c(tok, [part[1:] for part in parts])
-    wrong = [part for part, ids in zip(parts, found, strict=True) if ids[1:] != tok.encode(part)]
+    rows = run_c(tok, [part[1:] for part in parts])
+    wrong = [part for part, ids in zip(parts, rows, strict=True) if ids[1:] != tok.encode(part)]
     across = [token for token in tok.mergeable_ranks() if llama2c._crosses_character(token)]
     assert wrong
     assert f"{len(across)} tokens with a part of a character" in tok.export_losses("llama2c")[-1]
@@ -250,13 +250,13 @@ def test_the_ids_of_sentencepiece(tmp_path: Path) -> None:
 
 
 def test_scores_are_of_the_merge_that_makes_the_token(tmp_path: Path) -> None:
-    found = entries(written(TOK, tmp_path, "llama2c").read_bytes(), 4)
-    made = [left + right for left, right in TOK.merges()]
-    for rank, token in enumerate(made):
-        score, bytes_of_id = found[256 + rank]
+    rows = entries(written(TOK, tmp_path, "llama2c").read_bytes(), 4)
+    tokens = [left + right for left, right in TOK.merges()]
+    for rank, token in enumerate(tokens):
+        score, bytes_of_id = rows[256 + rank]
         assert bytes_of_id == token
         assert score == np.float32(-math.log(rank + 1))
-    others = [score for score, token in found if token not in made]
+    others = [score for score, token in rows if token not in tokens]
     assert others == [-1e6] * 258
 
 
@@ -277,8 +277,8 @@ def test_ids_that_are_no_ranks_are_read_by_score(tmp_path: Path) -> None:
     order = [b"he", b"ll", b"hell"]
     scores = {b"he": -0.0, b"ll": -0.7, b"hell": -1.1}
     for tokens in (order, order[::-1]):
-        listed = [(-1e6, bytes([b])) for b in range(256)] + [(scores[t], t) for t in tokens]
-        parts = [struct.pack("<fI", score, len(token)) + token for score, token in listed]
+        rows = [(-1e6, bytes([b])) for b in range(256)] + [(scores[t], t) for t in tokens]
+        parts = [struct.pack("<fI", score, len(token)) + token for score, token in rows]
         path.write_bytes(struct.pack("<I", 4) + b"".join(parts))
         tok = bytepair.load(path, "llama2c", pattern="gpt2")
         assert tok.merge_rule == ("ranks" if tokens == order else "merges")
@@ -291,12 +291,12 @@ def test_scores_that_are_no_order(tmp_path: Path) -> None:
     path = tmp_path / "x"
 
     def write(*scores: float) -> None:
-        listed = [(-1e6, bytes([b])) for b in range(256)]
-        listed += list(zip(scores, [b"he", b"ll"], strict=True))
-        parts = [struct.pack("<fI", score, len(token)) + token for score, token in listed]
+        rows = [(-1e6, bytes([b])) for b in range(256)]
+        rows += list(zip(scores, [b"he", b"ll"], strict=True))
+        parts = [struct.pack("<fI", score, len(token)) + token for score, token in rows]
         path.write_bytes(struct.pack("<I", 4) + b"".join(parts))
 
-    asked: dict[str, Any] = {"pattern": "gpt2", "special_tokens": {}}
+    options: dict[str, Any] = {"pattern": "gpt2", "special_tokens": {}}
     for scores, message in [
         ((-1e6, -1e6), "no token has one"),
         ((-1.0, -1.0), "have the same score -1.0"),
@@ -304,12 +304,12 @@ def test_scores_that_are_no_order(tmp_path: Path) -> None:
     ]:
         write(*scores)
         with pytest.raises(FormatError, match=message):
-            bytepair.load(path, "llama2c", **asked)
+            bytepair.load(path, "llama2c", **options)
 
 
 def test_a_vocabulary_of_sentencepiece_is_refused(tmp_path: Path) -> None:
-    listed = [(0.0, b"<unk>"), (0.0, b"\n<s>\n"), (0.0, b"\n</s>\n"), (-1.0, b" t")]
-    parts = [struct.pack("<fI", score, len(token)) + token for score, token in listed]
+    rows = [(0.0, b"<unk>"), (0.0, b"\n<s>\n"), (0.0, b"\n</s>\n"), (-1.0, b" t")]
+    parts = [struct.pack("<fI", score, len(token)) + token for score, token in rows]
     (tmp_path / "x").write_bytes(struct.pack("<I", 27) + b"".join(parts))
     with pytest.raises(UnsupportedError, match="the byte 0x00 has no token"):
         bytepair.load(tmp_path / "x", pattern="gpt2")
@@ -331,8 +331,8 @@ def test_holes_are_filled_and_found_again(tmp_path: Path) -> None:
     tok = small(special_tokens={"<|bos|>": 300})
     for format in ("llama2c", "qwen3", "llmc", "gguf"):
         path = written(tok, tmp_path, format)
-        said: dict[str, Any] = {"pattern": "gpt2", "special_tokens": tok.special_tokens}
-        assert bytepair.load(path, format, **({} if format == "gguf" else said)) == tok
+        options: dict[str, Any] = {"pattern": "gpt2", "special_tokens": tok.special_tokens}
+        assert bytepair.load(path, format, **({} if format == "gguf" else options)) == tok
 
 
 # ---------------------------------------------------------------------------- llm.c

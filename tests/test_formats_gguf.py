@@ -187,23 +187,23 @@ params = xllamacpp.CommonParams()
 params.model.path, params.n_ctx, params.warmup, params.verbosity = sys.argv[2], 64, False, -1
 params.fit_params = False
 server = xllamacpp.Server(params)
-found = []
+results = []
 for text in json.load(sys.stdin):
     body = json.dumps({"content": text, "add_special": False, "parse_special": True}).encode()
-    asked = urllib.request.Request(
+    request = urllib.request.Request(
         server.listening_address + "/tokenize", body, {"Content-Type": "application/json"})
-    found.append(json.load(urllib.request.urlopen(asked))["tokens"])
+    results.append(json.load(urllib.request.urlopen(request))["tokens"])
 with open(sys.argv[3], "w") as file:
-    json.dump(found, file)
+    json.dump(results, file)
 """
 
 
 def texts() -> list[str]:
     """Texts of every kind of characters, and a little of real ones."""
     rng = random.Random(8)
-    found = [text(rng) for _ in range(250)]
-    found = [one for one in found if one == one.encode("utf-8", "replace").decode()]
-    return found + [path.read_text(encoding="utf-8")[:2000] for path in bytepair.sample.paths()]
+    samples = [text(rng) for _ in range(250)]
+    samples = [one for one in samples if one == one.encode("utf-8", "replace").decode()]
+    return samples + [path.read_text(encoding="utf-8")[:2000] for path in bytepair.sample.paths()]
 
 
 RULES = [(kind, ignore, names.split()[0]) for (kind, ignore), names in llamacpp._NAMES.items()]
@@ -226,14 +226,14 @@ def test_llama_cpp_finds_the_same_ids(kind: str, ignore: bool, name: str, tmp_pa
 
 def llama_cpp_ids(path: Path, texts: list[str]) -> list[list[int]]:
     """The ids that llama.cpp finds by the vocabulary in a file."""
-    found = path.with_name("found")
-    words = [str(path), str(path.with_name("model.gguf")), str(found)]
+    output = path.with_name("found")
+    words = [str(path), str(path.with_name("model.gguf")), str(output)]
     done = subprocess.run(
         [sys.executable, "-c", LLAMA_CPP, *words], input=json.dumps(texts), text=True,
         capture_output=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    ids: list[list[int]] = json.loads(found.read_text())
+    ids: list[list[int]] = json.loads(output.read_text())
     return ids
 
 
@@ -244,8 +244,8 @@ def test_llama_cpp_finds_the_ids_by_the_nearest_rule(pattern: str, tmp_path: Pat
     tok = bytepair.train(bytepair.sample.paths(), 2000, pattern=pattern)
     real = [path.read_text(encoding="utf-8")[:3000] for path in bytepair.sample.paths()]
     real = [re.sub(r"\d{3,}", "12", one) for one in real] if pattern == "nanochat" else real
-    found = llama_cpp_ids(tok.export(tmp_path / "x.gguf", lossy=True), real)
-    assert found == tok.encode_batch(real)
+    rows = llama_cpp_ids(tok.export(tmp_path / "x.gguf", lossy=True), real)
+    assert rows == tok.encode_batch(real)
 
 
 def test_the_vocabularies_that_llama_cpp_tests_itself_with() -> None:
@@ -340,8 +340,8 @@ def test_llama_cpp_finds_the_same_ids_of_pieces(kind: str, tmp_path: Path) -> No
     mixed += texts()
     if kind == "gemma":
         mixed = [one.replace(META, "") for one in mixed]
-    found = llama_cpp_ids(tok.export(tmp_path / "x.gguf", lossy=True), mixed)
-    for one, ids in zip(mixed, found, strict=True):
+    rows = llama_cpp_ids(tok.export(tmp_path / "x.gguf", lossy=True), mixed)
+    for one, ids in zip(mixed, rows, strict=True):
         assert tok.encode(one, special="all") == ids, one
 
 

@@ -202,9 +202,9 @@ def test_ranks_are_written_as_one_pair_a_token(
     tok = make()
     path = tok.export(tmp_path / "tokenizer.json")
     merges = json.loads(path.read_bytes())["model"]["merges"]
-    made = [to_bytes(merge.replace(" ", "")) for merge in merges]
-    assert made == [left + right for left, right in tok.merges()]
-    assert len(set(made)) == len(made)
+    tokens = [to_bytes(merge.replace(" ", "")) for merge in merges]
+    assert tokens == [left + right for left, right in tok.merges()]
+    assert len(set(tokens)) == len(tokens)
     theirs = tokenizers.Tokenizer.from_file(str(path))
     theirs.save(str(tmp_path / "again.json"))
     for back in (path, tmp_path / "again.json", theirs):
@@ -238,14 +238,14 @@ def test_one_pair_a_token_gives_the_ids_of_ranks() -> None:
 @pytest.mark.parametrize("ignore_merges", [False, True])
 def test_a_rule_of_merges_that_could_be_that_of_ranks_comes_back(ignore_merges: bool) -> None:
     for tok in (odd_ranks(), TOK):
-        listed = bytepair.Tokenizer.from_merges(
+        other = bytepair.Tokenizer.from_merges(
             tok.mergeable_ranks(),
             tok.merges(),
             pattern=tok.pattern,
             special_tokens=tok.special_tokens,
             ignore_merges=ignore_merges,
         )
-        assert load(json_of(listed)) == listed != tok
+        assert load(json_of(other)) == other != tok
 
 
 def test_lists_that_are_the_rule_of_ranks() -> None:
@@ -310,18 +310,18 @@ def test_only_lists_that_give_the_ids_of_ranks_are_taken_for_them(
         del merges[rng.randrange(len(merges))]
     elif "shuffled" in kind:
         rng.shuffle(merges)
-    taken = is_rule_of_ranks(tokens, merges, ignore_merges)
+    by_ranks = is_rule_of_ranks(tokens, merges, ignore_merges)
     model = Parts(tokens, r"(?s:.+)", {}, merges, ignore_merges, {}, True).model()
     tok = bytepair.Tokenizer(model)
-    assert (tok.merge_rule == "ranks") is taken
+    assert (tok.merge_rule == "ranks") is by_ranks
     same = True
     for text in LETTERS:
         ids = reference.encode_merges(text, tokens, merges, ignore_merges)
         assert tok.encode(text.decode()) == ids
         same = same and ids == reference.encode(text, tokens)
-    assert same or not taken
+    assert same or not by_ranks
     if kind in ("all", "one"):
-        assert taken is (ignore_merges or len(needed) == len(longer))
+        assert by_ranks is (ignore_merges or len(needed) == len(longer))
 
 
 def test_a_merge_that_looks_like_a_comment_is_written_as_a_pair() -> None:
@@ -416,8 +416,8 @@ def test_all_ways_of_encoding_normalize(pattern: str) -> None:
     assert tok.count_tokens(raw) == len(ids)
     assert list(tok.encode_iterable(raw[at : at + 1001] for at in range(0, len(raw), 1001))) == ids
     short = raw[:3000]
-    found, _, characters = tok.encode_with_offsets(short)
-    assert found == tok.encode(short)
+    short_ids, _, characters = tok.encode_with_offsets(short)
+    assert short_ids == tok.encode(short)
     assert characters[:, 0].tolist() == sorted(characters[:, 0])
     cut = tok.truncate_text(short, 5)
     assert short.startswith(cut)
@@ -683,10 +683,10 @@ def test_a_folder_with_its_companions(tmp_path: Path) -> None:
     again = bytepair.load(tmp_path / "out")
     assert again == tok
     assert again.notes["chat_template"] == "{{ messages }}"
-    kept = json.loads((tmp_path / "out/tokenizer_config.json").read_text())
-    assert kept["model_max_length"] == 4096
-    assert kept["tokenizer_class"] == "PreTrainedTokenizerFast"
-    assert kept["added_tokens_decoder"]["260"]["special"] is False
+    fields = json.loads((tmp_path / "out/tokenizer_config.json").read_text())
+    assert fields["model_max_length"] == 4096
+    assert fields["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert fields["added_tokens_decoder"]["260"]["special"] is False
     (tmp_path / "special_tokens_map.json").write_text('{"mask_token": {"content": "<|bos|>"}}')
     assert bytepair.load(tmp_path).notes["mask_token"] == "<|bos|>"
     config["added_tokens_decoder"]["259"]["lstrip"] = True

@@ -148,9 +148,9 @@ QWEN = [
 @pytest.mark.parametrize(("origin", "file", "rule"), QWEN)
 def test_qwen(origin: str, file: str, rule: str, documents: Documents, tmp_path: Path) -> None:
     path = package(origin) / file
-    found = llamacpp.rule(rule)
-    assert found is not None
-    pattern, _ = found
+    entry = llamacpp.rule(rule)
+    assert entry is not None
+    pattern, _ = entry
     ranks = load_tiktoken_bpe(str(path))
     theirs = tiktoken.Encoding(
         "qwen", pat_str=str(pattern), mergeable_ranks=ranks, special_tokens={}
@@ -198,12 +198,12 @@ def test_rank_files(name: str, shared: Path, documents: Documents, tmp_path: Pat
     pattern = VOCABULARIES[name]
     path = shared / "vocabularies" / f"{name}.tiktoken"
     tok = bytepair.load(path, pattern=pattern, special_tokens={"<|endoftext|>": 250_000})
-    written = tok.export(tmp_path / "tokenizer.json")
-    theirs: Any = tokenizers.Tokenizer.from_file(str(written))
-    assert bytepair.load(written) == tok
+    file = tok.export(tmp_path / "tokenizer.json")
+    theirs: Any = tokenizers.Tokenizer.from_file(str(file))
+    assert bytepair.load(file) == tok
     for kind in ("english", "multilingual", "code"):
         texts = [text[:3000] for text in documents(kind)[:60]]
-        listed = [found.ids for found in theirs.encode_batch(texts)]
-        assert listed == tok.encode_batch(texts)
+        ids = [one.ids for one in theirs.encode_batch(texts)]
+        assert ids == tok.encode_batch(texts)
     again = tok.export(tmp_path / "again.tiktoken", lossy=True)
     assert again.read_bytes() == path.read_bytes()

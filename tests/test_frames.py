@@ -65,19 +65,20 @@ def test_sources_are_read_as_texts_are(
     caplog.set_level(logging.INFO, "bytepair")
     assert bytepair.train(make(), 275) == TOK
     assert bytepair.count(make()) == bytepair.count(PLAIN)
-    said = [record.getMessage() for record in caplog.records]
+    messages = [record.getMessage() for record in caplog.records]
     has_columns = hasattr(make(), "columns") or hasattr(make(), "column_names")
     if has_columns or "batches" in name:
-        assert all("reading the column 'text' of the " in line for line in said)
-        assert all(line.endswith(", and not id") for line in said)
+        assert all("reading the column 'text' of the " in line for line in messages)
+        assert all(line.endswith(", and not id") for line in messages)
     else:
-        assert not said
-    made = bytepair.shards.write(make(), TOK, tmp_path / "out", bos=True, tokens_per_shard=200)
+        assert not messages
+    manifest = bytepair.shards.write(make(), TOK, tmp_path / "out", bos=True, tokens_per_shard=200)
     assert documents(tmp_path / "out") == wanted
-    assert made.documents == len(TEXTS)
-    assert made.job["inputs"][0][0] == "the source"
+    assert manifest.documents == len(TEXTS)
+    assert manifest.job["inputs"][0][0] == "the source"
     assert (
-        bytepair.shards.write(make(), TOK, tmp_path / "out", bos=True, tokens_per_shard=200) == made
+        bytepair.shards.write(make(), TOK, tmp_path / "out", bos=True, tokens_per_shard=200)
+        == manifest
     )
 
 
@@ -156,7 +157,7 @@ def test_a_function_of_sql_counts_and_encodes() -> None:
         ("ids", lambda text: TOK.encode_arrow(text), "USMALLINT[]"),
     ):
         connection.create_function(name, function, ["VARCHAR"], kind, type="arrow")
-    found = connection.sql("select tokens(text), ids(text) from rows order by id").fetchall()
-    wanted = [None if text is None else TOK.encode(text) for text in TEXTS]
-    assert [ids for _, ids in found] == wanted
-    assert [count for count, _ in found] == [ids if ids is None else len(ids) for ids in wanted]
+    results = connection.sql("select tokens(text), ids(text) from rows order by id").fetchall()
+    expected = [None if text is None else TOK.encode(text) for text in TEXTS]
+    assert [ids for _, ids in results] == expected
+    assert [count for count, _ in results] == [ids if ids is None else len(ids) for ids in expected]

@@ -49,7 +49,7 @@ def test_ids_are_equal_on_real_text(
     exported = ours.to_huggingface(special=False)
     for kind in ("english", "code"):
         texts = [text[:20_000] for text in documents(kind)[:40]]
-        theirs = [found.ids for found in exported.encode_batch(texts)]
+        theirs = [one.ids for one in exported.encode_batch(texts)]
         assert theirs == ours.encode_batch(texts)
 
 

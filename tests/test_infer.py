@@ -30,13 +30,13 @@ def test_a_mixture_of_the_samples_is_found(
     samples: dict[str, bytepair.Counts], shares: tuple[int, ...]
 ) -> None:
     pytest.importorskip("scipy")
-    wanted = {name: share / sum(shares) for name, share in zip(NAMES, shares, strict=True)}
-    tok = bytepair.train(samples, 800, mixture=wanted)
-    found = bytepair.infer_mixture(tok, samples, merges=500)
-    assert found.shares == pytest.approx(wanted, abs=0.02)
-    assert sum(found.shares.values()) == pytest.approx(1)
-    assert (found.merges, found.contradictions, found.is_final) == (500, 0, True)
-    assert str(found).count("%") == 4
+    expected = {name: share / sum(shares) for name, share in zip(NAMES, shares, strict=True)}
+    tok = bytepair.train(samples, 800, mixture=expected)
+    result = bytepair.infer_mixture(tok, samples, merges=500)
+    assert result.shares == pytest.approx(expected, abs=0.02)
+    assert sum(result.shares.values()) == pytest.approx(1)
+    assert (result.merges, result.contradictions, result.is_final) == (500, 0, True)
+    assert str(result).count("%") == 4
 
 
 def test_samples_of_other_text_of_the_same_kinds(tmp_path: Path) -> None:
@@ -46,18 +46,18 @@ def test_samples_of_other_text_of_the_same_kinds(tmp_path: Path) -> None:
         {name: [text[: len(text) // 2]] for name, text in texts.items()},
         {name: [text[len(text) // 2 :]] for name, text in texts.items()},
     ]
-    wanted = {"de": 0.4, "en": 0.1, "hi": 0.2, "ja": 0.3}
-    tok = bytepair.train(halves[0], 700, mixture=wanted)
-    found = bytepair.infer_mixture(tok, halves[1], merges=200)
-    assert found.shares == pytest.approx(wanted, abs=0.05)
-    assert found.contradictions > 0
+    expected = {"de": 0.4, "en": 0.1, "hi": 0.2, "ja": 0.3}
+    tok = bytepair.train(halves[0], 700, mixture=expected)
+    result = bytepair.infer_mixture(tok, halves[1], merges=200)
+    assert result.shares == pytest.approx(expected, abs=0.05)
+    assert result.contradictions > 0
     tok.save(tmp_path / "tok")
     for name, text in halves[1].items():
         (tmp_path / f"{name}.txt").write_text(text[0], encoding="utf-8")
-    said = ("mixture", "tok", "*.txt", "--merges", "200")
-    assert run(*said, cwd=tmp_path).stdout == f"{found}\n"
-    shown = json.loads(run(*said, "--json", cwd=tmp_path).stdout)
-    assert shown["shares"] == pytest.approx(found.shares)
+    arguments = ("mixture", "tok", "*.txt", "--merges", "200")
+    assert run(*arguments, cwd=tmp_path).stdout == f"{result}\n"
+    shown = json.loads(run(*arguments, "--json", cwd=tmp_path).stdout)
+    assert shown["shares"] == pytest.approx(result.shares)
 
 
 words = st.dictionaries(
@@ -89,8 +89,8 @@ def test_rivals_are_those_of_a_recount(texts: list[dict[bytes, int]], data: st.D
             return sum(n * weight for n, weight in zip(row, weights, strict=True))
 
         limit = value(merged[step])
-        wanted = sorted(row for p, row in every.items() if p != pair and value(row) > limit)
-        assert sorted(r for s, r in zip(steps.tolist(), rows, strict=True) if s == step) == wanted
+        expected = sorted(row for p, row in every.items() if p != pair and value(row) > limit)
+        assert sorted(r for s, r in zip(steps.tolist(), rows, strict=True) if s == step) == expected
         new = 256 + step
         splits = [[(reference.replace(i, pair, new), n) for i, n in split] for split in splits]
     assert len(set(zip(steps.tolist(), pairs.tolist(), strict=True))) == len(steps)

@@ -44,8 +44,8 @@ def listing(folder: Path) -> dict[str, bytes]:
 
 def lasting(folder: Path) -> set[str]:
     """The finished files: no locks, and no temporary names."""
-    found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
-    return {name for name in found if "/." not in f"/{name.removeprefix('.progress/')}"}
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    return {name for name in names if "/." not in f"/{name.removeprefix('.progress/')}"}
 
 
 def interrupted(words: list[str], out: Path, number: signal.Signals) -> int:

@@ -95,18 +95,18 @@ def test_a_kind_that_is_read_has_the_same_documents_everywhere(
     path = write(tmp_path, name, READ[name])
     texts = documents_in(name, READ[name])
     tok.save(tmp_path / "tok")
-    found = [
+    rows = [
         text
         for batch in bytepair.corpus.read_documents(path)
         for text in batch.column(0).to_pylist()
     ]
-    assert found == texts
+    assert rows == texts
     assert bytepair.count(path) == bytepair.count(texts)
     options: dict[str, Any] = {"vocab_size": 258, "special_tokens": []}
     assert bytepair.train(path, **options) == bytepair.train(texts, **options)
     assert bytepair.evaluate.documents(path) == texts
-    made = bytepair.shards.write(path, tok, tmp_path / "out")
-    assert made.documents == len(texts)
+    manifest = bytepair.shards.write(path, tok, tmp_path / "out")
+    assert manifest.documents == len(texts)
     ids, offsets = tok.encode_file(path)
     expected = tok.encode_batch_to_numpy(texts)
     assert ids.dtype == expected[0].dtype

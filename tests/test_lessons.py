@@ -57,8 +57,8 @@ every = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
 
 def cells_of(path: Path) -> list[Cell]:
-    found: list[Cell] = make.read(path)["cells"]
-    return found
+    cells: list[Cell] = make.read(path)["cells"]
+    return cells
 
 
 def code_of(path: Path) -> list[Cell]:
@@ -110,15 +110,17 @@ def test_a_lesson_says_what_it_is_and_where_it_leads(path: Path) -> None:
 @every
 def test_an_exercise_has_hints_a_stub_a_test_and_a_solution(path: Path) -> None:
     cells = cells_of(path)
-    found = exercises(cells)
-    assert len(found) >= (2 if int(path.name[:2]) < 10 else 1)
-    assert list(make.solutions(path)) == list(found)
-    assert [cell["metadata"]["test"] for cell in cells if "test" in cell["metadata"]] == list(found)
-    for name, n in found.items():
-        said, stub, test = cells[n - 1], cells[n], cells[n + 1]
-        assert f"### Exercise {name}" in said["source"]
-        assert "<details><summary>Hint 1</summary>\n\n" in said["source"]
-        assert said["source"].count("<details>") == said["source"].count("</details>")
+    places = exercises(cells)
+    assert len(places) >= (2 if int(path.name[:2]) < 10 else 1)
+    assert list(make.solutions(path)) == list(places)
+    assert [cell["metadata"]["test"] for cell in cells if "test" in cell["metadata"]] == list(
+        places
+    )
+    for name, n in places.items():
+        prompt, stub, test = cells[n - 1], cells[n], cells[n + 1]
+        assert f"### Exercise {name}" in prompt["source"]
+        assert "<details><summary>Hint 1</summary>\n\n" in prompt["source"]
+        assert prompt["source"].count("<details>") == prompt["source"].count("</details>")
         assert re.search(r"raise NotImplementedError|todo!\(\)", stub["source"])
         assert test["metadata"] == {"test": name}
         assert re.search(r"\bassert\b|pytest\.raises", test["source"])
@@ -191,15 +193,15 @@ def test_the_list_of_lessons_has_them_all() -> None:
 
 
 def minutes(path: Path) -> str:
-    found = re.search(r"^\*\*Time:?\*\*:? .*?(\d+) minutes", cells_of(path)[0]["source"], re.M)
-    assert found
-    return found[1]
+    match = re.search(r"^\*\*Time:?\*\*:? .*?(\d+) minutes", cells_of(path)[0]["source"], re.M)
+    assert match
+    return match[1]
 
 
 @every
 def test_a_lesson_links_its_solutions_and_has_a_picture(path: Path) -> None:
-    said = "".join(cell["source"] for cell in cells_of(path) if cell["cell_type"] == "markdown")
-    assert f"](solutions/{path.name[:2]}.py)" in said
+    text = "".join(cell["source"] for cell in cells_of(path) if cell["cell_type"] == "markdown")
+    assert f"](solutions/{path.name[:2]}.py)" in text
     outputs = [output for cell in code_of(make.executed(path)) for output in cell["outputs"]]
     assert any("image/svg+xml" in output.get("data", {}) for output in outputs)
 

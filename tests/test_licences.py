@@ -54,10 +54,10 @@ needs_cargo = pytest.mark.skipif(
 
 def linked() -> list[dict[str, Any]]:
     """The packages that are linked into a wheel of any target, as cargo describes them."""
-    found: dict[str, dict[str, Any]] = {}
+    crates: dict[str, dict[str, Any]] = {}
     for target in TARGETS:
-        asked = ["cargo", "metadata", "--locked", "--format-version=1", "--filter-platform", target]
-        run = subprocess.run(asked, cwd=ROOT, capture_output=True, check=True)
+        words = ["cargo", "metadata", "--locked", "--format-version=1", "--filter-platform", target]
+        run = subprocess.run(words, cwd=ROOT, capture_output=True, check=True)
         data = json.loads(run.stdout)
         packages = {package["id"]: package for package in data["packages"]}
         nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
@@ -68,11 +68,11 @@ def linked() -> list[dict[str, Any]]:
             if package["id"] in seen or _runs_at_build(package):
                 continue
             seen.add(package["id"])
-            found[package["id"]] = package
+            crates[package["id"]] = package
             for edge in nodes[package["id"]]["deps"]:
                 if any(kind["kind"] is None for kind in edge["dep_kinds"]):
                     left.append(edge["pkg"])
-    others = [p for p in found.values() if not p["name"].startswith("bytepair")]
+    others = [p for p in crates.values() if not p["name"].startswith("bytepair")]
     return sorted(others, key=lambda package: (package["name"], package["version"]))
 
 
@@ -86,14 +86,14 @@ def chosen(expression: str) -> set[str]:
     Raises:
         ValueError: if none is allowed.
     """
-    taken = set()
+    licences = set()
     for part in re.split(r"\s+AND\s+", expression):
         options = re.split(r"\s+OR\s+|/", part.strip("()"))
         allowed = [one for one in ALLOWED if one in options]
         if not allowed:
             raise ValueError(f"none of {part!r} is allowed")
-        taken.add(allowed[0])
-    return taken
+        licences.add(allowed[0])
+    return licences
 
 
 def texts(package: dict[str, Any]) -> list[str]:
@@ -102,15 +102,15 @@ def texts(package: dict[str, Any]) -> list[str]:
     files = [file for file in folder.iterdir() if _TEXT.fullmatch(file.name)]
     files += folder.glob("zstd/LICENSE")
     licences = chosen(package["license"])
-    found = []
+    notices = []
     for file in sorted(files):
         mark = re.split(r"[-.]", file.name.upper(), maxsplit=1)[-1].removesuffix(".TXT")
         named = next((name for key, name in _NAMED.items() if mark.startswith(key)), None)
         if file.name.upper() == "UNLICENSE" or (named and len(files) > 1 and named not in licences):
             continue
         text = file.read_text(encoding="utf-8").replace("\r\n", "\n")
-        found.append("\n".join(line.rstrip() for line in text.strip("\n").splitlines()))
-    return found
+        notices.append("\n".join(line.rstrip() for line in text.strip("\n").splitlines()))
+    return notices
 
 
 def page() -> str:

@@ -66,9 +66,9 @@ def converters() -> Iterator[Any]:
 def compared(converter: Any, kind: Any, row: dict[str, Any]) -> None:
     """Render a row here, and what LLaMA-Factory makes of it."""
     attributes = Attributes(**FIELDS[kind], **{name: name for name in row if name in OPTIONAL})
-    found = converter(attributes, Attributes())(row)
-    talk = [{"role": "system", "content": found["_system"]}] if found["_system"] else []
-    talk += [*found["_prompt"], *found["_response"]]
+    result = converter(attributes, Attributes())(row)
+    talk = [{"role": "system", "content": result["_system"]}] if result["_system"] else []
+    talk += [*result["_prompt"], *result["_response"]]
     theirs = TOK.render_conversation(talk, template=chat.CHATML)
     assert TOK.render_conversation(row, template=chat.CHATML, rows=kind) == theirs
 

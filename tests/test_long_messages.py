@@ -55,9 +55,9 @@ def test_of_a_tokenizer_json(value: Any, tmp_path: Path) -> None:
     file, document, refused = tmp_path / "tokenizer.json", json_of(TOK), 0
     for at in places(document):
         file.write_bytes(changed(document, at, value))
-        found = message(lambda: bytepair.load(file))
-        refused += found is not None
-        assert found is None or len(found) <= 1_000, at
+        text = message(lambda: bytepair.load(file))
+        refused += text is not None
+        assert text is None or len(text) <= 1_000, at
     assert refused > 10
 
 
@@ -114,21 +114,21 @@ CASES: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_of_other_input(name: str, tmp_path: Path) -> None:
-    found = message(lambda: CASES[name](tmp_path))
-    assert found is not None
-    assert 10 < len(found) <= 1_000
+    text = message(lambda: CASES[name](tmp_path))
+    assert text is not None
+    assert 10 < len(text) <= 1_000
 
 
 def test_the_caret_stands_below_the_error() -> None:
-    found = message(lambda: bytepair.pretokenize("a", pattern="é" * 500 + "***" + "b" * 500))
-    assert found is not None
-    *_, shown, caret = found.splitlines()
+    text = message(lambda: bytepair.pretokenize("a", pattern="é" * 500 + "***" + "b" * 500))
+    assert text is not None
+    *_, shown, caret = text.splitlines()
     assert shown[caret.index("^")] == "*"
     assert len(shown) < 150
 
 
 def test_the_place_and_the_way_out_stay() -> None:
-    found = message(lambda: named().encode(BIG, special="error"))
-    assert found is not None
-    assert found.startswith("the text contains the special token")
-    assert 'special="all"' in found
+    text = message(lambda: named().encode(BIG, special="error"))
+    assert text is not None
+    assert text.startswith("the text contains the special token")
+    assert 'special="all"' in text

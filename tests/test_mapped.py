@@ -29,13 +29,13 @@ except MemoryError:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_without_memory_a_good_file_stays_a_good_file(tmp_path: Path) -> None:
     TOK.save(tmp_path / "t")
-    found = set()
+    outcomes = set()
     for more in (1 << 14, 1 << 17, 1 << 20, 1 << 23, 1 << 26, 1 << 29):
         command = [sys.executable, "-c", LOAD, str(tmp_path / "t"), str(more)]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        found.add(done.stdout.strip())
-    assert found == {"loaded", "MemoryError"}
+        outcomes.add(done.stdout.strip())
+    assert outcomes == {"loaded", "MemoryError"}
 
 
 def test_a_file_that_was_read_may_shrink(tmp_path: Path) -> None:

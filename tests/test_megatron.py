@@ -57,16 +57,16 @@ def megatron_choices(shares: list[int], count: int) -> list[int]:
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6))
 def test_choices_differ_only_where_megatron_rounds(shares: list[int]) -> None:
     """Its weights are floats, so rounding decides between folders that are equally far below."""
-    total, taken = sum(shares), [0] * len(shares)
+    total, counts = sum(shares), [0] * len(shares)
     theirs = megatron_choices(shares, 2 * total)
     ours = chosen_rows(shares, [0] * len(shares), 2 * total)[0].tolist()
     for index, number in enumerate(theirs):
-        below = [s * max(index, 1) - total * t for s, t in zip(shares, taken, strict=True)]
+        below = [s * max(index, 1) - total * t for s, t in zip(shares, counts, strict=True)]
         assert below[number] == max(below)
-        taken[number] += 1
-        apart = [ours[: index + 1].count(n) - t for n, t in enumerate(taken)]
+        counts[number] += 1
+        apart = [ours[: index + 1].count(n) - t for n, t in enumerate(counts)]
         assert max(map(abs, apart)) <= 1
-    assert taken == [2 * share for share in shares]
+    assert counts == [2 * share for share in shares]
     if total & (total - 1) == 0:  # then the floats are exact
         assert ours == theirs
 

@@ -45,10 +45,10 @@ except MemoryError as error:
 
 
 def test_a_memory_error_says_the_size() -> None:
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", SIZES], capture_output=True, text=True, check=True
     ).stdout
-    assert re.match(r"out of memory: \d{7,} bytes could not be allocated", said), said
+    assert re.match(r"out of memory: \d{7,} bytes could not be allocated", output), output
 
 
 @pytest.mark.parametrize("threads", [1025, 10**9, 2**62])

@@ -214,8 +214,8 @@ def test_a_flag_that_differs_from_the_post_processor(tmp_path: Path) -> None:
     tok = bytepair.load(folder(tmp_path / "two", None, add_bos_token=True, add_eos_token=False))
     assert (tok.notes["add_bos_token"], tok.notes["add_eos_token"]) == ("true", "false")
     tok.export(tmp_path / "out", "huggingface")
-    written = json.loads((tmp_path / "out/tokenizer_config.json").read_text())
-    assert (written["add_bos_token"], written["add_eos_token"]) == (True, False)
+    config = json.loads((tmp_path / "out/tokenizer_config.json").read_text())
+    assert (config["add_bos_token"], config["add_eos_token"]) == (True, False)
     with pytest.raises(FormatError, match=r"tokenizer_config.json: add_bos_token.*expected bool"):
         bytepair.load(folder(tmp_path / "three", None, add_bos_token="yes"))
 
@@ -250,8 +250,8 @@ def test_the_flags_of_gguf_reach_hugging_face(flags: tuple[bool, bool], tmp_path
 def check_hugging_face(tok: bytepair.Tokenizer, flags: tuple[bool, bool], path: Path) -> None:
     """The configuration states the flags, and `tokenizers` and `transformers` do what they say."""
     tok.export(path, "huggingface")
-    written = json.loads((path / "tokenizer_config.json").read_text())
-    assert (written["add_bos_token"], written["add_eos_token"]) == flags
+    config = json.loads((path / "tokenizer_config.json").read_text())
+    assert (config["add_bos_token"], config["add_eos_token"]) == flags
     expected = [259] * flags[0] + tok.encode("hell") + [260] * flags[1]
     assert tok.to_huggingface().encode("hell").ids == expected
     transformers = pytest.importorskip("transformers")
@@ -303,9 +303,9 @@ def test_named_templates_are_read_and_written(layout: str, tmp_path: Path) -> No
     assert tok.chat_template == TEMPLATES["default"]
     assert tok.chat_templates == TEMPLATES
     tok.export(tmp_path / "out", "huggingface")
-    written = {file.relative_to(tmp_path / "out").as_posix() for file in
+    files = {file.relative_to(tmp_path / "out").as_posix() for file in
                (tmp_path / "out").rglob("*.jinja")}  # fmt: skip
-    assert written == {
+    assert files == {
         "chat_template.jinja", "additional_chat_templates/rag.jinja",
         "additional_chat_templates/tool_use.jinja",
     }  # fmt: skip
@@ -399,8 +399,8 @@ def test_templates_that_a_tokenizer_lacks_do_not_stay_in_its_folder(tmp_path: Pa
 def test_a_nanochat_export_stops_at_the_end_of_a_turn(tmp_path: Path) -> None:
     bos, end = (NANOCHAT.special_tokens[name] for name in ("<|bos|>", "<|assistant_end|>"))
     NANOCHAT.export(tmp_path / "hf", "huggingface")
-    written = json.loads((tmp_path / "hf/generation_config.json").read_text())
-    assert written == {"bos_token_id": bos, "eos_token_id": [end, bos], "pad_token_id": bos}
+    fields = json.loads((tmp_path / "hf/generation_config.json").read_text())
+    assert fields == {"bos_token_id": bos, "eos_token_id": [end, bos], "pad_token_id": bos}
     config = json.loads((tmp_path / "hf/tokenizer_config.json").read_text())
     assert (config["eos_token"], config["eot_token"]) == ("<|assistant_end|>",) * 2
     values = gguf_values(NANOCHAT.export(tmp_path / "x.gguf"))
@@ -429,8 +429,8 @@ def test_eos_that_is_stated_stays(tmp_path: Path) -> None:
     tok = NANOCHAT.with_roles(eos="<|bos|>")
     tok.export(tmp_path, "huggingface")
     assert json.loads((tmp_path / "tokenizer_config.json").read_text())["eos_token"] == "<|bos|>"
-    written = json.loads((tmp_path / "generation_config.json").read_text())
-    assert len(written["eos_token_id"]) == 2
+    fields = json.loads((tmp_path / "generation_config.json").read_text())
+    assert len(fields["eos_token_id"]) == 2
     assert bytepair.load(tmp_path).notes["eos_token"] == "<|bos|>"
 
 
@@ -471,8 +471,8 @@ def test_the_generation_config_of_a_model_keeps_its_fields(tmp_path: Path) -> No
     with pytest.raises(OverwriteError, match="generation_config"):
         NANOCHAT.export(tmp_path, "huggingface")
     NANOCHAT.export(tmp_path, "huggingface", overwrite=True)
-    written = json.loads(file.read_text())
-    assert (written["temperature"], written["eos_token_id"]) == (0.6, ends)
+    fields = json.loads(file.read_text())
+    assert (fields["temperature"], fields["eos_token_id"]) == (0.6, ends)
     before = file.stat().st_mtime_ns
     NANOCHAT.export(tmp_path, "huggingface")
     assert file.stat().st_mtime_ns == before
@@ -495,17 +495,17 @@ def test_entries_outlive_other_ids(tmp_path: Path) -> None:
     )
     tok = bytepair.load(path).with_chat_template("t", name="tool_use")
     tok = tok.with_notes({"clean_up_tokenization_spaces": "true"})
-    kept = {**metadata.values(tok), "stop_tokens": ["</s>", "<x>"]}
+    entries = {**metadata.values(tok), "stop_tokens": ["</s>", "<x>"]}
     others = [tok.prune(260).tokenizer, bytepair.extend(tok, ["world world"], 2)]
     grown = bytepair.train(["hello hello help"], 262, special_tokens=["<s>", "</s>", "<x>"])
     others.append(grown._with_roles_of(tok))
     for other in others:
-        assert metadata.values(other) == kept
-        found = other.to_huggingface().encode("hel").ids
-        assert found == [other.special_tokens["<s>"], *other.encode("hel"),
+        assert metadata.values(other) == entries
+        ids = other.to_huggingface().encode("hel").ids
+        assert ids == [other.special_tokens["<s>"], *other.encode("hel"),
                          other.special_tokens["</s>"]]  # fmt: skip
         generation = tmp_path / f"{other.vocab_size}-{other.fingerprint}"
         other.export(generation, "huggingface")
-        written = json.loads((generation / "generation_config.json").read_text())
-        assert written["eos_token_id"] == [other.special_tokens[n] for n in ("</s>", "<x>")]
-        assert written["top_k"] == 5
+        fields = json.loads((generation / "generation_config.json").read_text())
+        assert fields["eos_token_id"] == [other.special_tokens[n] for n in ("</s>", "<x>")]
+        assert fields["top_k"] == 5

@@ -37,12 +37,12 @@ def test_each_part_has_its_share_of_the_bytes(
     mixture = bytepair.Counts.mixture(counts, shares)
     sizes = {name: part.text_bytes for name, part in counts.items()}
     whole = sum(shares.values())
-    wanted: dict[bytes, Fraction] = {}
+    expected: dict[bytes, Fraction] = {}
     for name, part in counts.items():
         weight = shares[name] / whole * sum(sizes.values()) / sizes[name]
         for pretoken, number in part.items():
-            wanted[pretoken] = wanted.get(pretoken, Fraction()) + weight * number
-    assert {p: Fraction(n, mixture.denominator) for p, n in mixture.items()} == wanted
+            expected[pretoken] = expected.get(pretoken, Fraction()) + weight * number
+    assert {p: Fraction(n, mixture.denominator) for p, n in mixture.items()} == expected
     assert mixture.text_bytes == sum(sizes.values()) * mixture.denominator
 
 
@@ -92,8 +92,8 @@ def test_shares_that_need_more_than_64_bits_are_the_nearest() -> None:
     assert mixture.text_bytes <= 1 << 62
     whole, numbers = sum(shares.values()), dict(mixture.items())
     for name, share in shares.items():
-        wanted = share / whole * mixture.text_bytes
-        assert 0 < abs(numbers[name.encode()] / wanted - 1) < 1e-8
+        expected = share / whole * mixture.text_bytes
+        assert 0 < abs(numbers[name.encode()] / expected - 1) < 1e-8
 
 
 def test_min_count_is_in_occurrences_of_the_mixture() -> None:
@@ -135,14 +135,14 @@ def test_the_command_names_its_sources(tmp_path: Path) -> None:
     for name, text in texts.items():
         (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
     shares = {"english": 0.6, "code": 0.4}
-    wanted = bytepair.train({n: [t] for n, t in texts.items()}, 275, mixture=shares)
-    said = ("--mixture", "code=0.4,english=0.6", "--vocab-size", "275")
-    run("train", "english=english.txt", "code=code.txt", *said, "-o", "one", cwd=tmp_path)
-    run("train", "*.txt", *said, "-o", "two", cwd=tmp_path)
+    expected = bytepair.train({n: [t] for n, t in texts.items()}, 275, mixture=shares)
+    options = ("--mixture", "code=0.4,english=0.6", "--vocab-size", "275")
+    run("train", "english=english.txt", "code=code.txt", *options, "-o", "one", cwd=tmp_path)
+    run("train", "*.txt", *options, "-o", "two", cwd=tmp_path)
     run("count", "code.txt", "-o", "code.parquet", cwd=tmp_path)
-    run("train", "code=code.parquet", "english.txt", *said, "-o", "three", cwd=tmp_path)
+    run("train", "code=code.parquet", "english.txt", *options, "-o", "three", cwd=tmp_path)
     for name in ("one", "two", "three"):
-        assert bytepair.load(tmp_path / name) == wanted
+        assert bytepair.load(tmp_path / name) == expected
     for wrong in ("code", "code=0", "code=x", "code=1,code=1", "=1", "code=1"):
         run("train", "*.txt", "--mixture", wrong, cwd=tmp_path, code=1 if wrong == "code=1" else 2)
     (tmp_path / "books").mkdir()
@@ -150,8 +150,8 @@ def test_the_command_names_its_sources(tmp_path: Path) -> None:
         (tmp_path / "books" / f"{number}.txt").write_text(part, encoding="utf-8")
     parts = {"english": [tmp_path / "books" / f"{n}.txt" for n in (0, 1)], "code": [texts["code"]]}
     words = ("english=books/0.txt", "english=books/1.txt", "code=code.txt")
-    run("train", *words, *said, "-o", "four", cwd=tmp_path)
+    run("train", *words, *options, "-o", "four", cwd=tmp_path)
     assert bytepair.load(tmp_path / "four") == bytepair.train(parts, 275, mixture=shares)
     weight = ("--weight", "code.txt=2")
-    done = run("train", "*.txt", *said, *weight, cwd=tmp_path, code=2)
+    done = run("train", "*.txt", *options, *weight, cwd=tmp_path, code=2)
     assert "contradict" in done.stderr

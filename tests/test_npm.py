@@ -53,9 +53,9 @@ def with_template(path: Path, tok: bytepair.Tokenizer) -> Path:
             for name in (begin, end)
         },
     }
-    found = path.with_name("around.json")
-    found.write_text(json.dumps(document))
-    return found
+    file = path.with_name("around.json")
+    file.write_text(json.dumps(document))
+    return file
 
 
 def test_node_gives_the_same_ids(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
@@ -134,25 +134,25 @@ def test_the_manifests_have_one_version() -> None:
     manifest = json.loads((SOURCES / "npm" / "package.json").read_text())
     assert manifest["version"] == bytepair.__version__
     for file in ("Cargo.toml", "pack/Cargo.toml"):
-        found = re.findall(r'^version = "(.*)"', (SOURCES / file).read_text(), re.M)
-        assert found == [bytepair.__version__]
+        versions = re.findall(r'^version = "(.*)"', (SOURCES / file).read_text(), re.M)
+        assert versions == [bytepair.__version__]
     bindgen = [
         re.search(r'^wasm-bindgen(?:-cli-support)? = "=([\d.]+)"', text, re.M)
         for text in ((SOURCES / name).read_text() for name in ("Cargo.toml", "pack/Cargo.toml"))
     ]
-    assert len({found[1] for found in bindgen if found}) == 1
+    assert len({match[1] for match in bindgen if match}) == 1
 
 
 def test_the_module_has_the_crates_of_the_workspace() -> None:
     """The version of regex-syntax, for one, decides about Unicode, and so about ids."""
 
     def versions(path: Path) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        crates: dict[str, set[str]] = {}
         for name, version in re.findall(
             r'name = "(.*)"\nversion = "(.*)"\nsource', path.read_text()
         ):
-            found.setdefault(name, set()).add(version)
-        return found
+            crates.setdefault(name, set()).add(version)
+        return crates
 
     workspace, module = versions(ROOT / "Cargo.lock"), versions(SOURCES / "Cargo.lock")
     for name in ("regex-syntax", "fancy-regex", "unicode-normalization", "serde_json", "base64"):

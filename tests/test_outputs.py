@@ -35,8 +35,8 @@ FORMATS = sorted(shards.LAYOUTS)
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    found = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()[1:7]]
-    return [text[i : i + 900] for text in found for i in range(0, 9000, 900)]
+    samples = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()[1:7]]
+    return [text[i : i + 900] for text in samples for i in range(0, 9000, 900)]
 
 
 @pytest.fixture
@@ -63,11 +63,11 @@ def one(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> Any:
 def ranks(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> Any:
     """The shards of two ranks."""
     for rank in range(2):
-        made = distributed.shard(
+        result = distributed.shard(
             source, tok, out, rank=rank, world_size=2, task_bytes=1, errors="skip",
             **{**OPTIONS, **options},
         )  # fmt: skip
-    return made
+    return result
 
 
 def listing(folder: Path) -> dict[str, bytes]:
@@ -108,10 +108,10 @@ class Killed(BaseException):
 def test_a_finished_shard_that_is_not_whole_is_written_again(
     format: str, write: Any, source: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
-    made = one(source, trained, tmp_path / "whole", format=format)
+    result = one(source, trained, tmp_path / "whole", format=format)
     expected = listing(tmp_path / "whole")
-    assert len(made.shards) > 3
-    files = sorted({part.file for shard in made.shards[:3] for part in shard.parts})
+    assert len(result.shards) > 3
+    files = sorted({part.file for shard in result.shards[:3] for part in shard.parts})
     for name, kind in itertools.product(files, ("gone", "cut", "empty", "changed", "longer")):
         out = tmp_path / "out"
         shutil.copytree(tmp_path / "whole", out)
@@ -119,7 +119,7 @@ def test_a_finished_shard_that_is_not_whole_is_written_again(
         assert not shards.verify(out), (name, kind)
         with pytest.warns(UserWarning, match=f"is not as it was written: {name} .* written again"):
             again = write(source, trained, out, format=format)
-        assert again == made
+        assert again == result
         assert listing(out) == expected, (name, kind)
         shutil.rmtree(out)
 
@@ -129,7 +129,7 @@ def test_a_shard_of_an_unfinished_run_that_is_not_whole_is_written_again(
     format: str, source: Path, tmp_path: Path, trained: bytepair.Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    made = one(source, trained, tmp_path / "whole", format=format)
+    result = one(source, trained, tmp_path / "whole", format=format)
     expected = listing(tmp_path / "whole")
     save = manifest.save_mark
 
@@ -142,7 +142,7 @@ def test_a_shard_of_an_unfinished_run_that_is_not_whole_is_written_again(
         patch.setattr(manifest, "save_mark", dying)
         with pytest.raises(Killed):
             one(source, trained, tmp_path / "half", format=format)
-    names = {part.file for shard in made.shards[:4] for part in shard.parts}
+    names = {part.file for shard in result.shards[:4] for part in shard.parts}
     for name, kind in itertools.product(sorted(names), ("gone", "cut", "changed")):
         out = tmp_path / "out"
         shutil.copytree(tmp_path / "half", out)
@@ -157,9 +157,9 @@ def test_a_shard_of_an_unfinished_run_that_is_not_whole_is_written_again(
 def test_only_what_is_wrong_is_written_again(
     source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = one(source, trained, tmp_path / "out")
+    result = one(source, trained, tmp_path / "out")
     before, expected = times(tmp_path / "out"), listing(tmp_path / "out")
-    damaged = [made.shards[number].parts[0].file for number in (1, len(made.shards) - 1)]
+    damaged = [result.shards[number].parts[0].file for number in (1, len(result.shards) - 1)]
     for name in damaged:
         (tmp_path / "out" / name).unlink()
     starts: list[Any] = []
@@ -172,22 +172,22 @@ def test_only_what_is_wrong_is_written_again(
     monkeypatch.setattr(writer, "encode_all", watched)
     with pytest.warns(UserWarning, match=r"\(and 1 more shards\)"):
         one(source, trained, tmp_path / "out")
-    assert starts == [made.shards[0].following, made.shards[-2].following]
+    assert starts == [result.shards[0].following, result.shards[-2].following]
     assert listing(tmp_path / "out") == expected
     changed = {name for name, time in times(tmp_path / "out").items() if before[name] != time}
-    assert changed == {part.file for n in (1, -1) for part in made.shards[n].parts}
+    assert changed == {part.file for n in (1, -1) for part in result.shards[n].parts}
 
 
 def test_a_rewriting_that_is_killed_is_continued(
     source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for format in ("bytepair", "nanogpt", "arrow"):
-        made = one(source, trained, tmp_path / format, format=format)
+        result = one(source, trained, tmp_path / format, format=format)
         expected = listing(tmp_path / format)
         for calls in itertools.count(1):
             out = tmp_path / f"{format}{calls}"
             shutil.copytree(tmp_path / format, out)
-            (out / made.shards[2].parts[-1].file).write_bytes(b"")
+            (out / result.shards[2].parts[-1].file).write_bytes(b"")
             with monkeypatch.context() as patch:
                 kill_at(patch, calls)
                 try:
@@ -228,12 +228,12 @@ def finish_quietly(call: Callable[[], Any]) -> Any:
 def test_a_file_that_a_killed_run_left_replaces_no_whole_one(
     source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = one(source, trained, tmp_path / "whole")
+    result = one(source, trained, tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(writer, "finish", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             one(source, trained, tmp_path / "out")
-    (tmp_path / "out" / manifest.partial(made.shards[1].parts[0].file)).write_bytes(b"half")
+    (tmp_path / "out" / manifest.partial(result.shards[1].parts[0].file)).write_bytes(b"half")
     one(source, trained, tmp_path / "out")
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
 
@@ -243,10 +243,10 @@ def test_an_input_that_has_changed_is_said(
 ) -> None:
     path = source / "00.jsonl"
     path.write_text('{"text": "the cat and the dog"}\n' * 2000)
-    made = one(source, trained, tmp_path / "out")
+    result = one(source, trained, tmp_path / "out")
     path.write_bytes(path.read_bytes().replace(b"the", b"eht"))
     one(source, trained, tmp_path / "out")  # the shards are whole
-    (tmp_path / "out" / made.shards[0].parts[0].file).unlink()
+    (tmp_path / "out" / result.shards[0].parts[0].file).unlink()
     message = (
         r"shard 0 of .*out was missing or damaged, and writing it again gives different .*"
         r"remove .*out and start"
@@ -281,7 +281,7 @@ def test_one_function_says_what_is_whole() -> None:
 def test_a_damaged_manifest_has_a_way_out(
     source: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
-    made = one(source, trained, tmp_path / "out")
+    result = one(source, trained, tmp_path / "out")
     path = tmp_path / "out" / manifest.NAME
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
@@ -297,7 +297,7 @@ def test_a_damaged_manifest_has_a_way_out(
         path.write_text(json.dumps(values | {"crc32": manifest._crc_of_values(values)}))
         with pytest.raises(ShardError, match=r"is damaged: .*; remove .*out and start again"):
             one(source, trained, tmp_path / "out")
-    assert made.shards[-1].following is None
+    assert result.shards[-1].following is None
 
 
 def test_the_commands_write_again_and_say_so(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
@@ -326,15 +326,15 @@ def test_new_inputs_are_added(
     finish_quietly(lambda: write(files[:old], trained, tmp_path / "out", format=format))
     before = times(tmp_path / "out")
     first = shards.Manifest.load(tmp_path / "out")
-    made = write(source, trained, tmp_path / "out", format=format)
+    result = write(source, trained, tmp_path / "out", format=format)
     one(files, trained, tmp_path / "whole", format=format)
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
-    assert made.shards[: len(first.shards) - 1] == first.shards[:-1]
+    assert result.shards[: len(first.shards) - 1] == first.shards[:-1]
     if format != "nanogpt":  # all shards of which are one file
-        kept = {part.file for shard in first.shards[:-1] for part in shard.parts}
+        names = {part.file for shard in first.shards[:-1] for part in shard.parts}
         after = times(tmp_path / "out")
-        assert all(before[name] == after[name] for name in kept)
-    assert write(source, trained, tmp_path / "out", format=format) == made
+        assert all(before[name] == after[name] for name in names)
+    assert write(source, trained, tmp_path / "out", format=format) == result
 
 
 @pytest.mark.parametrize("format", ["bytepair", "nanogpt"])
@@ -459,16 +459,16 @@ def test_an_input_is_the_same_by_any_name(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to(source)
     (tmp_path / "sub").mkdir()
-    made = one("in", trained, tmp_path / "out")
+    result = one("in", trained, tmp_path / "out")
     for name in (source, "./in", "sub/../in", "link", tmp_path / "link"):
-        assert one(name, trained, Path("out")) == made
-        assert ranks(name, trained, Path("out")) == made
+        assert one(name, trained, Path("out")) == result
+        assert ranks(name, trained, Path("out")) == result
     monkeypatch.chdir(tmp_path / "sub")
-    assert one("../in", trained, tmp_path / "out") == made
+    assert one("../in", trained, tmp_path / "out") == result
     more = source.parent / "in" / "99.txt"
     more.write_text("more")
     grown = one("../in", trained, Path("../out"))
-    assert grown.documents == made.documents + 1
+    assert grown.documents == result.documents + 1
     monkeypatch.chdir("/")
     assert one(tmp_path / "link", trained, tmp_path / "out") == grown
 
@@ -489,14 +489,14 @@ def test_a_corpus_is_moved_with_its_shards_or_alone(
     source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    made = one("in", trained, Path("out"))
+    result = one("in", trained, Path("out"))
     (tmp_path / "moved").mkdir()
     for name in ("in", "out"):
         shutil.move(name, tmp_path / "moved" / name)
-    assert one("moved/in", trained, Path("moved/out")) == made
-    assert one(tmp_path / "moved" / "in", trained, tmp_path / "moved" / "out") == made
+    assert one("moved/in", trained, Path("moved/out")) == result
+    assert one(tmp_path / "moved" / "in", trained, tmp_path / "moved" / "out") == result
     shutil.move("moved/in", "in")
-    assert one("in", trained, Path("moved/out")) == made
+    assert one("in", trained, Path("moved/out")) == result
 
 
 def test_a_checkpoint_knows_its_files_by_any_name(
@@ -522,14 +522,14 @@ def test_a_rank_of_a_finished_count_does_nothing(
     files = bytepair.sample.paths()[1:4]
     options: dict[str, Any] = {"world_size": 5, "task_bytes": 1, "partitions": 3}
     out = tmp_path / "c.parquet"
-    found = [distributed.count(files, out, rank=rank, **options) for rank in range(5)]
-    assert found[2] == found[3] == found[4] == bytepair.count(files)  # two ranks have no task
+    counts = [distributed.count(files, out, rank=rank, **options) for rank in range(5)]
+    assert counts[2] == counts[3] == counts[4] == bytepair.count(files)  # two ranks have no task
     assert [path.name for path in tmp_path.iterdir()] == ["c.parquet"]
     before = out.stat().st_mtime_ns
     with monkeypatch.context() as patch:
         patch.setattr(counting, "count_task", None)  # would fail if it were called
         for rank in range(5):
-            assert distributed.count(files, out, rank=rank, **options) == found[2]
+            assert distributed.count(files, out, rank=rank, **options) == counts[2]
     assert [path.name for path in tmp_path.iterdir()] == ["c.parquet"]
     assert out.stat().st_mtime_ns == before
     # Another corpus, and a damaged output, are counted.
@@ -545,8 +545,8 @@ def test_a_forged_job_of_counts_is_counted_again(tmp_path: Path) -> None:
     counts = bytepair.count(files)
     out = tmp_path / "c.parquet"
     forged = ["", "[]", "{}", "null", '{"job": 1}', '{"job": {}, "checksum": "0"}', "[" * 9999]
-    for said in forged:
-        counts.times(2).save(out, metadata={counting.JOB: said})
+    for job in forged:
+        counts.times(2).save(out, metadata={counting.JOB: job})
         assert distributed.count(files, out, rank=0, world_size=1) == counts
 
 
@@ -615,10 +615,10 @@ def test_results_of_a_pipeline_are_checked(source: Path, tmp_path: Path, texts: 
     (tmp_path / "a.txt").write_text("".join(texts), encoding="utf-8")
     options = bytepair.TrainOptions(vocab_size=400)
 
-    def made(out: Path) -> Any:
+    def pipeline(out: Path) -> Any:
         return bytepair.run_pipeline(tmp_path / "a.txt", out, options)
 
-    made(tmp_path / "whole")
+    pipeline(tmp_path / "whole")
     expected = listing(tmp_path / "whole")
     steps = {
         "counts.parquet": ["count", "shard", "verify"],
@@ -632,7 +632,7 @@ def test_results_of_a_pipeline_are_checked(source: Path, tmp_path: Path, texts: 
         shutil.copytree(tmp_path / "whole", out)
         damages(out / name)[kind]()
         with pytest.warns(UserWarning, match="again"):
-            result = made(out)
+            result = pipeline(out)
         assert result.report
         assert list(result.seconds) == steps[name]
         assert listing(out) == expected, (name, kind)
@@ -640,7 +640,7 @@ def test_results_of_a_pipeline_are_checked(source: Path, tmp_path: Path, texts: 
     out = tmp_path / "whole"
     (out / "pipeline.json").write_text("{")
     with pytest.raises(ShardError, match=r"is damaged: .*; remove .*whole and start again"):
-        made(out)
+        pipeline(out)
 
 
 @posix
@@ -650,25 +650,25 @@ def test_results_behind_links(tmp_path: Path) -> None:
     options = bytepair.TrainOptions(vocab_size=270)
     out, other = tmp_path / "out", tmp_path / "other"
 
-    def made() -> Any:
+    def pipeline() -> Any:
         return bytepair.run_pipeline(tmp_path / "a.txt", out, options)
 
-    made()
+    pipeline()
     other.mkdir()
     for name in ("counts.parquet", "tokenizer"):
         shutil.move(out / name, other / name)
         (out / name).symlink_to(other / name)
-    assert list(made().seconds) == ["shard", "verify"]
+    assert list(pipeline().seconds) == ["shard", "verify"]
     (other / "counts.parquet").write_bytes(b"mine")
     with pytest.warns(UserWarning, match=r"counts\.parquet is written again"):
-        made()
+        pipeline()
     assert (other / "counts.parquet").read_bytes() == b"mine"
     (other / "tokenizer" / "tokenizer.bytepair").write_bytes(b"mine")
     with (
         pytest.warns(UserWarning, match="tokenizer is written again"),
         pytest.raises(ShardError, match="is a symbolic link"),
     ):
-        made()
+        pipeline()
     assert (other / "tokenizer" / "tokenizer.bytepair").read_bytes() == b"mine"
 
 

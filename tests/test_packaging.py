@@ -43,15 +43,15 @@ windows = _load("windows")
 
 @pytest.fixture
 def facts() -> dict[str, Any]:
-    found: dict[str, Any] = source.workspace()
-    return found
+    values: dict[str, Any] = source.workspace()
+    return values
 
 
 def links_of(page: str) -> list[str]:
     """The targets of links and pictures of a page in Markdown, also of those in HTML."""
     text = re.sub(r"^```.*?^```", "", page, flags=re.M | re.S)
-    found: list[str] = re.findall(r"\]\(([^)\s]+)\)", text)
-    return found + re.findall(r"""\b(?:href|src|srcset)=["']([^"']+)""", text)
+    links: list[str] = re.findall(r"\]\(([^)\s]+)\)", text)
+    return links + re.findall(r"""\b(?:href|src|srcset)=["']([^"']+)""", text)
 
 
 def anchors_of(page: str) -> set[str]:
@@ -107,11 +107,11 @@ def test_a_windows_wheel_is_the_linux_wheel_with_another_library_and_tag(
 ) -> None:
     linux = tmp_path / f"bytepair-0.1.0-cp314-{abi}-manylinux2014_x86_64.whl"
     tags = "Wheel-Version: 1.0\nTag: cp314-x-manylinux2014_x86_64\nTag: cp314-x-linux_x86_64\n"
-    with ZipFile(linux, "w") as made:
-        made.writestr("bytepair/__init__.py", "x = 1\n")
-        made.writestr("bytepair/_core.cpython-314-x86_64-linux-gnu.so", b"elf")
-        made.writestr("bytepair-0.1.0.dist-info/WHEEL", tags)
-        made.writestr("bytepair-0.1.0.dist-info/RECORD", "old\n")
+    with ZipFile(linux, "w") as archive:
+        archive.writestr("bytepair/__init__.py", "x = 1\n")
+        archive.writestr("bytepair/_core.cpython-314-x86_64-linux-gnu.so", b"elf")
+        archive.writestr("bytepair-0.1.0.dist-info/WHEEL", tags)
+        archive.writestr("bytepair-0.1.0.dist-info/RECORD", "old\n")
     (tmp_path / "_core.dll").write_bytes(b"dll")
     wheel = ZipFile(windows.repack(linux, tmp_path / "_core.dll", tmp_path))
     assert wheel.filename == str(tmp_path / f"bytepair-0.1.0-cp314-{abi}-win_amd64.whl")
@@ -141,9 +141,9 @@ def test_the_lock_file_of_a_release_is_that_of_its_crates(tmp_path: Path) -> Non
     source.copy(tmp_path / "source")
     words = ["cargo", "metadata", "--locked", "--offline", "--format-version=1"]
     done = subprocess.run(words, cwd=tmp_path / "source", capture_output=True, check=True)
-    found = json.loads(done.stdout)
-    names = {package["id"]: package["name"] for package in found["packages"]}
-    members = {names[id] for id in found["workspace_members"]}
+    metadata = json.loads(done.stdout)
+    names = {package["id"]: package["name"] for package in metadata["packages"]}
+    members = {names[id] for id in metadata["workspace_members"]}
     assert members == {"bytepair", "bytepair-binding", "bytepair-view"}
 
 

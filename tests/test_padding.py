@@ -29,12 +29,12 @@ def test_rows_equal_lists_padded_one_by_one(texts: list[str], extra: int, side: 
         ids.append(row + [PAD] * fill if side == "right" else [PAD] * fill + row)
         ones = [1] * len(row)
         mask.append(ones + [0] * fill if side == "right" else [0] * fill + ones)
-    found = TOK.encode_batch(texts, pad_to=width, padding_side=side)
-    assert found.input_ids.tolist() == ids
-    assert found.attention_mask.tolist() == mask
-    assert [str(rows.dtype) for rows in found] == ["int32", "uint8"]
+    batch = TOK.encode_batch(texts, pad_to=width, padding_side=side)
+    assert batch.input_ids.tolist() == ids
+    assert batch.attention_mask.tolist() == mask
+    assert [str(rows.dtype) for rows in batch] == ["int32", "uint8"]
     wide = TOK.encode_batch(texts, pad_to=width, padding_side=side, return_tensors="np")
-    assert all(a.dtype == np.int64 and (a == b).all() for a, b in zip(wide, found, strict=True))
+    assert all(a.dtype == np.int64 and (a == b).all() for a, b in zip(wide, batch, strict=True))
 
 
 def test_tensors_are_those_of_transformers() -> None:
@@ -44,12 +44,12 @@ def test_tensors_are_those_of_transformers() -> None:
     sides: list[Any] = ["right", "left"]
     for side in sides:
         theirs.padding_side = side
-        wanted = theirs(texts, padding=True, return_tensors="pt")
-        found = TOK.encode_batch(texts, pad_to="longest", padding_side=side, return_tensors="pt")
-        assert {**found}.keys() == set(wanted) - {"token_type_ids"}
-        for name in found.keys():  # noqa: SIM118 - iterating gives the values
-            assert found[name].dtype == torch.int64
-            assert (found[name] == wanted[name]).all()
+        expected = theirs(texts, padding=True, return_tensors="pt")
+        batch = TOK.encode_batch(texts, pad_to="longest", padding_side=side, return_tensors="pt")
+        assert {**batch}.keys() == set(expected) - {"token_type_ids"}
+        for name in batch.keys():  # noqa: SIM118 - iterating gives the values
+            assert batch[name].dtype == torch.int64
+            assert (batch[name] == expected[name]).all()
     embedding = torch.nn.Embedding(TOK.vocab_size, 2)
     ids = TOK.encode_batch_to_numpy(texts, dtype="int64")[0]
     assert embedding(torch.from_numpy(ids)).shape == (len(ids), 2)
@@ -111,10 +111,10 @@ def test_columns_are_texts(texts: list[str]) -> None:
     for column in columns(texts):
         assert TOK.encode_batch(column) == TOK.encode_batch(texts)
         assert (TOK.count_tokens_batch(column) == TOK.count_tokens_batch(texts)).all()
-        for ours, wanted in zip(
+        for ours, expected in zip(
             TOK.encode_batch_to_numpy(column), TOK.encode_batch_to_numpy(texts), strict=True
         ):
-            assert ours.tolist() == wanted.tolist()
+            assert ours.tolist() == expected.tolist()
 
 
 def test_a_column_that_is_none_of_text_is_refused() -> None:

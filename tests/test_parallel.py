@@ -29,18 +29,18 @@ def tok() -> bytepair.Tokenizer:
 def test_tokens_are_those_of_each_line(tok: bytepair.Tokenizer) -> None:
     rival = bytepair.train(["hello"], 265)
     texts = {name: ["\n".join(lines) + "\n"] for name, lines in LINES.items()}
-    found = evaluate.measure_parallel(tok, texts, against={"bytes": rival}, base="en")
-    assert found.lines == 3
+    result = evaluate.measure_parallel(tok, texts, against={"bytes": rival}, base="en")
+    assert result.lines == 3
     for name, lines in LINES.items():
-        wanted = sum(len(tok.encode(line)) for line in lines)
-        assert found.tokens["ours"][name] == wanted
-        assert found.tokens["bytes"][name] == found.bytes[name] == len("".join(lines).encode())
-        assert found.ratio("ours", name, "en") == wanted / found.tokens["ours"]["en"]
-    assert found.ratio("ours", min(found.tokens["ours"], key=found.tokens["ours"].get)) == 1  # type: ignore[arg-type]
+        expected = sum(len(tok.encode(line)) for line in lines)
+        assert result.tokens["ours"][name] == expected
+        assert result.tokens["bytes"][name] == result.bytes[name] == len("".join(lines).encode())
+        assert result.ratio("ours", name, "en") == expected / result.tokens["ours"]["en"]
+    assert result.ratio("ours", min(result.tokens["ours"], key=result.tokens["ours"].get)) == 1  # type: ignore[arg-type]
     crlf = {name: [text.replace("\n", "\r\n")] for name, (text,) in texts.items()}
-    assert evaluate.measure_parallel(tok, crlf, against=[]).tokens["ours"] == found.tokens["ours"]
+    assert evaluate.measure_parallel(tok, crlf, against=[]).tokens["ours"] == result.tokens["ours"]
     rows = evaluate.measure_parallel(tok, LINES, against=[])
-    assert rows.tokens["ours"] == found.tokens["ours"]
+    assert rows.tokens["ours"] == result.tokens["ours"]
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=20))
@@ -63,15 +63,15 @@ def test_the_command_reads_a_file_a_language(tok: bytepair.Tokenizer, tmp_path: 
     tok.save(tmp_path / "tok")
     for name, lines in LINES.items():
         (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    said = ("evaluate", "tok", "--against", "none", "--parallel", "*.txt", "--base", "en")
-    found = evaluate.measure_parallel(tok, LINES, against=[], base="en")
-    shown = run(*said, cwd=tmp_path).stdout
+    words = ("evaluate", "tok", "--against", "none", "--parallel", "*.txt", "--base", "en")
+    result = evaluate.measure_parallel(tok, LINES, against=[], base="en")
+    shown = run(*words, cwd=tmp_path).stdout
     assert "Parity" in shown
-    assert f"{found.gini('ours'):.3f}" in shown
-    assert json.loads(run(*said, "--json", cwd=tmp_path).stdout)["tokens"] == {
-        "tok": found.tokens["ours"]
+    assert f"{result.gini('ours'):.3f}" in shown
+    assert json.loads(run(*words, "--json", cwd=tmp_path).stdout)["tokens"] == {
+        "tok": result.tokens["ours"]
     }
-    assert "| en |" in run(*said, "--markdown", cwd=tmp_path).stdout
+    assert "| en |" in run(*words, "--markdown", cwd=tmp_path).stdout
     for wrong in (("--sizes", "a.csv"), ("--val", "en.txt")):
-        run(*said, *wrong, cwd=tmp_path, code=2)
+        run(*words, *wrong, cwd=tmp_path, code=2)
     run("evaluate", "tok", "--base", "en", cwd=tmp_path, code=2)

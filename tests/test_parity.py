@@ -63,8 +63,8 @@ def merges(texts: Counted, vocab_size: int = 296, **options: Any) -> list[tuple[
     return tok.merges()
 
 
-def plain(texts: Counted, wanted: int = 40, **options: Any) -> list[tuple[bytes, bytes]]:
-    learnt = reference.train_parity(list(texts.values()), wanted, **options)
+def plain(texts: Counted, number: int = 40, **options: Any) -> list[tuple[bytes, bytes]]:
+    learnt = reference.train_parity(list(texts.values()), number, **options)
     tokens = reference.vocabulary(learnt)
     return [(tokens[left], tokens[right]) for left, right in learnt]
 
@@ -88,8 +88,8 @@ def test_training_equals_the_reference(
         ratios=measure if is_ratios else None,
         window=window, alpha=alpha, global_merges=first,
     )  # fmt: skip
-    found = merges(texts, parity=parity, ties=ties, min_count=min_count, threads=threads)
-    assert found == plain(
+    result = merges(texts, parity=parity, ties=ties, min_count=min_count, threads=threads)
+    assert result == plain(
         texts,
         development=() if is_ratios or measure is None else list(measure.values()),
         ratios=list(measure.values()) if is_ratios else (),
@@ -113,8 +113,8 @@ def test_global_merges_alone_are_plain_training(texts: Counted) -> None:
     parts = core(texts)
     everything = parts["a"] + parts["b"] + parts["c"]
     parity = bytepair.Parity(global_merges=1000)
-    found = bytepair.train(parts, 290, special_tokens=(), parity=parity)
-    assert found == bytepair.train(everything, 290, special_tokens=())
+    tok = bytepair.train(parts, 290, special_tokens=(), parity=parity)
+    assert tok == bytepair.train(everything, 290, special_tokens=())
 
 
 @given(groups, groups)
@@ -253,7 +253,7 @@ def script(commit: str, name: str) -> Any:
 def authors(
     module: Any,
     texts: Mapping[str, list[str]],
-    wanted: int,
+    number: int,
     *,
     development: Mapping[str, list[str]] | None = None,
     ratios: Mapping[str, float] | None = None,
@@ -277,18 +277,18 @@ def authors(
         [io.StringIO("\n".join(lines)) for lines in groups.values()]
         for groups in (texts, development or {})
     )
-    out, said, error = io.StringIO(), io.StringIO(), ""
-    with contextlib.redirect_stderr(said):
+    out, log, error = io.StringIO(), io.StringIO(), ""
+    with contextlib.redirect_stderr(log):
         try:
-            learn(train, out, dev, wanted, **options)
+            learn(train, out, dev, number, **options)
         except ValueError as raised:
             error = str(raised)
     back = {character: byte for byte, character in characters().items()}
-    found = [line.split(" ") for line in out.getvalue().split("\n")[1:] if line]
+    pairs = [line.split(" ") for line in out.getvalue().split("\n")[1:] if line]
     merged = [
-        (bytes(back[c] for c in left), bytes(back[c] for c in right)) for left, right in found
+        (bytes(back[c] for c in left), bytes(back[c] for c in right)) for left, right in pairs
     ]
-    return merged, error or said.getvalue()
+    return merged, error or log.getvalue()
 
 
 def pretokens(texts: Mapping[str, list[str]]) -> dict[str, dict[bytes, int]]:
@@ -297,15 +297,15 @@ def pretokens(texts: Mapping[str, list[str]]) -> dict[str, dict[bytes, int]]:
 
     split = Sequence([Whitespace(), ByteLevel(use_regex=False)]).pre_tokenize_str
     back = {character: byte for byte, character in characters().items()}
-    found = {name: Counter(word for text in lines for word, _ in split(text))
+    splits = {name: Counter(word for text in lines for word, _ in split(text))
              for name, lines in texts.items()}  # fmt: skip
     return {name: {bytes(back[c] for c in word): n for word, n in items.items()}
-            for name, items in found.items()}  # fmt: skip
+            for name, items in splits.items()}  # fmt: skip
 
 
 def ours(
     texts: Mapping[str, list[str]],
-    wanted: int,
+    number: int,
     *,
     development: Mapping[str, list[str]] | None = None,
     min_count: int = 2,
@@ -315,7 +315,7 @@ def ours(
     measure = None if development is None else core(pretokens(development))
     parity = bytepair.Parity(development=measure, **options)
     counted = pretokens(texts)
-    return merges(counted, 256 + wanted, parity=parity, ties="characters-max", min_count=min_count)
+    return merges(counted, 256 + number, parity=parity, ties="characters-max", min_count=min_count)
 
 
 def six_languages() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -379,9 +379,9 @@ def test_merges_of_any_text_equal_those_of_the_authors(commit: str, name: str) -
         if by_ratios:
             options["ratios"] = {key: value / measure["a"] for key, value in measure.items()}
         is_less = bool(options["global_merges"]) and name == SCRIPT
-        found = ours(texts, 40, alpha=alpha * 3 / 4 if is_less else alpha, **options)
-        assert found[: len(theirs)] == theirs
-        if len(found) > len(theirs):
+        result = ours(texts, 40, alpha=alpha * 3 / 4 if is_less else alpha, **options)
+        assert result[: len(theirs)] == theirs
+        if len(result) > len(theirs):
             assert "Stopping" in end or "empty sequence" in end
 
     on_any_texts()
@@ -394,10 +394,10 @@ def test_what_the_authors_do_differently() -> None:
     options: dict[str, Any] = {"development": development}
     # the script stops where the group with the most tokens has no pair that occurs twice
     theirs, end = authors(script_, train, 9999, **options)
-    found = ours(train, 9999, **options)
+    result = ours(train, 9999, **options)
     assert "Stopping" in end
-    assert found[: len(theirs)] == theirs
-    assert len(found) > len(theirs) + 500
+    assert result[: len(theirs)] == theirs
+    assert len(result) > len(theirs) + 500
     # with global merges, the share of a window is alpha / (groups + 1), unless optimized
     options |= {"window": 100, "global_merges": 150}
     theirs, _ = authors(script_, train, 600, **options)
@@ -424,8 +424,8 @@ def test_what_the_authors_do_differently() -> None:
     total = sum(map(Counter, counted.values()), Counter[bytes]())
     counted = {n: {w: c for w, c in items.items() if total[w] > 1} for n, items in counted.items()}
     parity = bytepair.Parity(development=core(pretokens(development)))
-    found = merges(counted, 256 + 99, parity=parity, ties="characters-max", min_count=2)
-    assert found[: len(theirs)] == theirs
+    result = merges(counted, 256 + 99, parity=parity, ties="characters-max", min_count=2)
+    assert result[: len(theirs)] == theirs
     assert theirs != ours(train, 99, development=development)[: len(theirs)]
 
 
@@ -440,12 +440,14 @@ def test_the_command_trains_languages_of_a_folder(tmp_path: Path) -> None:
             (tmp_path / folder / f"{name}.txt").write_text(text[:end], encoding="utf-8")
     sources = {name: [text] for name, text in texts.items()}
     development = {name: [text[:12]] for name, text in texts.items()}
-    said = ("--vocab-size", "290", "--parity")
-    run("train", "texts/*.txt", *said, "--development", "parallel/*.txt", "-o", "1", cwd=tmp_path)
+    options = ("--vocab-size", "290", "--parity")
+    run(
+        "train", "texts/*.txt", *options, "--development", "parallel/*.txt", "-o", "1", cwd=tmp_path
+    )
     parity = bytepair.Parity(development=development)
     assert bytepair.load(tmp_path / "1") == bytepair.train(sources, 290, parity=parity)
     more = ("--ratios", "hi=2.5,en=1", "--window", "5", "--alpha", "1.5", "--global-merges", "3")
-    run("train", "hi=texts/hi.txt", "en=texts/en.txt", *said, *more, "-o", "2", cwd=tmp_path)
+    run("train", "hi=texts/hi.txt", "en=texts/en.txt", *options, *more, "-o", "2", cwd=tmp_path)
     parity = bytepair.Parity(ratios={"hi": 2.5, "en": 1}, window=5, alpha=1.5, global_merges=3)
     in_order = {"hi": sources["hi"], "en": sources["en"]}
     assert bytepair.load(tmp_path / "2") == bytepair.train(in_order, 290, parity=parity)

@@ -43,8 +43,8 @@ def lying(file: Path, field: str, lie: int) -> None:
     """Write texts in one row group, with wrong values in the footer."""
     table = pa.table({"text": TEXTS})
     pq.write_table(table, file, compression="zstd", use_dictionary=False)
-    said = varint(getattr(pq.ParquetFile(file).metadata.row_group(0).column(0), field))
-    with_footer(file, lambda footer: footer.replace(said, varint(lie)))
+    value = varint(getattr(pq.ParquetFile(file).metadata.row_group(0).column(0), field))
+    with_footer(file, lambda footer: footer.replace(value, varint(lie)))
 
 
 def read_in_all_ways(file: Path, tok: bytepair.Tokenizer, out: Path) -> list[Any]:
@@ -54,21 +54,21 @@ def read_in_all_ways(file: Path, tok: bytepair.Tokenizer, out: Path) -> list[Any
         lambda: bytepair.count(file).total,
         lambda: bytepair.shards.write(file, tok, out, progress=False).documents,
     ]
-    found: list[Any] = []
+    results: list[Any] = []
     for way in ways:
         try:
-            found.append(way())
+            results.append(way())
         except (BytepairError, OSError) as error:
-            found.append(error)
-    return found
+            results.append(error)
+    return results
 
 
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("field", ["total_uncompressed_size", "total_compressed_size"])
 def test_false_sizes(field: str, lie: int, tmp_path: Path, trained: bytepair.Tokenizer) -> None:
     lying(tmp_path / "a.parquet", field, lie)
-    found = read_in_all_ways(tmp_path / "a.parquet", trained, tmp_path / "out")
-    for result, expected in zip(found, [ROWS, bytepair.count(TEXTS).total, ROWS], strict=True):
+    results = read_in_all_ways(tmp_path / "a.parquet", trained, tmp_path / "out")
+    for result, expected in zip(results, [ROWS, bytepair.count(TEXTS).total, ROWS], strict=True):
         if field == "total_uncompressed_size" or not isinstance(result, CorpusError):
             assert result == expected
 
@@ -82,9 +82,11 @@ def test_rows_that_are_missing_are_an_error(
     for error in read_in_all_ways(file, trained, tmp_path / "out"):
         assert isinstance(error, CorpusError)
         assert "rows" in str(error)
-    made = bytepair.shards.write(file, trained, tmp_path / "skip", errors="skip", progress=False)
-    assert made.documents == ROWS
-    assert [(left["first"], left["rows"]) for left in made.skipped] == [(ROWS, lie - ROWS)]
+    manifest = bytepair.shards.write(
+        file, trained, tmp_path / "skip", errors="skip", progress=False
+    )
+    assert manifest.documents == ROWS
+    assert [(left["first"], left["rows"]) for left in manifest.skipped] == [(ROWS, lie - ROWS)]
 
 
 def damaged(data: bytes, picked: random.Random) -> bytes:
@@ -117,6 +119,6 @@ def test_damage_in_the_footer_ends_in_an_error(
         file = tmp_path / f"{number}.parquet"
         file.write_bytes(whole)
         with_footer(file, lambda footer: damaged(footer, picked))
-        found = read_in_all_ways(file, trained, tmp_path / f"out{number}")
-        failed += any(isinstance(result, Exception) for result in found)
+        results = read_in_all_ways(file, trained, tmp_path / f"out{number}")
+        failed += any(isinstance(result, Exception) for result in results)
     assert 10 < failed < 100

@@ -40,14 +40,14 @@ def listing(folder: Path) -> dict[str, bytes]:
 
 
 def test_all_steps_of_the_pipeline(source: list[Path], tmp_path: Path) -> None:
-    made = run(source, tmp_path / "out", **OPTIONS)
-    assert made.tokenizer == bytepair.train(source, 1000)
+    result = run(source, tmp_path / "out", **OPTIONS)
+    assert result.tokenizer == bytepair.train(source, 1000)
     assert bytepair.load_counts(tmp_path / "out/counts.parquet") == bytepair.count(source)
-    assert made.report
-    assert len(made.report.manifest.shards) > 1
+    assert result.report
+    assert len(result.report.manifest.shards) > 1
     assert (tmp_path / "out/evaluation.md").read_text(encoding="utf-8").startswith("# ours")
     again = run(source, tmp_path / "out", **OPTIONS)
-    assert again.tokenizer == made.tokenizer
+    assert again.tokenizer == result.tokenizer
     assert list(again.seconds) == ["shard", "verify"]
 
 
@@ -112,8 +112,8 @@ def test_another_option_redoes_what_depends_on_it(
 ) -> None:
     run(source, tmp_path / "out", **OPTIONS)
     with pytest.warns(UserWarning, match="will be replaced"):
-        made = run(source, tmp_path / "out", **{**OPTIONS, **changed})
-    assert list(made.seconds) == steps
+        result = run(source, tmp_path / "out", **{**OPTIONS, **changed})
+    assert list(result.seconds) == steps
     run(source, tmp_path / "whole", **{**OPTIONS, **changed})
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
 

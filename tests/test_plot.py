@@ -44,14 +44,14 @@ def test_bars_are_as_long_as_their_numbers() -> None:
 
 def test_dots_stand_where_their_numbers_are() -> None:
     root = parsed(plot.dots({"x": {"p": 0, "q": 10}, "y": {"p": 5, "q": 5}}, title="t", unit="u"))
-    found = {}
+    places = {}
     for circle in root.iter(f"{NS}circle"):
         title = circle.find(f"{NS}title")
         if title is not None:
-            found[title.text] = float(circle.attrib["cx"])
-    assert found["x, p: 0"] < found["y, p: 5"] == found["y, q: 5"] < found["x, q: 10"]
-    middle = (found["x, p: 0"] + found["x, q: 10"]) / 2
-    assert found["y, p: 5"] == pytest.approx(middle, abs=0.2)
+            places[title.text] = float(circle.attrib["cx"])
+    assert places["x, p: 0"] < places["y, p: 5"] == places["y, q: 5"] < places["x, q: 10"]
+    middle = (places["x, p: 0"] + places["x, q: 10"]) / 2
+    assert places["y, p: 5"] == pytest.approx(middle, abs=0.2)
 
 
 def test_lines_go_up_where_numbers_do() -> None:

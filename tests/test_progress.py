@@ -94,10 +94,10 @@ def test_texts_that_are_no_files_have_no_total() -> None:
 def test_sharding_says_the_total(tmp_path: Path, trained: bytepair.Tokenizer, name: str) -> None:
     seen: Seen = []
     KINDS[name](tmp_path / name)
-    made = bytepair.shards.write(
+    manifest = bytepair.shards.write(
         [tmp_path / name] * 3, trained, tmp_path / "out", progress=lambda *told: seen.append(told)
     )
-    assert seen[-1][:2] == ("shard", made.text_bytes)
+    assert seen[-1][:2] == ("shard", manifest.text_bytes)
     assert seen[-1][2] is not None or name == "a.txt.gz"
     bytepair.shards.verify(tmp_path / "out", progress=lambda *told: seen.append(told))
     assert seen[-1] == ("verify", 1, 1)

@@ -126,8 +126,8 @@ def test_new_ids_have_the_order_of_the_old_ones_and_no_holes() -> None:
         name: pruned.ids[id] for name, id in tok.special_tokens.items()
     }
     rows = np.random.default_rng(0).normal(size=(tok.vocab_size, 3))
-    kept = rows[np.flatnonzero(pruned.ids >= 0)]
-    assert (kept[pruned.ids[97]] == rows[97]).all()
+    rest = rows[np.flatnonzero(pruned.ids >= 0)]
+    assert (rest[pruned.ids[97]] == rows[97]).all()
 
 
 def test_nothing_pruned_is_nothing_changed(trained: bytepair.Tokenizer) -> None:
@@ -139,10 +139,10 @@ def test_nothing_pruned_is_nothing_changed(trained: bytepair.Tokenizer) -> None:
 
 
 def test_parents_are_what_merging_one_by_one_does() -> None:
-    found = 0
+    count = 0
     for seed in range(100):
         _, tok = any_tokenizer(seed)
-        made, ranks = made_of.parents(tok), tok.mergeable_ranks()
+        parents, ranks = made_of.parents(tok), tok.mergeable_ranks()
         order = {pair: n for n, pair in reversed(list(enumerate(tok.merges())))}
         first, user_defined = made_of.first_parts(tok), tok.rules.user_defined
         rank: Callable[[bytes, bytes], int | None] = (
@@ -156,20 +156,20 @@ def test_parents_are_what_merging_one_by_one_does() -> None:
             if user_defined:  # a token that contains one is never merged
                 is_merged = is_merged and _core.encode_pretoken(tok, token) == [id]
             expected = tuple(steps[-2]) if is_merged else None
-            assert made.get(token) == expected
-            found += expected is not None
-    assert found > 500
+            assert parents.get(token) == expected
+            count += expected is not None
+    assert count > 500
 
 
 def test_only_ancestors_stay_beside_what_is_asked_for() -> None:
     for seed in range(100):
         rng, tok = any_tokenizer(seed)
-        ranks, made = tok.mergeable_ranks(), made_of.parents(tok)
-        asked = set(rng.sample(sorted(ranks), 3))
-        pruned = tok.prune([ranks[token] for token in asked])
+        ranks, parents = tok.mergeable_ranks(), made_of.parents(tok)
+        targets = set(rng.sample(sorted(ranks), 3))
+        pruned = tok.prune([ranks[token] for token in targets])
         special = set(tok.special_tokens.values())
-        needed = {t for t, id in ranks.items() if len(t) == 1 or id in special} | asked
-        while more := {part for t in needed for part in made.get(t, ())} - needed:
+        needed = {t for t, id in ranks.items() if len(t) == 1 or id in special} | targets
+        while more := {part for t in needed for part in parents.get(t, ())} - needed:
             needed |= more
         assert {t for t, id in ranks.items() if pruned.ids[id] >= 0} == needed
 
@@ -177,12 +177,12 @@ def test_only_ancestors_stay_beside_what_is_asked_for() -> None:
 def test_the_least_used_go_as_the_reference_says() -> None:
     for seed in range(60):
         rng, tok = any_tokenizer(seed)
-        ids, made = tok.mergeable_ranks(), made_of.parents(tok)
+        ids, parents = tok.mergeable_ranks(), made_of.parents(tok)
         used = {token: rng.randint(0, 5) for token in ids if rng.random() < 0.7}
         size = rng.randint(256, len(ids))
         always = {token for token in ids if len(token) == 1}
-        assert pruning.cut(set(ids), made, used, ids, size, always) == (
-            reference.prune(ids, made, used, size)
+        assert pruning.cut(set(ids), parents, used, ids, size, always) == (
+            reference.prune(ids, parents, used, size)
         )
 
 
@@ -323,9 +323,9 @@ def test_the_prune_command(tmp_path: Path) -> None:
     words = ["prune", "tok", "--counts", "counts.parquet"]
     (tmp_path / "ids.npy").touch()
     (tmp_path / "shared.npy").hardlink_to(tmp_path / "ids.npy")
-    said = run(*words, "-o", "small", "--ids", "ids.npy", cwd=tmp_path).stdout
+    output = run(*words, "-o", "small", "--ids", "ids.npy", cwd=tmp_path).stdout
     assert not (tmp_path / "shared.npy").stat().st_size  # the old file was replaced, not written to
-    assert "next: bytepair compare tok small --by tokens" in said
+    assert "next: bytepair compare tok small --by tokens" in output
     pruned = tok.prune(counts)
     assert bytepair.load(tmp_path / "small") == pruned.tokenizer
     assert (np.load(tmp_path / "ids.npy") == pruned.ids).all()

@@ -220,13 +220,13 @@ def test_reserved_ids_of_llama_are_used() -> None:
 
 def test_a_merge_list_keeps_its_rule_with_more_special_tokens() -> None:
     tok = small(special_tokens=())
-    listed = bytepair.Tokenizer.from_merges(
+    first = bytepair.Tokenizer.from_merges(
         tok.mergeable_ranks(), tok.merges()[::-1], pattern="gpt4", ignore_merges=True
     )
-    more = listed.with_special_tokens(["<|x|>"])
+    more = first.with_special_tokens(["<|x|>"])
     assert (more.merge_rule, more.ignore_merges) == ("merges", True)
-    assert more.merges() == listed.merges()
-    assert more.encode(TEXT) == listed.encode(TEXT)
+    assert more.merges() == first.merges()
+    assert more.encode(TEXT) == first.encode(TEXT)
 
 
 @pytest.mark.parametrize(
@@ -472,9 +472,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def options_of(name: str) -> set[str]:
-    found = command.get_command(None, name)  # type: ignore[arg-type]
-    assert found is not None
-    return {param.name or "" for param in found.params}
+    entry = command.get_command(None, name)  # type: ignore[arg-type]
+    assert entry is not None
+    return {param.name or "" for param in entry.params}
 
 
 def test_commands_have_the_words_of_python() -> None:
@@ -497,20 +497,20 @@ def test_commands_have_the_words_of_python() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_takes_whatever_load_takes(name: str, tmp_path: Path) -> None:
     """No option or argument that names a tokenizer demands an existing path."""
-    found = command.get_command(None, name)  # type: ignore[arg-type]
-    assert found is not None
-    for param in found.params:
+    entry = command.get_command(None, name)  # type: ignore[arg-type]
+    assert entry is not None
+    for param in entry.params:
         if param.name in ("tokenizer", "tokenizers"):
             assert param.type.name == "text"
 
 
 def test_the_values_as_json(folder: Path) -> None:
-    said = json.loads(run("inspect", "--json", cwd=folder).stdout)
+    values = json.loads(run("inspect", "--json", cwd=folder).stdout)
     tok = bytepair.load(folder / "tokenizer")
-    assert said["special_tokens"] == tok.special_tokens
-    assert said["roles"] == tok.roles
-    assert (said["vocab_size"], said["merges"]) == (280, len(tok.merges()))
-    assert said["fingerprint"] == tok.fingerprint
+    assert values["special_tokens"] == tok.special_tokens
+    assert values["roles"] == tok.roles
+    assert (values["vocab_size"], values["merges"]) == (280, len(tok.merges()))
+    assert values["fingerprint"] == tok.fingerprint
 
 
 def test_training_takes_special_tokens_room_and_weights(folder: Path) -> None:

@@ -40,10 +40,10 @@ class Checker(HTMLParser):
 def page(trained: bytepair.Tokenizer) -> str:
     rival = bytepair.train(["hello hello"], vocab_size=269)
     texts = {"validation": ["That is the question: <script>alert(1)</script>"]}
-    found = bytepair.evaluate.measure(
+    result = bytepair.evaluate.measure(
         trained, name="<b>mine</b>", against={"<i>small": rival}, texts=texts
     )
-    return bytepair.report.to_html(found)
+    return bytepair.report.to_html(result)
 
 
 def test_the_page_is_well_formed(page: str) -> None:
@@ -69,11 +69,11 @@ def test_nothing_runs_and_nothing_is_loaded(page: str) -> None:
 
 
 def test_the_page_holds_the_figures(trained: bytepair.Tokenizer) -> None:
-    found = bytepair.evaluate.measure(trained, against=[])
-    page = bytepair.report.to_html(found)
-    assert f"{found.use.tokens:,}" in page
-    assert found.tokenizer.fingerprint in page
-    for one in found.languages:
+    result = bytepair.evaluate.measure(trained, against=[])
+    page = bytepair.report.to_html(result)
+    assert f"{result.use.tokens:,}" in page
+    assert result.tokenizer.fingerprint in page
+    for one in result.languages:
         assert f"<th scope=row>{one.name}</th><td class=''>{one.tokens:,}</td>" in page
 
 
@@ -81,9 +81,9 @@ def test_the_page_opens_with_a_sentence_and_a_chart_of_sizes(
     trained: bytepair.Tokenizer,
 ) -> None:
     rivals = {"small": trained.with_vocab_size(600), "same": trained}
-    found = bytepair.evaluate.measure(trained, name="mine", against=rivals)
-    page = bytepair.report.to_html(found)
-    words = bytepair.evaluate.summary(found)
+    result = bytepair.evaluate.measure(trained, name="mine", against=rivals)
+    page = bytepair.report.to_html(result)
+    words = bytepair.evaluate.summary(result)
     assert re.fullmatch(
         r"mine \(3,000 ids\) needs [\d.]+% fewer tokens for the sample texts than small \(600 ids\)"
         r" and as many as same \(3,000 ids\)\.",
@@ -94,7 +94,7 @@ def test_the_page_opens_with_a_sentence_and_a_chart_of_sizes(
     chart = page[page.index("Size and compression") :].partition("</svg>")[0]
     places = dict(re.findall(r'cx="([\d.]+)" cy="[\d.]+" r="5" fill="(#\w+)"', chart))
     assert len(places) > 2  # two equal sizes share a place
-    ratio = f"<dd>{found.overall.ratio('mine'):.2f}</dd><dt>bytes per token, the sample texts</dt>"
+    ratio = f"<dd>{result.overall.ratio('mine'):.2f}</dd><dt>bytes per token, the sample texts</dt>"
     assert ratio in page  # the number that the chart shows
     assert "saved" not in page
     assert "+" not in "".join(re.findall(r"<td class='(?:good|bad)'>(.*?)</td>", page))
@@ -102,8 +102,8 @@ def test_the_page_opens_with_a_sentence_and_a_chart_of_sizes(
 
 def test_every_comparison_names_sizes(trained: bytepair.Tokenizer) -> None:
     small = trained.with_vocab_size(600)
-    found = bytepair.evaluate.measure(trained, name="mine", against={"small": small})
-    for table in bytepair.evaluate.tables(found):
+    result = bytepair.evaluate.measure(trained, name="mine", against={"small": small})
+    for table in bytepair.evaluate.tables(result):
         named = [head for head in table.head if "small" in head]
         assert all("small (600 ids)" in head for head in named), table.title
 
@@ -126,15 +126,15 @@ def test_the_knee_is_drawn_on_the_axes_that_define_it(trained: bytepair.Tokenize
 
 def test_never_occurred_names_what_is_of_no_use() -> None:
     tok = bytepair.train(["hello hello hello you", "zz zz", "你你你"], vocab_size=279)
-    found = bytepair.evaluate.measure(tok, against=[], texts={"mine": ["hello"]})
-    names = [tok.token_bytes(id) for id in useless(found)]
+    result = bytepair.evaluate.measure(tok, against=[], texts={"mine": ["hello"]})
+    names = [tok.token_bytes(id) for id in useless(result)]
     assert b" hello" in names
     assert b"zz" in names
     assert "你".encode() in names
     for token in (b"el", b"hel", b"hello", b"z", b"\xbd\xa0"):  # steps, used, bytes, no text
         assert token not in names
-    assert {tok.token_id(name) for name in names} <= set(found.use.unused)
-    assert "Unused words" in bytepair.report.to_html(found)
+    assert {tok.token_id(name) for name in names} <= set(result.use.unused)
+    assert "Unused words" in bytepair.report.to_html(result)
 
 
 def test_special_tokens_are_told_from_text() -> None:
@@ -142,8 +142,8 @@ def test_special_tokens_are_told_from_text() -> None:
     tok = bytepair.Tokenizer.from_ranks(
         ranks, pattern="gpt4", special_tokens={"<|bos|>": 300, "\u202e": 301}
     )
-    found = bytepair.evaluate.measure(tok, against=[], texts={"a": ["<|bos|>\u202e"]})
-    page = bytepair.report.to_html(found)
+    result = bytepair.evaluate.measure(tok, against=[], texts={"a": ["<|bos|>\u202e"]})
+    page = bytepair.report.to_html(result)
     assert "\u202e" not in page
     assert 'class="chip">&lt;|bos|&gt;' in page
 
@@ -156,11 +156,11 @@ def test_the_page_shows_a_conversation_under_its_own_template(page: str) -> None
     bare = bytepair.train(["hello hello"], 262, special_tokens=names)
     source = "<|im_start|>{{ messages[0].content }}{{ raise_exception('<no>') if %s }}"
     for condition, text in (("false", "&lt;|im_start|&gt;"), ("true", "left out: ")):
-        found = bytepair.evaluate.measure(bare.with_chat_template(source % condition), name="x")
-        shown = bytepair.report.to_html(found).partition("<dt>conversation</dt>")[2]
+        result = bytepair.evaluate.measure(bare.with_chat_template(source % condition), name="x")
+        shown = bytepair.report.to_html(result).partition("<dt>conversation</dt>")[2]
         assert text in shown.partition("</dd>")[0]
-    found = bytepair.evaluate.measure(bare, name="x")
-    assert "<dt>conversation</dt>" not in bytepair.report.to_html(found)
+    result = bytepair.evaluate.measure(bare, name="x")
+    assert "<dt>conversation</dt>" not in bytepair.report.to_html(result)
 
 
 def test_a_tokenizer_that_was_not_trained_here_has_a_page() -> None:

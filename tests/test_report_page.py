@@ -18,19 +18,19 @@ def report(trained: bytepair.Tokenizer, tmp_path_factory: Any) -> str:
     """The address of a report with long names and labels."""
     texts = {"a validation set with a name that is much too long": ["To be, or not to be. " * 40]}
     rivals = {"small-but-with-a-long-name": trained.with_vocab_size(600), "cl100k_base": trained}
-    found = bytepair.evaluate.measure(trained, name="ours", against=rivals, texts=texts)
-    path = bytepair.report.save(found, tmp_path_factory.mktemp("report") / "report.html")
+    result = bytepair.evaluate.measure(trained, name="ours", against=rivals, texts=texts)
+    path = bytepair.report.save(result, tmp_path_factory.mktemp("report") / "report.html")
     return path.as_uri()
 
 
 @pytest.mark.parametrize("width", [360, 800, 1280])
 def test_the_report_fits(browser: Any, report: str, width: int) -> None:
     sheet = browser.new_page(viewport={"width": width, "height": 700})
-    asked: list[str] = []
-    sheet.on("request", lambda request: asked.append(request.url))
+    addresses: list[str] = []
+    sheet.on("request", lambda request: addresses.append(request.url))
     sheet.goto(report)
     assert sheet.evaluate("document.documentElement.scrollWidth") <= width
-    assert len(asked) == 1
+    assert len(addresses) == 1
     assert sheet.title() == "ours · bytepair report"
     charts = sheet.evaluate(
         """() => [...document.querySelectorAll('figure')].map((f) => {

@@ -82,8 +82,8 @@ def test_vocabularies_that_know_their_roles(
     names: list[str], roles: tuple[str | None, ...]
 ) -> None:
     tok = small(special_tokens={name: 259 + n for n, name in enumerate(names)})
-    wanted = dict(zip(ROLES, roles, strict=True))
-    assert tok.roles == {role: name for role, name in wanted.items() if name}
+    expected = dict(zip(ROLES, roles, strict=True))
+    assert tok.roles == {role: name for role, name in expected.items() if name}
     assert tok.with_roles(**dict.fromkeys(ROLES)).roles == {}
 
 
@@ -120,8 +120,8 @@ def test_the_files_of_hugging_face(tmp_path: Path) -> None:
     tokens = {"bos_token": "<start>", "eos_token": "<end>", "pad_token": "<fill>",
               "eot_token": "<turn>"}  # fmt: skip
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        written = json.loads((tmp_path / name).read_text())
-        assert {role: written[role] for role in tokens} == tokens
+        values = json.loads((tmp_path / name).read_text())
+        assert {role: values[role] for role in tokens} == tokens
     assert (tmp_path / "chat_template.jinja").read_text() == TEMPLATE
     (tmp_path / "tokenizer_config.json").unlink()
     assert bytepair.load(tmp_path).roles == ROLES
@@ -231,15 +231,15 @@ def test_the_command_gives_roles(tmp_path: Path) -> None:
     told = run(*words, "--lossy", cwd=tmp_path)
     assert b"not kept in x.gguf: the token that ends a text" in told.stderr
     (tmp_path / "x.gguf").unlink()
-    given = ["--bos-token", "<start>", "--eos-token", "<end>", "--pad-token", "<fill>",
+    flags = ["--bos-token", "<start>", "--eos-token", "<end>", "--pad-token", "<fill>",
              "--eot-token", "<turn>", "--chat-template", "chat.jinja"]  # fmt: skip
-    assert run(*words, *given, cwd=tmp_path).stderr == b""
+    assert run(*words, *flags, cwd=tmp_path).stderr == b""
     tok = bytepair.load(tmp_path / "x.gguf")
     assert (tok.roles, tok.chat_template) == (ROLES, TEMPLATE)
     run(*words, "--eos-token", "<no>", cwd=tmp_path, code=1)
     (tmp_path / "chat.jinja").write_bytes(b"\xff")
-    said = run(*words, "--chat-template", "chat.jinja", cwd=tmp_path, code=2).stderr
-    assert b"is not UTF-8 at byte 0" in said
+    output = run(*words, "--chat-template", "chat.jinja", cwd=tmp_path, code=2).stderr
+    assert b"is not UTF-8 at byte 0" in output
 
 
 def test_training_gives_roles(tmp_path: Path) -> None:

@@ -40,9 +40,9 @@ SMALL = 3000
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    found = [p.read_text(encoding="utf-8") for p in bytepair.sample.paths()]
+    samples = [p.read_text(encoding="utf-8") for p in bytepair.sample.paths()]
     return [
-        t[i : i + 700] for t in [found[0][:40_000], *found[1:12]] for i in range(0, len(t), 700)
+        t[i : i + 700] for t in [samples[0][:40_000], *samples[1:12]] for i in range(0, len(t), 700)
     ]
 
 
@@ -81,15 +81,15 @@ def listing(folder: Path) -> dict[str, bytes]:
 
 def read_llmc(folder: Path) -> list[np.ndarray[Any, Any]]:
     """Read a shard with the checks of llm.c."""
-    found = []
+    arrays = []
     for path in sorted(folder.glob("*_val_*.bin")) + sorted(folder.glob("*_train_*.bin")):
         data = path.read_bytes()
         magic, version, count = struct.unpack_from("<3i", data)
         assert (magic, version) in {(20240520, 1), (20240801, 7)}
         width = 2 if version == 1 else 4
         assert len(data) == 256 * 4 + count * width
-        found.append(np.frombuffer(data, f"<u{width}", count, 1024))
-    return found
+        arrays.append(np.frombuffer(data, f"<u{width}", count, 1024))
+    return arrays
 
 
 def read_nanogpt(folder: Path) -> list[np.ndarray[Any, Any]]:
@@ -98,7 +98,7 @@ def read_nanogpt(folder: Path) -> list[np.ndarray[Any, Any]]:
 
 def read_megatron(folder: Path) -> list[np.ndarray[Any, Any]]:
     """Read shards by the layout of Megatron-LM's index; every document is one sequence."""
-    found = []
+    arrays = []
     for path in sorted(folder.glob("*.idx")):
         index = path.read_bytes()
         assert index[:9] == b"MMIDIDX\x00\x00"
@@ -114,19 +114,19 @@ def read_megatron(folder: Path) -> list[np.ndarray[Any, Any]]:
         assert documents.tolist() == list(range(sequences + 1))
         data = path.with_suffix(".bin").read_bytes()
         assert sizes.sum() * np.dtype(kind).itemsize == len(data)
-        found += [
+        arrays += [
             np.frombuffer(data, kind, size, pointer)
             for size, pointer in zip(sizes, pointers, strict=True)
         ]
-    return found
+    return arrays
 
 
 def read_arrow(folder: Path) -> list[np.ndarray[Any, Any]]:
-    found = []
+    rows = []
     for path in sorted(folder.glob("*.arrow")):
         # As `datasets.Dataset.from_file` does.
-        found += pa.ipc.open_stream(path).read_all()["input_ids"].to_numpy().tolist()
-    return found
+        rows += pa.ipc.open_stream(path).read_all()["input_ids"].to_numpy().tolist()
+    return rows
 
 
 def read_plain(folder: Path) -> list[np.ndarray[Any, Any]]:
@@ -145,7 +145,7 @@ READERS: dict[str, Callable[[Path], list[Any]]] = {
 def test_other_readers_read_our_shards(
     format: ShardFormat, bos: bool, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
-    made = shards.write(
+    result = shards.write(
         corpus, trained, tmp_path / "out", format=format, tokens_per_shard=SMALL, bos=bos
     )
     lists = expected(corpus, trained, prepend="<|bos|>" if bos else None)
@@ -154,14 +154,14 @@ def test_other_readers_read_our_shards(
     assert np.concatenate(read).tolist() == flat
     if format in {"megatron", "arrow"}:
         assert [list(document) for document in read] == lists
-    assert made.dtype == np.uint16
-    assert made.tokens == len(flat)
-    assert made.documents == len(lists)
-    assert len(made.shards) > 5
+    assert result.dtype == np.uint16
+    assert result.tokens == len(flat)
+    assert result.documents == len(lists)
+    assert len(result.shards) > 5
     first = "val" if format in {"llmc", "nanogpt"} else "train"
-    assert [s.split for s in made.shards] == [first, *["train"] * (len(made.shards) - 1)]
-    assert all(shard.tokens <= SMALL for shard in made.shards)
-    assert shards.Manifest.load(tmp_path / "out") == made
+    assert [s.split for s in result.shards] == [first, *["train"] * (len(result.shards) - 1)]
+    assert all(shard.tokens <= SMALL for shard in result.shards)
+    assert shards.Manifest.load(tmp_path / "out") == result
 
 
 @pytest.mark.parametrize("format", sorted(set(READERS) - {"nanogpt"}))
@@ -170,12 +170,12 @@ def test_ids_that_need_32_bits(
 ) -> None:
     refused = "its C programs and modded-nanogpt refuse it"
     with pytest.warns(UserWarning, match=refused) if format == "llmc" else nullcontext():
-        made = shards.write(
+        result = shards.write(
             corpus, wide, tmp_path / "out", format=format, tokens_per_shard=50_000, eos=True
         )
     flat = list(itertools.chain.from_iterable(expected(corpus, wide, append="<|endoftext|>")))
     assert np.concatenate(READERS[format](tmp_path / "out")).tolist() == flat
-    assert made.dtype.name == ("int32" if format == "megatron" else "uint32")
+    assert result.dtype.name == ("int32" if format == "megatron" else "uint32")
 
 
 def test_datasets_opens_arrow_shards(
@@ -183,10 +183,10 @@ def test_datasets_opens_arrow_shards(
 ) -> None:
     datasets = pytest.importorskip("datasets")
     shards.write(corpus, trained, tmp_path / "out", format="arrow", tokens_per_shard=SMALL)
-    found = []
+    rows = []
     for path in sorted((tmp_path / "out").glob("*.arrow")):
-        found += [list(row["input_ids"]) for row in datasets.Dataset.from_file(str(path))]
-    assert found == expected(corpus, trained)
+        rows += [list(row["input_ids"]) for row in datasets.Dataset.from_file(str(path))]
+    assert rows == expected(corpus, trained)
 
 
 def test_shards_end_with_documents(
@@ -200,8 +200,8 @@ def test_shards_end_with_documents(
             if cut[-1] and sum(cut[-1]) + length > limit:
                 cut.append([])
             cut[-1].append(length)
-        made = shards.write(corpus, trained, tmp_path / str(limit), tokens_per_shard=limit)
-        assert [(s.tokens, s.documents) for s in made.shards] == [(sum(c), len(c)) for c in cut]
+        result = shards.write(corpus, trained, tmp_path / str(limit), tokens_per_shard=limit)
+        assert [(s.tokens, s.documents) for s in result.shards] == [(sum(c), len(c)) for c in cut]
 
 
 # ------------------------------------------------------------------ interruptions
@@ -315,12 +315,12 @@ def test_a_full_disk(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shards.write(corpus, trained, tmp_path / "whole", tokens_per_shard=SMALL)
-    written = {"bytes": 0}
+    total = {"bytes": 0}
     add = layout.ShardWriter.add
 
     def limited(self: Any, ids: Any, lengths: Any, text_bytes: int) -> None:
-        written["bytes"] += len(ids)
-        if written["bytes"] > 20_000:
+        total["bytes"] += len(ids)
+        if total["bytes"] > 20_000:
             raise OSError(28, "No space left on device")
         add(self, ids, lengths, text_bytes)
 
@@ -380,18 +380,18 @@ def test_skipped_documents_are_recorded(
     options: dict[str, Any] = {
         "errors": "skip", "max_document_bytes": 50_000, "tokens_per_shard": 2000,
     }  # fmt: skip
-    made = shards.write(damaged, trained, tmp_path / "out", **options)
-    places = [(Path(s["input"]).name, s["first"], s["rows"]) for s in made.skipped]
+    result = shards.write(damaged, trained, tmp_path / "out", **options)
+    places = [(Path(s["input"]).name, s["first"], s["rows"]) for s in result.skipped]
     assert places == [
         ("a.parquet", 20, 10), ("b.parquet", 0, None), ("c.jsonl", 0, 1), ("c.jsonl", 2, 1),
     ]  # fmt: skip
-    assert "more than the limit of 50,000 bytes" in made.skipped[-1]["reason"]
+    assert "more than the limit of 50,000 bytes" in result.skipped[-1]["reason"]
     flat = np.concatenate(read_plain(tmp_path / "out")).tolist()
-    kept = [*texts[:20], *texts[30:42]]
-    assert flat == list(itertools.chain.from_iterable(trained.encode_batch(kept)))
+    rest = [*texts[:20], *texts[30:42]]
+    assert flat == list(itertools.chain.from_iterable(trained.encode_batch(rest)))
     whole = listing(tmp_path / "out")
     save = manifest.save_mark
-    for shard in range(len(made.shards)):
+    for shard in range(len(result.shards)):
         saves = itertools.count()
 
         def dying(folder: Path, mark: Any, last: int = shard, saves: Any = saves) -> None:
@@ -455,8 +455,8 @@ def test_a_run_that_leaves_out_all_is_an_error(
     assert not (out / manifest.NAME).exists()
     if processes == 1:
         (tmp_path / "b.txt").write_text("text")
-        made = shards.write([tmp_path / name, tmp_path / "b.txt"], trained, out, errors="skip")
-        assert (made.documents, len(made.skipped)) == (1, 1)
+        result = shards.write([tmp_path / name, tmp_path / "b.txt"], trained, out, errors="skip")
+        assert (result.documents, len(result.skipped)) == (1, 1)
 
 
 def test_a_folder_that_is_refused_stays_as_it_is(
@@ -504,10 +504,10 @@ def test_many_small_files(tmp_path: Path, texts: list[str], trained: bytepair.To
     (tmp_path / "in").mkdir()
     for number, text in enumerate(texts):
         (tmp_path / "in" / f"{number:04}.txt").write_text(text, encoding="utf-8")
-    made = shards.write(tmp_path / "in", trained, tmp_path / "out", tokens_per_shard=SMALL)
+    result = shards.write(tmp_path / "in", trained, tmp_path / "out", tokens_per_shard=SMALL)
     flat = np.concatenate(read_plain(tmp_path / "out")).tolist()
     assert flat == list(itertools.chain.from_iterable(trained.encode_batch(texts)))
-    assert made.text_bytes == sum(len(t.encode()) for t in texts)
+    assert result.text_bytes == sum(len(t.encode()) for t in texts)
 
 
 @pytest.mark.parametrize(
@@ -590,8 +590,8 @@ def test_memory_is_bounded_whatever_the_texts_of_a_row_group(
         bytepair.shards.write(bytepair.sample.paths(), tok, out + "-small")
         before = peak_mb()
         options = dict(threads=2, errors="skip", max_document_bytes=32_000_000)
-        made = bytepair.shards.write(source, tok, out, **options)
-        print(made.documents, peak_mb() - before)
+        manifest = bytepair.shards.write(source, tok, out, **options)
+        print(manifest.documents, peak_mb() - before)
     """
     documents, grown = memory.run(program, tmp_path, tmp_path / "rows.parquet")
     # The huge text is skipped with the rows of its page.

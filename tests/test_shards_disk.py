@@ -47,8 +47,8 @@ def test_the_bytes_are_those_that_were_added(
     path = tmp_path / "file"
     before = bytes(range(256)) * (4 * BLOCK // 256)
     path.write_bytes(before)  # the leftover of an interrupted run
-    found, crc, data = written(path, offset, header, sizes)
-    assert found == before[:offset] + b"h" * header + data
+    content, crc, data = written(path, offset, header, sizes)
+    assert content == before[:offset] + b"h" * header + data
     assert crc == zlib.crc32(data)
 
 
@@ -64,16 +64,16 @@ def test_file_systems_without_direct_writing(
         monkeypatch.delattr(os, "O_DIRECT", raising=False)
     else:
 
-        def refused(self: DiskFile, wanted: bool) -> bool:
+        def refused(self: DiskFile, is_on: bool) -> bool:
             flags = fcntl.fcntl(self._file, fcntl.F_GETFL) & ~os.O_DIRECT
-            fcntl.fcntl(self._file, fcntl.F_SETFL, flags | (os.O_DIRECT if wanted else 0))
-            return wanted
+            fcntl.fcntl(self._file, fcntl.F_SETFL, flags | (os.O_DIRECT if is_on else 0))
+            return is_on
 
         # Like a disk with larger blocks: the system refuses writes that are not aligned to one.
         monkeypatch.setattr(disk, "BLOCK_BYTES", 1)
         monkeypatch.setattr(DiskFile, "_set_direct", refused)
-    found, crc, data = written(tmp_path / "file", 5, 0, [3 * BLOCK, 1, BLOCK])
-    assert found == bytes(5) + data
+    content, crc, data = written(tmp_path / "file", 5, 0, [3 * BLOCK, 1, BLOCK])
+    assert content == bytes(5) + data
     assert crc == zlib.crc32(data)
 
 

@@ -95,8 +95,8 @@ def test_both_readers_give_the_same_shards(
         expected = in_order(tmp_path / "in", trained, tmp_path / f"slow{number}", **options)
         assert len(expected) > 5
         out = tmp_path / f"fast{number}"
-        found = in_parts(tmp_path / "in", trained, out, **options, threads=1 + number)
-        assert found == expected
+        result = in_parts(tmp_path / "in", trained, out, **options, threads=1 + number)
+        assert result == expected
 
 
 def test_ids_of_32_bits(
@@ -194,8 +194,8 @@ def test_files_of_other_kinds_between(tmp_path: Path, trained: bytepair.Tokenize
     assert len(shards.Manifest.load(tmp_path / "fast").skipped) == 2
     capped = {"doc_cap": 20, "tokens_per_shard": 1_000}
     expected = in_order(tmp_path / "in" / "a.parquet", trained, tmp_path / "slow2", **capped)
-    found = written(tmp_path / "in" / "a.parquet", trained, tmp_path / "fast2", **capped)
-    assert found == expected
+    result = written(tmp_path / "in" / "a.parquet", trained, tmp_path / "fast2", **capped)
+    assert result == expected
 
 
 @pytest.mark.parametrize("errors", ["strict", "skip"])
@@ -240,8 +240,8 @@ def test_damage_anywhere(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
 
 def test_errors_of_the_encoder_are_the_same(tmp_path: Path) -> None:
     """A tokenizer that has no token for a byte cannot encode all texts."""
-    known = {bytes([b]): b for b in range(255)}
-    tok = bytepair.Tokenizer.from_ranks(known, pattern="gpt2")
+    ranks = {bytes([b]): b for b in range(255)}
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt2")
     texts = pa.array([b"fine", b"\xf4\x8f\xbf\xbf"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
     expected = in_order(tmp_path / "a.parquet", tok, tmp_path / "slow")
@@ -256,30 +256,30 @@ def test_texts_that_are_repeated_are_not_encoded_as_one_part(
         pa.array(np.zeros(400, np.int32)), pa.array(["ab, cd. " * (1 << 17)])
     )
     pq.write_table(pa.table({"text": column}), tmp_path / "a.parquet", compression="zstd")
-    taken: list[int] = []
+    calls: list[int] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        made = shards.write(tmp_path / "a.parquet", trained, tmp_path / "out")
-    assert made.documents == 400
+        result = shards.write(tmp_path / "a.parquet", trained, tmp_path / "out")
+    assert result.documents == 400
     end = _core.encode_rows(
-        trained, [str(tmp_path / "a.parquet")], "text", lambda *_: taken.append(1),
+        trained, [str(tmp_path / "a.parquet")], "text", lambda *_: calls.append(1),
         most_bytes=1 << 30,
     )  # fmt: skip
-    assert (end, taken) == (_core.FilePlace(), [])
+    assert (end, calls) == (_core.FilePlace(), [])
 
 
 def test_the_core_stops_at_unreadable_rows(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
     files = [str(tmp_path / f"{name}.parquet") for name in "abc"]
     for file in files[:2]:
         pq.write_table(pa.table({"text": ["a", "b", "c" * 10]}), file, row_group_size=1)
-    found: list[Any] = []
+    batches: list[Any] = []
 
     def take(ids: Any, offsets: Any, text_ends: Any, parts: Any) -> None:
         ranges = [(part.file, part.row, part.rows) for part in parts]
-        found.append((len(offsets) - 1, int(text_ends[-1]), ranges))
+        batches.append((len(offsets) - 1, int(text_ends[-1]), ranges))
 
     def encode(files: list[str], column: str = "text", **options: Any) -> Any:
-        found.clear()
+        batches.clear()
         end = _core.encode_rows(
             trained, files, column, take, **{"most_bytes": 99, "threads": 1, **options}
         )
@@ -287,12 +287,12 @@ def test_the_core_stops_at_unreadable_rows(tmp_path: Path, trained: bytepair.Tok
 
     assert encode(files) == (2, 0)
     whole = [(0, 0, 1), (0, 1, 1), (0, 2, 1), (1, 0, 1), (1, 1, 1), (1, 2, 1)]
-    assert found == [(6, 24, whole)]
+    assert batches == [(6, 24, whole)]
     assert encode(files[:1], first=1) == (1, 0)
-    assert found == [(2, 11, whole[1:3])]
+    assert batches == [(2, 11, whole[1:3])]
     assert encode(files[:1], most_bytes=9) == (0, 2)
     assert encode(files[:1], most_bytes=9, first=2) == (0, 2)
-    assert found == []
+    assert batches == []
     assert encode(files[2:], first=7) == (0, 7)
     assert encode(files, "other") == (0, 0)
     with pytest.raises(ZeroDivisionError):

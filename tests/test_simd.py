@@ -81,10 +81,10 @@ def files(tmp_path_factory: pytest.TempPathFactory, trained: bytepair.Tokenizer)
         r"\p{L}+|\p{N}{1,2}|[^\p{L}\p{N}]",
         r"\w+(?=\W\W)|\W|\w",
     ]
-    made = [bytepair.Tokenizer.from_ranks(ranks, pattern=pattern) for pattern in patterns]
-    made.append(bytepair.Tokenizer.from_merges(ranks, trained.merges(), pattern="gpt4"))
-    paths = [folder / f"{number}.bytepair" for number in range(len(made))]
-    for tok, path in zip(made, paths, strict=True):
+    tokenizers = [bytepair.Tokenizer.from_ranks(ranks, pattern=pattern) for pattern in patterns]
+    tokenizers.append(bytepair.Tokenizer.from_merges(ranks, trained.merges(), pattern="gpt4"))
+    paths = [folder / f"{number}.bytepair" for number in range(len(tokenizers))]
+    for tok, path in zip(tokenizers, paths, strict=True):
         path.write_bytes(tok.to_bytes())
     return [str(path) for path in paths]
 
@@ -97,18 +97,20 @@ def answers(workers: dict[str, Worker], *question: object) -> dict[str, str]:
 
 
 def test_the_tokenizer_says_what_is_used(workers: dict[str, Worker], files: list[str]) -> None:
-    said = [answers(workers, "splitter", file) for file in files]
+    results = [answers(workers, "splitter", file) for file in files]
     for tier in workers:
-        assert {'"table"', '"regex"'} < {one[tier] for one in said}
-        assert said[0][tier] == json.dumps(tier)
+        assert {'"table"', '"regex"'} < {one[tier] for one in results}
+        assert results[0][tier] == json.dumps(tier)
     assert not error("")
 
 
 @pytest.mark.parametrize("tier", ["avx1024", "AVX2", "neon" if TIERS != ["neon"] else "avx2"])
 def test_unavailable_instructions_are_an_error(tier: str) -> None:
-    said = error(tier)
-    assert said.startswith(f'ValueError: BYTEPAIR_SIMD: the instructions "{tier}" cannot be used')
-    assert said.endswith("portable")
+    message = error(tier)
+    assert message.startswith(
+        f'ValueError: BYTEPAIR_SIMD: the instructions "{tier}" cannot be used'
+    )
+    assert message.endswith("portable")
 
 
 @given(hard_text)
@@ -129,12 +131,12 @@ def test_all_shared_text(
     path.write_bytes(tok.to_bytes())
     large = ["large"] if name == "cl100k_base" else []
     for folder in ["english", "multilingual", "code", "udhr", "sample", *large]:
-        said = answers(workers, "hash_of_ids", str(path), str(shared / folder))
-        assert len(set(said.values())) == 1, (folder, said)
+        hashes = answers(workers, "hash_of_ids", str(path), str(shared / folder))
+        assert len(set(hashes.values())) == 1, (folder, hashes)
 
 
 @pytest.mark.parametrize("pattern", ["gpt2", "gpt4o", r"\p{L}+|\p{N}{1,2}|[^\p{L}\p{N}]"])
 def test_training_on_every_tier(workers: dict[str, Worker], shared: Path, pattern: str) -> None:
     sources = [str(shared / folder) for folder in ("english", "multilingual", "code", "udhr")]
-    said = answers(workers, "hash_of_training", sources, pattern)
-    assert len(set(said.values())) == 1, said
+    hashes = answers(workers, "hash_of_training", sources, pattern)
+    assert len(set(hashes.values())) == 1, hashes

@@ -76,9 +76,9 @@ class Links(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.anchors |= {value for key in ("id", "name") if (value := found.get(key))}
-        self.targets += [value for key in ("href", "src") if (value := found.get(key))]
+        values = dict(attrs)
+        self.anchors |= {value for key in ("id", "name") if (value := values.get(key))}
+        self.targets += [value for key in ("href", "src") if (value := values.get(key))]
 
 
 @pytest.fixture(scope="module")
@@ -130,13 +130,13 @@ def test_every_link_of_the_site_resolves(site: Path) -> None:
 
 def test_the_first_visit_loads_nothing_from_elsewhere(browser: Any, address: str) -> None:
     sheet = browser.new_context().new_page()
-    asked: list[str] = []
-    sheet.on("request", lambda request: asked.append(request.url))
+    addresses: list[str] = []
+    sheet.on("request", lambda request: addresses.append(request.url))
     for path in ("", "tutorial/", "lessons/01-a-toy-bpe/", "reference/tokenizer-encode/"):
         sheet.goto(address + path)
         sheet.wait_for_load_state("networkidle")
-    assert len(asked) > 10
-    assert {url for url in asked if not url.startswith((address, "data:", "blob:"))} == set()
+    assert len(addresses) > 10
+    assert {url for url in addresses if not url.startswith((address, "data:", "blob:"))} == set()
     sheet.close()
 
 

@@ -102,11 +102,11 @@ def test_invalid_documents_are_skipped_with_a_warning(
 ) -> None:
     if "checkpoint" in options:
         options = {"checkpoint": tmp_path / "checkpoint"}
-    counts, said = count(folder / name, threads=threads, **options)
+    counts, message = count(folder / name, threads=threads, **options)
     assert counts.items() == bytepair.count(GOOD, pattern="gpt2", threads=1).items()
-    assert said.startswith("5 documents skipped as invalid: ")
-    assert said.removesuffix("; raise max_document_bytes").endswith("; and 2 more")
-    named = re.findall(r"([\w.]+), row (\d+): ([^;]+)", said)
+    assert message.startswith("5 documents skipped as invalid: ")
+    assert message.removesuffix("; raise max_document_bytes").endswith("; and 2 more")
+    named = re.findall(r"([\w.]+), row (\d+): ([^;]+)", message)
     places = [(place, int(row)) for place, row, _ in named]
     if name == "texts":
         assert places == [("01.txt", 0), ("03.txt", 0), ("05.txt.gz", 0)]
@@ -125,10 +125,10 @@ def test_other_values_of_errors_stay_strict(name: str, folder: Path) -> None:
 
 def test_the_same_documents_are_skipped_in_a_cloud(folder: Path) -> None:
     for name in ("a.jsonl", "a.jsonl.gz", "a.parquet", "rare.parquet"):
-        counts, said = count((folder / name).as_uri())
+        counts, message = count((folder / name).as_uri())
         assert counts.items() == bytepair.count(GOOD, pattern="gpt2").items()
-        assert said.startswith("5 documents skipped")
-        assert f"{name}, row 1: " in said
+        assert message.startswith("5 documents skipped")
+        assert f"{name}, row 1: " in message
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_the_same_documents_are_skipped_in_a_cloud(folder: Path) -> None:
 @pytest.mark.parametrize("options", [{}, {"max_chars": 10**6}, {"doc_cap": 10**6}], ids=str)
 def test_arrow_data(data: Any, options: dict[str, Any]) -> None:
     """Documents in memory are never too long."""
-    counts, said = count(data, **options)
-    kept = [row.decode() for row in ROWS if b"\xff" not in row]
-    assert counts.items() == bytepair.count(kept, pattern="gpt2").items()
-    assert said.startswith("3 documents skipped as invalid: ")
-    assert said.count("not UTF-8 at byte 4") == 3
+    counts, message = count(data, **options)
+    texts = [row.decode() for row in ROWS if b"\xff" not in row]
+    assert counts.items() == bytepair.count(texts, pattern="gpt2").items()
+    assert message.startswith("3 documents skipped as invalid: ")
+    assert message.count("not UTF-8 at byte 4") == 3
 
 
 row = st.text(max_size=12).map(lambda text: text.encode(errors="replace")) | st.binary(max_size=6)
@@ -158,33 +158,33 @@ def test_any_rows(
     rows: list[bytes], group: int, threads: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Each document is decoded by itself, as Python decodes it."""
-    kept = [row.decode(errors="ignore") for row in rows]
-    kept = [text for text, row in zip(kept, rows, strict=True) if text.encode() == row]
-    wanted = bytepair.count(texts=kept, pattern="gpt2", threads=1).items()
+    texts = [row.decode(errors="ignore") for row in rows]
+    texts = [text for text, row in zip(texts, rows, strict=True) if text.encode() == row]
+    expected = bytepair.count(texts=texts, pattern="gpt2", threads=1).items()
     file = tmp_path_factory.mktemp("rows") / "a.parquet"
     pq.write_table(table(rows), file, row_group_size=group)
     for source in (file, column(rows)):
-        counts, said = count(source, threads=threads)
-        assert counts.items() == wanted
-        found = re.match(r"\d+", said)
-        assert int(found[0] if found else 0) == len(rows) - len(kept)
-        if said:
-            first = min(at for at, row in enumerate(rows) if row not in map(str.encode, kept))
-            assert f"row {first}: the document is not UTF-8" in said
+        counts, message = count(source, threads=threads)
+        assert counts.items() == expected
+        match = re.match(r"\d+", message)
+        assert int(match[0] if match else 0) == len(rows) - len(texts)
+        if message:
+            first = min(at for at, row in enumerate(rows) if row not in map(str.encode, texts))
+            assert f"row {first}: the document is not UTF-8" in message
 
 
 def test_documents_that_only_together_are_utf8() -> None:
     halves = [b"a\xc3", b"\xa9b", b"c"]
-    counts, said = count(column(halves))
+    counts, message = count(column(halves))
     assert counts.items() == [(b"c", 1)]
-    assert "row 0: the document is not UTF-8 at byte 1" in said
-    assert "row 1: the document is not UTF-8 at byte 0" in said
+    assert "row 0: the document is not UTF-8 at byte 1" in message
+    assert "row 1: the document is not UTF-8 at byte 0" in message
 
 
 def test_lone_surrogates_in_memory_are_skipped() -> None:
-    counts, said = count(["one", "a\ud800b", "two \ud83d\ude00", "\udc00"])
+    counts, message = count(["one", "a\ud800b", "two \ud83d\ude00", "\udc00"])
     assert counts.items() == bytepair.count(["one", "two \U0001f600"], pattern="gpt2").items()
-    assert said == (
+    assert message == (
         r"2 documents skipped as invalid: the source, row 1: the text has the lone surrogate "
         r"\ud800, half of a character, at character 1; the source, row 3: the text has the lone "
         r"surrogate \udc00, half of a character, at character 0"
@@ -198,13 +198,13 @@ def test_limits_end_at_the_same_document(
 ) -> None:
     monkeypatch.setattr(bounds, "BLOCK_BYTES", block)
     for most in (1, 13, 14, 26, 27, 34, 100):
-        counts, said = count(folder / name, max_chars=most)
+        counts, message = count(folder / name, max_chars=most)
         assert counts.items() == bytepair.count(GOOD, pattern="gpt2", max_chars=most).items()
         chars = list(itertools.accumulate(map(len, GOOD)))
         last = next((at for at, total in enumerate(chars) if total > most), None)
         skipped = 5 if last is None else last
-        found = re.match(r"\d+", said)
-        assert int(found[0] if found else 0) == skipped, most
+        match = re.match(r"\d+", message)
+        assert int(match[0] if match else 0) == skipped, most
 
 
 def test_no_warning_if_all_can_be_read(tmp_path: Path) -> None:
@@ -228,12 +228,12 @@ def test_a_count_that_goes_on_says_all_that_was_left_out(
 
     for progress in (stop, False):
         try:
-            counts, said = count(folder / name, checkpoint=checkpoint, progress=progress)
+            counts, message = count(folder / name, checkpoint=checkpoint, progress=progress)
         except KeyboardInterrupt:
             continue
     assert counts.items() == bytepair.count(GOOD, pattern="gpt2").items()
-    assert said == count(folder / name)[1]
-    assert said.startswith("5 documents")
+    assert message == count(folder / name)[1]
+    assert message.startswith("5 documents")
 
 
 def test_damaged_parquet_is_an_error_in_any_case(folder: Path, tmp_path: Path) -> None:
@@ -254,30 +254,34 @@ def test_what_precedes_the_damage_of_a_file_is_kept(pack: str, tmp_path: Path) -
     path.write_bytes(whole[: len(whole) * 2 // 3])
     with pytest.raises(CorpusError, match=r'it cannot be read: .*; .* pass errors="skip" to keep'):
         bytepair.count(path)
-    counts, said = count(path)
+    counts, message = count(path)
     with pytest.warns(SkippedWarning, match="the rest of the file"):
         batches = list(bytepair.corpus.read_documents(path, errors="skip"))
-    kept = sum(batch.num_rows for batch in batches)
-    assert 0 < kept < len(texts)
-    assert counts.items() == bytepair.count(texts[:kept], pattern="gpt2").items()
-    assert f"cut.jsonl.{pack}, row {kept}: the rest of the file cannot be read" in said
+    total = sum(batch.num_rows for batch in batches)
+    assert 0 < total < len(texts)
+    assert counts.items() == bytepair.count(texts[:total], pattern="gpt2").items()
+    assert f"cut.jsonl.{pack}, row {total}: the rest of the file cannot be read" in message
     tok = bytepair.train(texts, 300)
-    made = bytepair.shards.write(path, tok, tmp_path / "out", errors="skip")
-    assert (made.documents, made.skipped[0]["first"], made.skipped[0]["rows"]) == (kept, kept, None)
+    manifest = bytepair.shards.write(path, tok, tmp_path / "out", errors="skip")
+    assert (manifest.documents, manifest.skipped[0]["first"], manifest.skipped[0]["rows"]) == (
+        total,
+        total,
+        None,
+    )
 
 
 def test_training_and_growing_skip(folder: Path) -> None:
-    file, wanted = folder / "a.jsonl", bytepair.train(GOOD, 270)
+    file, base = folder / "a.jsonl", bytepair.train(GOOD, 270)
     options: dict[str, Any] = {"errors": "skip", "max_document_bytes": MOST}
     calls: list[tuple[Callable[[], bytepair.Tokenizer], bytepair.Tokenizer]] = [
-        (lambda: bytepair.train(file, 270, **options), wanted),
-        (lambda: bytepair.resume(bytepair.train(GOOD, 266), file, 270, **options), wanted),
-        (lambda: bytepair.extend(wanted, file, 2, **options), bytepair.extend(wanted, GOOD, 2)),
+        (lambda: bytepair.train(file, 270, **options), base),
+        (lambda: bytepair.resume(bytepair.train(GOOD, 266), file, 270, **options), base),
+        (lambda: bytepair.extend(base, file, 2, **options), bytepair.extend(base, GOOD, 2)),
     ]
-    for call, made in calls:
+    for call, expected in calls:
         with pytest.warns(SkippedWarning, match="5 documents") as caught:
-            found = call()
-        assert found == made
+            tok = call()
+        assert tok == expected
         assert [one.filename for one in caught] == [__file__]
 
 
@@ -285,12 +289,12 @@ def test_the_pipeline_counts_what_it_shards(folder: Path, tmp_path: Path) -> Non
     sharding = ShardOptions(bos=True, errors="skip", max_document_bytes=MOST)
     training = bytepair.TrainOptions(vocab_size=270)
     with pytest.warns(SkippedWarning, match="5 documents"):
-        made = bytepair.run_pipeline(folder / "a.jsonl", tmp_path / "out", training, sharding)
-    assert made.tokenizer == bytepair.train(GOOD, 270)
-    assert made.report
-    assert made.report.manifest.documents == len(GOOD)
-    assert [left["first"] for left in made.report.manifest.skipped] == [1, 3, 5, 7, 9]
-    assert "evaluate" in made.seconds
+        result = bytepair.run_pipeline(folder / "a.jsonl", tmp_path / "out", training, sharding)
+    assert result.tokenizer == bytepair.train(GOOD, 270)
+    assert result.report
+    assert result.report.manifest.documents == len(GOOD)
+    assert [left["first"] for left in result.report.manifest.skipped] == [1, 3, 5, 7, 9]
+    assert "evaluate" in result.seconds
 
 
 @pytest.mark.parametrize("command", ["count", "count --rank 0 --world-size 1", "train", "pipeline"])
@@ -309,9 +313,11 @@ def test_commands_skip(command: str, folder: Path, tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    said = [line for line in done.stderr.splitlines() if "5 documents skipped as invalid" in line]
-    assert len(said) == 1
-    assert "row 1: the document is not UTF-8 at byte 4" in said[0]
+    messages = [
+        line for line in done.stderr.splitlines() if "5 documents skipped as invalid" in line
+    ]
+    assert len(messages) == 1
+    assert "row 1: the document is not UTF-8 at byte 4" in messages[0]
 
 
 def test_two_objects_in_a_line_are_invalid(tmp_path: Path) -> None:
@@ -320,10 +326,12 @@ def test_two_objects_in_a_line_are_invalid(tmp_path: Path) -> None:
     for read in (bytepair.count, lambda file: list(bytepair.corpus.read_documents(file))):
         with pytest.raises(CorpusError, match=r"two\.jsonl, line 2: a second object begins at by"):
             read(tmp_path / "two.jsonl")
-    counts, said = count(tmp_path / "two.jsonl")
+    counts, message = count(tmp_path / "two.jsonl")
     assert counts.items() == [(b"a", 1), (b"f", 1)]
-    assert said.startswith("2 documents skipped as invalid")
-    assert "row 1: a second object begins at byte 14 of the line; give each object a line" in said
+    assert message.startswith("2 documents skipped as invalid")
+    assert (
+        "row 1: a second object begins at byte 14 of the line; give each object a line" in message
+    )
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])

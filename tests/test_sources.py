@@ -76,16 +76,16 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", READERS)
 def test_every_kind_of_source_is_the_same_text(name: str, folder: Path) -> None:
     read = READERS[name]
-    wanted, file = read(texts=TEXTS), folder / "a.jsonl"
+    expected, file = read(texts=TEXTS), folder / "a.jsonl"
     for source in (
         TEXTS, iter(TEXTS), tuple(TEXTS), pa.array(TEXTS), [pa.array(TEXTS)],
         pa.table({"text": TEXTS}), file, str(file), [file], iter([file]), file.as_uri(),
         str(folder / "*.jsonl"), folder / "a.parquet", folder / "a.jsonl.gz",
         folder / "a.jsonl.zst",
     ):  # fmt: skip
-        assert read(source) == wanted, source
+        assert read(source) == expected, source
     for files in (file, str(file), [str(file)], [file], file.as_uri(), str(folder / "*.jsonl")):
-        assert read(files=files) == wanted, files
+        assert read(files=files) == expected, files
     assert read(folder) == read(files=[folder]) == read(texts=TEXTS * 4)
 
 
@@ -143,18 +143,18 @@ def test_files_of_conversations_are_named_as_others_are(tmp_path: Path) -> None:
     talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
     file, tok = tmp_path / "a.jsonl", small()
     file.write_text(json.dumps(talk) + "\n")
-    (wanted, _) = tok.render_conversation(talk)
+    (expected, _) = tok.render_conversation(talk)
     for source in (file, str(file), file.as_uri(), f"{tmp_path}/*.jsonl", tmp_path):
-        assert tok.render_batch(source).input_ids.tolist() == wanted
+        assert tok.render_batch(source).input_ids.tolist() == expected
     with pytest.raises(CorpusError, match=r"there is no file or folder '/data/typo\.jsonl'"):
         tok.render_batch("/data/typo.jsonl")
 
 
 def test_bytes_that_are_not_utf8_are_replaced_wherever_files_are(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"one \xff two")
-    wanted = bytepair.count(["one \ufffd two"])
+    expected = bytepair.count(["one \ufffd two"])
     for source in (tmp_path / "a.txt", (tmp_path / "a.txt").as_uri()):
-        assert bytepair.count(source, errors="replace") == wanted
+        assert bytepair.count(source, errors="replace") == expected
         with pytest.raises(CorpusError, match=r"a\.txt is not UTF-8 at byte 4"):
             bytepair.count(source)
 
@@ -240,8 +240,8 @@ def test_the_page_takes_a_published_name(published: Path, shared: Path) -> None:
 def test_commands_limit_memory_and_tokens_as_python_does(folder: Path) -> None:
     words = ["--vocab-size", "280", "--max-token-bytes", "3", "--memory-limit", "1M"]
     assert run(folder, "train", "a.jsonl", *words, "-o", "tok").returncode == 0
-    wanted = bytepair.train(folder / "a.jsonl", 280, max_token_bytes=3, memory_limit=10**6)
-    assert bytepair.load(folder / "tok") == wanted
+    expected = bytepair.train(folder / "a.jsonl", 280, max_token_bytes=3, memory_limit=10**6)
+    assert bytepair.load(folder / "tok") == expected
     assert run(folder, "count", "a.jsonl", "--memory-limit", "1", "-o", "c.parquet").returncode == 0
     assert bytepair.load_counts(folder / "c.parquet") == bytepair.count(folder / "a.jsonl")
     done = run(

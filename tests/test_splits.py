@@ -75,8 +75,8 @@ def test_the_validation_shard_is_not_trained_on(
     assert decoded(tmp_path / "out", tok) == TEXTS[:300]
     shards.write(nanochat, tok, tmp_path / "val", split="val")
     assert decoded(tmp_path / "val", tok) == TEXTS[300:]
-    made = bytepair.run_pipeline(nanochat, tmp_path / "run", bytepair.TrainOptions(300))
-    assert made.report.manifest.documents == 300
+    result = bytepair.run_pipeline(nanochat, tmp_path / "run", bytepair.TrainOptions(300))
+    assert result.report.manifest.documents == 300
     with pytest.raises(CorpusError, match=r"no file of the source belongs to the split 'train'"):
         bytepair.count(nanochat / "shard_00003.parquet")
 
@@ -117,11 +117,11 @@ def test_names_of_the_hub_say_their_split(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["files", "texts", "arrow"])
 def test_a_split_that_no_data_set_says_is_an_error(source: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one two")
-    found: Any = {"files": tmp_path, "texts": ["one two"], "arrow": pa.array(["one two"])}[source]
+    data: Any = {"files": tmp_path, "texts": ["one two"], "arrow": pa.array(["one two"])}[source]
     for split in ("train", "val"):
         with pytest.raises(CorpusError, match=rf"does not say which .* '{split}'; .* hold_out="):
-            bytepair.count(found, split=split)
-    assert bytepair.count(found, split="all") == bytepair.count(["one two"])
+            bytepair.count(data, split=split)
+    assert bytepair.count(data, split="all") == bytepair.count(["one two"])
 
 
 # ---------------------------------------------------------------------------- documents
@@ -146,10 +146,10 @@ def test_what_is_held_out_is_the_rest(
         for split in ("train", "val"):
             out = tmp_path / f"{number}{split}"
             shards.write(tmp_path / name, tok, out, hold_out=amount, split=split, doc_cap=30)
-            found = decoded(out, tok)
-            wanted = HoldOut(amount, split).chosen(iter([TEXTS]))
-            assert found == [text[:30] for text in next(wanted)]  # type: ignore[union-attr]
-            parts += found
+            texts = decoded(out, tok)
+            expected = HoldOut(amount, split).chosen(iter([TEXTS]))
+            assert texts == [text[:30] for text in next(expected)]  # type: ignore[union-attr]
+            parts += texts
         assert sorted(parts) == sorted(text[:30] for text in TEXTS)
 
 
@@ -188,10 +188,10 @@ def test_ranks_hold_out_a_share(tmp_path: Path, tok: bytepair.Tokenizer) -> None
     options: dict[str, Any] = {"rank": 0, "world_size": 1, "task_bytes": 100, "hold_out": 0.2}
     counts = bytepair.distributed.count(source, tmp_path / "c.parquet", **options)
     assert counts == bytepair.count(source, hold_out=0.2)
-    made = bytepair.distributed.shard(source, tok, tmp_path / "out", **options)
+    manifest = bytepair.distributed.shard(source, tok, tmp_path / "out", **options)
     one = shards.write(source, tok, tmp_path / "one", hold_out=0.2)
-    assert made is not None
-    assert made.documents == one.documents < len(TEXTS)
+    assert manifest is not None
+    assert manifest.documents == one.documents < len(TEXTS)
     with pytest.raises(ShardError, match="hold_out is 5, but ranks and Ray cannot count"):
         bytepair.distributed.count(source, tmp_path / "d.parquet", **{**options, "hold_out": 5})
 

@@ -84,8 +84,8 @@ def test_encoding_splits_by_the_second_pattern_and_merges_by_rank(
         pretokens = reference.split(text, tok.pattern)
         expected = [id for pretoken in pretokens for id in reference.encode(pretoken, ranks)]
         assert tok.encode(text) == expected
-        listed = [reference.encode_merges(pretoken, ranks, merges) for pretoken in pretokens]
-        assert list(itertools.chain.from_iterable(listed)) == expected
+        rows = [reference.encode_merges(pretoken, ranks, merges) for pretoken in pretokens]
+        assert list(itertools.chain.from_iterable(rows)) == expected
         assert tok.decode(expected) == text
 
 
@@ -263,19 +263,19 @@ def test_other_formats_hold_superwords(pattern: str | None, tmp_path: Path) -> N
 
 def test_the_command_line_has_the_same_words(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("so it is, so it was, so it goes: so it is\n" * 3)
-    said = ["--superwords", "--superword-start", "270", "--superword-max-words", "2",
+    options = ["--superwords", "--superword-start", "270", "--superword-max-words", "2",
             "--superword-never", ",", "--vocab-size", "275"]  # fmt: skip
-    run("train", "a.txt", *said, cwd=tmp_path)
+    run("train", "a.txt", *options, cwd=tmp_path)
     rules = Superwords(start=270, max_words=2, never=[","])
     tok = bytepair.load(tmp_path / "tokenizer")
     assert tok == bytepair.train(tmp_path / "a.txt", 275, superwords=rules)
     for name, pattern in [("words", "nanochat"), ("lines", tok.pattern)]:
         bytepair.count(tmp_path / "a.txt", pattern=pattern).save(tmp_path / f"{name}.parquet")
     both = ["words.parquet", "--superword-counts", "lines.parquet"]
-    run("train", *both, *said, "-o", "again", cwd=tmp_path)
+    run("train", *both, *options, "-o", "again", cwd=tmp_path)
     assert bytepair.load(tmp_path / "again") == tok
-    found = run("verify", "tokenizer", *both, cwd=tmp_path).stdout
-    assert found == f"all {len(tok.merges())} merges verified\n"
+    output = run("verify", "tokenizer", *both, cwd=tmp_path).stdout
+    assert output == f"all {len(tok.merges())} merges verified\n"
     for wrong, why, code in [
         (["a.txt", "--superword-start", "0.5"], "these options need --superwords", 2),
         (["a.txt", "--superwords", "--superword-max-words", "-1"], "-1 is not in the range", 2),
@@ -291,8 +291,8 @@ def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -
         ({"start": 0}, "start is 0; pass a fraction"), ({"start": 1.5}, "start is 1.5"),
         ({"max_words": 0}, "max_words is 0"), ({"never": [""]}, "an empty string"),
     ]  # fmt: skip
-    for wrong, said in wrongs:
-        with pytest.raises(ArgumentError, match=said):
+    for wrong, reason in wrongs:
+        with pytest.raises(ArgumentError, match=reason):
             Superwords(**wrong)
     with pytest.raises(TypeError, match="never"):
         Superwords(never=": ")

@@ -92,9 +92,9 @@ class TestWindows:
         tok = bytepair.train(TEXTS, vocab_size=300)
         source, out = tmp_path / "texts.jsonl", tmp_path / "shards"
         source.write_text("".join(f'{{"text": "{text}"}}\n' for text in TEXTS), encoding="utf-8")
-        made = bytepair.shards.write(source, tok, out, format=format, tokens_per_shard=2_000)
-        assert made.documents == len(TEXTS)
-        assert len(made.shards) > 1
+        result = bytepair.shards.write(source, tok, out, format=format, tokens_per_shard=2_000)
+        assert result.documents == len(TEXTS)
+        assert len(result.shards) > 1
         bytepair.shards.verify(out)
         assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
@@ -122,8 +122,8 @@ class TestWindows:
 
     def test_a_count_with_a_checkpoint_and_little_memory(self, tmp_path: Path) -> None:
         whole = bytepair.count(TEXTS)
-        kept = bytepair.count(TEXTS, checkpoint=tmp_path / "c.parquet", memory_limit=1 << 20)
-        assert kept == whole
+        counts = bytepair.count(TEXTS, checkpoint=tmp_path / "c.parquet", memory_limit=1 << 20)
+        assert counts == whole
 
 
 def test_a_lock_is_held_by_one_and_leaves_nothing(tmp_path: Path) -> None:
@@ -136,21 +136,21 @@ def test_a_lock_is_held_by_one_and_leaves_nothing(tmp_path: Path) -> None:
 def test_macos_syncs_through_the_cache_of_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
+    calls: list[int] = []
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
-    monkeypatch.setattr(fcntl, "fcntl", lambda _, what: asked.append(what))
-    monkeypatch.setattr(os, "fsync", lambda _: asked.append(-1))
+    monkeypatch.setattr(fcntl, "fcntl", lambda _, what: calls.append(what))
+    monkeypatch.setattr(os, "fsync", lambda _: calls.append(-1))
     with (tmp_path / "a").open("wb") as file:
         system.sync(file.fileno())
-        assert asked == [51]
+        assert calls == [51]
 
         def unknown(_: int, __: int) -> None:
             raise OSError(errno.ENOTSUP, "not supported")
 
         monkeypatch.setattr(fcntl, "fcntl", unknown)
         system.sync(file.fileno())
-        assert asked == [51, -1]
+        assert calls == [51, -1]
 
         def broken(_: int, __: int) -> None:
             raise OSError(errno.EIO, "input/output error")
@@ -183,9 +183,9 @@ def test_the_memory_where_there_is_no_sysconf(monkeypatch: pytest.MonkeyPatch) -
     assert system.memory() == 1 << 34
     monkeypatch.delattr(sys, "getwindowsversion")
 
-    def tell(name: bytes, found: Any, size: Any, *_: Any) -> int:
+    def tell(name: bytes, target: Any, size: Any, *_: Any) -> int:
         assert (name, size._obj.value) == (b"hw.memsize", 8)
-        found._obj.value = 1 << 35
+        target._obj.value = 1 << 35
         return 0
 
     monkeypatch.setattr(ctypes, "CDLL", lambda _: types.SimpleNamespace(sysctlbyname=tell))

@@ -79,9 +79,9 @@ def read(
         for number, path in enumerate(paths[:-1] if split == "train" else paths[-1:]):
             file = pq.ParquetFile(path)
             for row_group in range(rank, file.num_row_groups, world):
-                found = file.read_row_group(row_group)["text"].to_pylist()
-                for i in range(0, len(found), group):
-                    ids = tok.encode_batch(found[i : i + group], prepend="<|bos|>")
+                rows = file.read_row_group(row_group)["text"].to_pylist()
+                for i in range(0, len(rows), group):
+                    ids = tok.encode_batch(rows[i : i + group], prepend="<|bos|>")
                     yield (number, row_group, epoch), ids
 
 
@@ -109,11 +109,11 @@ def test_best_fit_is_the_plain_rule(
     rows = reference.packed_rows(groups(), T + 1, buffer)
     assert batches.state is None
     for _ in range(60):
-        wanted = np.array(list(itertools.islice(rows, B)))
+        expected = np.array(list(itertools.islice(rows, B)))
         inputs, targets = next(batches)
         assert inputs.dtype == np.uint16
-        assert (inputs == wanted[:, :-1]).all()
-        assert (targets == wanted[:, 1:]).all()
+        assert (inputs == expected[:, :-1]).all()
+        assert (targets == expected[:, 1:]).all()
         assert place_of(batches) == place
     assert place[2] > 1
 
@@ -123,9 +123,9 @@ def test_a_stream_is_the_plain_rule(base: Path, trained: bytepair.Tokenizer, gro
     batches = TextBatches(base / "base_data", trained, B, T, packing="stream", group=group)
     groups = (ids for _, ids in itertools.islice(read(base, trained, "train", group), 300))
     expected = reference.stream_batches(groups, B, T)
-    for (inputs, targets), wanted in zip(batches, itertools.islice(expected, 50), strict=False):
-        assert inputs.tolist() == wanted[0]
-        assert targets.tolist() == wanted[1]
+    for (inputs, targets), batch in zip(batches, itertools.islice(expected, 50), strict=False):
+        assert inputs.tolist() == batch[0]
+        assert targets.tolist() == batch[1]
 
 
 def test_ranks_read_row_groups_of_their_own(base: Path, trained: bytepair.Tokenizer) -> None:
@@ -339,12 +339,12 @@ def test_the_loader_of_2026(
                 getattr(nanochat, name)(tokenizer, B, T, split, resume_state_dict=state, **options),
                 strict=True,
             )
-            for wanted, found in itertools.islice(pairs, count):
-                assert (wanted[0] == found[0]).all()
-                assert (wanted[1] == found[1]).all()
-                assert found[2].items() >= wanted[2].items()  # ours says which files, too
-                assert wanted[0].dtype == found[0].dtype
-                state = found[2]
+            for expected, batch in itertools.islice(pairs, count):
+                assert (expected[0] == batch[0]).all()
+                assert (expected[1] == batch[1]).all()
+                assert batch[2].items() >= expected[2].items()  # ours says which files, too
+                assert expected[0].dtype == batch[0].dtype
+                state = batch[2]
 
 
 def test_the_loaders_of_2025(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,9 +357,9 @@ def test_the_loaders_of_2025(base: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             getattr(nanochat, name)(B, T, "train", tokenizer_batch_size=7, device="cpu"),
             strict=True,
         )
-        for wanted, found in itertools.islice(pairs, 40):
-            assert (wanted[0] == found[0]).all()
-            assert (wanted[1] == found[1]).all()
+        for expected, batch in itertools.islice(pairs, 40):
+            assert (expected[0] == batch[0]).all()
+            assert (expected[1] == batch[1]).all()
     state = None
     options: Any = {"tokenizer_batch_size": 7, "device": "cpu"}
     with nanochat_source.modules(LAST_OF_2025, *names, base=base) as (_, _, loader):
@@ -373,11 +373,11 @@ def test_the_loaders_of_2025(base: Path, monkeypatch: pytest.MonkeyPatch) -> Non
                 ),
                 strict=True,
             )
-            for wanted, found in itertools.islice(pairs, count):
-                assert (wanted[0] == found[0]).all()
-                assert (wanted[1] == found[1]).all()
-                state = wanted[2]
-                assert state == {key: found[2][key] for key in state}
+            for expected, batch in itertools.islice(pairs, count):
+                assert (expected[0] == batch[0]).all()
+                assert (expected[1] == batch[1]).all()
+                state = expected[2]
+                assert state == {key: batch[2][key] for key in state}
 
 
 @pytest.mark.parametrize(("rank", "world"), [(0, 1), (1, 3)])
@@ -397,7 +397,7 @@ def test_the_fine_tuning_of_2026(
         ours = ConversationBatches(
             TALKS, trained, B, Arguments.max_seq_len, rank=rank, world_size=world
         )
-        for wanted, found in itertools.islice(zip(generator("train"), ours, strict=True), 30):
-            assert (wanted[0] == found[0]).all()
-            assert (wanted[1] == found[1]).all()
+        for expected, batch in itertools.islice(zip(generator("train"), ours, strict=True), 30):
+            assert (expected[0] == batch[0]).all()
+            assert (expected[1] == batch[1]).all()
             assert generator.__globals__["approx_progress"] == ours.progress

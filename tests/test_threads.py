@@ -27,17 +27,17 @@ def tok() -> bytepair.Tokenizer:
 def together(*actions: Callable[[], Any]) -> list[list[Any]]:
     """Run all actions on several threads, each starting with another one; return all results."""
     barrier = threading.Barrier(THREADS)
-    found: list[list[Any]] = [[] for _ in actions]
+    results: list[list[Any]] = [[] for _ in actions]
 
     def run(first: int) -> None:
         barrier.wait(timeout=60)
         for step in range(len(actions)):
             which = (first + step) % len(actions)
-            found[which].append(actions[which]())
+            results[which].append(actions[which]())
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(run, range(THREADS)))
-    return found
+    return results
 
 
 def test_threads_share_one_tokenizer_that_is_cold(tok: bytepair.Tokenizer) -> None:

@@ -28,10 +28,10 @@ def check(new: bytepair.Tokenizer, old: bytepair.Tokenizer) -> list[list[int]]:
     """The definition: encode the bytes of each token with the old tokenizer."""
     rows = rows_of(new.parts_in(old))
     assert len(rows) == new.vocab_size
-    known = set(old.special_tokens) & set(new.special_tokens)
+    names = set(old.special_tokens) & set(new.special_tokens)
     for id, row in enumerate(rows):
         token = all_tokens(new)[id]
-        if token.decode(errors="replace") in known and id in new.special_tokens.values():
+        if token.decode(errors="replace") in names and id in new.special_tokens.values():
             assert row == [old.special_tokens[token.decode()]]
         else:
             assert row == (_core.encode_pretoken(old, token) if token else [])

@@ -61,8 +61,8 @@ def test_truncation_and_padding_are_kept_and_not_applied(tmp_path: Path) -> None
     tok = read(document, tmp_path)
     assert tok == small()
     assert tok.encode("hello the world") == small().encode("hello the world")
-    written = json_of(tok)
-    assert (written["truncation"], written["padding"]) == (TRUNCATION, PADDING)
+    output = json_of(tok)
+    assert (output["truncation"], output["padding"]) == (TRUNCATION, PADDING)
     native = bytepair.load(tok.save(tmp_path / "own"))
     assert json_of(native)["truncation"] == TRUNCATION
 
@@ -109,8 +109,8 @@ def test_steps_of_a_pattern_stay_steps(tmp_path: Path) -> None:
 BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 
 
-def steps(*listed: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "Sequence", "pretokenizers": [*listed]}
+def steps(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "Sequence", "pretokenizers": [*items]}
 
 
 @pytest.mark.parametrize("behavior", ["Isolated", "Contiguous"])
@@ -162,8 +162,8 @@ def test_steps_behind_bytes(individual: bool, tmp_path: Path) -> None:
 def check_ids(document: dict[str, Any], text: str, folder: Path) -> None:
     """The ids are those of `tokenizers`."""
     theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
-    found = read(document, folder).encode(text, special="all")
-    assert found == theirs.encode(text, add_special_tokens=False).ids
+    ids = read(document, folder).encode(text, special="all")
+    assert ids == theirs.encode(text, add_special_tokens=False).ids
 
 
 @pytest.mark.parametrize("regex", [r"\s", "[0-9 ]", "\u00e9"])

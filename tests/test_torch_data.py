@@ -46,13 +46,13 @@ def loader(rows: Any, **options: Any) -> Any:
 
 def test_rows_by_number_are_those_of_a_stream_without_shuffle(data: shards.Dataset) -> None:
     rows: Any = data.torch_rows(LENGTH)
-    wanted = plain(data.batches(1, LENGTH, seed=None, packing="stream"))
-    assert len(rows) == len(wanted)
-    assert plain(rows[index] for index in range(len(rows))) == wanted
-    assert plain([rows[-1]]) == wanted[-1:]
+    expected = plain(data.batches(1, LENGTH, seed=None, packing="stream"))
+    assert len(rows) == len(expected)
+    assert plain(rows[index] for index in range(len(rows))) == expected
+    assert plain([rows[-1]]) == expected[-1:]
     assert rows[0][0].dtype == torch.int64
     labelled: Any = data.torch_rows(LENGTH, labels=True)[3]
-    assert labelled["input_ids"].tolist() == labelled["labels"].tolist() == wanted[3][0]
+    assert labelled["input_ids"].tolist() == labelled["labels"].tolist() == expected[3][0]
     with pytest.raises(IndexError, match="there is no row"):
         rows[len(rows)]
     with pytest.raises(ArgumentError, match="the index of a row is"):
@@ -61,14 +61,14 @@ def test_rows_by_number_are_those_of_a_stream_without_shuffle(data: shards.Datas
 
 def test_workers_shuffle_rows_by_number(data: shards.Dataset) -> None:
     rows = data.torch_rows(LENGTH)
-    found = torch.utils.data.DataLoader(rows, batch_size=4, shuffle=True, num_workers=2)
-    shuffled = [row.tolist() for inputs, _ in found for row in inputs]
+    batches = torch.utils.data.DataLoader(rows, batch_size=4, shuffle=True, num_workers=2)
+    shuffled = [row.tolist() for inputs, _ in batches for row in inputs]
     assert sorted(shuffled) == sorted(inputs for inputs, _ in plain(rows))
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2])
 def test_ranks_and_workers_share_a_stream(data: shards.Dataset, workers: int) -> None:
-    wanted = plain(data.batches(1, LENGTH, seed=3))
+    expected = plain(data.batches(1, LENGTH, seed=3))
     for world_size in (1, 2):
         parts = [
             plain(loader(data.torch_stream(LENGTH, seed=3, rank=rank, world_size=world_size),
@@ -76,15 +76,15 @@ def test_ranks_and_workers_share_a_stream(data: shards.Dataset, workers: int) ->
             for rank in range(world_size)
         ]  # fmt: skip
         readers = world_size * max(workers, 1)
-        count = len(wanted) // readers * readers
+        count = len(expected) // readers * readers
         assert sum(map(len, parts)) == count
-        assert sorted(row for part in parts for row in part) == sorted(wanted[:count])
+        assert sorted(row for part in parts for row in part) == sorted(expected[:count])
 
 
 def test_a_worker_that_is_spawned_reads_the_same(data: shards.Dataset) -> None:
     stream = data.torch_stream(LENGTH, seed=3)
-    found = plain(loader(stream, num_workers=1, multiprocessing_context="spawn"))
-    assert found == plain(stream)
+    rows = plain(loader(stream, num_workers=1, multiprocessing_context="spawn"))
+    assert rows == plain(stream)
 
 
 def test_epochs_have_orders_of_their_own_and_states_resume(data: shards.Dataset) -> None:
@@ -141,8 +141,8 @@ def test_the_trainer_of_transformers_takes_rows(
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("accelerate")
     rows = getattr(data, kind)(LENGTH, labels=True)
-    wanted = [row["input_ids"].tolist() for row in rows]
-    steps = len(wanted) // 4
+    expected = [row["input_ids"].tolist() for row in rows]
+    steps = len(expected) // 4
     arguments = transformers.TrainingArguments(
         str(tmp_path), max_steps=steps, per_device_train_batch_size=4, report_to=[], use_cpu=True,
         save_strategy="no", disable_tqdm=True,
@@ -151,23 +151,23 @@ def test_the_trainer_of_transformers_takes_rows(
     transformers.Trainer(model, arguments, train_dataset=rows).train()
     assert len(model.rows) == 4 * steps
     if kind == "torch_stream":
-        assert model.rows == wanted[: 4 * steps]
+        assert model.rows == expected[: 4 * steps]
     else:  # the trainer shuffles it
-        assert model.rows != wanted[: 4 * steps]
-        assert all(row in wanted for row in model.rows)
+        assert model.rows != expected[: 4 * steps]
+        assert all(row in expected for row in model.rows)
 
 
 def test_texts_are_encoded_by_the_workers(rows_file: Path, tok: bytepair.Tokenizer) -> None:
     options: dict[str, Any] = {"split": "all", "buffer": 9}
     stream = shards.TextBatches.torch_stream(rows_file, tok, LENGTH, labels=True, **options)
-    found = iter(torch.utils.data.DataLoader(stream, batch_size=3, num_workers=2))
+    batches = iter(torch.utils.data.DataLoader(stream, batch_size=3, num_workers=2))
     parts = [
         shards.TextBatches(rows_file, tok, 3, LENGTH, rank=rank, world_size=2, **options)
         for rank in (0, 1)
     ]
     for _ in range(3):
         for part in parts:
-            batch, (inputs, _) = next(found), next(part)
+            batch, (inputs, _) = next(batches), next(part)
             assert batch["input_ids"].tolist() == batch["labels"].tolist() == inputs.tolist()
     with pytest.raises(TypeError, match="unexpected keyword argument 'nope'"):
         shards.TextBatches.torch_stream(rows_file, tok, LENGTH, nope=1)
@@ -179,8 +179,8 @@ def test_a_blend_is_a_stream(data: shards.Dataset) -> None:
     blend = shards.Blend({"a": data, "b": data}, {"a": 2, "b": 1})
     stream, batches = blend.torch_stream(LENGTH, seed=1), blend.batches(1, LENGTH, seed=1)
     rows = iter(stream)
-    found = [next(rows) for _ in range(30)]
-    assert plain(found) == plain(next(batches) for _ in range(30))
+    head = [next(rows) for _ in range(30)]
+    assert plain(head) == plain(next(batches) for _ in range(30))
     resumed = blend.torch_stream(LENGTH, seed=1)
     resumed.load_state_dict(stream.state_dict())
     assert plain([next(iter(resumed))]) == plain([next(batches)])

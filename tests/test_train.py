@@ -31,8 +31,8 @@ ALL_TIES: tuple[Ties, ...] = get_args(Ties)
 
 def learnt(counts: dict[bytes, int], merges: int, ties: Ties, min_count: int = 1) -> list[bytes]:
     """The tokens that `bytepair.train` learns from counts."""
-    made = _core.Counts.from_items(counts.items(), _core.PATTERNS["gpt2"])
-    model = _core.train(made, TrainOptions(256 + merges, (), ties=ties, min_count=min_count))
+    table = _core.Counts.from_items(counts.items(), _core.PATTERNS["gpt2"])
+    model = _core.train(table, TrainOptions(256 + merges, (), ties=ties, min_count=min_count))
     return list(Tokenizer(model).mergeable_ranks())
 
 

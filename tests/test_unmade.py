@@ -28,8 +28,8 @@ def without(dropped: set[int], by_rank: bool) -> bytepair.Tokenizer:
         merges = [pair for number, pair in enumerate(TOK.merges()) if number not in dropped]
         return bytepair.Tokenizer.from_merges(ranks, merges, pattern="llama3", ignore_merges=True)
     gone = {token for token, id in ranks.items() if id - 256 in dropped and len(token) < 4}
-    kept = {token: id for token, id in ranks.items() if token not in gone}
-    return bytepair.Tokenizer.from_ranks(kept, pattern="llama3")
+    rest = {token: id for token, id in ranks.items() if token not in gone}
+    return bytepair.Tokenizer.from_ranks(rest, pattern="llama3")
 
 
 def expected(tok: bytepair.Tokenizer, text: str) -> list[int]:

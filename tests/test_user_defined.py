@@ -96,11 +96,11 @@ def test_gemma_as_sentencepiece_reads_it(prefix: bool) -> None:
 def plain_ids(tok: bytepair.Tokenizer, text: bytes) -> list[int]:
     """The ids by the reference, with the text as one pretoken."""
     ranks, merges = tok.mergeable_ranks(), tok.merges()
-    listed = pattern_ids(tok)
-    tokens = {token for token, id in ranks.items() if id in listed}
+    own_ids = pattern_ids(tok)
+    tokens = {token for token, id in ranks.items() if id in own_ids}
     ids: list[int] = []
-    for part, found in reference.user_defined_parts(text, tokens):
-        ids += [ranks[part]] if found else reference.encode_characters(part, ranks, merges)
+    for part, is_token in reference.user_defined_parts(text, tokens):
+        ids += [ranks[part]] if is_token else reference.encode_characters(part, ranks, merges)
     return ids
 
 

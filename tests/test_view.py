@@ -98,9 +98,9 @@ def test_contrast_on_terminals_and_in_notebooks() -> None:
     assert min(ansi_contrasts(coloured)) >= 4.5
     assert len(list(ansi_contrasts(coloured))) == 6
     for mask in (None, [0, 0], [1, 1]):
-        found = list(styles_contrasts(TOK.show(BOTH, mask, format="html")))
-        assert len(found) == 2
-        assert min(found) >= 4.5
+        ratios = list(styles_contrasts(TOK.show(BOTH, mask, format="html")))
+        assert len(ratios) == 2
+        assert min(ratios) >= 4.5
     assert min(styles_contrasts(TOK._repr_html_())) >= 4.5
 
 

@@ -140,13 +140,13 @@ def test_a_command_is_told_what_it_can_do(text: str, ways_out: list[WayOut]) -> 
     errors_option = click.Option(["--errors"], type=click.Choice(["strict", "skip"]))
     special = click.Option(["--special-token"])
     wording = wording_of([click.Command("train", params=[errors_option, special])])
-    known = [
+    ways = [
         way for way in ways_out
         if way.option is None
         or (way.option.name == "errors" and way.option.value in (ANY, "skip"))
         or way.option.name == "special_tokens"
     ]  # fmt: skip
-    assert message(phrases, wording) == message([text, *known], wording)
+    assert message(phrases, wording) == message([text, *ways], wording)
     assert message([text, *ways_out], lambda _: None) == message(
         [text, *(way for way in ways_out if way.option is None)]
     )

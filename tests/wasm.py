@@ -67,12 +67,12 @@ def main() -> int:
     names = re.findall(r"^(\S+): test$", program.run("--list")[1], re.M)
     passed, failed = 0, []
     for name in names:
-        well, said = program.run("--exact", name)
+        well, output = program.run("--exact", name)
         passed += well
         if not well:
             failed.append(name)
             if not name.startswith(EXPECTED) or os.environ.get("VERBOSE"):
-                print(f"{name}: {' '.join(said.split())[:300]}")
+                print(f"{name}: {' '.join(output.split())[:300]}")
     wrong = [name for name in failed if not name.startswith(EXPECTED)]
     print(f"{passed} passed, {len(failed)} cannot: {len(wrong)} of them unexpectedly")
     return 1 if wrong else 0

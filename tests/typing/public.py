@@ -38,10 +38,10 @@ def a_tokenizer_shows_its_values(tok: bytepair.Tokenizer) -> None:
 
 
 def a_tokenizer_is_evaluated(tok: bytepair.Tokenizer) -> None:
-    found = bytepair.evaluate.measure(tok, against=["gpt2"], texts={"validation": ["a text"]})
-    assert_type(found, bytepair.evaluate.Evaluation)
-    assert_type(found.compression[0].tokens, dict[str, int])
-    assert_type(found.languages[0].fertility, float | None)
-    assert_type(bytepair.report.to_html(found), str)
+    evaluation = bytepair.evaluate.measure(tok, against=["gpt2"], texts={"validation": ["a text"]})
+    assert_type(evaluation, bytepair.evaluate.Evaluation)
+    assert_type(evaluation.compression[0].tokens, dict[str, int])
+    assert_type(evaluation.languages[0].fertility, float | None)
+    assert_type(bytepair.report.to_html(evaluation), str)
     assert_type(bytepair.evaluate.token_lengths(tok), NDArray[np.int32])
     assert_type(bytepair.explore.Server({"mine": tok}).url, str)
