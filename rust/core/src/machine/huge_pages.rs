@@ -227,7 +227,7 @@ fn advise<T>(memory: &[T], advice: Advice) {
         Advice::Populate => (SMALL_PAGE_BYTES, libc::MADV_POPULATE_WRITE),
     };
     // SAFETY: this advice changes no content.
-    unsafe { call_madvise(memory, page, number) }
+    unsafe { call_madvise(memory.as_ptr().cast_mut().cast(), size_of_val(memory), page, number) }
 }
 
 /// Return all complete small pages within this memory to the system, at once. The values are not used
@@ -235,29 +235,31 @@ fn advise<T>(memory: &[T], advice: Advice) {
 #[cfg(all(target_os = "linux", not(miri)))]
 #[expect(unsafe_code, reason = "a call that frees 40 MB at once takes 1.5 ms")]
 fn release<T: Zeroable>(memory: &mut [T]) {
+    let bytes = size_of_val(memory);
     // SAFETY: the memory is borrowed mutably, and zeros are a value of its type. It comes from the
     // allocator, so it is private memory, which the system fills with zeros.
-    unsafe { call_madvise(memory, SMALL_PAGE_BYTES, libc::MADV_DONTNEED) }
+    unsafe {
+        call_madvise(memory.as_mut_ptr().cast(), bytes, SMALL_PAGE_BYTES, libc::MADV_DONTNEED);
+    }
 }
 
-/// Call `madvise` for the complete pages of this size within this memory. A kernel that does not know
+/// Call `madvise` for the complete pages of this size within some bytes. A kernel that does not know
 /// an advice refuses it.
 ///
 /// # Safety
 ///
-/// The memory must be valid for what the advice does to it.
+/// The bytes are allocated, and may be changed as the advice changes them.
 #[cfg(all(target_os = "linux", not(miri)))]
 #[expect(unsafe_code, reason = "a system call")]
-unsafe fn call_madvise<T>(memory: &[T], page: usize, advice: libc::c_int) {
-    let skipped = memory.as_ptr().cast::<u8>().align_offset(page);
-    let length = size_of_val(memory).saturating_sub(skipped) / page * page;
+unsafe fn call_madvise(start: *mut u8, bytes: usize, page: usize, advice: libc::c_int) {
+    let skipped = start.align_offset(page);
+    let length = bytes.saturating_sub(skipped) / page * page;
     if length > 0 {
-        // SAFETY: the range is inside `memory`, and the caller answers for the advice. There is no
-        // result to compare with a safe reference; the tests compare `HugePages` and
+        // SAFETY: the pages are inside these bytes, and the caller answers for the advice. There is
+        // no result to compare with a safe reference; the tests compare `HugePages` and
         // `AlignedBuffer` with plain vectors.
         unsafe {
-            let start = memory.as_ptr().cast::<u8>().add(skipped);
-            libc::madvise(start.cast_mut().cast(), length, advice);
+            libc::madvise(start.add(skipped).cast(), length, advice);
         }
     }
 }
