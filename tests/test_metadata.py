@@ -304,7 +304,7 @@ def test_named_templates_are_read_and_written(layout: str, tmp_path: Path) -> No
     assert tok.chat_templates == TEMPLATES
     tok.export(tmp_path / "out", "huggingface")
     files = {file.relative_to(tmp_path / "out").as_posix() for file in
-               (tmp_path / "out").rglob("*.jinja")}  # fmt: skip
+             (tmp_path / "out").rglob("*.jinja")}  # fmt: skip
     assert files == {
         "chat_template.jinja", "additional_chat_templates/rag.jinja",
         "additional_chat_templates/tool_use.jinja",
@@ -503,7 +503,7 @@ def test_entries_outlive_other_ids(tmp_path: Path) -> None:
         assert metadata.values(other) == entries
         ids = other.to_huggingface().encode("hel").ids
         assert ids == [other.special_tokens["<s>"], *other.encode("hel"),
-                         other.special_tokens["</s>"]]  # fmt: skip
+                       other.special_tokens["</s>"]]  # fmt: skip
         generation = tmp_path / f"{other.vocab_size}-{other.fingerprint}"
         other.export(generation, "huggingface")
         fields = json.loads((generation / "generation_config.json").read_text())

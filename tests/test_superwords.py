@@ -264,7 +264,7 @@ def test_other_formats_hold_superwords(pattern: str | None, tmp_path: Path) -> N
 def test_the_command_line_has_the_same_words(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("so it is, so it was, so it goes: so it is\n" * 3)
     options = ["--superwords", "--superword-start", "270", "--superword-max-words", "2",
-            "--superword-never", ",", "--vocab-size", "275"]  # fmt: skip
+               "--superword-never", ",", "--vocab-size", "275"]  # fmt: skip
     run("train", "a.txt", *options, cwd=tmp_path)
     rules = Superwords(start=270, max_words=2, never=[","])
     tok = bytepair.load(tmp_path / "tokenizer")
