@@ -5,9 +5,9 @@
     python benchmarks/table.py RUN.json ...          # table and chart from what was recorded
 
 `--all` records `benchmarks/results/DATE.json`, or what `--record` says. The table goes between two
-comments in `docs/performance.md`, some of its rows to the same place in `README.md`, the chart to
-`docs/images/benchmarks.svg`. With `--quick` or `--print` the table is only printed. Where a row is
-in several runs, the last one counts.
+comments in `docs/performance.md`, some of its rows to the same place in `README.md`, two figures to
+the first sentence there, the chart to `docs/images/benchmarks.svg`. With `--quick` or `--print` the
+table is only printed. Where a row is in several runs, the last one counts.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "performance.md"
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "images" / "benchmarks.svg"
+#: The rows of the chart and of the first sentence of the README.
+TRAINING, ENCODING = "the same from parquet", "encode English, first 10 MB"
 MARKS = ("<!-- table: begin -->", "<!-- table: end -->")
 #: The rows of the README, and how it says what they measure.
 SHORT = {
-    "the same from parquet": "train 32,768 ids on 30 MB of parquet, nanochat's pattern",
-    "encode English, first 10 MB": "encode 10 MB of English in a new process, one thread",
+    TRAINING: "train 32,768 ids on 30 MB of parquet, nanochat's pattern",
+    ENCODING: "encode 10 MB of English in a new process, one thread",
     "the same 10 MB a second time": "the same text again",
     "many languages, first 10 MB": "encode 10 MB of many languages in a new process",
     "1 GB from a file, two threads": "encode a file of 1 GB, two threads",
@@ -124,15 +126,23 @@ def short(results: dict[str, Results]) -> str:
     return HEAD + "".join(line(rows[name], results[name], said) for name, said in measured.items())
 
 
+def opening(page: str, results: dict[str, Results]) -> str:
+    """The README with our figures in its first sentence, which is the first place of both units."""
+    for row in ROWS:
+        if row.name in (TRAINING, ENCODING) and row.name in results:
+            ours = number(figures(row, results[row.name])["bytepair"])
+            page = re.sub(rf"[\d.,]+ {row.unit}\b", f"{ours} {row.unit}", page, count=1)
+    return page
+
+
 def chart(results: dict[str, Results]) -> str:
     """Training and encoding beside the others, as rates; empty where a row was not measured."""
-    training, encoding = "the same from parquet", "encode English, first 10 MB"
-    if training not in results or encoding not in results:
+    if TRAINING not in results or ENCODING not in results:
         return ""
     rows = {row.name: row for row in ROWS}
-    seconds = figures(rows[training], results[training])
-    rates = {name: rows[training].megabytes / taken for name, taken in seconds.items()}
-    encoded = figures(rows[encoding], results[encoding])
+    seconds = figures(rows[TRAINING], results[TRAINING])
+    rates = {name: rows[TRAINING].megabytes / taken for name, taken in seconds.items()}
+    encoded = figures(rows[ENCODING], results[ENCODING])
     return stacked(
         plot.bars(ordered(rates), title="Train 32,768 ids: MB/s, two threads", strong=["bytepair"]),
         plot.bars(ordered(encoded), title="Encode English: MB/s, one thread", strong=["bytepair"]),
@@ -213,6 +223,7 @@ def main() -> None:
             made += "\n![Rates of training and encoding](images/benchmarks.svg)\n"
         for page, text in ((PAGE, made), (README, short(results))):
             page.write_text(insert(page.read_text(encoding="utf-8"), text), encoding="utf-8")
+        README.write_text(opening(README.read_text(encoding="utf-8"), results), encoding="utf-8")
 
 
 if __name__ == "__main__":
