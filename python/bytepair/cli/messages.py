@@ -18,7 +18,7 @@ from bytepair.errors import shortened
 _COLORS: Final = {"error": "red", "warning": "yellow", "hint": "cyan"}
 
 
-class CommandFailure(click.ClickException):
+class ErrorWithHints(click.ClickException):
     """An error of a command: what is wrong, and hints that say what to do.
 
     Args:
@@ -41,7 +41,7 @@ class CommandFailure(click.ClickException):
         return "; ".join([self.problem, *self.hints])
 
 
-class Failure(CommandFailure):
+class Failure(ErrorWithHints):
     """A command fails."""
 
 
@@ -51,11 +51,11 @@ class CannotCompareError(Failure):
     exit_code = 2
 
 
-class Misuse(CommandFailure, click.UsageError):
+class Misuse(ErrorWithHints, click.UsageError):
     """A command is used in a way that is not allowed."""
 
 
-class BadValue(CommandFailure, click.BadParameter):
+class BadValue(ErrorWithHints, click.BadParameter):
     """An option has a value that is not allowed."""
 
 
@@ -77,8 +77,8 @@ def tell_of(error: click.ClickException) -> None:
         error: a.txt is not UTF-8
         hint: repair it
     """
-    hints = [*error.hints] if isinstance(error, CommandFailure) else []
-    text = error.problem if isinstance(error, CommandFailure) else error.format_message()
+    hints = [*error.hints] if isinstance(error, ErrorWithHints) else []
+    text = error.problem if isinstance(error, ErrorWithHints) else error.format_message()
     if isinstance(error, click.NoSuchOption) and error.possibilities:
         text = error.message
         hints.append(f"did you mean {' or '.join(sorted(error.possibilities))}?")

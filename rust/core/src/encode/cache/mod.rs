@@ -241,7 +241,7 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
         let latest = shared.latest.try_lock().ok().map(|latest| Arc::clone(&latest));
         if let Some(latest) = latest
             && let Some(old) = Arc::into_inner(std::mem::replace(&mut self.table, latest))
-            // Huge pages are few, and quickly freed.
+            // Nobody waits for one window of much text, so it frees the table at once.
             && shared.page_size(pretokens) == PageSize::Small
         {
             shared.retire(old);
