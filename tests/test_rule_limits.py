@@ -234,7 +234,7 @@ def test_the_error_names_the_step(name: str, use: str, step: str, tmp_path: Path
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(DOCUMENTS[name]), encoding="utf-8")
     tok = bytepair.load(path)
-    uses = {"encode": lambda: tok.encode(TEXT), "decode": lambda: tok.decode([60, 61])}
+    uses = {"encode": lambda: tok.encode(TEXT), "decode": lambda: tok.decode([70, 71])}
     with pytest.raises(BytepairError, match=step) as caught:
         uses[use]()
     assert "64" in str(caught.value)
