@@ -20,8 +20,7 @@ from typing import Any, Final, TypeVar, get_args, get_type_hints
 import click
 
 import bytepair
-from bytepair.cli.messages import BadValue, Misuse, hide_log
-from bytepair.cli.words import in_words
+from bytepair.cli.messages import BadValue, Misuse, hide_log, in_words
 from bytepair.corpus.column import Errors
 from bytepair.corpus.splits import Split
 from bytepair.files.outputs import check_output_file, check_output_folder
