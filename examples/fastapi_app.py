@@ -48,7 +48,7 @@ class Limit(Text):
 @app.post("/count")
 async def count(body: Text) -> dict[str, int]:
     """The number of tokens of a text."""
-    return {"tokens": await tok.count_tokens(body.text)}
+    return {"tokens": await tok.count(body.text)}
 
 
 @app.post("/truncate")

@@ -24,7 +24,7 @@ def test_coroutines_return_what_methods_return() -> None:
         ("encode", ("hello<|bos|>",), {"special": "all", "append": "<|bos|>"}),
         ("encode", (LONG,), {"prepend": "<|bos|>"}),
         ("encode_batch", (["hello", LONG],), {"threads": 1}),
-        ("count_tokens", (LONG,), {}), ("count_tokens", ("hello",), {}),
+        ("count", (LONG,), {}), ("count", ("hello",), {}),
         ("truncate_text", (LONG, 5), {"keep": "end"}),
         ("decode", ([256, 257],), {}), ("decode", (TOK.encode(LONG),), {"errors": "strict"}),
         ("decode_batch", ([[256], [261]],), {"skip_special_tokens": True}),
@@ -37,7 +37,7 @@ def test_coroutines_return_what_methods_return() -> None:
     assert asyncio.run(results()) == [getattr(TOK, name)(*a, **k) for name, a, k in calls]
 
     async def counts() -> Any:
-        return await tok.count_tokens_batch(["hello", ""])
+        return await tok.count_batch(["hello", ""])
 
     assert asyncio.run(counts()).tolist() == [1, 0]
     with pytest.raises(ArgumentError, match="encode has no argument 'allowed_special'"):
@@ -52,22 +52,22 @@ class Held(bytepair.Tokenizer):
     __slots__ = ()
     go_on = threading.Event()
 
-    def count_tokens(self, text: str, **options: Any) -> int:
+    def count(self, text: str, **options: Any) -> int:
         assert self.go_on.wait(60), "the loop is held up"
-        return super().count_tokens(text, **options)
+        return super().count(text, **options)
 
 
 def test_a_long_call_does_not_hold_up_the_loop() -> None:
     tok = bytepair.AsyncTokenizer(Held.from_bytes(TOK.to_bytes()))
 
     async def both() -> int:
-        counted = asyncio.create_task(tok.count_tokens(LONG))
+        counted = asyncio.create_task(tok.count(LONG))
         await asyncio.sleep(0)  # the task begins
         assert not counted.done()
         Held.go_on.set()
         return await counted
 
-    assert asyncio.run(both()) == TOK.count_tokens(LONG)
+    assert asyncio.run(both()) == TOK.count(LONG)
 
 
 def test_streams_are_decoded_piece_by_piece() -> None:

@@ -92,7 +92,7 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
     for other in (trained.to_tiktoken(), trained.to_huggingface()):
         result = bytepair.evaluate.compare(trained, other)
         assert result
-        assert result.tokens == sum(trained.count_tokens_batch(
+        assert result.tokens == sum(trained.count_batch(
             [path.read_text("utf-8") for path in bytepair.sample.paths()]
         ))  # fmt: skip
         assert "equal on 61 texts" in str(result)

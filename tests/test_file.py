@@ -236,7 +236,7 @@ class TestDamage:
                 bytepair.load(path, check=True)
             try:
                 loaded = bytepair.load(path)
-                for act in (loaded.encode, loaded.encode_with_offsets, loaded.encode_to_numpy):
+                for act in (loaded.encode, loaded.encode_offsets, loaded.encode_to_numpy):
                     act(TEXT * 9)
                 loaded.decode(loaded.encode(TEXT))
                 loaded.truncate_text(TEXT, 3)

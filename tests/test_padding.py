@@ -110,7 +110,7 @@ def columns(texts: list[str]) -> Iterable[Any]:
 def test_columns_are_texts(texts: list[str]) -> None:
     for column in columns(texts):
         assert TOK.encode_batch(column) == TOK.encode_batch(texts)
-        assert (TOK.count_tokens_batch(column) == TOK.count_tokens_batch(texts)).all()
+        assert (TOK.count_batch(column) == TOK.count_batch(texts)).all()
         for ours, expected in zip(
             TOK.encode_batch_to_numpy(column), TOK.encode_batch_to_numpy(texts), strict=True
         ):
@@ -120,7 +120,7 @@ def test_columns_are_texts(texts: list[str]) -> None:
 def test_a_column_that_is_none_of_text_is_refused() -> None:
     pa = pytest.importorskip("pyarrow")
     with pytest.raises(ArgumentError, match="text 1 of the column is null; fill nulls"):
-        TOK.count_tokens_batch(pa.array(["a", None]))
+        TOK.count_batch(pa.array(["a", None]))
     with pytest.raises(ArgumentError, match="expected a column, not a table; pass for example"):
         TOK.encode_batch(pa.table({"text": ["a"]}))
     with pytest.raises(ArgumentError, match="the column has type int64, not text"):

@@ -200,7 +200,7 @@ def test_the_tokens_of_a_corpus_are_kept(trained: bytepair.Tokenizer) -> None:
     fewer = trained.prune(counts, vocab_size=1000)
     assert fewer.tokenizer.vocab_size == 1000
     assert list(fewer.tokenizer.special_tokens) == list(trained.special_tokens)
-    lengths = [sum(tok.count_tokens_batch(texts)) for tok in (
+    lengths = [sum(tok.count_batch(texts)) for tok in (
         fewer.tokenizer, trained.prune(1000).tokenizer, pruned.tokenizer,
     )]  # fmt: skip
     assert lengths[2] <= lengths[0] < lengths[1]

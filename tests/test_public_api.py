@@ -45,7 +45,7 @@ def small(**options: Any) -> bytepair.Tokenizer:
 
 #: Names of methods, functions and parameters, and their old names.
 NAMES = {
-    "Tokenizer.with_vocab_size": "truncate", "Tokenizer.count_tokens": "count",
+    "Tokenizer.with_vocab_size": "truncate", "Tokenizer.count": "count",
     "Tokenizer.export_losses": "losses", "evaluate.compression_curve": "curve",
     "Tokenizer.split_engine": "splitter",
     "Tokenizer.show": "view", "verify_merges": "verify", "run_pipeline": "pipeline",
@@ -298,7 +298,7 @@ def test_expensive_properties_are_methods() -> None:
     ("call", "message"),
     [
         (lambda tok: tok.encode(b"bytes"), "a text must be a str, not bytes; pass data.decode()"),
-        (lambda tok: tok.count_tokens(b"bytes"), "a text must be a str, not bytes"),
+        (lambda tok: tok.count(b"bytes"), "a text must be a str, not bytes"),
         (lambda tok: tok.encode(["a"]), "a text must be a str, not list; for many .* encode_batch"),
         (lambda tok: tok.encode(None), "a text must be a str, not NoneType; pass a str"),
         (lambda _: bytepair.Tokenizer(), r"made by bytepair.train\(texts\), bytepair.load\(path\)"),

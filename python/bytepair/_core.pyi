@@ -505,7 +505,7 @@ class Tokenizer:
         dtype: DTypeLike | None = None,
         threads: int | None = None,
     ) -> IdArrays: ...
-    def count_tokens(
+    def count(
         self,
         text: str,
         *,
@@ -514,7 +514,7 @@ class Tokenizer:
         append: str | int | None = None,
         add_special_tokens: bool | None = None,
     ) -> int: ...
-    def count_tokens_batch(
+    def count_batch(
         self,
         texts: _Texts,
         *,
@@ -524,7 +524,7 @@ class Tokenizer:
         add_special_tokens: bool | None = None,
         threads: int | None = None,
     ) -> NDArray[np.int64]: ...
-    def encode_with_offsets(
+    def encode_offsets(
         self,
         text: str,
         *,

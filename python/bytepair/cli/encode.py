@@ -92,7 +92,7 @@ def encode(
                     _write([ids], as_json)
         elif special == "text" and dropout is None:
             before, after = tok.encode("", prepend=prepend), tok.encode("", append=append)
-            arrays = tok.encode_iterable_to_numpy(pieces)
+            arrays = tok.encode_stream_to_numpy(pieces)
             _write(chain([before], (ids.tolist() for ids in arrays), [after]), as_json)
         else:
             _write(encode_batch(["".join(pieces)]), as_json)

@@ -33,7 +33,7 @@ class AsyncTokenizer:
         >>> import asyncio, bytepair
         >>> tok = bytepair.AsyncTokenizer(bytepair.train(["hello hello"], 269))
         >>> async def both():
-        ...     return await asyncio.gather(tok.encode("hello!"), tok.count_tokens("hello" * 9999))
+        ...     return await asyncio.gather(tok.encode("hello!"), tok.count("hello" * 9999))
         >>> asyncio.run(both())
         [[259, 33], 9999]
     """
@@ -51,13 +51,13 @@ class AsyncTokenizer:
         call: Callable[..., Any] = self.tokenizer.encode_batch
         return await asyncio.to_thread(call, texts, **options)
 
-    async def count_tokens(self, text: str, **options: Any) -> int:
-        """`Tokenizer.count_tokens`."""
-        return await _run(self.tokenizer.count_tokens, text, **options)
+    async def count(self, text: str, **options: Any) -> int:
+        """`Tokenizer.count`."""
+        return await _run(self.tokenizer.count, text, **options)
 
-    async def count_tokens_batch(self, texts: Iterable[str], **options: Any) -> Any:
-        """`Tokenizer.count_tokens_batch`."""
-        return await asyncio.to_thread(self.tokenizer.count_tokens_batch, texts, **options)
+    async def count_batch(self, texts: Iterable[str], **options: Any) -> Any:
+        """`Tokenizer.count_batch`."""
+        return await asyncio.to_thread(self.tokenizer.count_batch, texts, **options)
 
     async def truncate_text(self, text: str, max_tokens: int, **options: Any) -> str:
         """`Tokenizer.truncate_text`."""

@@ -1,6 +1,6 @@
 """Methods of `Tokenizer` for large amounts of text: Arrow columns, files and streams.
 
-They return arrays. Only `encode_iterable` creates a Python object for each id.
+They return arrays. Only `encode_stream` creates a Python object for each id.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class BulkMethods(_core.Tokenizer):
         return np.concatenate(ids), np.concatenate(ends)
 
     @checked
-    def encode_iterable(self, texts: Iterable[str]) -> Iterator[int]:
+    def encode_stream(self, texts: Iterable[str]) -> Iterator[int]:
         """Encode pieces of one text, such as the lines of a file, without holding all of it.
 
         Special tokens in it are encoded as text. With a named split pattern, little more than
@@ -238,15 +238,15 @@ class BulkMethods(_core.Tokenizer):
         Example:
             >>> import bytepair
             >>> tok = bytepair.train(["hello hello"], 269)
-            >>> list(tok.encode_iterable(["hel", "lo", "!"]))
+            >>> list(tok.encode_stream(["hel", "lo", "!"]))
             [259, 33]
         """
-        for ids in self.encode_iterable_to_numpy(texts):
+        for ids in self.encode_stream_to_numpy(texts):
             yield from ids.tolist()
 
     @checked
-    def encode_iterable_to_numpy(self, texts: Iterable[str]) -> Iterator[Ids]:
-        """Encode pieces of one text, as `encode_iterable` does, but yield arrays.
+    def encode_stream_to_numpy(self, texts: Iterable[str]) -> Iterator[Ids]:
+        """Encode pieces of one text, as `encode_stream` does, but yield arrays.
 
         Args:
             texts: the pieces, an iterable of str; a piece may end anywhere.
@@ -260,7 +260,7 @@ class BulkMethods(_core.Tokenizer):
         Example:
             >>> import bytepair
             >>> tok = bytepair.train(["hello hello"], 269)
-            >>> [ids.tolist() for ids in tok.encode_iterable_to_numpy(["hel", "lo", "!"])]
+            >>> [ids.tolist() for ids in tok.encode_stream_to_numpy(["hel", "lo", "!"])]
             [[259, 33]]
         """
         if isinstance(texts, str):

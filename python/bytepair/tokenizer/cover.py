@@ -91,7 +91,7 @@ def _after_special(
     """The ids up to the last special token in a text, and the text after it."""
     if special is None or special == "text":
         return [], text
-    ids, _, spans = tokenizer.encode_with_offsets(text, special=special)
+    ids, _, spans = tokenizer.encode_offsets(text, special=special)
     names = {id: name for name, id in tokenizer.special_tokens.items()}
     last = next((place for place in reversed(range(len(ids))) if ids[place] in names), None)
     if last is None:

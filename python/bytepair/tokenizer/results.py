@@ -43,7 +43,7 @@ class IdsWithOffsets(NamedTuple):
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello"], vocab_size=260, special_tokens=())
-        >>> tok.encode_with_offsets("é hello").chars[-1].tolist()
+        >>> tok.encode_offsets("é hello").chars[-1].tolist()
         [2, 7]
     """
 

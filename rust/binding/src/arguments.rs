@@ -10,7 +10,9 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyIterator, PyList, PyMapping, PyString, PyTuple,
+};
 
 use crate::callables::callables;
 use crate::errors::{self, ArgumentError};
@@ -164,7 +166,27 @@ pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>
 
 /// The argument `batch`, an iterable of lists of ids.
 pub(crate) fn lists<'py>(batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    many("batch", batch, "an iterable of lists of ids")?;
     batch.try_iter().map_err(|_| refused("batch", batch, "an iterable of lists of ids"))
+}
+
+/// Refuse what is iterable but has no values of its own: text, and mappings and tables, which give
+/// the names of their columns.
+fn many(name: &str, values: &Bound<'_, PyAny>, allowed: &str) -> PyResult<()> {
+    let py = values.py();
+    if values.is_instance_of::<PyList>() || values.is_instance_of::<PyTuple>() {
+        return Ok(());
+    }
+    let is_text = values.is_instance_of::<PyString>()
+        || values.is_instance_of::<PyBytes>()
+        || values.is_instance_of::<PyByteArray>();
+    let is_table = values.cast::<PyMapping>().is_ok() || values.hasattr(intern!(py, "columns"))?;
+    let allowed = match (is_text, is_table) {
+        (false, false) => return Ok(()),
+        (true, _) => allowed.to_owned(),
+        (false, true) => format!("{allowed}, such as one of its columns"),
+    };
+    Err(refused(name, values, &allowed))
 }
 
 /// An argument of bytes.
@@ -174,9 +196,6 @@ pub(crate) fn bytes<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> PyResult<&'a
 
 /// The strings of an iterable or of an Arrow column, kept alive while their text is borrowed.
 pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
-    if texts.is_instance_of::<PyString>() {
-        return Err(ArgumentError::new_err("expected a list of texts, not a str; pass [text]"));
-    }
     let cast = |(index, item): (usize, PyResult<Bound<'py, PyAny>>)| {
         let item = item?;
         let kind = item.get_type();
@@ -188,6 +207,7 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
         })
     };
     let texts = column(texts)?;
+    many("texts", &texts, "an iterable of str")?;
     let items = texts.try_iter().map_err(|_| refused("texts", &texts, "an iterable of str"))?;
     errors::collect(items.enumerate().map(cast))
 }

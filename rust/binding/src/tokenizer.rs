@@ -310,14 +310,14 @@ impl PyTokenizer {
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.count_tokens("hello!")
+    ///     >>> tok.count("hello!")
     ///     2
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None,
                         allowed_special=None, disallowed_special=None),
            text_signature = "($self, text, *, special=None, prepend=None, append=None, \
                              add_special_tokens=None)")]
-    fn count_tokens(
+    fn count(
         &self,
         py: Python<'_>,
         text: &Bound<'_, PyAny>,
@@ -328,7 +328,7 @@ impl PyTokenizer {
         allowed_special: Option<&Bound<'_, PyAny>>,
         disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
-        arguments::no_habits("count_tokens", [allowed_special, disallowed_special])?;
+        arguments::no_habits("count", [allowed_special, disallowed_special])?;
         let options = self.options(special, prepend, append, add_special_tokens)?;
         let text = text_of(arguments::string(text)?)?;
         let count = || self.core.count_text(&text, &options);
@@ -355,12 +355,12 @@ impl PyTokenizer {
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.count_tokens_batch(["hello!", ""]).tolist()
+    ///     >>> tok.count_batch(["hello!", ""]).tolist()
     ///     [2, 0]
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
                         threads=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
-    fn count_tokens_batch<'py>(
+    fn count_batch<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyAny>,
@@ -401,13 +401,13 @@ impl PyTokenizer {
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> ids, in_bytes, in_chars = tok.encode_with_offsets("é hello")
+    ///     >>> ids, in_bytes, in_chars = tok.encode_offsets("é hello")
     ///     >>> ids, in_bytes.tolist()
     ///     ([195, 169, 32, 259], [[0, 1], [1, 2], [2, 3], [3, 8]])
     ///     >>> in_chars.tolist()
     ///     [[0, 1], [0, 1], [1, 2], [2, 7]]
     #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None))]
-    fn encode_with_offsets<'py>(
+    fn encode_offsets<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
@@ -435,7 +435,7 @@ impl PyTokenizer {
     /// The result is the text of the first (or last) `max_tokens` ids of `encode(text)`, without
     /// incomplete characters. If that text has more ids when encoded by itself, because it now ends
     /// within a token, it is truncated again in the same way. So
-    /// `count_tokens(truncate_text(text, n)) <= n` always holds. A text that fits is returned unchanged.
+    /// `count(truncate_text(text, n)) <= n` always holds. A text that fits is returned unchanged.
     ///
     /// Args:
     ///     text: as in `encode`; special tokens in it are text.
