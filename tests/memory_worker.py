@@ -88,7 +88,7 @@ PARTS: dict[str, Callable[[Prepared], Any]] = {
 
 def stream(p: Prepared) -> Any:
     pieces = (p.text[at : at + 100_000] for at in range(0, 1_000_000, 100_000))
-    return list(p.tok.encode_stream_to_numpy(pieces))
+    return sum(1 for _ in p.tok.encode_stream(pieces))
 
 
 OPERATIONS: dict[str, Callable[[Prepared], Any]] = {

@@ -127,9 +127,7 @@ class TestCount:
         for keywords in ({}, {"prepend": "<s>"}, {"append": 65}, {"prepend": 1, "append": 2}):
             ids = SMALL.encode(text, special=special, **keywords)
             assert SMALL.count(text, special=special, **keywords) == len(ids)
-            assert SMALL.count_batch([text], special=special, **keywords).tolist() == [
-                len(ids)
-            ]
+            assert SMALL.count_batch([text], special=special, **keywords).tolist() == [len(ids)]
 
 
 class TestLists:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import bytepair
 import memory
 from bytepair.errors import ArgumentError, CorpusError, SpecialTokenError
+from bytepair.tokenizer.batch import stream
 from texts import hard_text, unsplittable
 
 BYTES = {bytes([b]): b for b in range(256)}
@@ -220,7 +221,7 @@ class TestIterable:
         expected = pair[0].encode(text)
         for length in (1 << 12, 100_001):
             pieces = [text[at : at + length] for at in range(0, len(text), length)]
-            arrays = list(pair[0].encode_stream_to_numpy(pieces))
+            arrays = list(stream(pair[0], pieces))
             assert np.concatenate(arrays).tolist() == expected
             assert len(arrays) > 2, "ids come before the end"
         lines = io.StringIO(text, newline="")

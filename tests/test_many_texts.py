@@ -1,4 +1,4 @@
-"""What is iterable but is not many texts (a text, bytes, a mapping, a table) is refused everywhere."""
+"""A text, bytes, a mapping or a table is iterable, but is not many texts: it is refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Table:
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "encode_batch": lambda texts: TOK.encode_batch(texts),
-    "rows": lambda texts: TOK.encode_batch(texts, max_tokens=3, pad_to=4, pad="<|bos|>"),
+    "pad": lambda texts: TOK.pad(texts),
     "encode_batch_to_numpy": lambda texts: TOK.encode_batch_to_numpy(texts),
     "count_batch": lambda texts: TOK.count_batch(texts),
     "encode_stream": lambda texts: list(TOK.encode_stream(texts)),
@@ -45,7 +45,7 @@ def wrong() -> list[Any]:
 def test_a_text_or_a_mapping_is_not_many_texts(name: str, texts: Any) -> None:
     with pytest.raises(ArgumentError) as refused:
         CALLS[name](texts)
-    assert refused.value.option in ("texts", "batch")
+    assert refused.value.option in ("texts", "batch", "rows")
 
 
 def test_other_iterables_are_many_texts() -> None:

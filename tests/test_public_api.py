@@ -43,28 +43,6 @@ def small(**options: Any) -> bytepair.Tokenizer:
 
 # ---------------------------------------------------------------------------- names
 
-#: Names of methods, functions and parameters, and their old names.
-NAMES = {
-    "Tokenizer.with_vocab_size": "truncate", "Tokenizer.count": "count",
-    "Tokenizer.export_losses": "losses", "evaluate.compression_curve": "curve",
-    "Tokenizer.split_engine": "splitter",
-    "Tokenizer.show": "view", "verify_merges": "verify", "run_pipeline": "pipeline",
-    "corpus.read_documents": "documents", "corpus.download_dataset": "fetch_dataset",
-    "plan.plan_data": "plan",
-}  # fmt: skip
-
-
-def test_everything_has_one_name() -> None:
-    for name, old in NAMES.items():
-        home, _, last = name.rpartition(".")
-        owner = operator.attrgetter(home)(bytepair) if home else bytepair
-        assert callable(getattr(owner, last)) or last == "split_engine"
-        assert not callable(getattr(owner, old, None)), old
-    for name in ("visualize", "to_html"):
-        assert not hasattr(bytepair.Tokenizer, name)
-    assert callable(bytepair.load_counts)
-    assert not hasattr(bytepair.Counts, "load")
-
 
 def public_functions() -> Iterator[tuple[str, Any]]:
     """All public functions and methods."""
@@ -316,43 +294,7 @@ def test_compat_modules_need_no_import_of_their_own() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-# ---------------------------------------------------------------------------- rows of ids
-
-
-@given(
-    st.lists(st.text(max_size=30), max_size=6), st.integers(2, 12),
-    st.sampled_from([None, "<|bos|>"]), st.sampled_from([None, "<|bos|>"]),
-)  # fmt: skip
-def test_texts_in_rows(
-    texts: list[str], limit: int, prepend: str | None, append: str | None
-) -> None:
-    tok = small()
-    rows = tok.encode_batch(texts, max_tokens=limit, prepend=prepend, append=append)
-    free = limit - (prepend is not None) - (append is not None)
-    assert rows == [
-        tok.encode("", prepend=prepend) + tok.encode(text)[:free] + tok.encode("", append=append)
-        for text in texts
-    ]
-    for width in (limit, "longest"):
-        ids, mask = tok.encode_batch(
-            texts, max_tokens=limit, prepend=prepend, append=append, pad_to=width
-        )
-        assert (str(ids.dtype), str(mask.dtype), ids.shape) == ("int32", "uint8", mask.shape)
-        assert [row[:n].tolist() for row, n in zip(ids, mask.sum(1), strict=True)] == rows
-        assert (ids[mask == 0] == tok.pad_token_id).all()
-        assert all((row[:-1] >= row[1:]).all() for row in mask)
-
-
-def test_rows_are_truncated_only_on_request() -> None:
-    tok = small()
-    with pytest.raises(ValueError, match=r"more than the row width 2 \(pad_to\); pass max_token"):
-        tok.encode_batch(["a", "a b c d"], pad_to=2)
-    with pytest.raises(ValueError, match="max_tokens is 0, too small for prepend and append"):
-        tok.encode_batch(["a"], max_tokens=0, prepend="<|bos|>")
-    bare = small(special_tokens=())
-    assert bare.encode_batch(["ab", "cd"], pad_to=2).input_ids.tolist() == [[97, 98], [99, 100]]
-    with pytest.raises(SpecialTokenError, match="no special token has the role pad"):
-        bare.encode_batch(["a", "cd"], pad_to=2)
+# ---------------------------------------------------------------------------- chats
 
 
 def test_conversations_are_cut_only_where_one_says_so() -> None:

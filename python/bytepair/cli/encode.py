@@ -22,6 +22,7 @@ from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import ResolvedSource, Texts
 from bytepair.errors import CorpusError, WayOut
 from bytepair.reference import seed_at
+from bytepair.tokenizer.batch import stream
 
 PIECE_BYTES: Final = 1 << 20
 
@@ -72,8 +73,8 @@ def encode(
 
     FILES: text files (one document each), or parquet or jsonl (one document per row), each may be
     compressed as .gz or .zst; also folders, globs and URLs of these. Without FILES, or for -, text
-    is read from standard input. With --special all or error, with --dropout and with --errors skip,
-    each document is read completely before encoding.
+    is read from standard input. With --dropout and with --errors skip, each document is read
+    completely before encoding.
     """
     option.one_of("files", "text")
     option.both_or_none("dropout", "seed")
@@ -90,9 +91,9 @@ def encode(
             for batch in map(strings, pieces.batches):
                 for ids in encode_batch(batch):
                     _write([ids], as_json)
-        elif special == "text" and dropout is None:
+        elif dropout is None:
             before, after = tok.encode("", prepend=prepend), tok.encode("", append=append)
-            arrays = tok.encode_stream_to_numpy(pieces)
+            arrays = stream(tok, pieces, special)
             _write(chain([before], (ids.tolist() for ids in arrays), [after]), as_json)
         else:
             _write(encode_batch(["".join(pieces)]), as_json)

@@ -6,13 +6,14 @@ They return arrays. Only `encode_stream` creates a Python object for each id.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.arguments import checked
+from bytepair._internal.checks import check_many
 from bytepair._internal.later import Later
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+
+    from bytepair.tokenizer.padding import PaddedBatch
 else:
     NDArray = Later("numpy.typing", "NDArray")
     pa = Later("pyarrow")
@@ -45,6 +48,41 @@ class BulkMethods(_core.Tokenizer):
     """The methods of `Tokenizer` for large amounts of text."""
 
     __slots__ = ()
+
+    def pad(
+        self,
+        rows: Iterable[Sequence[int]],
+        width: int | Literal["longest"] = "longest",
+        *,
+        side: Literal["right", "left"] = "right",
+        tensors: Literal["np", "pt"] | None = None,
+    ) -> PaddedBatch:
+        """Lists of ids as rows of equal width, filled with the padding token (see `roles`).
+
+        Args:
+            rows: lists of ids, as from `encode_batch`.
+            width: the number of ids of a row; "longest" means that of the longest list.
+            side: the side of the padding: "right" or, as for generation, "left".
+            tensors: "np" for arrays of int64, "pt" for tensors of torch; None for arrays of int32.
+
+        Returns:
+            `input_ids` and `attention_mask` (1 for ids, 0 for padding; uint8, or int64 with
+            `tensors`), as a tuple that is a mapping too: `model(**batch)` takes it.
+
+        Raises:
+            SpecialTokenError: if no token has the role `pad`, and a row needs padding.
+            ArgumentError: if a list is longer than the rows.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], 269)
+            >>> batch = tok.pad(tok.encode_batch(["hello!", "hello"]))
+            >>> batch.input_ids.tolist(), batch.attention_mask.tolist()
+            ([[259, 33], [259, 260]], [[1, 1], [1, 0]])
+        """
+        from bytepair.tokenizer.padding import pad
+
+        return pad(self, rows, width, side, tensors)
 
     @checked
     def encode_arrow(
@@ -218,21 +256,23 @@ class BulkMethods(_core.Tokenizer):
             ends.append(offsets[1:] + ends[-1][-1])
         return np.concatenate(ids), np.concatenate(ends)
 
-    @checked
-    def encode_stream(self, texts: Iterable[str]) -> Iterator[int]:
+    def encode_stream(self, texts: Iterable[str], *, special: SpecialMode = None) -> Iterator[int]:
         """Encode pieces of one text, such as the lines of a file, without holding all of it.
 
-        Special tokens in it are encoded as text. With a named split pattern, little more than
-        64 KiB of text is buffered. With a custom pattern, text is buffered up to a safe split
-        point, and completely if `split_engine` is "regex".
+        With a named split pattern, little more than 64 KiB of text is buffered. With a custom
+        pattern, text is buffered up to a safe split point, and completely if `split_engine` is
+        "regex".
 
         Args:
             texts: the pieces, an iterable of str; a piece may end anywhere.
+            special: as in `encode`.
 
         Yields:
-            The ids of the whole text: `encode("".join(texts))`.
+            The ids of the whole text: `encode("".join(texts), special=special)`.
 
         Raises:
+            ArgumentError: if `texts` is a text, a mapping or a table.
+            SpecialTokenError: as in `encode`.
             SplitError: as in `encode`.
 
         Example:
@@ -241,38 +281,22 @@ class BulkMethods(_core.Tokenizer):
             >>> list(tok.encode_stream(["hel", "lo", "!"]))
             [259, 33]
         """
-        for ids in self.encode_stream_to_numpy(texts):
+        for ids in stream(self, texts, special):
             yield from ids.tolist()
 
-    @checked
-    def encode_stream_to_numpy(self, texts: Iterable[str]) -> Iterator[Ids]:
-        """Encode pieces of one text, as `encode_stream` does, but yield arrays.
 
-        Args:
-            texts: the pieces, an iterable of str; a piece may end anywhere.
-
-        Yields:
-            Non-empty arrays; concatenated they equal `encode_to_numpy("".join(texts))`.
-
-        Raises:
-            SplitError: as in `encode`.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> [ids.tolist() for ids in tok.encode_stream_to_numpy(["hel", "lo", "!"])]
-            [[259, 33]]
-        """
-        if isinstance(texts, str):
-            raise ArgumentError("expected an iterable of texts, not a str", WayOut("pass [text]"))
-        stream = _core.EncodeStream(self)
-        for text in texts:
-            ids = stream.push(text)
-            if len(ids):
-                yield ids
-        ids = stream.flush()
+def stream(
+    tokenizer: _core.Tokenizer, texts: Iterable[str], special: SpecialMode = None
+) -> Iterator[Ids]:
+    """Encode pieces of one text, as `Tokenizer.encode_stream` does, to non-empty arrays."""
+    encoder = _core.EncodeStream(tokenizer, special=special)
+    for text in check_many("texts", texts):
+        ids = encoder.push(text)
         if len(ids):
             yield ids
+    ids = encoder.flush()
+    if len(ids):
+        yield ids
 
 
 def _documents(path: Path, separator: str | bytes | None, skips: SkipLog) -> list[str]:

@@ -1,6 +1,6 @@
 """What the package does for the core, registered when it is imported.
 
-The core calls these for keywords of other libraries, Arrow columns, padded rows and types of numpy,
+The core calls these for keywords of other libraries, Arrow columns and types of numpy,
 and makes the results of `results.py`. Each imports what it needs when it is called.
 """
 
@@ -15,8 +15,6 @@ from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from bytepair.tokenizer.padding import PaddedBatch
-
 
 def _unknown_keyword(method: str, names: Iterable[str]) -> Exception:
     from bytepair.tokenizer.habits import unknown_keyword
@@ -30,12 +28,6 @@ def _texts(column: Any) -> Iterable[str]:
     return texts(column)
 
 
-def _encode_rows(*arguments: Any) -> list[list[int]] | PaddedBatch:
-    from bytepair.tokenizer.padding import encode_rows
-
-    return encode_rows(*arguments)
-
-
 def _of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
     from bytepair.tokenizer.padding import of_type
 
@@ -47,7 +39,6 @@ def register() -> None:
     _core.register(
         unknown_keyword=_unknown_keyword,
         texts=_texts,
-        encode_rows=_encode_rows,
         of_type=_of_type,
         id_arrays=IdArrays,
         ids_with_offsets=IdsWithOffsets,

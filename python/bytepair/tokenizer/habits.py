@@ -19,7 +19,7 @@ _ADD = "with_special_tokens(names), which returns another tokenizer"
 _TEMPLATE = "render_conversation(messages), or render_for_completion(messages) for a prompt"
 _LOAD = "bytepair.load(path_or_name)"
 _TRAIN = "bytepair.train(texts, vocab_size)"
-_PAD = "encode_batch(texts, pad_to=...)"
+_PAD = "pad(encode_batch(texts))"
 
 #: What to use in place of a name of tiktoken, tokenizers, transformers, SentencePiece or nanochat.
 HABITS: Final = {
@@ -101,7 +101,7 @@ HABITS: Final = {
 
 
 _MARKED = 'prepend="<|bos|>" and append=, or encode_batch(texts, prepend=..., append=...)'
-_ROWS = "encode_batch(texts, max_tokens=...), or truncate_text(text, max_tokens)"
+_ROWS = "truncate_text(text, max_tokens), or slices of the lists"
 
 #: What to use in place of a keyword of other libraries, by method or for all ("").
 KEYWORDS: Final = {
@@ -115,10 +115,12 @@ KEYWORDS: Final = {
         "split_special_tokens": 'special="text", the default, or special="all"',
         "truncation": _ROWS,
         "max_length": _ROWS,
-        "padding": 'encode_batch(texts, pad_to="longest") or pad_to=512',
-        "return_attention_mask": "encode_batch(texts, pad_to=...), which always gives one",
+        "padding": "pad(encode_batch(texts))",
+        "return_attention_mask": "pad(encode_batch(texts)), which gives one",
+        "max_tokens": _ROWS,
+        "pad_to": "pad(encode_batch(texts), width)",
         "return_offsets_mapping": "encode_offsets(text)",
-        "return_tensors": 'encode_batch([text], return_tensors="pt"), or encode_to_numpy(text)',
+        "return_tensors": 'pad(encode_batch(texts), tensors="pt"), or encode_to_numpy(text)',
         "return_length": "count_batch(texts)",
         "is_split_into_words": 'encode("".join(words))',
         "clean_up_tokenization_spaces": "nothing: the text is not changed",
@@ -128,8 +130,6 @@ KEYWORDS: Final = {
         "add_eos": _MARKED,
         "out_type": "encode for ids, and token_bytes(id) for pieces",
     },
-    "encode_batch": {"max_length": "max_tokens=", "truncation": "max_tokens=",
-                     "padding": 'pad_to="longest" or pad_to=512'},
 }  # fmt: skip
 
 

@@ -1,20 +1,15 @@
-"""Lists of ids in, what a model takes out: rows of equal width, tensors, ids of another type.
-
-The core calls `encode_rows` for the options of `encode_batch` that give rows, and `of_type` for
-`dtype=`.
-"""
+"""Lists of ids in, what a model takes out: rows of equal width, tensors, ids of another type."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import checked, refuse
-from bytepair.errors import ArgumentError, Option, WayOut
+from bytepair._internal.checks import check_choice, check_many, check_whole, integers, refuse
+from bytepair.errors import ArgumentError
 from bytepair.properties import roles
-from bytepair.tokenizer.batch import Affix, SpecialMode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,10 +17,6 @@ if TYPE_CHECKING:
 
 PaddingSide: TypeAlias = Literal["right", "left"]
 Tensors: TypeAlias = Literal["np", "pt"]
-#: The options `max_tokens`, `pad_to`, `padding_side` and `return_tensors` of `encode_batch`.
-Shape: TypeAlias = (
-    "tuple[int | None, int | Literal['longest'] | None, PaddingSide | None, Tensors | None]"
-)
 
 
 class PaddedBatch(NamedTuple):
@@ -42,7 +33,7 @@ class PaddedBatch(NamedTuple):
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello"], 269)
-        >>> batch = tok.encode_batch(["hello!", "hello"], pad_to="longest", return_tensors="np")
+        >>> batch = tok.pad(tok.encode_batch(["hello!", "hello"]), tensors="np")
         >>> {name: rows.tolist() for name, rows in dict(batch).items()}
         {'input_ids': [[259, 33], [259, 260]], 'attention_mask': [[1, 1], [1, 0]]}
     """
@@ -59,92 +50,37 @@ class PaddedBatch(NamedTuple):
         return getattr(self, key) if isinstance(key, str) else tuple.__getitem__(self, key)
 
 
-def encode_rows(
+def pad(
     tokenizer: _core.Tokenizer,
-    texts: Iterable[str],
-    special: SpecialMode,
-    prepend: Affix,
-    append: Affix,
-    add_special_tokens: bool | None,
-    shape: Shape,
-    threads: int | None,
-) -> list[list[int]] | PaddedBatch:
-    """Implement `Tokenizer.encode_batch` with the options of `Shape`."""
-    max_tokens, pad_to, padding_side, return_tensors = shape
-    _check(max_tokens=max_tokens, pad_to=pad_to, padding_side=padding_side,
-           return_tensors=return_tensors)  # fmt: skip
-    if padding_side is not None and pad_to is None:
-        raise ArgumentError(
-            Option("padding_side"),
-            "would be ignored",
-            WayOut.passing("pad_to", "longest", "or a number"),
-        )
-    begin, end = tokenizer.rules.around if add_special_tokens else ([], [])
-    before = tokenizer.encode("", prepend=prepend) + begin
-    after = end + tokenizer.encode("", append=append)
-    room = None if max_tokens is None else max_tokens - len(before) - len(after)
-    if room is not None and room < 0:
-        raise ArgumentError(
-            Option("max_tokens"), f"is {max_tokens}, too small for prepend and append"
-        )
-    encoded = tokenizer.encode_batch(texts, special=special, threads=threads)
-    rows = [[*before, *ids[:room], *after] for ids in encoded]
-    if pad_to is None and return_tensors is None:
-        return rows
-    return _tensors(_padded(tokenizer, rows, pad_to, padding_side or "right"), return_tensors)
-
-
-@checked
-def _check(
-    *,
-    max_tokens: int | None,
-    pad_to: int | Literal["longest"] | None,
-    padding_side: PaddingSide | None,
-    return_tensors: Tensors | None,
-) -> None:
-    """Check the options, which the core passes on as they are."""
-
-
-def _padded(
-    tokenizer: _core.Tokenizer,
-    rows: list[list[int]],
-    pad_to: int | Literal["longest"] | None,
+    rows: Iterable[Sequence[int]],
+    width: int | Literal["longest"],
     side: PaddingSide,
+    tensors: Tensors | None,
 ) -> PaddedBatch:
-    """Pad lists of ids to rows of equal width."""
+    """Lists of ids as rows of equal width; see `Tokenizer.pad`."""
     import numpy as np
 
+    check_choice("side", side, ("right", "left"))
+    rows = [integers("rows", row) for row in check_many("rows", rows, "lists of ids")]
     lengths = np.array([len(row) for row in rows], np.int64)
     longest = int(lengths.max(initial=0))
-    width = pad_to if isinstance(pad_to, int) else longest
+    width = longest if width == "longest" else check_whole("width", width)
     if width < longest:
         raise ArgumentError(
-            f"text {int(lengths.argmax())} has {longest} ids, more than the row width {width} (",
-            Option("pad_to"),
-            ")",
-            WayOut.passing("max_tokens", width, "to truncate it"),
-        )
-    if pad_to is None and (lengths < longest).any():
-        raise ArgumentError(
-            f"texts have {int(lengths.min())} to {longest} ids, which is no tensor",
-            WayOut.passing("pad_to", "longest"),
+            f"list {int(lengths.argmax())} has {longest} ids, more than width={width}",
+            option="width",
+            value=width,
+            hint=f"cut the lists: [ids[:{width}] for ids in rows]",
         )
     places = np.arange(width) if side == "right" else np.arange(width)[::-1]
     mask = places < lengths[:, None]
     filler = 0 if mask.all() else roles.id_of(tokenizer, "pad")
     ids = np.full((len(rows), width), filler, np.int32)
     ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
-    return PaddedBatch(ids, mask.astype(np.uint8))
-
-
-def _tensors(batch: PaddedBatch, kind: Tensors | None) -> PaddedBatch:
-    """The batch as arrays of int64, or as tensors; None leaves it as it is."""
-    import numpy as np
-
-    if kind is None:
-        return batch
-    wide = PaddedBatch(*(rows.astype(np.int64) for rows in batch))
-    if kind == "np":
+    if tensors is None:
+        return PaddedBatch(ids, mask.astype(np.uint8))
+    wide = PaddedBatch(ids.astype(np.int64), mask.astype(np.int64))
+    if check_choice("tensors", tensors, ("np", "pt")) == "np":
         return wide
     from bytepair._internal.extras import torch
 

@@ -181,12 +181,14 @@ fn many(name: &str, values: &Bound<'_, PyAny>, allowed: &str) -> PyResult<()> {
         || values.is_instance_of::<PyBytes>()
         || values.is_instance_of::<PyByteArray>();
     let is_table = values.cast::<PyMapping>().is_ok() || values.hasattr(intern!(py, "columns"))?;
-    let allowed = match (is_text, is_table) {
+    let hint = match (is_text, is_table) {
         (false, false) => return Ok(()),
-        (true, _) => allowed.to_owned(),
-        (false, true) => format!("{allowed}, such as one of its columns"),
+        (true, _) if name == "texts" => "pass [text]",
+        (true, _) => "pass a list of them",
+        (false, true) => "pass one of its columns",
     };
-    Err(refused(name, values, &allowed))
+    let text = format!("is {}; it must be {allowed}", shown(values));
+    Err(ArgumentError::new_err(((name.to_owned(),), text, (hint, None::<()>, None::<()>, ""))))
 }
 
 /// An argument of bytes.
