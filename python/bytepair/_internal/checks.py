@@ -80,9 +80,9 @@ def check_many(name: str, values: Any, items: str = "str") -> Iterable[Any]:
     """An iterable of texts or other values; a text or a mapping, whose keys it gives, is none.
 
     Example:
-        >>> check_many("texts", {"text": ["a"]})
+        >>> check_many("texts", "a")
         Traceback (most recent call last):
-        bytepair.errors.ArgumentError: texts is {'text': ['a']}; it must be an iterable of str; pass one of its columns
+        bytepair.errors.ArgumentError: texts is 'a'; it must be an iterable of str; pass [text]
     """
     is_table = isinstance(values, Mapping) or hasattr(values, "columns")
     is_text = isinstance(values, str | bytes | bytearray | memoryview)

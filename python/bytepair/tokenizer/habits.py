@@ -62,7 +62,6 @@ HABITS: Final = {
     "encode_plus": _TEXT,
     "batch_encode_plus": "encode_batch(texts)",
     "batch_decode": "decode_batch(batch)",
-    "pad": _PAD,
     "apply_chat_template": _TEMPLATE,
     "get_chat_template": "chat_template",
     "all_special_ids": "special_tokens.values()",
