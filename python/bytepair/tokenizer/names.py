@@ -7,9 +7,13 @@ an `ArgumentError` out that says the same. There are no aliases: one thing has o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from bytepair.errors import ArgumentError, WayOut
+from bytepair import _core
+from bytepair.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _VOCABULARY = "mergeable_ranks() for the ordinary tokens and special_tokens for the others"
 _BY_ID = "token_bytes(id)"
@@ -102,34 +106,32 @@ HABITS: Final = {
 _MARKED = 'prepend="<|bos|>" and append=, or encode_batch(texts, prepend=..., append=...)'
 _ROWS = "truncate_text(text, max_tokens), or slices of the lists"
 
-#: What to use in place of a keyword of other libraries, by method or for all ("").
+#: What to use in place of a keyword of other libraries.
 KEYWORDS: Final = {
-    "": {
-        # tiktoken
-        "allowed_special": 'special="all" or special={"<|name|>"}',
-        "disallowed_special": 'special="error", which refuses special tokens in text; the default '
-        "encodes them as text",
-        "num_threads": "threads=",
-        # transformers
-        "split_special_tokens": 'special="text", the default, or special="all"',
-        "truncation": _ROWS,
-        "max_length": _ROWS,
-        "padding": "pad(encode_batch(texts))",
-        "return_attention_mask": "pad(encode_batch(texts)), which gives one",
-        "max_tokens": _ROWS,
-        "pad_to": "pad(encode_batch(texts), width)",
-        "return_offsets_mapping": "encode_offsets(text)",
-        "return_tensors": 'pad(encode_batch(texts), tensors="pt"), or encode_to_numpy(text)',
-        "return_length": "count_batch(texts)",
-        "is_split_into_words": 'encode("".join(words))',
-        "clean_up_tokenization_spaces": "nothing: the text is not changed",
-        "spaces_between_special_tokens": "nothing: no spaces are added",
-        # SentencePiece
-        "add_bos": _MARKED,
-        "add_eos": _MARKED,
-        "out_type": "encode for ids, and token_bytes(id) for pieces",
-    },
-}  # fmt: skip
+    # tiktoken
+    "allowed_special": 'special="all" or special={"<|name|>"}',
+    "disallowed_special": 'special="error", which refuses special tokens in text; the default '
+    "encodes them as text",
+    "num_threads": "threads=",
+    # transformers
+    "split_special_tokens": 'special="text", the default, or special="all"',
+    "truncation": _ROWS,
+    "max_length": _ROWS,
+    "padding": "pad(encode_batch(texts))",
+    "return_attention_mask": "pad(encode_batch(texts)), which gives one",
+    "max_tokens": _ROWS,
+    "pad_to": "pad(encode_batch(texts), width)",
+    "return_offsets_mapping": "encode_offsets(text)",
+    "return_tensors": 'pad(encode_batch(texts), tensors="pt"), or encode_to_numpy(text)',
+    "return_length": "count_batch(texts)",
+    "is_split_into_words": 'encode("".join(words))',
+    "clean_up_tokenization_spaces": "nothing: the text is not changed",
+    "spaces_between_special_tokens": "nothing: no spaces are added",
+    # SentencePiece
+    "add_bos": _MARKED,
+    "add_eos": _MARKED,
+    "out_type": "encode for ids, and token_bytes(id) for pieces",
+}
 
 
 def unknown_keyword(method: str, names: Iterable[str]) -> ArgumentError:
@@ -142,9 +144,8 @@ def unknown_keyword(method: str, names: Iterable[str]) -> ArgumentError:
         encode has no argument 'colour'
     """
     name = next(iter(names))
-    hints = KEYWORDS[""] | KEYWORDS.get(method, {})
-    ways_out = [WayOut(f"use {hints[name]}")] if name in hints else []
-    return ArgumentError(f"{method} has no argument {name!r}", *ways_out)
+    hint = f"use {KEYWORDS[name]}" if name in KEYWORDS else ""
+    return ArgumentError(f"{method} has no argument {name!r}", option=name, hint=hint)
 
 
 def missing(name: str) -> AttributeError:
@@ -160,10 +161,40 @@ def missing(name: str) -> AttributeError:
     return AttributeError(f"a Tokenizer has no attribute {name!r}{hint}")
 
 
-class NamesOthers(type):
-    """The class of the class `Tokenizer`, for names that are looked up on the class."""
+class NotHere:
+    """A name on the class `Tokenizer` for what stands elsewhere: getting it is an error."""
 
-    if not TYPE_CHECKING:  # so that type checkers know all attributes
+    def __init__(self, instead: str) -> None:
+        self._instead = instead
 
-        def __getattr__(cls, name: str) -> Any:
-            raise missing(name)
+    def __get__(self, instance: object, owner: object = None) -> NoReturn:
+        """Refuse."""
+        raise AttributeError(f"a Tokenizer has no such attribute; use {self._instead}")
+
+
+# ------------------------------------------------------------ what the core calls, by name
+
+
+def _texts(column: Any) -> Iterable[str]:
+    from bytepair.corpus.arrow import texts
+
+    return texts(column)
+
+
+def _of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
+    from bytepair.tokenizer.batch import of_type
+
+    return of_type(ids, dtype, vocab_size)
+
+
+def register() -> None:
+    """Tell the core what to call for keywords of other libraries, columns and types of numpy."""
+    from bytepair.tokenizer.batch import IdArrays, IdsWithOffsets
+
+    _core.register(
+        unknown_keyword=unknown_keyword,
+        texts=_texts,
+        of_type=_of_type,
+        id_arrays=IdArrays,
+        ids_with_offsets=IdsWithOffsets,
+    )
