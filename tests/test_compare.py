@@ -124,7 +124,7 @@ def test_all_differences_are_counted_and_placed(texts: list[str], name: str) -> 
 
 def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
     texts = [path.read_text("utf-8") for path in bytepair.sample.paths()[:20]]
-    pruned = trained.prune(bytepair.count(texts, pattern=trained.pattern)).tokenizer
+    pruned = bytepair.prune(trained, bytepair.count(texts, pattern=trained.pattern)).tokenizer
     assert bytepair.evaluate.compare(trained, pruned, texts=texts, by="tokens")
     result = bytepair.evaluate.compare(trained, pruned, texts=texts)
     assert not result

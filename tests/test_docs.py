@@ -173,7 +173,7 @@ OLD_NAMES = re.compile(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("tok.truncate(300)", "tok.with_vocab_size(300)"), ("tok.count(x)", "tok.count(x)"),
+        ("tok.truncate(300)", "tok.replace(vocab_size=300)"), ("tok.count(x)", "tok.count(x)"),
         ("tok.losses('gpt2')", "tok.export_losses('gpt2')"), ("tok.merges_made", "merge_counts()"),
         ("tok.curve", "compression_curve(tok)"), ("tok.splitter", "tok.split_engine"),
         ("tok.view(text)", "tok.show(text)"), ("tok.visualize(ids)", "tok.show(ids, mask)"),

@@ -14,7 +14,7 @@ import pytest
 import bytepair
 from bytepair import plot
 from bytepair.errors import ArgumentError
-from bytepair.tokenizer.habits import HABITS, KEYWORDS
+from bytepair.tokenizer.names import HABITS, KEYWORDS
 
 #: The keywords that methods for one short text know, to refuse them.
 USUAL = {"allowed_special", "disallowed_special"}

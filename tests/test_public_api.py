@@ -176,7 +176,7 @@ def test_special_tokens_are_nanochats_or_a_list_or_none() -> None:
 def test_reserved_ids_are_room_for_special_tokens() -> None:
     tok = small(special_tokens=["<|bos|>"], reserved=2)
     assert tok.special_tokens == {"<|bos|>": 277, "<|reserved_0|>": 278, "<|reserved_1|>": 279}
-    more = tok.with_special_tokens(["<|tool|>"]).with_special_tokens(["<|image|>", "<|x|>"])
+    more = tok.replace(special_tokens=["<|tool|>"]).replace(special_tokens=["<|image|>", "<|x|>"])
     assert more.special_tokens == {"<|bos|>": 277, "<|tool|>": 278, "<|image|>": 279, "<|x|>": 280}
     assert more.encode(TEXT) == tok.encode(TEXT)
     assert more.encode("a<|x|>", special="all") == [97, 280]
@@ -193,7 +193,7 @@ def test_reserved_ids_of_llama_are_used() -> None:
     names = {"<|begin_of_text|>": 256, "<|reserved_special_token_3|>": 257}
     bytes_ = {bytes([byte]): byte for byte in range(256)}
     tok = bytepair.Tokenizer.from_ranks(bytes_, pattern="llama3", special_tokens=names)
-    assert tok.with_special_tokens(["<|tool|>"]).special_tokens["<|tool|>"] == 257
+    assert tok.replace(special_tokens=["<|tool|>"]).special_tokens["<|tool|>"] == 257
 
 
 def test_a_merge_list_keeps_its_rule_with_more_special_tokens() -> None:
@@ -201,7 +201,7 @@ def test_a_merge_list_keeps_its_rule_with_more_special_tokens() -> None:
     first = bytepair.Tokenizer.from_merges(
         tok.mergeable_ranks(), tok.merges()[::-1], pattern="gpt4", ignore_merges=True
     )
-    more = first.with_special_tokens(["<|x|>"])
+    more = first.replace(special_tokens=["<|x|>"])
     assert (more.merge_rule, more.ignore_merges) == ("merges", True)
     assert more.merges() == first.merges()
     assert more.encode(TEXT) == first.encode(TEXT)
@@ -217,7 +217,7 @@ def test_a_merge_list_keeps_its_rule_with_more_special_tokens() -> None:
 )  # fmt: skip
 def test_names_that_are_taken_are_errors(names: list[str], message: str) -> None:
     with pytest.raises(SpecialTokenError) as wrong:
-        small(special_tokens=["<|bos|>"]).with_special_tokens(names)
+        small(special_tokens=["<|bos|>"]).replace(special_tokens=names)
     assert message in str(wrong.value)
 
 

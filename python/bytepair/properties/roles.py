@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import _core
+from bytepair._internal.checks import refuse
 from bytepair.errors import ArgumentError, Option, SpecialTokenError, WayOut
 from bytepair.files.safe import json_note
 from bytepair.properties.entries import TOKENS

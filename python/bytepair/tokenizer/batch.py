@@ -158,6 +158,7 @@ def encode_file(
             value=separator,
             hint="pass None for one document, or a string",
         )
+    ending = separator.encode() if isinstance(separator, str) else separator
     skips, path = SkipLog(), Path(path)
     # A missing file raises the usual FileNotFoundError; a pipe can be opened only once.
     with nullcontext() if path.is_fifo() else path.open("rb"):
@@ -175,13 +176,13 @@ def encode_file(
             )  # fmt: skip
             encoded = _encode_batches(tokenizer, batches, **options)
         elif errors == "skip":
-            texts = _documents(path, separator, skips)
+            texts = _documents(path, ending, skips)
             encoded = IdArrays(*tokenizer.encode_batch_to_numpy(texts, **options))
         else:
             encoded = IdArrays(
                 *_core.encode_file(
                     tokenizer, os.fspath(path),
-                    separator=separator.encode() if isinstance(separator, str) else separator or b"",
+                    separator=ending or b"",
                     lossy=errors == "replace", reads=not reading.memory_map, **options,
                 )
             )  # fmt: skip
@@ -283,10 +284,9 @@ def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
     return ids.astype(new_type, copy=False)
 
 
-def _documents(path: Path, separator: str | bytes | None, skips: SkipLog) -> list[str]:
+def _documents(path: Path, ending: bytes | None, skips: SkipLog) -> list[str]:
     """The documents of a file of plain text that are UTF-8."""
     data = path.read_bytes()
-    ending = separator.encode() if isinstance(separator, str) else separator
     texts = []
     for number, document in enumerate([data] if ending is None else data.split(ending)):
         try:

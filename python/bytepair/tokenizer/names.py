@@ -19,10 +19,8 @@ _VOCABULARY = "mergeable_ranks() for the ordinary tokens and special_tokens for 
 _BY_ID = "token_bytes(id)"
 _BY_TOKEN = "token_id(token), or special_tokens[name]"
 _TEXT = "encode(text)"
-_ADD = "with_special_tokens(names), which returns another tokenizer"
+_ADD = "replace(special_tokens=names), which returns another tokenizer"
 _TEMPLATE = "render_conversation(messages), or render_for_completion(messages) for a prompt"
-_LOAD = "bytepair.load(path_or_name)"
-_TRAIN = "bytepair.train(texts, vocab_size)"
 _PAD = "pad(encode_batch(texts))"
 
 #: What to use in place of a name of tiktoken, tokenizers, transformers, SentencePiece or nanochat.
@@ -34,7 +32,7 @@ HABITS: Final = {
     "special_tokens_set": "special_tokens",
     "encode_ordinary": _TEXT,
     "encode_ordinary_batch": "encode_batch(texts)",
-    "encode_with_unstable": "cover(text)",
+    "encode_with_unstable": "bytepair.engines.cover(tok, text)",
     "encode_single_token": _BY_TOKEN,
     "decode_single_token_bytes": _BY_ID,
     "decode_tokens_bytes": "token_bytes(id) of each id",
@@ -47,16 +45,10 @@ HABITS: Final = {
     "get_vocab_size": "vocab_size",
     "id_to_token": _BY_ID,
     "token_to_id": _BY_TOKEN,
-    "from_pretrained": _LOAD,
-    "from_file": _LOAD,
-    "from_str": _LOAD,
     "enable_padding": _PAD,
     "enable_truncation": "truncate_text(text, max_tokens)",
     "add_tokens": _ADD,
     "add_special_tokens": _ADD,
-    "train": _TRAIN,
-    "train_from_iterator": _TRAIN,
-    "train_new_from_iterator": _TRAIN,
     "num_special_tokens_to_add": 'count("", prepend=..., append=...)',
     # transformers
     "tokenize": "token_bytes(id) of each id of encode(text)",
@@ -93,6 +85,22 @@ HABITS: Final = {
     "bos_id": "bos_token_id",
     "eos_id": "eos_token_id",
     "pad_id": "pad_token_id",
+    # older names, and what people type
+    "render": _TEMPLATE,
+    "render_prompt": "render_for_completion(messages)",
+    "count_tokens": "count(text)",
+    "truncate": "truncate_text(text, max_tokens), or replace(vocab_size=...)",
+    "encode_iterable": "encode_stream(texts)",
+    "encode_with_offsets": "encode_offsets(text)",
+    "bits_per_byte": "bytepair.evaluate.bits_per_byte(losses, targets, token_bytes)",
+    "token_lengths": "bytepair.evaluate.token_lengths(tok)",
+    "prune": "bytepair.prune(tok, keep)",
+    "parts_in": "bytepair.parts_in(tok, old)",
+    "cover": "bytepair.engines.cover(tok, text)",
+    "extend": "bytepair.extend(tok, texts, extra)",
+    "with_roles": "replace(roles=...)",
+    "with_special_tokens": _ADD,
+    "with_vocab_size": "replace(vocab_size=...)",
     # nanochat
     "encode_special": "special_tokens[name]",
     "get_bos_token_id": "bos_token_id",
@@ -102,6 +110,33 @@ HABITS: Final = {
     "visualize_tokenization": "show(text)",
 }
 
+
+#: What to use in place of a name that other libraries have at the top of their module.
+MODULE_NAMES: Final = {
+    "from_pretrained": "bytepair.load(path_or_name)",
+    "from_file": "bytepair.load(path)",
+    "from_str": "bytepair.load(path)",
+    "from_directory": "bytepair.load(folder)",
+    "get_encoding": "bytepair.load(name), or bytepair.compat.tiktoken.get_encoding",
+    "encoding_for_model": "bytepair.compat.tiktoken.encoding_for_model",
+    "Encoding": "bytepair.Tokenizer, or bytepair.compat.tiktoken.Encoding",
+    "AutoTokenizer": "bytepair.load(name)",
+    "SentencePieceProcessor": "bytepair.load(path)",
+    "train": "bytepair.train(texts, vocab_size)",
+    "load": "bytepair.load(path_or_name)",
+    "train_from_iterator": "bytepair.train(texts, vocab_size)",
+    "train_new_from_iterator": "bytepair.train(texts, vocab_size)",
+    "BpeTrainer": "bytepair.train(texts, vocab_size)",
+    "truncate": "Tokenizer.truncate_text, or Tokenizer.replace(vocab_size=)",
+    "encode": "encode of a Tokenizer: bytepair.load(name).encode(text)",
+    "decode": "decode of a Tokenizer: bytepair.load(name).decode(ids)",
+    "token_lengths": "bytepair.evaluate.token_lengths(tok)",
+    "bits_per_byte": "bytepair.evaluate.bits_per_byte",
+    "compare": "bytepair.evaluate.compare",
+    "cover": "bytepair.engines.cover",
+    "Dataset": "bytepair.shards.Dataset",
+    "AsyncTokenizer": "asyncio.to_thread(tok.encode, text)",
+}
 
 _MARKED = 'prepend="<|bos|>" and append=, or encode_batch(texts, prepend=..., append=...)'
 _ROWS = "truncate_text(text, max_tokens), or slices of the lists"
@@ -157,7 +192,8 @@ def missing(name: str) -> AttributeError:
         >>> print(missing("colour"))
         a Tokenizer has no attribute 'colour'
     """
-    hint = f"; use {HABITS[name]}" if name in HABITS else ""
+    instead = HABITS.get(name) or MODULE_NAMES.get(name)
+    hint = f"; use {instead}" if instead else ""
     return AttributeError(f"a Tokenizer has no attribute {name!r}{hint}")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
-from bytepair._internal.checks import check_kind, refuse
+from bytepair._internal.checks import refuse
 from bytepair.chat.methods import ChatMethods
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.errors import NotAFolderError
@@ -412,9 +412,7 @@ class Tokenizer(ChatMethods):
             self, path, reading, special=special, prepend=prepend, append=append, threads=threads
         )
 
-    def encode_stream(
-        self, texts: Iterable[str], *, special: SpecialMode = None
-    ) -> Iterator[int]:
+    def encode_stream(self, texts: Iterable[str], *, special: SpecialMode = None) -> Iterator[int]:
         """Encode pieces of one text, such as the lines of a file, without holding all of it.
 
         With a named split pattern, little more than 64 KiB of text is buffered. With a custom
@@ -681,7 +679,6 @@ class Tokenizer(ChatMethods):
             True
         """
         from bytepair._internal.extras import tiktoken
-
         from bytepair.formats.tiktoken import values
 
         return tiktoken.Encoding(name, **values(self, exact=True))
@@ -738,7 +735,7 @@ class Tokenizer(ChatMethods):
     def _with_roles_of(self, other: _core.Tokenizer) -> Self:
         """A copy with the roles, flags and chat templates of another tokenizer."""
         notes = metadata.carried(other, self.special_tokens)
-        return self.with_notes(notes) if notes else self
+        return self.replace(notes=notes) if notes else self
 
     def _with_repeats(self, limit: int) -> Self:
         """This tokenizer with another size limit for the cache of repeated text."""
