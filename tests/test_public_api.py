@@ -7,9 +7,7 @@ import dataclasses
 import importlib
 import inspect
 import json
-import operator
 import pickle
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -63,8 +61,10 @@ MODULES = [name for name in bytepair.__all__ if inspect.ismodule(getattr(bytepai
 
 
 def test_the_face_is_narrow() -> None:
-    methods = [name for name in dir(bytepair.Tokenizer) if not name.startswith("_")]
-    assert (len(methods), len(bytepair.__all__)) == (65, 37)
+    tok = small()
+    public = [name for name in dir(tok) if not name.startswith("_") and hasattr(tok, name)]
+    assert sum(callable(getattr(tok, name)) for name in public) <= 41
+    assert len(public) <= 58
 
 
 PLUGINS = ("engines.sglang", "engines.vllm", "reference_rules")
@@ -78,44 +78,6 @@ def test_a_public_module_lists_its_names(name: str) -> None:
     module = importlib.import_module(f"bytepair.{name}")
     assert "__all__" in vars(module)
     assert all(hasattr(module, public) for public in module.__all__)
-
-
-def callables_of(module: Any) -> Iterator[tuple[str, Any]]:
-    """The functions, classes, methods and properties of a public module."""
-    for name in module.__all__:
-        value = getattr(module, name)
-        if not inspect.ismodule(value) and callable(value):
-            yield f"{module.__name__}.{name}", value
-        for member in dir(value) if inspect.isclass(value) else ():
-            raw = inspect.getattr_static(value, member)
-            one = raw.fget if isinstance(raw, property) else getattr(value, member)
-            if not member.startswith("_") and callable(one) and not inspect.isclass(one):
-                yield f"{module.__name__}.{name}.{member}", one
-
-
-@pytest.mark.parametrize("name", ["", *MODULES, *(f"compat.{one}" for one in WRAPPERS)])
-def test_annotations_can_be_evaluated(name: str) -> None:
-    """DuckDB, pydantic and FastAPI evaluate them; a name for type checkers alone has no value."""
-    if name in ("compat.tiktoken", "compat.huggingface"):
-        pytest.importorskip("tiktoken" if name == "compat.tiktoken" else "tokenizers")
-    module = importlib.import_module(f"bytepair.{name}".rstrip("."))
-    for where, one in callables_of(module):
-        try:
-            inspect.signature(one, eval_str=True)
-        except (NameError, TypeError, ValueError) as error:
-            if "no signature found" not in str(error):  # of an exception, as `object` has none
-                pytest.fail(f"{where}: {error}")
-
-
-@pytest.mark.parametrize("name", sorted({*MODULES} - {"errors"}))
-def test_a_module_that_is_called_says_what_to_call(name: str) -> None:
-    with pytest.raises(ArgumentError, match=rf"^bytepair\.{name} is a module; call ") as caught:
-        getattr(bytepair, name)("x", option=1)
-    calls = re.findall(r"(bytepair(?:\.\w+)+)(?=\()|\btok\.(\w+)(?=\()", str(caught.value))
-    assert calls
-    for call, method in calls:
-        owner, path = (bytepair.Tokenizer, method) if method else (bytepair, call[9:])
-        assert callable(operator.attrgetter(path)(owner))
 
 
 def test_no_function_has_the_name_of_a_public_module() -> None:
@@ -152,13 +114,6 @@ def test_options_are_named_once() -> None:
     count = inspect.signature(bytepair.count).parameters
     beside = {"source", "pattern", "progress"}
     assert set(ReadKeywords.__annotations__) == set(count) - beside
-
-
-def test_conversations_are_read_and_written_by_methods_alone() -> None:
-    methods = [name for name in dir(bytepair.Tokenizer) if "render" in name or "parse" in name]
-    assert len(methods) >= 4
-    for name in bytepair.chat.__all__:
-        assert not inspect.isfunction(getattr(bytepair.chat, name)), name
 
 
 # ---------------------------------------------------------------------------- special tokens

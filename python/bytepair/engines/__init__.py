@@ -14,7 +14,6 @@ plugins that these engines find by themselves.
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair._internal.modules import call_instead
 
 if _TYPE_CHECKING:
     from bytepair.engines import sglang, vllm
@@ -36,5 +35,3 @@ _lazy(
         "with_sentencepiece_ids": "bytepair.engines.llama2c",
     },
 )
-
-call_instead(__name__, "bytepair.engines.to_llguidance(tok), or another of its functions")

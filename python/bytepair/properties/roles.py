@@ -108,6 +108,8 @@ def changed_notes(
 ) -> dict[str, str]:
     """The notes that set or remove roles and chat templates; see `Tokenizer.replace`."""
     changed = {} if names is None else notes(tokenizer, names)
+    if not isinstance(templates, str | Mapping | None):
+        raise refuse("chat_template", templates, "a str, or a mapping of names to str")
     by_name = {DEFAULT: templates} if isinstance(templates, str) else dict(templates or {})
     for name, template in by_name.items():
         if not isinstance(template, str | None):

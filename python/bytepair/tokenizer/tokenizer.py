@@ -703,9 +703,9 @@ class Tokenizer(ChatMethods):
             >>> tok.to_huggingface().encode("hello").ids == tok.encode("hello")
             True
         """
-        from bytepair.formats.huggingface import objects
+        from bytepair.formats.huggingface import conversion
 
-        return objects.of_tokenizers(self, special=special)
+        return conversion.of_tokenizers(self, special=special)
 
     def to_transformers(self) -> transformers.PreTrainedTokenizerFast:
         """Convert to a fast tokenizer of `transformers`, with roles, chat template and stops.
@@ -728,9 +728,9 @@ class Tokenizer(ChatMethods):
             >>> theirs("hello").input_ids == tok.encode("hello"), theirs.eos_token
             (True, '<|assistant_end|>')
         """
-        from bytepair.formats.huggingface import objects
+        from bytepair.formats.huggingface import conversion
 
-        return objects.of_transformers(self)
+        return conversion.of_transformers(self)
 
     def _with_roles_of(self, other: _core.Tokenizer) -> Self:
         """A copy with the roles, flags and chat templates of another tokenizer."""

@@ -1,45 +1,22 @@
-"""Objects of `tokenizers` and `transformers`, made of what the writer of files gives."""
+"""Tokenizer objects of `tokenizers` and `transformers`, read as the files that they would write."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import Any
 
-from bytepair import _core
-from bytepair.errors import LossError
-from bytepair.formats.huggingface.folder import losses, text, write
-from bytepair.properties.entries import GENERATION
-
-if TYPE_CHECKING:
-    import tokenizers
-    import transformers
+from bytepair.formats.huggingface import companions
+from bytepair.formats.huggingface.folder import parse
+from bytepair.formats.parts import LoadOptions, Parts
 
 
-def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.Tokenizer:
-    """See `Tokenizer.to_huggingface`."""
-    from bytepair._internal.extras import tokenizers
-
-    if lost := losses(tokenizer):
-        raise LossError("huggingface", lost)
-    exported = tokenizers.Tokenizer.from_str(text(tokenizer))
-    exported.encode_special_tokens = not special
-    return exported
+def is_object(value: Any) -> bool:
+    """Whether this is a tokenizer of `tokenizers`, of our wrapper of it, or of `transformers`."""
+    return hasattr(value, "backend_tokenizer") or hasattr(value, "to_str")
 
 
-def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
-    """See `Tokenizer.to_transformers`."""
-    from bytepair._internal.extras import transformers
-
-    if lost := losses(tokenizer):
-        raise LossError("huggingface", lost)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        write(tokenizer, folder)
-        fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
-        stops = (folder / GENERATION).is_file()
-        kind = transformers.GenerationConfig
-        fast.generation_config = kind.from_pretrained(folder) if stops else kind()
-    fast.name_or_path = tokenizer.notes.get("name", "")
-    fast.init_kwargs["name_or_path"] = fast.name_or_path
-    return fast
+def of_object(value: Any, options: LoadOptions) -> Parts:
+    """Read a tokenizer object through the `tokenizer.json` that it would write."""
+    inner = getattr(value, "backend_tokenizer", value)
+    parts = parse(inner.to_str().encode(), options)
+    parts.notes.update(companions.object_notes(value, parts))
+    return parts
