@@ -55,7 +55,6 @@ def test_the_module_says_what_to_use(name: str) -> None:
      ("decode_batch", [[97]])],
 )  # fmt: skip
 def test_a_keyword_of_another_library_names_ours(method: str, argument: Any, keyword: str) -> None:
-    called = "encode" if method == "__call__" else method
     with pytest.raises(TypeError, match=keyword) as caught:
         getattr(TOK, method)(argument, **{keyword: True})
     if method in ("encode", "count") and keyword not in USUAL:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
@@ -22,7 +22,6 @@ from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import ResolvedSource, Texts
 from bytepair.errors import CorpusError, WayOut
 from bytepair.reference import seed_at
-from bytepair.tokenizer.batch import stream
 
 PIECE_BYTES: Final = 1 << 20
 
@@ -93,11 +92,17 @@ def encode(
                     _write([ids], as_json)
         elif dropout is None:
             before, after = tok.encode("", prepend=prepend), tok.encode("", append=append)
-            arrays = stream(tok, pieces, special)
-            _write(chain([before], (ids.tolist() for ids in arrays), [after]), as_json)
+            ids = tok.encode_stream(pieces, special=special)
+            _write(chain([before], _parts(ids), [after]), as_json)
         else:
             _write(encode_batch(["".join(pieces)]), as_json)
     inputs.skips.warn(stacklevel=1)
+
+
+def _parts(ids: Iterator[int]) -> Iterator[list[int]]:
+    """Ids as lists, which are written at once."""
+    while part := list(islice(ids, 4096)):
+        yield part
 
 
 def _encoder(

@@ -76,7 +76,7 @@ def reserved(number: int, existing: Sequence[str] = ()) -> list[str]:
     """Names for this many reserved ids, numbered after the existing ones.
 
     Example:
-        >>> from bytepair.tokenizer.special import reserved
+        >>> from bytepair.tokenizer.vocabulary import reserved
         >>> reserved(2, ["<|bos|>", "<|reserved_0|>"])
         ['<|reserved_1|>', '<|reserved_2|>']
     """
