@@ -160,6 +160,12 @@ class FormatError(FileFormatError):
         """The broken rule, the value that breaks it, and the hint."""
         return str(self).removeprefix(f"{self.place}: ")
 
+    def at(self, place: str) -> Self:
+        """A copy of the error whose place is within another one, such as a file."""
+        other = super().at(place)
+        other.place = f"{place}: {self.place}"
+        return other
+
 
 class UnsupportedError(FormatError):
     """A file uses a feature that cannot be reproduced exactly, so the file is not loaded."""

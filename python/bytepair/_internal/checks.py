@@ -38,11 +38,13 @@ def check_whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
         Traceback (most recent call last):
         bytepair.errors.ArgumentError: threads is 0; it must be an integer of at least 1
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value <= most:
-        limits = f" of at least {least}" if least > -MOST else ""
-        limits += f" and at most {most}" if isinstance(value, Integral) and value > most else ""
-        raise refuse(name, value, f"an integer{limits}")
-    return operator.index(value)
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    number = operator.index(value) if is_whole else least - 1
+    if least <= number <= most:
+        return number
+    limits = f" of at least {least}" if least > -MOST else ""
+    limits += f" and at most {most}" if number > most else ""
+    raise refuse(name, value, f"an integer{limits}")
 
 
 def check_choice(name: str, value: T, choices: Collection[T]) -> T:
@@ -78,15 +80,15 @@ def check_many(name: str, values: Any, items: str = "str") -> Iterable[Any]:
     """An iterable of texts or other values; a text or a mapping, whose keys it gives, is none.
 
     Example:
-        >>> check_many("texts", {"text": ["a"]})
+        >>> check_many("texts", "a")
         Traceback (most recent call last):
-        bytepair.errors.ArgumentError: texts is {'text': ['a']}; it must be an iterable of str
+        bytepair.errors.ArgumentError: texts is 'a'; it must be an iterable of str; pass [text]
     """
-    if isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not isinstance(
-        values, Iterable
-    ):
-        hint = "pass [text]" if isinstance(values, str) and items == "str" else ""
-        hint = "pass one of its columns" if isinstance(values, Mapping) else hint
+    is_table = isinstance(values, Mapping) or hasattr(values, "columns")
+    is_text = isinstance(values, str | bytes | bytearray | memoryview)
+    if is_table or is_text or not isinstance(values, Iterable):
+        hint = "pass [text]" if is_text and items == "str" else ""
+        hint = "pass one of its columns" if is_table else hint
         raise refuse(name, values, f"an iterable of {items}", hint)
     return values
 

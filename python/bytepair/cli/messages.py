@@ -141,8 +141,8 @@ _ARGUMENT: Final = re.compile(
 _AFTER_VERB: Final = re.compile(
     r"\b(?:pass|raise|lower|set|give) (?:an? )?(?:[a-z]+ )?(?P<name>[a-z]+(?:_[a-z]+)+)\b(?!=)"
 )
-#: A method with one argument, such as `tok.with_roles(eos=...)`: a command has the option alone.
-_METHOD: Final = re.compile(r"[\w.]+\(([a-z_]+=)\.\.\.\)")
+#: A role in a call, `Tokenizer.replace(roles={"eos": ...})`: a command has an option for it.
+_ROLE: Final = re.compile(r"""[\w.]+\(roles=\{["'](\w+)["']: \.\.\.\}\)""")
 
 
 def in_words(
@@ -218,7 +218,7 @@ def _with_flags(text: str, commands: Sequence[click.Command]) -> str | None:
         missing = missing or flag is None
         return found[0].replace(f"{name}={value or ''}" if "=" in found[0] else name, flag or "")
 
-    text = _AFTER_VERB.sub(worded, _ARGUMENT.sub(worded, _METHOD.sub(r"\1", text)))
+    text = _AFTER_VERB.sub(worded, _ARGUMENT.sub(worded, _ROLE.sub(r"\1=", text)))
     return None if missing else text
 
 
