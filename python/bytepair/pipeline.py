@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder
 from bytepair._internal.progress import Callback
 from bytepair.corpus.files import Files, Input, resolve_files
@@ -71,7 +70,6 @@ class Result:
     seconds: dict[str, float]
 
 
-@checked
 def run_pipeline(
     source: Source,
     out: str | os.PathLike[str],

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from bytepair._internal.arguments import checked
 from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
@@ -141,7 +140,6 @@ class DataPlan:
         return "\n".join([*lines, *(f"   warning  {text}" for text in self.warnings)])
 
 
-@checked
 def plan_data(
     params: float | None = None,
     *,
@@ -226,7 +224,6 @@ def _check_positive(**numbers: float | None) -> None:
             raise PlanError(f"{name} is {value}; it must be positive")
 
 
-@checked
 def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> int:
     """The number of parameters of a nanochat model.
 
@@ -261,7 +258,6 @@ class Measurement(NamedTuple):
     chars_per_second: float
 
 
-@checked
 def measure(
     tokenizer: Tokenizer,
     source: Source | None = None,
@@ -305,7 +301,7 @@ def measure(
         chars += sum(map(len, documents))
     if not tokens:
         raise PlanError("the source has no text to measure")
-    skips.warn(stacklevel=2)
+    skips.warn()
     return Measurement(chars / tokens, chars / seconds)
 
 

@@ -18,7 +18,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import Markup
 
 __all__ = ["bars", "dots", "lines"]
@@ -77,7 +76,6 @@ class Scale:
         return [round(n * step, 10) for n in range(first, last + 1)]
 
 
-@checked
 def bars(
     rows: Mapping[str, float], *, title: str, unit: str = "", strong: Sequence[str] = ()
 ) -> Markup:
@@ -113,7 +111,6 @@ def bars(
     return _svg(parts, height, title)
 
 
-@checked
 def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "") -> Markup:
     """Draw a dot plot: one line per row, and one dot per series on it.
 
@@ -154,7 +151,6 @@ def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "")
     return _svg(parts, bottom + (36 if unit else 20), title)
 
 
-@checked
 def lines(
     series: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,

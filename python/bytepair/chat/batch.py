@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.arguments import checked as checked_arguments
-from bytepair._internal.arguments import place_of
-from bytepair._internal.later import Later
+from bytepair._internal.checks import place_of
 from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
@@ -27,8 +25,6 @@ from bytepair.files.safe import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
-else:
-    pa = Later("pyarrow")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +84,6 @@ class RenderedBatch:
         present = {name: values for name, values in columns.items() if values is not None}
         return pa.table({name: self._lists(values) for name, values in present.items()})
 
-    @checked_arguments
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
         return saved(self.to_arrow(), path)

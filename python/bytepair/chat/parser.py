@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair.chat import code
 from bytepair.chat.alphabet import Alphabet
 from bytepair.chat.answer import AnswerParser
@@ -125,7 +124,6 @@ class Parser:
         run 1+1
     """
 
-    @checked
     def __init__(
         self,
         tokenizer: _core.Tokenizer,
@@ -184,7 +182,6 @@ class Parser:
         """Whether a message has begun and not ended."""
         return self._message is not None
 
-    @checked
     def feed(self, id: int) -> list[Event]:
         """Process one id and return the resulting events, in order.
 

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked as checked_arguments
-from bytepair._internal.arguments import place_of
-from bytepair._internal.later import Later
+from bytepair._internal.checks import place_of
 from bytepair.chat.batch import saved
 from bytepair.chat.rows import Reader, Row, RowOptions, read_row
 from bytepair.chat.segments import Segments
@@ -35,8 +33,6 @@ from bytepair.errors import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-else:
-    pa = Later("pyarrow")
 
 #: What to do with a pair from which nothing can be learned.
 OnUntrainedPair: TypeAlias = Literal["error", "keep", "drop"]
@@ -111,7 +107,6 @@ class PreferenceBatch:
             self.completion_mask[rejected],
         )
 
-    @checked_arguments
     def padded(self, pad_to: int | None = None) -> dict[str, NDArray[np.int64]]:
         """Arrange all pairs in rows: first the prompts with the better answers, then the others.
 
@@ -167,7 +162,6 @@ class PreferenceBatch:
         }
         return pa.table(lists)
 
-    @checked_arguments
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
         return saved(self.to_arrow(), path)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import refuse
+from bytepair._internal.checks import refuse
 from bytepair.chat import calls, code
 from bytepair.chat.calls import Body, FieldSpan, Numbered
 from bytepair.chat.rows import DEFAULT, Row, RowOptions

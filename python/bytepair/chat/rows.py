@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from bytepair._internal.arguments import refuse
+from bytepair._internal.checks import refuse
 from bytepair.chat.segments import Conversation, role_of
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError, Option, WayOut

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import refuse
+from bytepair._internal.checks import refuse
 from bytepair.errors import ArgumentError, ConversationError, Option, SpecialTokenError, WayOut
 
 #: A row: a mapping with a list of messages under "messages", or that list; see `rows`.

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bytepair._internal.arguments import integers
+from bytepair._internal.checks import integers
 from bytepair.chat import calls, code, prefixes
 from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.renderer import TemplateWriter

@@ -96,7 +96,7 @@ def encode(
             _write(chain([before], _parts(ids), [after]), as_json)
         else:
             _write(encode_batch(["".join(pieces)]), as_json)
-    inputs.skips.warn(stacklevel=1)
+    inputs.skips.warn()
 
 
 def _parts(ids: Iterator[int]) -> Iterator[list[int]]:

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair._internal.later import Later
 from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
 from bytepair.errors import ConversationError, NotFoundError, WayOut
@@ -33,10 +32,6 @@ if TYPE_CHECKING:
     from bytepair.chat.segments import Conversation
     from bytepair.corpus.splits import Split
     from bytepair.shards.texts import TextState
-else:
-    Conversation = Later("bytepair.chat.segments", "Conversation")
-    Split = Later("bytepair.corpus.splits", "Split")
-    TextState = Later("bytepair.shards.texts", "TextState")
 
 __all__ = [
     "PICKLE_NAME", "SPECIAL_TOKENS", "SPLIT_PATTERN", "TOKEN_BYTES_NAME", "RustBPETokenizer",

@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
-from bytepair._internal.later import Later
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
@@ -33,8 +31,6 @@ from bytepair.errors import CorpusError, WayOut
 
 if TYPE_CHECKING:
     import pyarrow as pa
-else:
-    pa = Later("pyarrow")
 
 #: The approximate size of a column in bytes.
 BATCH_BYTES: Final = 1 << 24
@@ -77,7 +73,6 @@ class DocumentSelection:
     step: int = 1
 
 
-@checked
 def read_documents(
     source: Source,
     column: str = "text",
@@ -148,7 +143,7 @@ def _strided(
                 yield piece
             else:
                 skips.add(piece.input, piece.first, piece.reason, piece.ways_out)
-    skips.warn(stacklevel=2)
+    skips.warn()
 
 
 # ---------------------------------------------------------------------------- one file

@@ -26,7 +26,6 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.names import is_plain
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
@@ -111,7 +110,6 @@ def folder(dataset: str = "fineweb-edu") -> Path:
     return Path("~/.cache/bytepair").expanduser() / name
 
 
-@checked
 def download_dataset(
     dataset: str = "fineweb-edu",
     n: int = 8,

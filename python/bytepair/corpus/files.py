@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeAlias
 
-from bytepair._internal.arguments import checked
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.folders import in_cloud, in_folder, matching
 from bytepair.corpus.kinds import kind_of
@@ -259,7 +258,6 @@ def files_matching(names: Names | Files, way_out: str = "check the path") -> Fil
     return Files(files, skipped, is_listed=is_listed)
 
 
-@checked
 def list_files(names: Names) -> list[str]:
     """The names of the files that match a path, a folder, a glob or a URL.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
-from bytepair._internal.arguments import shown
+from bytepair import _core
 from bytepair.corpus.kinds import is_listed, kind_of, listed_endings
 from bytepair.errors import CorpusError, WayOut
 
@@ -94,7 +94,7 @@ def matching(pattern: str) -> Listing:
         else:
             files[path] = None
     if not files:
-        raise CorpusError(f"no file matches {shown(pattern)}")
+        raise CorpusError(f"no file matches {_core.shown(pattern)}")
     unique = _once(files)
     listing = Listing(unique, [])
     if says_any:

@@ -17,7 +17,6 @@ from typing import Any, Final, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
 from bytepair.distributed import on_ray, tasks
@@ -46,7 +45,6 @@ FILES: Final = ("ids", "lengths", "places")
 COPIED_DOCUMENTS: Final = 1 << 13
 
 
-@checked
 def shard(
     source: Source,
     tokenizer: Tokenizer,

@@ -11,17 +11,15 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder, check_regular
 from bytepair.corpus.files import Input
-from bytepair.errors import Option, ShardError, WayOut
+from bytepair.errors import Option, ShardError, WayOut, warn
 from bytepair.shards import manifest
 from bytepair.shards.manifest import part_from_json
 from bytepair.shards.whole import part_of, wrong_parts
@@ -116,7 +114,6 @@ def check_held(amount: float | None) -> None:
         )
 
 
-@checked
 def place(
     rank: int | None, world_size: int | None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
@@ -231,10 +228,7 @@ def redo_broken(root: Path, tasks: list[Task], redo: Callable[[Task], None]) -> 
     """Run the tasks again whose files are not as their markers say."""
     for task in tasks:
         if wrong := _wrong(task, root):
-            warnings.warn(
-                f"{task.folder(root)} is not as it was written: {wrong}; it is written again",
-                stacklevel=5,
-            )
+            warn(f"{task.folder(root)} is not as it was written: {wrong}; it is written again")
             (task.folder(root) / MARK).unlink()
             redo(task)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bytepair._internal.arguments import checked, instance, refuse
+from bytepair._internal.checks import check_kind, refuse
 from bytepair.errors import ArgumentError, NotFetchedError, WayOut
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.languages import Language, by_language
@@ -42,7 +42,6 @@ class Subject:
         """The evaluated tokenizer."""
         return self.tokenizers[self.name]
 
-    @checked
     def label(self, who: str) -> str:
         """A tokenizer's name with its size, since only equal sizes compare fairly."""
         return f"{who} ({self.tokenizers[who].vocab_size:,} ids)"
@@ -77,7 +76,6 @@ class Evaluation(Subject):
     sweep: Sweep | None
 
 
-@checked
 def measure(
     tokenizer: Tokenizer,
     *,
@@ -160,7 +158,7 @@ def _rivals(
 ) -> tuple[dict[str, Tokenizer], dict[str, NotFetchedError]]:
     if isinstance(against, Mapping):
         for rival in against.values():
-            instance("against", rival, Tokenizer)
+            check_kind("against", rival, Tokenizer)
         return dict(against), {}
     rivals: dict[str, Tokenizer] = {}
     missing: dict[str, NotFetchedError] = {}

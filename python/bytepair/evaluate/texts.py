@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import sample
-from bytepair._internal.arguments import checked
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
@@ -46,7 +45,6 @@ def declarations() -> dict[str, str]:
     return {path.stem: path.read_text(encoding="utf-8") for path in paths}
 
 
-@checked
 def documents(
     source: Source | None = None,
     *,
@@ -84,5 +82,5 @@ def documents(
     first_texts = [text for b in batches for text in strings(b)]
     if not any(first_texts):
         raise CorpusError("the source holds no text to evaluate on")
-    skips.warn(stacklevel=2)
+    skips.warn()
     return first_texts

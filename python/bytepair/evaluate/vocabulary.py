@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked, refuse
+from bytepair._internal.checks import refuse
 from bytepair.tokenizer import Tokenizer, pruning
 
 #: The order of the Rényi entropy; its inventors found that it predicts translation quality.
@@ -59,7 +59,6 @@ class VocabularyReport:
         return sum(len(group) - 1 for group in self.duplicates)
 
 
-@checked
 def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     """Look through the vocabulary of a tokenizer.
 
@@ -92,7 +91,6 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     )
 
 
-@checked
 def unreachable(tokenizer: Tokenizer) -> list[int]:
     """Find the tokens that merging their bytes can never produce.
 
@@ -152,7 +150,6 @@ class Use:
     counts: NDArray[np.int64] = field(repr=False)
 
 
-@checked
 def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     """Encode a corpus and see which tokens occur.
 
@@ -180,7 +177,6 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     )
 
 
-@checked
 def renyi_efficiency(
     counts: Sequence[int] | NDArray[np.integer], size: int, order: float = RENYI_ORDER
 ) -> float:

@@ -12,7 +12,6 @@ import numpy as np
 
 from bytepair import plot
 from bytepair._core import UNICODE_VERSION
-from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import Markup, draw_all
 from bytepair.errors import ConversationError
 from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, summary, tables
@@ -35,7 +34,6 @@ _MOST_TOKENS = 40
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-@checked
 def save(evaluation: Evaluation, path: str | os.PathLike[str]) -> Path:
     """Write the page, whole or not at all.
 
@@ -50,7 +48,6 @@ def save(evaluation: Evaluation, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-@checked
 def to_html(evaluation: Evaluation) -> str:
     """Make the page of an evaluation.
 
@@ -330,7 +327,6 @@ def _sizes(evaluation: Evaluation, table: Table) -> str:
     )
 
 
-@checked
 def save_sizes_plot(sweep: Sweep, path: str | os.PathLike[str], corpus: str = "other text") -> Path:
     """Write the plot of `sizes_plot` to an SVG file, which appears complete or not at all.
 
@@ -353,7 +349,6 @@ def save_sizes_plot(sweep: Sweep, path: str | os.PathLike[str], corpus: str = "o
     return Path(path)
 
 
-@checked
 def sizes_plot(sweep: Sweep, corpus: str = "other text") -> Markup:
     """Draw the bytes per token of every size, on the training text and on other text.
 

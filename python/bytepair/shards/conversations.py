@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked
 from bytepair.chat.batch import RenderedBatch, pad_id
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import RowKind, TrainOn, row_options
@@ -89,7 +88,6 @@ class ConversationBatches(Unpicklable):
         1.0
     """
 
-    @checked
     def __init__(
         self,
         conversations: Sequence[Conversation] | ConversationSource,

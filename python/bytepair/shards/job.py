@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import check_fields
+from bytepair._internal.checks import MOST, check_choice, check_whole
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Input, resolve_files
@@ -73,7 +73,11 @@ class ShardOptions:
 
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
-        check_fields(self)
+        for name in ("tokens_per_shard", "max_document_bytes", "doc_cap", "seed"):
+            value = getattr(self, name)
+            if value is not None or name in ("tokens_per_shard", "max_document_bytes"):
+                object.__setattr__(self, name, check_whole(name, value, -MOST))
+        check_choice("errors", self.errors, ("strict", "replace", "skip"))
         if self.tokens_per_shard < 1:
             raise ShardError(
                 Option("tokens_per_shard"), f"is {self.tokens_per_shard}", WayOut("pass at least 1")

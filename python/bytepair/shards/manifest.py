@@ -22,7 +22,6 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal import system
-from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_plain, check_regular
 from bytepair.corpus.inputs import BASE, INPUTS, is_same, shared
 from bytepair.errors import InUseError, ShardError, WayOut
@@ -87,7 +86,6 @@ class Shard:
     skipped: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    @checked
     def from_json(cls, values: dict[str, Any], place: Path) -> Self:
         """Make a shard from the result of `dataclasses.asdict`, which stands at `place`.
 
@@ -187,7 +185,6 @@ class Manifest:
         shards = _number(len(self.shards), "shard")
         return f"{self.tokens:,} tokens ({self.dtype.name}) of {documents} in {shards}"
 
-    @checked
     def save(self, folder: Path) -> None:
         """Write `manifest.json` under a temporary name, then rename it."""
         values = {
@@ -197,7 +194,6 @@ class Manifest:
         write_json(folder / NAME, {**values, "crc32": _crc_of_values(values)})
 
     @classmethod
-    @checked
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read the manifest of a folder.
 

@@ -10,7 +10,6 @@ missing or damaged is written again, alone if its files are its own.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -21,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.files import LOG, Input
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Source
-from bytepair.errors import BytepairWarning, CorpusError, Option, ShardError, WayOut
+from bytepair.errors import BytepairWarning, CorpusError, Option, ShardError, WayOut, warn
 from bytepair.files.safe import write_whole
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest, resume
@@ -54,7 +52,6 @@ Take: TypeAlias = "Callable[[Encoded | Left], None]"
 Feed: TypeAlias = "Callable[[Address, Take], None]"
 
 
-@checked
 def write(
     source: Source,
     tokenizer: Tokenizer,
@@ -158,10 +155,7 @@ def _tell(folder: Path, state: FolderState) -> None:
     if state.damage:
         first, more = next(iter(state.damage.values()))[0], len(state.damage) - 1
         others = f" (and {more:,} more shards)" if more else ""
-        warnings.warn(
-            f"{folder} is not as it was written: {first}{others}; it is written again",
-            stacklevel=5,
-        )
+        warn(f"{folder} is not as it was written: {first}{others}; it is written again")
     elif state.manifest is not None:
         LOG.info("%s has all shards already", folder)
     elif state.shards:
@@ -384,13 +378,12 @@ def finish(folder: Path, job: ShardJob, shards: list[Shard]) -> Manifest:
     result.save(folder)
     remove_marks(folder)
     if shards and result.tokens and all(shard.split == "val" for shard in shards):
-        warnings.warn(
+        warn(
             BytepairWarning(
                 f"all {result.tokens:,} tokens are in the first shard, which is for validation in "
                 f"the format {result.format!r}",
                 WayOut("pass a smaller", Option("tokens_per_shard")),
-            ),
-            stacklevel=5,
+            )
         )
     return result
 

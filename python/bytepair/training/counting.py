@@ -12,16 +12,13 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, TypedDict, Unpack
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback, Position
-from bytepair._internal.signature import short_help
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds, most_page_bytes
 from bytepair.corpus.column import Errors, TextBatch
@@ -33,7 +30,15 @@ from bytepair.corpus.skips import SkipLog, SkippedPlace
 from bytepair.corpus.source import Limits, ResolvedSource, Source, resolve
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
-from bytepair.errors import ArgumentError, CorpusError, CountsError, Option, WayOut, phrases_of
+from bytepair.errors import (
+    ArgumentError,
+    CorpusError,
+    CountsError,
+    Option,
+    WayOut,
+    phrases_of,
+    warn,
+)
 from bytepair.files.outputs import check_output_file
 from bytepair.files.scratch import scratch
 from bytepair.training import checkpoint as checkpoints
@@ -50,8 +55,6 @@ MEMORY_FRACTION: Final = 0.5
 OPEN_FILES: Final = 64
 
 
-@short_help
-@checked
 def count(
     source: Source | None = None,
     *,
@@ -203,7 +206,7 @@ class CountJob:
     def run(self, bar: Bar) -> Counts:
         """Count, report to an open progress bar, and warn about skipped documents."""
         counts, skips = self.counted(bar)
-        skips.warn(stacklevel=4)
+        skips.warn()
         return counts
 
     def counted(self, bar: Bar) -> tuple[Counts, SkipLog]:
@@ -541,10 +544,9 @@ class _Progress:
             saved.save(checkpoint, metadata={checkpoints.KEY: state.to_json()})
             self._bytes_on_disk = size
         except OSError as error:  # the counts are in memory, so the work goes on
-            warnings.warn(
+            warn(
                 f"the checkpoint could not be saved: {error}; counting continues without it",
                 CheckpointWarning,
-                stacklevel=2,
             )
         return saved
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair.errors import (
     ArgumentError,
     CountOverflowError,
@@ -67,14 +66,12 @@ class Counts:
         "denominator": "The counts are in units of 1/denominator; 1 without fractional weights.",
     }
 
-    @checked
     def __init__(self, core: _core.Counts, denominator: int = 1) -> None:
         common = core.divisor(denominator) if denominator > 1 else 1
         self.core = core.divided(common) if common > 1 else core
         self.denominator = denominator // common
 
     @staticmethod
-    @checked
     def is_counts_file(path: str | os.PathLike[str]) -> bool:
         """Whether a file is parquet with the columns of counts; its name does not matter.
 
@@ -91,7 +88,6 @@ class Counts:
             return file.is_file() and _COLUMNS.issubset(_core.counts_footer(file).columns)
         return False
 
-    @checked
     def save(
         self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
     ) -> None:
@@ -131,7 +127,6 @@ class Counts:
         """List the pretokens with their counts, in order of first occurrence."""
         return self.core.items()
 
-    @checked
     def most_common(self, n: int | None = None) -> list[tuple[bytes, int]]:
         """List the `n` most frequent pretokens, or all; ties are in order of first occurrence."""
         ordered = sorted(self.items(), key=lambda item: -item[1])
@@ -140,7 +135,6 @@ class Counts:
     def __len__(self) -> int:
         return len(self.core)
 
-    @checked
     def times(self, weight: int | float | Fraction) -> Counts:
         """Multiply all counts by a weight, as if the corpus were repeated this many times.
 
@@ -176,7 +170,6 @@ class Counts:
         return Counts(self.core.times(exact.numerator // common), unit)
 
     @staticmethod
-    @checked
     def mixture(parts: Mapping[str, Counts], shares: Mapping[str, float | Fraction]) -> Counts:
         """Add corpora, weighted so that each has a given share of the bytes.
 
@@ -274,7 +267,6 @@ def exact_fraction(number: float | Fraction) -> Fraction:
     return Fraction(str(float(number)) if isinstance(number, float) else number)
 
 
-@checked
 def load_counts(
     path: str | os.PathLike[str], *, pattern: str | Sequence[str] | None = None
 ) -> Counts:

@@ -8,18 +8,15 @@ truncates a vocabulary.)
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Unpack
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
-from bytepair._internal.signature import short_help
 from bytepair.corpus.source import Source
-from bytepair.errors import ANY, ArgumentError, CountsError, ExhaustedWarning, Option, WayOut
+from bytepair.errors import ANY, ArgumentError, CountsError, ExhaustedWarning, Option, WayOut, warn
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
@@ -29,8 +26,6 @@ from bytepair.training.superwords import NOTE, Stages
 from bytepair.training.trainer import exhausted, with_denominator
 
 
-@short_help
-@checked
 def resume(
     tokenizer: Tokenizer,
     source: Source | Counts | None = None,
@@ -91,12 +86,10 @@ def resume(
         learn = partial(_core.resume, tokenizer, counts.core, options, superwords=limits)
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size < vocab_size:
-        warnings.warn(exhausted(grown, options), stacklevel=3)
+        warn(exhausted(grown, options))
     return grown if stages is None else grown.replace(notes={NOTE: tokenizer.notes[NOTE]})
 
 
-@short_help
-@checked
 def extend(
     tokenizer: Tokenizer,
     source: Source | Counts | None = None,
@@ -159,7 +152,7 @@ def extend(
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size == tokenizer.vocab_size and extra:
         reason = "no token was learnt, because the text has no pair to merge"
-        warnings.warn(ExhaustedWarning(reason, WayOut("pass more text")), stacklevel=3)
+        warn(ExhaustedWarning(reason, WayOut("pass more text")))
     return grown
 
 
@@ -211,7 +204,6 @@ def _verdict(merges: int, wrong: _core.UnmadeMerge | None) -> Verdict:
     return Verdict(wrong.step, (wrong.pair, wrong.count), best)
 
 
-@checked
 def verify_merges(
     tokenizer: Tokenizer,
     counts: Counts,

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import ArgumentError, CorpusError, WayOut
 from bytepair.tokenizer import Tokenizer
@@ -83,7 +82,6 @@ class InferredMixture:
         )
 
 
-@checked
 def infer_mixture(
     tokenizer: Tokenizer,
     sources: Groups,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from bytepair._internal.arguments import check_fields
+from bytepair._internal.checks import MOST, check_whole
 from bytepair.errors import ArgumentError, Option, VocabularyError, WayOut
 from bytepair.tokenizer.vocabulary import check_not_ordinary, in_order, reserved
 
@@ -62,7 +62,10 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         """Check the values before the corpus is read."""
-        check_fields(self)
+        for name in ("vocab_size", "reserved", "padded_to", "min_count", "max_token_bytes"):
+            value = getattr(self, name)
+            if value is not None or name != "max_token_bytes":
+                object.__setattr__(self, name, check_whole(name, value, -MOST))
         names = self.special_tokens
         if isinstance(names, str) and names != "nanochat":
             raise ArgumentError(

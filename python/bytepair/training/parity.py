@@ -13,7 +13,6 @@ from math import isfinite, lcm
 from typing import Any, Final, Unpack
 
 from bytepair import _core
-from bytepair._internal.arguments import check_fields
 from bytepair._internal.progress import Bar
 from bytepair.corpus.source import Source
 from bytepair.errors import ArgumentError, CorpusError, Option, WayOut
@@ -64,7 +63,6 @@ class Parity:
 
     def __post_init__(self) -> None:
         """Check the values before the corpus is read."""
-        check_fields(self)
         if self.development is not None and self.ratios is not None:
             raise ArgumentError(
                 "development and ratios are both given",

@@ -14,15 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from bytepair import _core
-from bytepair._internal.arguments import check_fields
-from bytepair._internal.later import Later
 from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError, WayOut
 from bytepair.tokenizer.vocabulary import in_order
 
 if TYPE_CHECKING:
     from bytepair.training.counts import Counts
-else:
-    Counts = Later("bytepair.training.counts", "Counts")
 
 #: The note of a tokenizer that records how its superwords were learned.
 NOTE: Final = "superwords"
@@ -78,7 +74,6 @@ class Superwords:
 
     def __post_init__(self) -> None:
         """Check the values before the corpus is read."""
-        check_fields(self)
         object.__setattr__(self, "never", tuple(in_order("never", self.never)))
         if not self.start > 0 or (isinstance(self.start, float) and self.start > 1):
             raise ArgumentError(

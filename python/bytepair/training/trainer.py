@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
-from bytepair._internal.signature import short_help
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
@@ -26,6 +23,7 @@ from bytepair.errors import (
     Option,
     Phrase,
     WayOut,
+    warn,
 )
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import padding
@@ -45,8 +43,6 @@ from bytepair.training.sources import (
 from bytepair.training.superwords import NOTE, Superwords
 
 
-@short_help
-@checked
 def train(
     source: Source | Counts | Groups | None = None,
     vocab_size: int = 65536,
@@ -232,9 +228,9 @@ def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
                 "text contains it",
                 WayOut("choose a name that no text contains, such as <|name|>"),
             )
-            warnings.warn(warning, stacklevel=4)
+            warn(warning)
     if tokenizer.notes.get("exhausted") == "true":
-        warnings.warn(exhausted(tokenizer, options), stacklevel=4)
+        warn(exhausted(tokenizer, options))
     if tokenizer.vocab_size % options.padded_to:
         special = padding(tokenizer, options.padded_to)
         tokenizer = Tokenizer(_core.with_special_tokens(tokenizer, special))
