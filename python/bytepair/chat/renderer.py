@@ -350,8 +350,9 @@ def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
         template: the template; its name among those of the tokenizer; or None for its own.
     """
     global _last
-    if _last is not None and _last[0] is tokenizer and _last[1] is template:
-        return _last[2]
+    last = _last  # read once: another thread may replace it
+    if last is not None and last[0] is tokenizer and last[1] is template:
+        return last[2]
     resolved: Any = template
     if template is None or isinstance(template, str):
         from bytepair.chat import own

@@ -581,7 +581,7 @@ def _is_parquet(file: Path) -> bool:
 
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[list[object]]:
-    """Delay Ctrl-C until the end of the block, which must not be interrupted.
+    """Delay Ctrl-C, and signals that act as it, until the end of the block.
 
     Example:
         >>> import signal
@@ -595,8 +595,14 @@ def interrupts_held() -> Iterator[list[object]]:
     if threading.current_thread() is not threading.main_thread():
         yield pressed  # no signal is raised here
         return
-    before = signal.signal(signal.SIGINT, lambda *arguments: pressed.append(arguments))
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    before = {
+        number: signal.signal(number, lambda *arguments: pressed.append(arguments))
+        for number in numbers
+        if number is not None and signal.getsignal(number) is signal.default_int_handler
+    }
     try:
         yield pressed
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
