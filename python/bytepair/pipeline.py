@@ -29,7 +29,7 @@ from bytepair.corpus.files import Files, Input, resolve_files
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Limits, Source
 from bytepair.corpus.splits import hold_out
-from bytepair.errors import ShardError, WayOut
+from bytepair.errors import ShardError
 from bytepair.files.safe import write_whole
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards.job import ShardOptions
@@ -212,8 +212,7 @@ def _begin(folder: Path, job: dict[str, Any]) -> None:
         others = [file.name for file in folder.iterdir() if not file.name.startswith(own)]
         if others:
             raise ShardError(
-                f"{folder} is not empty (it contains {min(others)!r})",
-                WayOut("choose another folder"),
+                f"{folder} is not empty (it contains {min(others)!r})", hint="choose another folder"
             )
     _save_sums(folder, job)
 

@@ -17,7 +17,7 @@ from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
-from bytepair.errors import PlanError, WayOut
+from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
 __all__ = [
@@ -187,7 +187,7 @@ def plan_data(
     )  # fmt: skip
     _check_positive(params=params, depth=depth, width=width, chars_per_second=chars_per_second)
     if params is not None and depth is not None and width is not None:
-        raise PlanError("params, width and depth are all given", WayOut("omit one of the three"))
+        raise PlanError("params, width and depth are all given", hint="omit one of the three")
     if depth is not None and width is None:
         width = WIDTH_PER_LAYER * depth
     if params is None:
@@ -212,7 +212,7 @@ def plan_data(
 def _numbers(preset: str, **values: float | None) -> Preset:
     """The numbers of a preset, with explicit values taking precedence."""
     if preset not in PRESETS:
-        raise PlanError(f"unknown preset {preset!r}", WayOut(f"pass one of {', '.join(PRESETS)}"))
+        raise PlanError(f"unknown preset {preset!r}", hint=f"pass one of {', '.join(PRESETS)}")
     _check_positive(**{name: value for name, value in values.items() if name != "shards"})
     changed: Any = {name: value for name, value in values.items() if value is not None}
     return replace(PRESETS[preset], **changed)

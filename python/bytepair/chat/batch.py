@@ -20,7 +20,7 @@ from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
-from bytepair.errors import ANY, ArgumentError, ConversationError, Option, SpecialTokenError, WayOut
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError, WayOut
 from bytepair.files.safe import write_whole
 
 if TYPE_CHECKING:
@@ -111,12 +111,11 @@ def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
     """The number of ids in a row; None if there are no rows."""
     if pad_to is not None and pack_to is not None:
         raise ArgumentError(
-            "pass either", Option("pad_to"), "(one conversation per row) or", Option("pack_to"),
-            "(several)",
-        )  # fmt: skip
+            "pass either pad_to (one conversation per row) or pack_to (several)", option="pad_to"
+        )
     width = pad_to if pad_to is not None else pack_to
     if width is not None and width < 1:
-        raise ArgumentError(f"the row width is {width}", WayOut("pass at least 1"))
+        raise ArgumentError(f"the row width is {width}", hint="pass at least 1")
     return width
 
 
@@ -170,8 +169,12 @@ def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
     special = tokenizer.special_tokens
     if name is None or name not in special:
         raise SpecialTokenError(
-            f"rows are padded with the special token {name!r}, which this tokenizer does not have",
-            WayOut.passing("pad", ANY, f"one of {' '.join(special) or 'none'}"),
+            (
+                f"rows are padded with the special token {name!r}, which this tokenizer does not "
+                "have"
+            ),
+            option="pad",
+            hint=f"pass pad= one of {' '.join(special) or 'none'}",
         )
     return special[name]
 

@@ -241,9 +241,11 @@ class JinjaWriter:
             if disguise.take_off(string) == plain:
                 return self._rendering(string, disguise, disguised)
         raise ConversationError(
-            f"the template {self.template.name!r} searches for special tokens in the text of "
-            "messages, but text never contains any",
-            WayOut("pass this content in the fields that the template has for it"),
+            (
+                f"the template {self.template.name!r} searches for special tokens in the text of "
+                "messages, but text never contains any"
+            ),
+            hint="pass this content in the fields that the template has for it",
         )
 
     def _rendering(self, string: str, disguise: Disguise, fields: dict[str, Any]) -> Rendering:

@@ -29,7 +29,7 @@ from bytepair.chat.events import (
 )
 from bytepair.chat.segments import structural
 from bytepair.chat.template import Part, Role, Special, Template
-from bytepair.errors import ConversationError, Option, WayOut
+from bytepair.errors import ConversationError
 
 #: An element of a frame of a template: a special token or text.
 _Piece: TypeAlias = "int | str"
@@ -349,9 +349,10 @@ def _default(tokenizer: _core.Tokenizer) -> Template:
     if not isinstance(template, Template):
         raise ConversationError(
             "the tokenizer's own chat template is in Jinja, which cannot be parsed",
-            WayOut(
-                "pass the template of bytepair.chat that writes the same, such as",
-                Option("template", python="template=chat.QWEN3"),
+            option="template",
+            hint=(
+                "pass the template of bytepair.chat that writes the same, such as "
+                "template=chat.QWEN3"
             ),
         )
     return template

@@ -22,7 +22,6 @@ from bytepair.chat.rows import Reader, Row, RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import (
-    ANY,
     ArgumentError,
     ConversationError,
     Option,
@@ -127,14 +126,15 @@ class PreferenceBatch:
         width = longest if pad_to is None else pad_to
         if longest > width:
             raise ArgumentError(
-                Option("pad_to"),
-                f"is {width}, but a pair has {longest} ids",
-                WayOut("render with", Option("max_tokens", width)),
+                f"pad_to is {width}, but a pair has {longest} ids",
+                option="pad_to",
+                hint=f"render with max_tokens={width!r}",
             )
         if self.pad_id is None:
             raise SpecialTokenError(
                 "the template names no token that fills rows",
-                WayOut.passing("pad", ANY, "to render_preferences"),
+                option="pad",
+                hint="pass pad= to render_preferences",
             )
         order = np.concatenate([np.arange(0, 2 * len(self), 2), np.arange(1, 2 * len(self), 2)])
         attention = np.arange(width) < lengths[order, None]

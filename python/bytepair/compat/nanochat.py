@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
-from bytepair.errors import ConversationError, NotFoundError, WayOut
+from bytepair.errors import ConversationError, NotFoundError
 from bytepair.formats import nanochat
 from bytepair.properties.tokens import token_lengths
 from bytepair.shards import TextBatches
@@ -341,7 +341,7 @@ def _loaded(
     if not files:
         command = f"bytepair download climbmix -n 170 -o {get_base_dir()}/base_data_climbmix"
         raise NotFoundError(
-            f"{get_base_dir()} has no shards of text", WayOut(f"download them: {command}")
+            f"{get_base_dir()} has no shards of text", hint=f"download them: {command}"
         )
     batches = TextBatches(
         [Path(name) for name in files], _inner(tokenizer.enc), batch_size, length,

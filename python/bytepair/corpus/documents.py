@@ -119,7 +119,7 @@ def read_documents(
     """
     if start < 0 or step < 1:
         raise CorpusError(
-            f"start is {start} and step is {step}", WayOut("pass start >= 0 and step >= 1")
+            f"start is {start} and step is {step}", hint="pass start >= 0 and step >= 1"
         )
     files = files_by_position(source, split)
     limits = Limits(max_chars, doc_cap)

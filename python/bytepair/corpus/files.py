@@ -21,7 +21,7 @@ from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.folders import in_cloud, in_folder, matching
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.splits import HoldOut, Split, files_of_split, part, splits_of
-from bytepair.errors import CorpusError, Option, WayOut
+from bytepair.errors import CorpusError, WayOut
 
 #: What names files: a path, a folder, a glob or a URL, or an iterable of these.
 Names: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
@@ -153,10 +153,9 @@ def of_split(all_files: Files, split: Split | None, holdout: HoldOut | None) -> 
     if holdout is not None:
         if any(splits_of(all_files.files)):
             raise CorpusError(
-                Option("hold_out"),
-                "is not needed: the source says which files are for validation",
-                WayOut.passing("split", "train"),
-                WayOut.passing("split", "val"),
+                "hold_out is not needed: the source says which files are for validation",
+                option="hold_out",
+                hint='pass split="train", or split="val"',
             )
         return all_files
     files, actual = files_of_split(all_files.files, split)
@@ -301,7 +300,7 @@ def _local(name: str, way_out: str) -> Files:
     if not exists(name):
         if not glob.has_magic(name):
             short = name if len(name) < 80 else f"{name[:77]}..."
-            raise CorpusError(f"there is no file or folder {short!r}", WayOut(way_out))
+            raise CorpusError(f"there is no file or folder {short!r}", hint=way_out)
         listing = matching(name)
     elif Path(name).is_dir():
         listing = in_folder(Path(name))

@@ -21,7 +21,7 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
-from bytepair.errors import InUseError, ShardError, WayOut
+from bytepair.errors import InUseError, ShardError
 from bytepair.shards import Manifest, manifest, resume
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.encode import encode_all
@@ -254,7 +254,7 @@ class _Part:
         mapped = np.memmap(ids, dtype, "r") if mark["tokens"] else np.empty(0, dtype)
         if len(rows) != mark["documents"] or not ends[-1, 0] == mark["tokens"] == len(mapped):
             raise ShardError(
-                f"{folder} does not match its marker file", WayOut("remove it and start again")
+                f"{folder} does not match its marker file", hint="remove it and start again"
             )
         return cls(mapped, ends, runs, [(int(at), left) for at, left in mark["skipped"]])
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, Option, SpecialTokenError, WayOut
+from bytepair.errors import ArgumentError, SpecialTokenError
 from bytepair.properties import roles
 from bytepair.properties.tokens import all_tokens
 
@@ -49,9 +49,9 @@ def _padding(tokenizer: _core.Tokenizer, vocab_size: int | None) -> list[bytes]:
     more = (vocab_size or tokenizer.vocab_size) - tokenizer.vocab_size
     if more < 0:
         raise ArgumentError(
-            Option("vocab_size"),
-            f"is {vocab_size}, but the tokenizer has {tokenizer.vocab_size} ids",
-            WayOut("pass the vocabulary size of the model, which must be at least as large"),
+            f"vocab_size is {vocab_size}, but the tokenizer has {tokenizer.vocab_size} ids",
+            option="vocab_size",
+            hint="pass the vocabulary size of the model, which must be at least as large",
         )
     return [b""] * more
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bytepair._internal.checks import check_kind, refuse
-from bytepair.errors import ArgumentError, NotFetchedError, WayOut
+from bytepair.errors import ArgumentError, NotFetchedError
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.languages import Language, by_language
 from bytepair.evaluate.sizes import Sweep, compression_curve, sweep
@@ -149,7 +149,7 @@ def rivals_of(
     """
     tokenizers, missing = _rivals(against, name)
     if name in tokenizers:
-        raise ArgumentError(f"two tokenizers are named {name!r}", WayOut("pass another name"))
+        raise ArgumentError(f"two tokenizers are named {name!r}", hint="pass another name")
     return {name: tokenizer, **tokenizers}, missing
 
 

@@ -19,7 +19,7 @@ from bytepair.corpus.files import Input, resolve_files
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Limits, Source
 from bytepair.corpus.splits import HoldOut, Split, hold_out
-from bytepair.errors import Option, ShardError, SpecialTokenError, WayOut
+from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.names import ShardFormat
 from bytepair.tokenizer import Tokenizer
@@ -80,7 +80,9 @@ class ShardOptions:
         check_choice("errors", self.errors, ("strict", "replace", "skip"))
         if self.tokens_per_shard < 1:
             raise ShardError(
-                Option("tokens_per_shard"), f"is {self.tokens_per_shard}", WayOut("pass at least 1")
+                f"tokens_per_shard is {self.tokens_per_shard}",
+                option="tokens_per_shard",
+                hint="pass at least 1",
             )
         hold_out(self.hold_out, self.split)
         Limits(doc_cap=self.doc_cap)
@@ -91,13 +93,11 @@ def _check_dropout(dropout: float | None, seed: int | None) -> None:
     if dropout is None and seed is None:
         return
     if dropout is None:
-        raise ShardError(
-            Option("seed"), "would be ignored", WayOut("pass", Option("dropout"), "with it")
-        )
+        raise ShardError("seed would be ignored", option="seed", hint="pass dropout with it")
     if not 0 <= dropout <= 1:
         raise ShardError(f"dropout is {dropout}; it must be a probability between 0 and 1")
     if seed is None:
-        raise ShardError("dropout needs a seed", WayOut("pass one, and another one in each epoch"))
+        raise ShardError("dropout needs a seed", hint="pass one, and another one in each epoch")
     if not isinstance(seed, int) or not 0 <= seed < 1 << 64:
         raise ShardError(f"seed is {seed!r}; it must be a number from 0 to 2^64 - 1")
 
@@ -238,6 +238,6 @@ def special_id(tokenizer: Tokenizer, token: bool | str, role: str) -> int | None
         what = f"{role} token" if token is True else f"special token {token}"
         raise SpecialTokenError(
             f"the tokenizer has no {what}; it has {', '.join(special) or 'no special tokens'}",
-            WayOut(f"name one of them, or pass {role}=False to use none"),
+            hint=f"name one of them, or pass {role}=False to use none",
         )
     return special[name]

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.system import sync, sync_folder
-from bytepair.errors import ShardError, WayOut, warn
+from bytepair.errors import ShardError, warn
 from bytepair.files.safe import write_whole
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import Shard, ShardPart, crc_of, partial
@@ -132,7 +132,7 @@ class NanoGpt(Layout):
         if largest_id >= 1 << 16:
             raise ShardError(
                 f"nanoGPT reads ids as uint16, and this vocabulary goes up to {largest_id:,}",
-                WayOut("choose the format llmc, or a vocabulary of at most 65,536 ids"),
+                hint="choose the format llmc, or a vocabulary of at most 65,536 ids",
             )
         return np.dtype("<u2")
 

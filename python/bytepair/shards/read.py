@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.checks import place_of, refuse
-from bytepair.errors import Option, ShardError, WayOut
+from bytepair.errors import ShardError
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
@@ -67,7 +67,7 @@ class Dataset:
         self._folder = Path(folder)
         self.manifest = Manifest.load(folder)
         if split not in ("train", "val", None):
-            raise ShardError(f"the split is {split!r}", WayOut("pass 'train', 'val' or None"))
+            raise ShardError(f"the split is {split!r}", hint="pass 'train', 'val' or None")
         if tokenizer is not None and tokenizer.fingerprint != self.manifest.fingerprint:
             raise ShardError(
                 f"{folder} was made by tokenizer {self.manifest.fingerprint[:12]}, not by "
@@ -84,11 +84,10 @@ class Dataset:
             there = " and ".join(dict.fromkeys(s.split for s in self.manifest.shards))
             raise ShardError(
                 f"{folder} has no shards of the split {split!r}, only of {there!r}",
-                WayOut(
-                    "write them to a folder of their own with",
-                    Option("split", split, f"bytepair.shards.write(..., split={split!r})"),
-                    "or",
-                    Option("hold_out"),
+                option="split",
+                hint=(
+                    "write them to a folder of their own with "
+                    f"bytepair.shards.write(..., split={split!r}) or hold_out="
                 ),
             )
         self._starts = np.cumsum([0, *(s.documents for s in self.shards)])

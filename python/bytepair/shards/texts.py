@@ -28,7 +28,7 @@ from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import Source
 from bytepair.corpus.splits import Split
-from bytepair.errors import ShardError, WayOut
+from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
 from bytepair.shards.names import Packing
 from bytepair.shards.order import BUFFER_DOCUMENTS
@@ -293,7 +293,7 @@ class _RankReader:
         if place[0] >= len(self._files) or state.get("data", data) != data:
             raise ShardError(
                 f"the state {state} belongs to other files than these {len(self._files)}",
-                WayOut("pass the files of that run, or no state to begin again"),
+                hint="pass the files of that run, or no state to begin again",
             )
         return place
 

@@ -25,7 +25,7 @@ from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.files import LOG, Input
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Source
-from bytepair.errors import BytepairWarning, CorpusError, Option, ShardError, WayOut, warn
+from bytepair.errors import BytepairWarning, CorpusError, ShardError, warn
 from bytepair.files.safe import write_whole
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest, resume
@@ -180,9 +180,11 @@ def _write_again(
         new = replace(run.shards[number], skipped=shards[number].skipped)
     if new != shards[number]:
         raise ShardError(
-            f"shard {number} of {folder} was missing or damaged, and writing it again gives "
-            "different data: an input has changed, or the library that writes the format",
-            WayOut(f"remove {folder} and start again"),
+            (
+                f"shard {number} of {folder} was missing or damaged, and writing it again gives "
+                "different data: an input has changed, or the library that writes the format"
+            ),
+            hint=f"remove {folder} and start again",
         )
 
 
@@ -380,9 +382,12 @@ def finish(folder: Path, job: ShardJob, shards: list[Shard]) -> Manifest:
     if shards and result.tokens and all(shard.split == "val" for shard in shards):
         warn(
             BytepairWarning(
-                f"all {result.tokens:,} tokens are in the first shard, which is for validation in "
-                f"the format {result.format!r}",
-                WayOut("pass a smaller", Option("tokens_per_shard")),
+                (
+                    f"all {result.tokens:,} tokens are in the first shard, which is for "
+                    f"validation in the format {result.format!r}"
+                ),
+                option="tokens_per_shard",
+                hint="pass a smaller tokens_per_shard",
             )
         )
     return result

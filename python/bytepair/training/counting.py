@@ -34,8 +34,6 @@ from bytepair.errors import (
     ArgumentError,
     CorpusError,
     CountsError,
-    Option,
-    WayOut,
     phrases_of,
     warn,
 )
@@ -192,9 +190,9 @@ class CountJob:
         """Check all arguments before reading; the source last, since an iterator may be slow."""
         if self.memory_limit is not None and self.memory_limit < 1:
             raise ArgumentError(
-                Option("memory_limit"),
-                f"is {self.memory_limit}",
-                WayOut("pass a positive number of bytes"),
+                f"memory_limit is {self.memory_limit}",
+                option="memory_limit",
+                hint="pass a positive number of bytes",
             )
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
@@ -319,7 +317,7 @@ class _Progress:
         text = metadata_of(path).get(checkpoints.KEY)
         if text is None:
             raise CountsError(
-                f"{path} contains counts but is not a checkpoint", WayOut("pass another file")
+                f"{path} contains counts but is not a checkpoint", hint="pass another file"
             )
         state = CountState.read(text, path)
         if state.pretokens != self._saved.total:
@@ -334,9 +332,11 @@ class _Progress:
             differing.append("files")
         if differing:
             raise CountsError(
-                f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
-                "differ",
-                WayOut("pass another file, or remove it to start again"),
+                (
+                    f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
+                    "differ"
+                ),
+                hint="pass another file, or remove it to start again",
             )
 
     def uncounted(self, stream: Iterator[TextBatch]) -> Iterator[TextBatch]:
@@ -355,9 +355,11 @@ class _Progress:
                 yield rest
         if skip or size:
             raise CountsError(
-                f"the checkpoint {self._job.checkpoint} was written for different text than the "
-                "source",
-                WayOut("remove it to start again"),
+                (
+                    f"the checkpoint {self._job.checkpoint} was written for different text than "
+                    "the source"
+                ),
+                hint="remove it to start again",
             )
 
     @property

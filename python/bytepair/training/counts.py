@@ -24,7 +24,6 @@ from bytepair.errors import (
     CountOverflowError,
     CountsError,
     NotFoundError,
-    WayOut,
     phrases_of,
 )
 from bytepair.files.outputs import check_output_file
@@ -256,9 +255,11 @@ def check_names(option: str, values: Mapping[str, object], groups: Mapping[str, 
     """
     if not groups or set(values) != set(groups):
         raise ArgumentError(
-            f"{option} has the names {', '.join(map(repr, sorted(values))) or '(none)'}, but the "
-            f"groups are {', '.join(map(repr, sorted(groups))) or '(none)'}",
-            WayOut("pass one value for each group"),
+            (
+                f"{option} has the names {', '.join(map(repr, sorted(values))) or '(none)'}, but "
+                f"the groups are {', '.join(map(repr, sorted(groups))) or '(none)'}"
+            ),
+            hint="pass one value for each group",
         )
 
 
@@ -298,7 +299,7 @@ def load_counts(
     if state is not None and not checkpoint.CountState.read(state, file).complete:
         raise CountsError(
             f"{path} is the checkpoint of an unfinished count",
-            WayOut("run the count again with this checkpoint, and save its result"),
+            hint="run the count again with this checkpoint, and save its result",
         )
     return read_counts(file, pattern=pattern)
 
@@ -320,7 +321,7 @@ def metadata_of(path: Path) -> dict[str, str]:
     """The metadata of a file of counts."""
     if not path.exists():
         raise NotFoundError(
-            f"{path} does not exist", WayOut("check the path, or create it with bytepair count")
+            f"{path} does not exist", hint="check the path, or create it with bytepair count"
         )
     try:
         return dict(_core.counts_footer(path).metadata)
@@ -355,7 +356,9 @@ def _pattern_of(
     if stored is None:
         if pattern is None:
             raise CountsError(
-                "the file does not contain its split pattern", WayOut.passing("pattern")
+                "the file does not contain its split pattern",
+                option="pattern",
+                hint="pass pattern=",
             )
         return pattern
     if version != FORMAT or unicode != _core.UNICODE_VERSION:

@@ -16,7 +16,7 @@ from typing import Unpack
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
-from bytepair.errors import ANY, ArgumentError, CountsError, ExhaustedWarning, Option, WayOut, warn
+from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, Option, warn
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
@@ -138,10 +138,12 @@ def extend(
         b' wor'
     """
     if extra is None:
-        raise ArgumentError("pass", Option("extra", ANY), ", the maximum number of tokens to learn")
+        raise ArgumentError("pass extra=, the maximum number of tokens to learn", option="extra")
     if extra < 0:
         raise ArgumentError(
-            Option("extra"), f"is {extra}", WayOut("pass at least 0, the maximum number of tokens")
+            f"extra is {extra}",
+            option="extra",
+            hint="pass at least 0, the maximum number of tokens",
         )
     options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
     count = counter_of(source, splitting(tokenizer), **reading)
@@ -152,7 +154,7 @@ def extend(
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size == tokenizer.vocab_size and extra:
         reason = "no token was learnt, because the text has no pair to merge"
-        warn(ExhaustedWarning(reason, WayOut("pass more text")))
+        warn(ExhaustedWarning(reason, hint="pass more text"))
     return grown
 
 
@@ -247,13 +249,12 @@ def verify_merges(
     option = Option("superword_counts")
     if stages is None and superword_counts is not None:
         raise CountsError(
-            option, "are given, but the tokenizer has no superwords", WayOut("omit them")
+            f"{option} are given, but the tokenizer has no superwords", hint="omit them"
         )
     if stages is not None and superword_counts is None:
         raise CountsError(
-            "the tokenizer has superwords; also pass",
-            option,
-            ", the counts of the same text with its split pattern",
+            f"the tokenizer has superwords; also pass {option}, the counts of the same text "
+            "with its split pattern"
         )
     merges = tokenizer.merges()
     options = TrainOptions(ties=ties, min_count=min_count)
@@ -281,5 +282,5 @@ def _check_pattern(counts: Counts, regex: str | tuple[str, ...]) -> None:
     if regex != counts.pattern:
         raise CountsError(
             f"the counts have the pattern {counts.pattern!r}, but the tokenizer has {regex!r}",
-            WayOut("count the text with the tokenizer's pattern"),
+            hint="count the text with the tokenizer's pattern",
         )

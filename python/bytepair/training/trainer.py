@@ -168,9 +168,7 @@ def train(
     if parity is not None:
         if mixture is not None or superwords is not None:
             other = "superwords" if mixture is None else "mixture"
-            raise ArgumentError(
-                f"{other} and parity cannot be combined", WayOut("pass one of them")
-            )
+            raise ArgumentError(f"{other} and parity cannot be combined", hint="pass one of them")
         counted_groups = parity_counter(source, parity, regex, **reading)
         with Bar(progress) as bar:
             tokenizer = _learnt(counted_groups(bar).learn, options, threads, bar)
@@ -188,10 +186,8 @@ def train(
         # If there are no merges to learn, no text is needed: the 256 bytes are a tokenizer.
         if not counts.text_bytes and vocab_size > options.smallest:
             raise CorpusError(
-                "there is no text to train on: the source has no documents, or only empty ones",
-                WayOut(
-                    "check the path and the column, or whether an iterator was already consumed"
-                ),
+                ("there is no text to train on: the source has no documents, or only empty ones"),
+                hint="check the path and the column, or whether an iterator was already consumed",
             )
         first = with_denominator(options if second is None else second.first, counts)
         tokenizer = _learnt(partial(_core.train, counts.core), first, threads, bar)
@@ -224,9 +220,11 @@ def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
     for name in options.special_tokens:
         if (id := ranks.get(name.encode())) is not None:
             warning = BytepairWarning(
-                f"the special token {name!r} became an ordinary token (id {id}) as well, as the "
-                "text contains it",
-                WayOut("choose a name that no text contains, such as <|name|>"),
+                (
+                    f"the special token {name!r} became an ordinary token (id {id}) as well, as "
+                    "the text contains it"
+                ),
+                hint="choose a name that no text contains, such as <|name|>",
             )
             warn(warning)
     if tokenizer.notes.get("exhausted") == "true":
@@ -256,20 +254,16 @@ def _check_source(
     if any(isinstance(part, Counts) == (superwords.counts is None) for part in parts):
         raise CountsError(
             "superwords need counts with two patterns",
-            WayOut(
-                "pass both as counts, the second as",
-                Option(
-                    "superword_counts",
-                    python="Superwords(counts=bytepair.count(..., "
-                    f"pattern={superwords.regex(words)!r}))",
-                ),
+            option="superword_counts",
+            hint=(
+                "pass both as counts, the second as Superwords(counts=bytepair.count(..., "
+                f"pattern={superwords.regex(words)!r})), or the text"
             ),
-            WayOut("pass the text"),
         )
     if any(isinstance(part, Iterator) for part in [*parts, *named]):
         raise CorpusError(
             "superwords read the text twice, but an iterator can be read only once",
-            WayOut("pass a list, files, or an object whose __iter__ returns a new iterator"),
+            hint="pass a list, files, or an object whose __iter__ returns a new iterator",
         )
 
 
