@@ -7,8 +7,7 @@
     'another one'
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
-`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample` and
-`shards`. All names are imported on first use.
+`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample` and `shards`. All names are imported on first use.
 """
 
 from importlib import import_module as _import_module
@@ -27,7 +26,6 @@ if _TYPE_CHECKING:
         plan,
         plot,
         reference,
-        report,
         sample,
         shards,
     )
@@ -35,7 +33,6 @@ if _TYPE_CHECKING:
     from bytepair._internal.drawing import readable
     from bytepair.errors import BytepairError
     from bytepair.formats.published.available import list_vocabularies
-    from bytepair.pipeline import run_pipeline
     from bytepair.tokenizer import Tokenizer, load, pretokenize
     from bytepair.tokenizer.pruning import prune
     from bytepair.tokenizer.vocabulary import parts_in
@@ -59,7 +56,7 @@ __all__ = [
     "Counts", "Parity", "Superwords", "Tokenizer", "TrainOptions", "__version__", "chat", "compat",
     "corpus", "count", "distributed", "engines", "errors", "evaluate", "explore", "extend",
     "infer_mixture", "list_vocabularies", "load", "load_counts", "parts_in", "plan", "plot",
-    "pretokenize", "prune", "readable", "reference", "report", "resume", "run_pipeline", "sample",
+    "pretokenize", "prune", "readable", "reference", "resume", "sample",
     "shards", "train", "verify_merges",
 ]  # fmt: skip
 
@@ -70,7 +67,6 @@ _HOMES = {
     "_internal.drawing": ("readable",),
     "errors": ("BytepairError",),
     "formats.published.available": ("list_vocabularies",),
-    "pipeline": ("run_pipeline",),
     "tokenizer": ("Tokenizer", "load", "pretokenize"),
     "tokenizer.pruning": ("prune",),
     "tokenizer.vocabulary": ("parts_in",),
