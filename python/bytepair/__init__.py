@@ -7,7 +7,8 @@
     'another one'
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
-`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample` and `shards`. All names are imported on first use.
+`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample` and `shards`. All
+names are imported on first use.
 """
 
 from importlib import import_module as _import_module
