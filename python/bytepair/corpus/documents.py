@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from bytepair import _core
+from bytepair._internal.checks import check_choice, check_kind, check_whole
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
@@ -56,6 +57,11 @@ class ReadOptions:
     max_document_bytes: int = DOCUMENT_BYTES
     batch_bytes: int | None = None
     kind: Literal["lines"] | None = None
+
+    def __post_init__(self) -> None:
+        check_kind("column", self.column, str)
+        check_choice("errors", self.errors, ("strict", "replace", "skip"))
+        check_whole("max_document_bytes", self.max_document_bytes, least=1)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from bytepair._internal.checks import MOST, check_whole
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.files import LOG, MOST_NAMED, Files, announce, exists, files_matching, of_split
 from bytepair.corpus.kinds import has_known_ending
@@ -62,7 +63,7 @@ class Limits:
     def __post_init__(self) -> None:
         """Reject negative limits: as slices, they would silently cut text at the end."""
         for name, value in (("max_chars", self.max_chars), ("doc_cap", self.doc_cap)):
-            if value is not None and value < 1:
+            if value is not None and check_whole(name, value, -MOST) < 1:
                 raise CorpusError(
                     f"{name} is {value}", hint="pass at least 1, or None for no limit"
                 )

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.checks import check_kind
 from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.files import LOG, Input
@@ -96,6 +97,7 @@ def write(
         ...     made.documents, len(made.shards)
         (61, 1)
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     folder, values = Path(out), ShardOptions(**options)
     with on_disk(source, values) as files:
         job = make_job(files, tokenizer, values, folder)

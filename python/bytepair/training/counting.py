@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypedDict, Unpack
 
 from bytepair import _core
+from bytepair._internal.checks import MOST, check_choice, check_whole
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds, most_page_bytes
@@ -188,7 +189,10 @@ class CountJob:
 
     def __post_init__(self, files: Source | None, texts: Iterable[str] | None) -> None:
         """Check all arguments before reading; the source last, since an iterator may be slow."""
-        if self.memory_limit is not None and self.memory_limit < 1:
+        check_choice("errors", self.errors, ("strict", "replace", "skip"))
+        check_whole("max_document_bytes", self.max_document_bytes, least=1)
+        limit = self.memory_limit
+        if limit is not None and check_whole("memory_limit", limit, -MOST) < 1:
             raise ArgumentError(
                 f"memory_limit is {self.memory_limit}",
                 option="memory_limit",

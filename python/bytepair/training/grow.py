@@ -14,6 +14,7 @@ from functools import partial
 from typing import Unpack
 
 from bytepair import _core
+from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
 from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, Option, warn
@@ -74,6 +75,7 @@ def resume(
         >>> bytepair.resume(small, texts=["hello hello help"], vocab_size=269).vocab_size
         269
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     options = TrainOptions(
         vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
@@ -137,6 +139,7 @@ def extend(
         >>> more.token_bytes(272)
         b' wor'
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     if extra is None:
         raise ArgumentError("pass extra=, the maximum number of tokens to learn", option="extra")
     if extra < 0:
@@ -244,6 +247,7 @@ def verify_merges(
         >>> print(bytepair.verify_merges(tok, counts, ties="bytes-max"))
         merge 0 is (b'e', b'l') with count 3, but (b'h', b'e') with count 3 comes first
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     stages = Stages.of(tokenizer)
     _check_pattern(counts, splitting(tokenizer) if stages is None else stages.pattern)
     option = Option("superword_counts")
