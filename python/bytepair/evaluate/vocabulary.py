@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair import _core
 from bytepair._internal.checks import check_kind, refuse
 from bytepair.tokenizer import Tokenizer, pruning
 
