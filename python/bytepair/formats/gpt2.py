@@ -21,9 +21,9 @@ from bytepair.files.safe import (
     typed,
     write_whole,
 )
-from bytepair.formats.huggingface.charmap import lost_twins, to_bytes, to_characters
+from bytepair.formats.huggingface.charmap import to_bytes, to_characters
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.properties.tokens import EMPTY, empty_token, listed_merges, unmade
+from bytepair.properties.tokens import EMPTY, empty_token, listed_merges
 
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
@@ -153,18 +153,10 @@ def check_merges(
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What the two files cannot represent."""
-    lost = lost_twins(tokenizer)
-    if tokenizer.pattern != _core.PATTERNS["gpt2"]:
-        lost.append("the split pattern: readers use GPT-2's")
-    others = [name for name in tokenizer.special_tokens if name != END_OF_TEXT]
-    if others:
-        lost.append(f"the special tokens {', '.join(map(repr, others))}")
+    """What the two files lose beside the values that the table of capabilities has."""
     if any(left.startswith(b"#version") for left, _ in listed_merges(tokenizer)):
-        lost.append("merges that begin with #version, which readers treat as a comment")
-    if tokenizer.ignore_merges or (tokenizer.merge_rule == "ranks" and unmade(tokenizer)):
-        lost.append("pretokens that are tokens: readers merge them instead of using the token")
-    return lost
+        return ["merges that begin with #version, which readers treat as a comment"]
+    return []
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:

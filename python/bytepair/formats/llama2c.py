@@ -162,13 +162,9 @@ def _merges(
 def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     """What the file cannot represent, and what the engines do differently."""
     lost = _unknown_values(tokenizer, layout)
-    lost.append("the split pattern: the engines also merge across pretokens")
-    if tokenizer.special_tokens:
-        lost.append("which tokens are special")
+    lost.append("the borders of pretokens: the engines also merge across them")
     if names := [name for name in tokenizer.special_tokens if _is_made(name, tokenizer)]:
         lost.append(f"protection of special tokens: the engines merge text to {names[0]!r}")
-    if tokenizer.merge_rule == "merges":
-        lost.append("the list of merges: the engines merge any two neighbours that join to a token")
     lost += _in_run_c(tokenizer) if layout is LLAMA2C else [_DROPPED]
     if across := [token for token in tokenizer.mergeable_ranks() if _crosses_character(token)]:
         lost.append(

@@ -9,5 +9,5 @@ FILE_NAME: Final = "tokenizer.bytepair"
 
 #: The formats that are written.
 WrittenFormat: TypeAlias = Literal[
-    "bytepair", "huggingface", "tiktoken", "gpt2", "nanochat", "llama2c", "qwen3", "gguf", "llmc"
+    "bytepair", "huggingface", "tiktoken", "gpt2", "nanochat", "llama2c", "qwen3", "gguf"
 ]

@@ -26,7 +26,6 @@ from bytepair.files.safe import read_file, write_whole
 from bytepair.formats import tiktoken
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.published import encodings as published
-from bytepair.properties.rules import unspeakable
 from bytepair.properties.tokens import token_lengths
 
 PICKLE_NAME: Final = "tokenizer.pkl"
@@ -118,13 +117,6 @@ def _check(mapping: Any, kind: type) -> None:
 
 
 # ---------------------------------------------------------------------------- writing
-
-
-def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a `tiktoken.Encoding` cannot represent."""
-    lost = tiktoken.lost_merges(tokenizer)
-    asks = unspeakable(tokenizer)
-    return [*lost, f"that the tokenizer asks {asks}"] if asks else lost
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:

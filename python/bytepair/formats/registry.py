@@ -26,23 +26,22 @@ from bytepair.errors import (
 )
 from bytepair.files import existing
 from bytepair.files.safe import read_file
-from bytepair.formats import gpt2, llama2c, llmc, nanochat, tekken, tiktoken
+from bytepair.formats import gpt2, llama2c, nanochat, tekken, tiktoken
 from bytepair.formats.gguf import file as gguf
-from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.huggingface import companions, objects
 from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.losses import Losses
+from bytepair.formats.losses import Losses, lost_units
+from bytepair.formats.losses import losses as losses_of
 from bytepair.formats.names import WrittenFormat
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.published import encodings as published
 from bytepair.formats.published import hub
 from bytepair.formats.sentencepiece import model as sentencepiece
-from bytepair.properties import entries, metadata
+from bytepair.properties import entries
 
 _Read: TypeAlias = Callable[[Path, LoadOptions], Parts]
 _Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
 _Stale: TypeAlias = Callable[[_core.Tokenizer, Path], list[Path]]
-_Losses: TypeAlias = Callable[[_core.Tokenizer], list[str]]
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
 HEAD_BYTES: Final = 1 << 16
@@ -57,46 +56,38 @@ class Format:
             not say what the caller does not say either; and an `UnsupportedError` if the file asks
             for what is not done exactly.
         write: writes a tokenizer to a path. It raises a `LossError` for what no program could read.
-        losses: says what of a tokenizer the format cannot hold.
         suffixes: how the names of its files end.
         merged: the names of files in a folder to which `write` adds.
         stale: the files in a folder that `write` removes.
-        ways_out: says how less is lost.
     """
 
     read: _Read
     write: _Write | None
-    losses: _Losses
     suffixes: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
     stale: _Stale = lambda _tokenizer, _path: []
-    ways_out: Callable[[_core.Tokenizer], list[WayOut]] = lambda _tokenizer: []
 
 
 FORMATS: Final[dict[str, Format]] = {
     "huggingface": Format(
         huggingface.read,
         huggingface.write,
-        huggingface.losses,
         ("tokenizer.json",),
         (entries.GENERATION,),
         companions.stale,
     ),
-    "tiktoken": Format(tiktoken.read, tiktoken.write, tiktoken.losses, (".tiktoken",)),
-    "gpt2": Format(gpt2.read, gpt2.write, gpt2.losses, ("merges.txt", "vocab.json")),
-    "nanochat": Format(nanochat.read, nanochat.write, nanochat.losses, (".pkl",)),
-    "llama2c": Format(llama2c.read, llama2c.write, llama2c.losses, ways_out=llama2c.ways_out),
+    "tiktoken": Format(tiktoken.read, tiktoken.write, (".tiktoken",)),
+    "gpt2": Format(gpt2.read, gpt2.write, ("merges.txt", "vocab.json")),
+    "nanochat": Format(nanochat.read, nanochat.write, (".pkl",)),
+    "llama2c": Format(llama2c.read, llama2c.write),
     "qwen3": Format(
         partial(llama2c.read, layout=llama2c.QWEN3),
         partial(llama2c.write, layout=llama2c.QWEN3),
-        partial(llama2c.losses, layout=llama2c.QWEN3),
         (".tokenizer",),
-        ways_out=partial(llama2c.ways_out, layout=llama2c.QWEN3),
     ),
-    "gguf": Format(gguf.read, gguf.write, gguf.losses, (".gguf",), ways_out=gguf_metadata.ways_out),
-    "llmc": Format(llmc.read, llmc.write, llmc.losses, ways_out=llmc.ways_out),
-    "tekken": Format(tekken.read, None, lambda _: [], ("tekken.json",)),
-    "sentencepiece": Format(sentencepiece.read, None, lambda _: []),
+    "gguf": Format(gguf.read, gguf.write, (".gguf",)),
+    "tekken": Format(tekken.read, None, ("tekken.json",)),
+    "sentencepiece": Format(sentencepiece.read, None),
 }
 
 #: The tokenizer files that a folder may contain, in order of preference.
@@ -218,8 +209,6 @@ def _of_content(path: Path, head: bytes) -> str:
         raise FormatError(str(path), *reason)
     if head.startswith(gguf.MAGIC):
         return "gguf"
-    if llmc.is_one(head):
-        return "llmc"
     if path.name.endswith(".pkl") or re.match(rb"\x80[\x02-\x05](c|\x95)", head):
         return "nanochat"
     if head.startswith(b"#version") or path.name in gpt2.NAMES:
@@ -250,7 +239,7 @@ def write(
     entry = FORMATS[format]
     if entry.write is None:
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
-    if reason := _of_characters(tokenizer, format):
+    if reason := lost_units(tokenizer, format):
         raise UnsupportedError(
             format, f"{reason}", WayOut("write huggingface (tokenizer.json) or bytepair")
         )
@@ -282,22 +271,8 @@ def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) ->
     """
     if format == "bytepair":
         return Losses()
-    if reason := _of_characters(tokenizer, format):
-        return Losses([reason])
-    own = _format(format).losses(tokenizer)
-    if format == "huggingface" and path is not None and huggingface.is_alone(path):
-        own += metadata.lost_alone(tokenizer)
-    lost = own if format == "gguf" else metadata.losses(tokenizer, format) + own
-    return Losses(lost, FORMATS[format].ways_out(tokenizer) if lost else ())
-
-
-def _of_characters(tokenizer: _core.Tokenizer, format: str) -> str | None:
-    """Why a tokenizer that merges no bytes cannot be written in a format at all, if so."""
-    if tokenizer.rules.has_symbols and format not in {"huggingface", "bytepair"}:
-        return f"this tokenizer merges symbols with names, and {format} merges bytes"
-    if tokenizer.merge_rule != "characters" or format in {"huggingface", "bytepair", "gguf"}:
-        return None
-    return f"this tokenizer merges characters, with byte fallback, and {format} merges bytes"
+    _format(format)
+    return losses_of(tokenizer, format, path)
 
 
 def of_path(path: Path) -> str:
