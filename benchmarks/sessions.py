@@ -42,7 +42,7 @@ def turns(args: argparse.Namespace, tok: bytepair.Tokenizer) -> list[str]:
         piece = text[start : start + TURN]
         half = len(piece) // 2
         found.append(f"<|user|>{piece[:half]}<|end|>\n<|assistant|>{piece[half:]}<|end|>\n")
-        count += tok.count_tokens(found[-1])
+        count += tok.count(found[-1])
         if count > TOKENS:
             return found
     raise ValueError(f"the text has {count} tokens, and {TOKENS} are wanted; pass a longer one")

@@ -10,8 +10,9 @@ text. Long texts are encoded in threads, so that they do not delay other request
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
@@ -30,7 +31,7 @@ def tokenizer() -> bytepair.Tokenizer:
 
 
 app = FastAPI()
-tok = bytepair.AsyncTokenizer(tokenizer())
+tok = tokenizer()
 
 
 class Text(BaseModel):
@@ -48,22 +49,25 @@ class Limit(Text):
 @app.post("/count")
 async def count(body: Text) -> dict[str, int]:
     """The number of tokens of a text."""
-    return {"tokens": await tok.count_tokens(body.text)}
+    return {"tokens": await asyncio.to_thread(tok.count, body.text)}
 
 
 @app.post("/truncate")
 async def truncate(body: Limit) -> dict[str, str]:
     """The beginning of a text with at most so many tokens."""
-    return {"text": await tok.truncate_text(body.text, body.max_tokens)}
+    return {"text": await asyncio.to_thread(tok.truncate_text, body.text, body.max_tokens)}
 
 
 @app.post("/stream")
 async def stream(body: Text) -> StreamingResponse:
     """The text token by token, each piece as soon as its characters are complete."""
-    return StreamingResponse(tok.decode_stream(generated(body.text)), media_type="text/plain")
+    ids = await asyncio.to_thread(tok.encode, body.text)
+    return StreamingResponse(pieces(ids), media_type="text/plain")
 
 
-async def generated(text: str) -> AsyncIterator[int]:
-    """Stands for a model: the ids of an answer, one by one."""
-    for id in await tok.encode(text):
-        yield id
+def pieces(ids: list[int]) -> Iterator[str]:
+    """The text of ids that arrive one by one, as a model generates them."""
+    stream = tok.decode_stream()
+    for id in ids:
+        yield stream.push(id)
+    yield stream.flush()

@@ -124,7 +124,7 @@ class Pair:
         return ids
 
     def _own_offsets(self, text: str) -> list[tuple[int, int]]:
-        _, _, characters = self.own.encode_with_offsets(text, special="all")
+        _, _, characters = self.own.encode_offsets(text, special="all")
         return [(start, end) for start, end in characters.tolist()]
 
     def _decoded(self, text: str, skips: bool) -> str:

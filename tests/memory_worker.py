@@ -88,7 +88,7 @@ PARTS: dict[str, Callable[[Prepared], Any]] = {
 
 def stream(p: Prepared) -> Any:
     pieces = (p.text[at : at + 100_000] for at in range(0, 1_000_000, 100_000))
-    return list(p.tok.encode_iterable_to_numpy(pieces))
+    return sum(1 for _ in p.tok.encode_stream(pieces))
 
 
 OPERATIONS: dict[str, Callable[[Prepared], Any]] = {
@@ -100,11 +100,11 @@ OPERATIONS: dict[str, Callable[[Prepared], Any]] = {
     "encode_to_numpy": lambda p: p.fresh().encode_to_numpy(p.text, threads=1),
     "encode_to_numpy_threads": lambda p: p.fresh().encode_to_numpy(p.text, threads=4),
     "encode_batch_to_numpy": lambda p: p.fresh().encode_batch_to_numpy(p.texts, threads=2),
-    "encode_with_offsets": lambda p: p.tok.encode_with_offsets(p.text[:1_000_000]),
+    "encode_offsets": lambda p: p.tok.encode_offsets(p.text[:1_000_000]),
     "encode_file": lambda p: p.fresh().encode_file(p.file, threads=2),
     "encode_stream": stream,
-    "count": lambda p: p.fresh().count_tokens(p.text),
-    "count_tokens_batch": lambda p: p.fresh().count_tokens_batch(p.texts, threads=2),
+    "count": lambda p: p.fresh().count(p.text),
+    "count_batch": lambda p: p.fresh().count_batch(p.texts, threads=2),
     "pretokenize": lambda p: p.tok.pretokenize(p.text),
     "truncate_text": lambda p: p.tok.truncate_text(p.text, 100_000),
     "decode": lambda p: p.tok.decode(p.ids),

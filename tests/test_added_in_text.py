@@ -76,10 +76,10 @@ def test_every_way_to_encode_gives_the_same_ids(tok: bytepair.Tokenizer, tmp_pat
     pick = random.Random(1)
     for text in [*texts(60), *texts(3, 60_000)]:
         ids = tok.encode(text)
-        assert tok.count_tokens(text) == len(ids)
+        assert tok.count(text) == len(ids)
         assert tok.encode_batch([text, "a  b", text], threads=2)[::2] == [ids, ids]
         if "<user>" not in text:
-            assert tok.encode_with_offsets(text)[0] == ids
+            assert tok.encode_offsets(text)[0] == ids
         (tmp_path / "text.txt").write_text(text, encoding="utf-8")
         assert tok.encode_file(tmp_path / "text.txt", threads=2)[0].tolist() == ids
         pieces, rest = [], text
@@ -87,7 +87,7 @@ def test_every_way_to_encode_gives_the_same_ids(tok: bytepair.Tokenizer, tmp_pat
             cut = pick.choice([1, 2, 5, 70_000])
             pieces.append(rest[:cut])
             rest = rest[cut:]
-        assert list(tok.encode_iterable(pieces)) == ids
+        assert list(tok.encode_stream(pieces)) == ids
         if len(text) < 1000:
             session = tok.session()
             for piece in pieces:
@@ -103,12 +103,12 @@ def test_every_way_to_encode_gives_the_same_ids(tok: bytepair.Tokenizer, tmp_pat
 def test_offsets_include_the_white_space_that_a_token_takes(
     original: Any, tok: bytepair.Tokenizer, special: str | None
 ) -> None:
-    spans = tok.encode_with_offsets("a<user>\nb  c", special=special)[1].tolist()
+    spans = tok.encode_offsets("a<user>\nb  c", special=special)[1].tolist()
     assert spans == [[0, 1], [1, 8], [8, 9], [9, 11], [11, 12]]
     assert tok.truncate_text("a<user>\nb  c", 2) == "a<user>\n"
     # The second token is found in white space that the first takes.
     text = "<user>" + " " * 10
-    ids, spans, _ = tok.encode_with_offsets(text, special=special)
+    ids, spans, _ = tok.encode_offsets(text, special=special)
     encoding = original.encode(text)
     assert (ids, [tuple(span) for span in spans.tolist()]) == (encoding.ids, encoding.offsets)
 

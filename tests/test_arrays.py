@@ -56,7 +56,7 @@ class TestTexts:
         before = sys.getsizeof(text)
         SMALL.encode(text)
         SMALL.encode_batch([text])
-        SMALL.count_tokens(text)
+        SMALL.count(text)
         assert sys.getsizeof(text) == before
 
 
@@ -91,7 +91,7 @@ class TestArrays:
         assert [ids[start:end].tolist() for start, end in pairwise(offsets)] == expected
         assert trained.encode_batch(texts, threads=threads) == expected
         assert trained.encode_to_numpy(texts[-3], threads=threads).tolist() == expected[-3]
-        counts = trained.count_tokens_batch(texts, threads=threads)
+        counts = trained.count_batch(texts, threads=threads)
         assert counts.tolist() == list(map(len, expected))
 
     def test_equal_to_tiktoken(
@@ -111,10 +111,10 @@ class TestArrays:
         assert ids.dtype == np.uint16
         assert (ids.tolist(), offsets.tolist()) == ([], [0])
         assert SMALL.encode_to_numpy("").tolist() == []
-        assert SMALL.count_tokens_batch([]).tolist() == []
+        assert SMALL.count_batch([]).tolist() == []
 
     def test_errors_are_those_of_encode(self) -> None:
-        for call in (SMALL.encode_batch_to_numpy, SMALL.count_tokens_batch, SMALL.encode_batch):
+        for call in (SMALL.encode_batch_to_numpy, SMALL.count_batch, SMALL.encode_batch):
             with pytest.raises(SpecialTokenError, match=r'"<s>" at byte 3'):
                 call(["a", "Hi <s>"] * 3, special="error")
             with pytest.raises(TypeError, match=r"pass \[text\]"):
@@ -126,10 +126,8 @@ class TestCount:
     def test_a_count_is_the_length_of_the_list(self, text: str, special: str) -> None:
         for keywords in ({}, {"prepend": "<s>"}, {"append": 65}, {"prepend": 1, "append": 2}):
             ids = SMALL.encode(text, special=special, **keywords)
-            assert SMALL.count_tokens(text, special=special, **keywords) == len(ids)
-            assert SMALL.count_tokens_batch([text], special=special, **keywords).tolist() == [
-                len(ids)
-            ]
+            assert SMALL.count(text, special=special, **keywords) == len(ids)
+            assert SMALL.count_batch([text], special=special, **keywords).tolist() == [len(ids)]
 
 
 class TestLists:

@@ -132,9 +132,9 @@ def test_the_table_of_roles_is_that_of_python() -> None:
     tok = known()
     assert tok.roles == {"bos": "<s>", "eos": "</s>", "end_of_turn": "<|im_end|>"}
     for role, note in NOTES.items():
-        assert tok.with_roles(**{role: "</s>"}).notes[note] == "</s>"
-        assert tok.with_roles(**{role: "</s>"}).roles[role] == "</s>"
-        assert role not in tok.with_roles(**{role: None}).roles
+        assert tok.replace(roles={role: "</s>"}).notes[note] == "</s>"
+        assert tok.replace(roles={role: "</s>"}).roles[role] == "</s>"
+        assert role not in tok.replace(roles={role: None}).roles
 
 
 # ---------------------------------------------------------------------------- the same ids

@@ -229,7 +229,7 @@ def test_the_end_of_a_turn_must_be_a_stop_token() -> None:
     for stop in [("<|eot|>",), ()]:
         template = chat.JinjaTemplate(other, stop=stop)
         assert TOK.render_conversation(TALK, template=template) == expected
-    named = TOK.with_roles(end_of_turn="<|eot|>")
+    named = TOK.replace(roles={"end_of_turn": "<|eot|>"})
     assert named.render_conversation(TALK, template=chat.JinjaTemplate(other)) == expected
     with pytest.raises(
         SpecialTokenError, match="stop contains '<x>', which is not a special token"
@@ -332,7 +332,7 @@ def published() -> tuple[bytepair.Tokenizer, Any]:
     names = {n for f in FOLDER.glob("*.jinja") for n in re.findall(pattern, f.read_text("utf-8"))}
     tok = bytepair.train(
         bytepair.sample.paths(), 2000, special_tokens=sorted(names | {"<|bos|>", "<|eos|>"})
-    ).with_roles(bos="<|bos|>", eos="<|eos|>")
+    ).replace(roles={"bos": "<|bos|>", "eos": "<|eos|>"})
     theirs = transformers.PreTrainedTokenizerFast(
         tokenizer_object=tok.to_huggingface(),
         bos_token="<|bos|>",

@@ -17,9 +17,9 @@ SOURCE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant: {% endif %}"
 )
-OWN = BARE.with_chat_template(SOURCE)
+OWN = BARE.replace(chat_template=SOURCE)
 for name in ("tool_use", "rag"):
-    OWN = OWN.with_chat_template(f"{name} {{{{ tools | tojson }}}} {SOURCE}", name=name)
+    OWN = OWN.replace(chat_template={name: f"{name} {{{{ tools | tojson }}}} {SOURCE}"})
 TALK = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
 PAIR = {"prompt": "hi", "chosen": "hello", "rejected": "no"}
 
@@ -60,15 +60,15 @@ def test_the_default_of_nanochat_is_a_value() -> None:
     for template in (None, "default"):
         expected = tok.render_conversation(talk, template=chat.NANOCHAT)
         assert tok.render_conversation(talk, template=template) == expected
-        assert tok.with_chat_template(tok.chat_template).render_conversation(talk) == expected
-    other = tok.with_chat_template(SOURCE.replace("im_start", "bos").replace("im_end", "bos"))
+        assert tok.replace(chat_template=tok.chat_template).render_conversation(talk) == expected
+    other = tok.replace(chat_template=SOURCE.replace("im_start", "bos").replace("im_end", "bos"))
     assert other.render_for_completion(TALK) != tok.render_for_completion(TALK)
 
 
 def test_the_writer_is_that_of_the_tokenizer_and_the_name() -> None:
     """One that is kept from the last call is not used for another tokenizer or template."""
     pytest.importorskip("jinja2")
-    other = OWN.with_chat_template("x" + SOURCE)
+    other = OWN.replace(chat_template="x" + SOURCE)
     for _ in range(2):
         plain = OWN.render_for_completion(TALK)
         assert other.decode(other.render_for_completion(TALK)) == "x" + OWN.decode(plain)

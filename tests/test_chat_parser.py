@@ -405,7 +405,7 @@ def test_a_text_of_the_user_that_spells_results_is_one_only_without_special_toke
 
 
 def test_the_default_template_is_that_of_the_tokenizer() -> None:
-    held = BARE.with_chat_template("{{ messages }}")
+    held = BARE.replace(chat_template="{{ messages }}")
     with pytest.raises(ConversationError, match=r"in Jinja, .* pass the template .*chat\.QWEN3"):
         held.parse_conversation([])
     assert held.parse_conversation([], template=chat.CHATML) == {"messages": []}

@@ -246,7 +246,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The tokenizer in transformers."""
     transformers = pytest.importorskip("transformers")
     folder = tmp_path_factory.mktemp("published")
-    TOK.with_roles(bos="<|begin_of_text|>", eos="<|im_end|>").export(folder, format="huggingface")
+    TOK.replace(roles={"bos": "<|begin_of_text|>", "eos": "<|im_end|>"}).export(
+        folder, format="huggingface"
+    )
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 

@@ -14,8 +14,8 @@ import pytest
 import bytepair
 from bytepair import cli
 from bytepair.cli import COMMANDS
-from bytepair.cli.words import wording_of
-from bytepair.errors import ANY, Option, Phrase, WayOut, message
+from bytepair.cli.messages import in_words
+from bytepair.errors import BytepairError
 from commands import message_of
 
 
@@ -192,43 +192,39 @@ CONVERT: Final = click.Command(
 
 
 @pytest.mark.parametrize(
-    ("phrases", "said"),
+    ("message", "option", "hint", "lines"),
     [
+        ("no", None, 'pass errors="replace" to go on', ["no", "pass --errors replace to go on"]),
+        ("no", None, "pass vocab_size=300", ["no", "pass --vocab-size 300"]),
+        ("vocab_size is 3, too small", "vocab_size", "", ["--vocab-size is 3, too small"]),
+        ("errors is 'x'", "errors", "", ["--errors is 'x'"]),
+        ("there are errors here", "errors", "", ["there are errors here"]),
         (
-            ["no", WayOut.passing("errors", "replace", "to go on")],
-            "no; pass --errors replace to go on",
-        ),
-        (["no", WayOut.passing("vocab_size", 300)], "no; pass --vocab-size 300"),
-        ([Option("vocab_size"), "3 is too small"], "--vocab-size 3 is too small"),
-        (
-            ["no", WayOut.passing("special_tokens", ANY, ", or {} if there are none")],
-            "no; pass --special-token, or {} if there are none",
-        ),
-        (
-            ["no", WayOut.passing("lossy", True, "to read it")],
-            "no; pass --lossy of bytepair convert to read it",
+            "no", None, "pass special_tokens=, or {} if there are none",
+            ["no", "pass --special-token, or {} if there are none"],
         ),
         (
-            ["no", WayOut.passing("pattern", ANY, "to say it")],
-            "no; pass --pattern of bytepair convert to say it",
+            "no", None, "pass lossy=True to read it",
+            ["no", "pass --lossy of bytepair convert to read it"],
         ),
-        (["no", WayOut("raise", Option("vocab_size"))], "no; raise --vocab-size"),
-        (["no", WayOut.passing("progress", False)], "no; pass --no-progress"),
+        ("no", None, "raise vocab_size", ["no", "raise --vocab-size"]),
+        ("no", None, "pass progress=False", ["no", "pass --no-progress"]),
         (
-            ["no", WayOut.passing("special_tokens", ["<a>", "b"], "to leave them out")],
-            "no; pass --special-token '<a>' --special-token b to leave them out",
+            "no", None, 'pass special_tokens=["<a>", "b"] to leave them out',
+            ["no", "pass --special-token '<a>' --special-token b to leave them out"],
         ),
-        # Text stays as it is, whatever it says.
-        (["vocab_size=3 is what the user wrote"], "vocab_size=3 is what the user wrote"),
-        # A way out that the command does not have is left out.
-        (["it is bad", WayOut.passing("other", True, "to go on")], "it is bad"),
-        (
-            ["it is bad", WayOut("mend it"), WayOut.passing("other", True), WayOut("leave it")],
-            "it is bad; mend it, or leave it",
-        ),
-        (["it is bad", WayOut.passing("errors", "skip")], "it is bad"),
-        ([Option("other"), "is bad"], "other is bad"),
+        # What needs an argument that the command lacks is left out.
+        ("it is bad", None, "pass other=True to go on", ["it is bad"]),
+        ("it is bad", None, "raise max_document_bytes", ["it is bad"]),
+        ("it is bad", None, "mend it, or pass other=3, or leave it",
+         ["it is bad", "mend it, or leave it"]),
+        ("it is bad", None, 'pass errors="skip", or errors="replace"',
+         ["it is bad", "pass --errors replace"]),
+        ("other is bad", "other", "", ["other is bad"]),
     ],
-)
-def test_options_are_those_of_the_command(phrases: list[Phrase], said: str) -> None:
-    assert message(phrases, wording_of([TRAIN, CONVERT])) == said
+)  # fmt: skip
+def test_options_are_those_of_the_command(
+    message: str, option: str | None, hint: str, lines: list[str]
+) -> None:
+    error = BytepairError(message, option=option, hint=hint)
+    assert in_words(error, [TRAIN, CONVERT]) == lines

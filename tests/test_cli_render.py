@@ -87,8 +87,8 @@ def test_the_template_of_the_tokenizer_comes_first(tok: bytepair.Tokenizer, tmp_
     pytest.importorskip("jinja2")
     source = "{% for m in messages %}<|im_start|>{{ m.role }}{{ m.content }}<|im_end|>{% endfor %}"
     prompt = "{% if add_generation_prompt %}<|im_start|>assistant{% endif %}"
-    own = tok.with_chat_template(source + prompt).with_chat_template(
-        f"rag {source}{prompt}", name="rag"
+    own = tok.replace(chat_template=source + prompt).replace(
+        chat_template={"rag": f"rag {source}{prompt}"}
     )
     own.save(tmp_path / "own")
     row = tmp_path / "talk.jsonl"

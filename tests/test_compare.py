@@ -92,7 +92,7 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
     for other in (trained.to_tiktoken(), trained.to_huggingface()):
         result = bytepair.evaluate.compare(trained, other)
         assert result
-        assert result.tokens == sum(trained.count_tokens_batch(
+        assert result.tokens == sum(trained.count_batch(
             [path.read_text("utf-8") for path in bytepair.sample.paths()]
         ))  # fmt: skip
         assert "equal on 61 texts" in str(result)
@@ -124,7 +124,7 @@ def test_all_differences_are_counted_and_placed(texts: list[str], name: str) -> 
 
 def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
     texts = [path.read_text("utf-8") for path in bytepair.sample.paths()[:20]]
-    pruned = trained.prune(bytepair.count(texts, pattern=trained.pattern)).tokenizer
+    pruned = bytepair.prune(trained, bytepair.count(texts, pattern=trained.pattern)).tokenizer
     assert bytepair.evaluate.compare(trained, pruned, texts=texts, by="tokens")
     result = bytepair.evaluate.compare(trained, pruned, texts=texts)
     assert not result

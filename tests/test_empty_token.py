@@ -61,6 +61,6 @@ def test_it_goes_where_its_id_does(tmp_path: Path) -> None:
     tok = rank_file(tmp_path)
     other = bytepair.Tokenizer.from_ranks(
         tok.mergeable_ranks(), pattern="gpt2", special_tokens={"<a>": ID}
-    ).with_notes(tok.notes)
+    ).replace(notes=tok.notes)
     assert "" not in json_of(other)["model"]["vocab"]
-    assert "empty_token" not in tok.prune(258).tokenizer.notes
+    assert "empty_token" not in bytepair.prune(tok, 258).tokenizer.notes

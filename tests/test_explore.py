@@ -231,7 +231,7 @@ def test_the_templates_of_a_tokenizer_come_first() -> None:
         "{% if add_generation_prompt %}<|im_start|>assistant: {% endif %}"
     )
     tok = bytepair.train(["hi hi"], 260, special_tokens=["<|im_start|>", "<|im_end|>"])
-    tok = tok.with_chat_template(source).with_chat_template(f"tools! {source}", name="tool_use")
+    tok = tok.replace(chat_template=source).replace(chat_template={"tool_use": f"tools! {source}"})
     answers = explore.Answers({"mine": tok})
     about = answers.ask("about")
     assert "user" in about["templates"]["tool_use"]
@@ -250,7 +250,7 @@ def test_the_templates_of_a_tokenizer_come_first() -> None:
         assert shown[name]["no_mask"] is None
     assert len(shown["tool_use"]["tokens"]) > len(shown["default"]["tokens"])
     forgets = source.replace("{{ m.content }}", "{{ m.content if loop.last else '-' }}")
-    answers = explore.Answers({"mine": tok.with_chat_template(forgets)})
+    answers = explore.Answers({"mine": tok.replace(chat_template=forgets)})
     longer = json.dumps([*talk, *talk]).encode()
     answer = answers.ask("chat", longer, t=0, template="default")
     assert "does not continue the prompt" in answer["no_mask"]

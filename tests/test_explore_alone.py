@@ -47,7 +47,7 @@ def alone(browser: Any, address: str, *, offline: bool = False) -> Iterator[Any]
 
 @pytest.fixture
 def sheet(browser: Any, trained: bytepair.Tokenizer, tmp_path: Path) -> Iterator[Any]:
-    tokenizers = {"trained": trained, HOSTILE: trained.with_vocab_size(600)}
+    tokenizers = {"trained": trained, HOSTILE: trained.replace(vocab_size=600)}
     path = explore.save(tokenizers, "so honourable", tmp_path / "page.html", all_views=True)
     with alone(browser, path.as_uri(), offline=True) as page:
         yield page
@@ -118,7 +118,9 @@ def test_one_file_is_readable(sheet: Any, scheme: str) -> None:
 def test_six_tokenizers_in_one_file(
     browser: Any, trained: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
-    tokenizers = {f"size {size}": trained.with_vocab_size(size) for size in range(500, 3001, 500)}
+    tokenizers = {
+        f"size {size}": trained.replace(vocab_size=size) for size in range(500, 3001, 500)
+    }
     path = explore.save(tokenizers, "مرحبا <|bos|>", tmp_path / "page.html", all_views=True)
     with alone(browser, path.as_uri(), offline=True) as page:
         assert page.locator(".pane h2").all_inner_texts() == list(tokenizers)

@@ -18,7 +18,7 @@ from explore_page import drop, enter, opened, texts
 
 @pytest.fixture(scope="module")
 def server(trained: bytepair.Tokenizer) -> Iterator[explore.Server]:
-    small = trained.with_vocab_size(600)
+    small = trained.replace(vocab_size=600)
     with explore.Server({"trained": trained, "small": small}) as running:
         yield running
 
@@ -85,7 +85,7 @@ def test_spaces_are_marked_if_asked_for(browser: Any) -> None:
 def test_tokenizers_are_added_and_removed(
     browser: Any, trained: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
-    trained.with_vocab_size(500).export(tmp_path / "tokenizer.json")
+    trained.replace(vocab_size=500).export(tmp_path / "tokenizer.json")
     with (
         explore.Server({"trained": trained}, missing=["gpt9: not found"]) as server,
         opened(browser, server) as page,
@@ -96,7 +96,7 @@ def test_tokenizers_are_added_and_removed(
         page.wait_for_function("() => document.querySelectorAll('.pane').length === 2")
         enter(page, "so honourable")
         counts = [text.split()[0] for text in page.locator(".count").all_inner_texts()]
-        sizes = [trained, trained.with_vocab_size(500)]
+        sizes = [trained, trained.replace(vocab_size=500)]
         assert counts == [str(len(tok.encode("so honourable"))) for tok in sizes]
         drop(page, (tmp_path / "tokenizer.json").read_bytes(), "tokenizer.json")
         page.wait_for_function("() => document.querySelectorAll('.pane').length === 3")
@@ -155,8 +155,8 @@ def test_the_template_of_a_tokenizer_is_chosen_first(
     browser: Any, trained: bytepair.Tokenizer
 ) -> None:
     pytest.importorskip("jinja2")
-    own = trained.with_chat_template(
-        "{% for m in messages %}{{ m.content }}<|user_end|>{% endfor %}"
+    own = trained.replace(
+        chat_template="{% for m in messages %}{{ m.content }}<|user_end|>{% endfor %}"
     )
     with (
         explore.Server({"plain": trained, "own": own}) as server,

@@ -55,7 +55,7 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def tokenizers(trained: bytepair.Tokenizer) -> dict[str, bytepair.Tokenizer]:
-    return {"trained": trained, HOSTILE: trained.with_vocab_size(600)}
+    return {"trained": trained, HOSTILE: trained.replace(vocab_size=600)}
 
 
 def data(page: str) -> Any:
@@ -231,7 +231,7 @@ def sheet(browser: Any, tokenizers: dict[str, bytepair.Tokenizer], tmp_path: Pat
 
 def test_tokens_are_shown_offline(sheet: Any, trained: bytepair.Tokenizer) -> None:
     assert sheet.locator(".pane h2").all_inner_texts() == ["trained", HOSTILE]
-    for pane, tok in enumerate((trained, trained.with_vocab_size(600))):
+    for pane, tok in enumerate((trained, trained.replace(vocab_size=600))):
         ids = tok.encode(TEXT)
         assert sheet.locator(".count").nth(pane).inner_text().split()[0] == str(len(ids))
         sheet.select_option("#display", "ids")

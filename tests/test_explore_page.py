@@ -24,7 +24,7 @@ HOSTILE = "<img src=x onerror=alert(1)> <script>alert(2)</script> </textarea> &a
 
 @pytest.fixture(scope="module")
 def server(trained: bytepair.Tokenizer) -> Iterator[explore.Server]:
-    small = trained.with_vocab_size(600)
+    small = trained.replace(vocab_size=600)
     with explore.Server({"trained": trained, "small": small}) as running:
         yield running
 
@@ -93,7 +93,7 @@ def test_differences_are_marked(page: Any, trained: bytepair.Tokenizer) -> None:
     text = "What is honourable?"
     enter(page, text)
     spans = []
-    for tok in (trained, trained.with_vocab_size(600)):
+    for tok in (trained, trained.replace(vocab_size=600)):
         start, row = 0, []
         for id in tok.encode(text):
             end = start + len(tok.token_bytes(id))
@@ -546,7 +546,7 @@ def test_the_same_text_is_marked_in_all_panes(page: Any, trained: bytepair.Token
     page.locator(".pane:first-child .t").nth(1).hover()
     tokens = [trained.token_bytes(i) for i in trained.encode(text)]
     start, end = len(tokens[0]), len(tokens[0] + tokens[1])
-    small = trained.with_vocab_size(600)
+    small = trained.replace(vocab_size=600)
     expected, place = [], 0
     for n, id in enumerate(small.encode(text)):
         size = len(small.token_bytes(id))

@@ -17,7 +17,7 @@ from explore_page import drop, enter, opened, share
 
 @pytest.fixture(scope="module")
 def server(trained: bytepair.Tokenizer) -> Iterator[explore.Server]:
-    with explore.Server({"trained": trained, "small": trained.with_vocab_size(600)}) as running:
+    with explore.Server({"trained": trained, "small": trained.replace(vocab_size=600)}) as running:
         yield running
 
 

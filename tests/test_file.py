@@ -135,12 +135,12 @@ class TestRoundTrip:
         tok = bytepair.load(tmp_path, repeats=repeats)
         tokenizers = [
             tok,
-            tok.with_special_tokens(["<new>"]),
-            tok.with_roles(bos="<|bos|>"),
-            tok.with_notes({"a": "b"}),
-            tok.with_vocab_size(266),
+            tok.replace(special_tokens=["<new>"]),
+            tok.replace(roles={"bos": "<|bos|>"}),
+            tok.replace(notes={"a": "b"}),
+            tok.replace(vocab_size=266),
             bytepair.engines.with_sentencepiece_ids(tok),
-            tok.prune(266).tokenizer,
+            bytepair.prune(tok, 266).tokenizer,
             bytepair.resume(tok, texts=["hello hello help"], vocab_size=269),
             bytepair.extend(tok, ["high high"], extra=1),
             pickle.loads(pickle.dumps(tok)),
@@ -168,7 +168,7 @@ class TestRoundTrip:
         names = dict(zip(sorted(special), range(2 * len(every), 3 * len(every)), strict=False))
         tok = bytepair.Tokenizer.from_ranks(
             dict(zip(every, ids, strict=True)), pattern="gpt2", special_tokens=names
-        ).with_notes(notes)
+        ).replace(notes=notes)
         again = bytepair.Tokenizer.from_bytes(tok.to_bytes())
         assert (again, again.notes) == (tok, notes)
         assert again.encode(text) == tok.encode(text)
@@ -180,7 +180,7 @@ class TestRoundTrip:
 
     def test_notes_about_the_origin(self, tmp_path: Path) -> None:
         tok = bytepair.train(["hello hello world"], 270, min_count=1)
-        tok.with_notes({"name": "hello", "date": "2026-11-21"}).save(tmp_path)
+        tok.replace(notes={"name": "hello", "date": "2026-11-21"}).save(tmp_path)
         notes = bytepair.load(tmp_path).notes
         origin = {key: notes[key] for key in ("name", "date", "text_bytes", "pretokens", "ties")}
         assert origin == {
@@ -236,7 +236,7 @@ class TestDamage:
                 bytepair.load(path, check=True)
             try:
                 loaded = bytepair.load(path)
-                for act in (loaded.encode, loaded.encode_with_offsets, loaded.encode_to_numpy):
+                for act in (loaded.encode, loaded.encode_offsets, loaded.encode_to_numpy):
                     act(TEXT * 9)
                 loaded.decode(loaded.encode(TEXT))
                 loaded.truncate_text(TEXT, 3)

@@ -52,7 +52,7 @@ def test_tokens_that_take_the_white_space_beside_them(
         ids = theirs.encode(text, add_special_tokens=False).ids
         assert ours.encode(text, special="all") == ids
         assert ours.encode_batch([text], special="all", threads=2) == [ids]
-        assert ours.count_tokens(text, special="all") == len(ids)
+        assert ours.count(text, special="all") == len(ids)
         assert ours.decode(ours.encode(text)) == text  # as text, nothing is taken
 
     check()

@@ -309,7 +309,9 @@ def test_runs_of_spaces_come_back(lengths: tuple[int, ...], tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", ["prepend", "replace", "gemma", "runs"])
 def test_pieces_come_back(kind: str, tmp_path: Path) -> None:
-    tok = byte_fallback(kind, tmp_path / "x").with_roles(eos="</s>" if kind != "gemma" else "<eos>")
+    tok = byte_fallback(kind, tmp_path / "x").replace(
+        roles={"eos": "</s>" if kind != "gemma" else "<eos>"}
+    )
     check_losses(kind, tok)
     again = bytepair.load(tok.export(tmp_path / "x.gguf", lossy=True), lossy=True)
     assert again.roles == tok.roles
@@ -332,7 +334,9 @@ def check_losses(kind: str, tok: bytepair.Tokenizer) -> None:
 def test_llama_cpp_finds_the_same_ids_of_pieces(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
     pytest.importorskip("gguf")
-    tok = byte_fallback(kind, tmp_path / "x").with_roles(eos="</s>" if kind != "gemma" else "<eos>")
+    tok = byte_fallback(kind, tmp_path / "x").replace(
+        roles={"eos": "</s>" if kind != "gemma" else "<eos>"}
+    )
     words = ["the", " other", "théâtre", "中文字", "龍", "  ", " " * 11, META, META * 2, "\n\n",
              "<h1>", "</s>", "<eos>", "<0x0A>", "ab", "bcd", "> the", "\t\t", "12"]  # fmt: skip
     rng = random.Random(3)

@@ -413,10 +413,10 @@ def test_all_ways_of_encoding_normalize(pattern: str) -> None:
     assert tok.encode(raw) == ids
     assert tok.encode_batch([raw, raw], threads=2) == [ids, ids]
     assert tok.encode_to_numpy(raw, threads=2).tolist() == ids
-    assert tok.count_tokens(raw) == len(ids)
-    assert list(tok.encode_iterable(raw[at : at + 1001] for at in range(0, len(raw), 1001))) == ids
+    assert tok.count(raw) == len(ids)
+    assert list(tok.encode_stream(raw[at : at + 1001] for at in range(0, len(raw), 1001))) == ids
     short = raw[:3000]
-    short_ids, _, characters = tok.encode_with_offsets(short)
+    short_ids, _, characters = tok.encode_offsets(short)
     assert short_ids == tok.encode(short)
     assert characters[:, 0].tolist() == sorted(characters[:, 0])
     cut = tok.truncate_text(short, 5)

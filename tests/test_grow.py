@@ -1,4 +1,4 @@
-"""Smaller, larger, and proved: `with_vocab_size`, resume, extend, verify."""
+"""Smaller, larger, and proved: `replace(vocab_size=)`, resume, extend, verify."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_size_is_one_run(counts: bytepair.Counts, ties: Ties, tmp_path: Pa
     large = bytepair.train(counts, 2000, ties=ties)
     for size in (265, 700, 1999, 2000):
         small = bytepair.train(counts, size, ties=ties)
-        cut = large.with_vocab_size(size)
+        cut = large.replace(vocab_size=size)
         assert cut == small
         assert cut.merges() == small.merges()
         assert np.array_equal(compression_curve(cut), compression_curve(small))
@@ -44,7 +44,7 @@ def test_the_curve_is_what_encoding_gives(counts: bytepair.Counts) -> None:
     tok = bytepair.train(counts, 900)
     texts = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()]
     for merges in (0, 100, 635):
-        small = tok.with_vocab_size(265 + merges)
+        small = tok.replace(vocab_size=265 + merges)
         assert sum(map(len, small.encode_batch(texts))) == compression_curve(tok)[merges]
     assert len(compression_curve(tok)) == 636
     assert (
@@ -142,16 +142,16 @@ def test_verify_works_for_what_others_trained(counts: bytepair.Counts) -> None:
 def test_errors_of_growing_say_what_to_do(counts: bytepair.Counts) -> None:
     tok = bytepair.train(counts, 300)
     with pytest.raises(VocabularyError, match="resume training to enlarge it"):
-        tok.with_vocab_size(301)
+        tok.replace(vocab_size=301)
     with pytest.raises(VocabularyError, match="pass at least 265"):
-        tok.with_vocab_size(200)
+        tok.replace(vocab_size=200)
     with pytest.raises(VocabularyError, match="truncate it with"):
         bytepair.resume(tok, counts, 299)
     foreign = bytepair.Tokenizer.from_ranks(
         {bytes([b]): 255 - b for b in range(256)}, pattern="gpt2"
     )
     with pytest.raises(VocabularyError, match="trained by bytepair"):
-        foreign.with_vocab_size(256)
+        foreign.replace(vocab_size=256)
     for call in (
         lambda: bytepair.verify_merges(foreign, counts),
         lambda: bytepair.extend(foreign, counts, 1),
@@ -176,7 +176,7 @@ def test_a_vocabulary_beyond_the_largest_is_an_error_in_words(size: int) -> None
     with pytest.raises(VocabularyError, match=most):
         bytepair.extend(tok, few, size)
     with pytest.raises(VocabularyError, match=most):
-        tok.with_vocab_size(size)
+        tok.replace(vocab_size=size)
 
 
 def test_memory_follows_what_is_learnt() -> None:

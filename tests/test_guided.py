@@ -7,7 +7,7 @@ import pytest
 import bytepair
 from bytepair.properties.tokens import all_tokens
 
-TOK = bytepair.train(bytepair.sample.paths(), 600).with_roles(eos="<|assistant_end|>")
+TOK = bytepair.train(bytepair.sample.paths(), 600).replace(roles={"eos": "<|assistant_end|>"})
 END = TOK.special_tokens["<|assistant_end|>"]
 
 

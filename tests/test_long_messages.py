@@ -108,7 +108,7 @@ CASES: dict[str, Callable[[Path], Any]] = {
     "others": lambda _: named().encode("x", special={"q"}),
     "template": lambda _: named().render_conversation(CONVERSATION),
     "loss": lambda folder: named().export(folder / "o", "gpt2"),
-    "note": lambda folder: TOK.with_notes({"add_bos_token": BIG}).export(folder / "n.gguf"),
+    "note": lambda folder: TOK.replace(notes={"add_bos_token": BIG}).export(folder / "n.gguf"),
 }
 
 

@@ -119,7 +119,7 @@ def test_every_entry_is_equal_or_reported(
                 for note, value in stated.items()
                 if note not in {post_processor.NOTE, "stop_tokens"}
             }
-        before = base.with_notes(stated)
+        before = base.replace(notes=stated)
         path = tmp_path_factory.mktemp("x") / files[target]
         losses = before.export_losses(path if target == "alone" else format)
         try:
@@ -273,11 +273,11 @@ def test_flags_that_llama_cpp_takes_from_the_rule(tmp_path: Path) -> None:
 
 
 def test_flags_without_a_token_are_reported() -> None:
-    tok = small(special_tokens={"<x>": 259}).with_notes({"add_bos_token": "true"})
+    tok = small(special_tokens={"<x>": 259}).replace(notes={"add_bos_token": "true"})
     for format in ("gguf", "huggingface"):
         assert any("flag add_bos_token" in lost for lost in tok.export_losses(format))
     with pytest.raises(FormatError, match="the note 'add_bos_token': 'maybe' is neither"):
-        tok.with_notes({"add_bos_token": "maybe"}).export_losses("gguf")
+        tok.replace(notes={"add_bos_token": "maybe"}).export_losses("gguf")
 
 
 # ---------------------------------------------------------------------------- chat templates
@@ -343,16 +343,16 @@ def test_templates_of_a_nanochat_vocabulary_are_not_replaced(tmp_path: Path) -> 
     for format in ("huggingface", "gguf"):
         path = tok.export(tmp_path / f"{format}.gguf", format)
         assert bytepair.load(path).chat_templates == tok.chat_templates
-    without = NANOCHAT.with_chat_template(None)
+    without = NANOCHAT.replace(chat_template="")
     for format in ("huggingface", "gguf"):
         path = without.export(tmp_path / f"without-{format}", format)
         assert bytepair.load(path).chat_template is None
-    assert NANOCHAT.with_chat_template("x", name="y").chat_templates.keys() == {"default", "y"}
+    assert NANOCHAT.replace(chat_template={"y": "x"}).chat_templates.keys() == {"default", "y"}
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "a b", ".x", "x" * 300, "é", "A\0"])
 def test_names_that_are_no_names_of_files(name: str, tmp_path: Path) -> None:
-    tok = plain().with_chat_template("d").with_chat_template("t", name=name)
+    tok = plain().replace(chat_template="d").replace(chat_template={name: "t"})
     tok.export(tmp_path / "out/hf", "huggingface")
     assert {path.name for path in tmp_path.rglob("*")} == {
         "out", "hf", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
@@ -384,7 +384,7 @@ def test_damaged_templates(field: Any, message: str, tmp_path: Path) -> None:
 
 def test_templates_that_a_tokenizer_lacks_do_not_stay_in_its_folder(tmp_path: Path) -> None:
     other = small(special_tokens={"<x>": 300})
-    tok = plain().with_chat_template("d").with_chat_template("t", name="tool_use")
+    tok = plain().replace(chat_template="d").replace(chat_template={"tool_use": "t"})
     tok.export(tmp_path, "huggingface")
     with pytest.raises(OverwriteError):
         other.export(tmp_path, "huggingface")
@@ -426,7 +426,7 @@ def test_transformers_stops_at_the_end_of_a_turn(tmp_path: Path) -> None:
 
 
 def test_eos_that_is_stated_stays(tmp_path: Path) -> None:
-    tok = NANOCHAT.with_roles(eos="<|bos|>")
+    tok = NANOCHAT.replace(roles={"eos": "<|bos|>"})
     tok.export(tmp_path, "huggingface")
     assert json.loads((tmp_path / "tokenizer_config.json").read_text())["eos_token"] == "<|bos|>"
     fields = json.loads((tmp_path / "generation_config.json").read_text())
@@ -450,7 +450,7 @@ def test_the_generation_config_of_a_folder_is_kept(tmp_path: Path) -> None:
     assert values["tokenizer.ggml.eom_token_id"] == 262
     assert any("generation stops" in lost for lost in tok.export_losses("tiktoken"))
     assert "stop_tokens" in tok.notes
-    assert metadata.stated_stops(tok.with_roles(eos="<turn>")) == []
+    assert metadata.stated_stops(tok.replace(roles={"eos": "<turn>"})) == []
 
 
 def test_a_folder_without_eos_takes_it_from_the_generation_config(tmp_path: Path) -> None:
@@ -493,10 +493,10 @@ def test_entries_outlive_other_ids(tmp_path: Path) -> None:
     (path / "generation_config.json").write_text(
         json.dumps({"eos_token_id": [special["</s>"], special["<x>"]], "top_k": 5, "ids": [1]})
     )
-    tok = bytepair.load(path).with_chat_template("t", name="tool_use")
-    tok = tok.with_notes({"clean_up_tokenization_spaces": "true"})
+    tok = bytepair.load(path).replace(chat_template={"tool_use": "t"})
+    tok = tok.replace(notes={"clean_up_tokenization_spaces": "true"})
     entries = {**metadata.values(tok), "stop_tokens": ["</s>", "<x>"]}
-    others = [tok.prune(260).tokenizer, bytepair.extend(tok, ["world world"], 2)]
+    others = [bytepair.prune(tok, 260).tokenizer, bytepair.extend(tok, ["world world"], 2)]
     grown = bytepair.train(["hello hello help"], 262, special_tokens=["<s>", "</s>", "<x>"])
     others.append(grown._with_roles_of(tok))
     for other in others:

@@ -32,7 +32,7 @@ def utf16(text: str, offset: int) -> int:
 
 
 def case(tok: bytepair.Tokenizer, text: str) -> dict[str, object]:
-    ids, _, spans = tok.encode_with_offsets(text)
+    ids, _, spans = tok.encode_offsets(text)
     offsets = [utf16(text, place) for span in spans.tolist() for place in span]
     special = tok.encode(text, special="all")
     return {"text": text, "ids": ids, "special": special, "offsets": offsets}

@@ -51,7 +51,7 @@ def test_a_file_of_something_else_is_not_replaced_unasked(format: str, tmp_path:
 
 def test_an_equal_tokenizer_with_other_notes_is_replaced(tmp_path: Path) -> None:
     ONE.save(tmp_path)
-    named = ONE.with_notes({"name": "one"})
+    named = ONE.replace(notes={"name": "one"})
     named.save(tmp_path)
     assert bytepair.load(tmp_path).notes == named.notes
     named.save(tmp_path, tables=False)

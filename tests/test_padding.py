@@ -29,11 +29,11 @@ def test_rows_equal_lists_padded_one_by_one(texts: list[str], extra: int, side: 
         ids.append(row + [PAD] * fill if side == "right" else [PAD] * fill + row)
         ones = [1] * len(row)
         mask.append(ones + [0] * fill if side == "right" else [0] * fill + ones)
-    batch = TOK.encode_batch(texts, pad_to=width, padding_side=side)
+    batch = TOK.pad(lists, width, side=side)
     assert batch.input_ids.tolist() == ids
     assert batch.attention_mask.tolist() == mask
     assert [str(rows.dtype) for rows in batch] == ["int32", "uint8"]
-    wide = TOK.encode_batch(texts, pad_to=width, padding_side=side, return_tensors="np")
+    wide = TOK.pad(lists, width, side=side, tensors="np")
     assert all(a.dtype == np.int64 and (a == b).all() for a, b in zip(wide, batch, strict=True))
 
 
@@ -45,7 +45,7 @@ def test_tensors_are_those_of_transformers() -> None:
     for side in sides:
         theirs.padding_side = side
         expected = theirs(texts, padding=True, return_tensors="pt")
-        batch = TOK.encode_batch(texts, pad_to="longest", padding_side=side, return_tensors="pt")
+        batch = TOK.pad(TOK.encode_batch(texts), side=side, tensors="pt")
         assert {**batch}.keys() == set(expected) - {"token_type_ids"}
         for name in batch.keys():  # noqa: SIM118 - iterating gives the values
             assert batch[name].dtype == torch.int64
@@ -56,31 +56,28 @@ def test_tensors_are_those_of_transformers() -> None:
 
 
 def test_a_batch_is_a_tuple_and_a_mapping() -> None:
-    batch = TOK.encode_batch(["a", "b"], return_tensors="np")
+    batch = TOK.pad(TOK.encode_batch(["a", "b"]), tensors="np")
     ids, mask = batch
     assert ids is batch["input_ids"] is batch[0] is batch.input_ids
     assert mask is dict(batch)["attention_mask"]
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"return_tensors": "tf"}, 'return_tensors is \'tf\'; it must be "np", "pt" or None'),
-        ({"padding_side": "left"}, "padding_side would be ignored; pass pad_to"),
-        ({"pad_to": 9, "padding_side": "up"}, "padding_side is 'up'"),
-        ({"return_tensors": "np"}, 'texts have 1 to 2 ids, .*; pass pad_to="longest"'),
-        ({"pad_to": 1}, "text 0 has 2 ids, more than the row width 1"),
-    ],
-)
-def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
-        TOK.encode_batch(["xx", "x"], **options)
+    ("name", "value"),
+    [("tensors", "tf"), ("side", "up"), ("width", 1), ("width", -1), ("width", "short"),
+     ("rows", "ab"), ("rows", {"a": [1]}), ("rows", [["a"]])],
+)  # fmt: skip
+def test_wrong_options_are_named(name: str, value: Any) -> None:
+    options: dict[str, Any] = {"rows": [[97, 98], [97]], name: value}
+    with pytest.raises(ArgumentError) as refused:
+        TOK.pad(**options)
+    assert refused.value.option == name
 
 
 def test_padding_needs_a_token_for_it() -> None:
-    assert NO_PAD.encode_batch(["a", "b"], return_tensors="np").input_ids.shape == (2, 1)
+    assert NO_PAD.pad([[97], [98]], tensors="np").input_ids.shape == (2, 1)
     with pytest.raises(SpecialTokenError, match="pad"):
-        NO_PAD.encode_batch(["a", "bb"], pad_to="longest")
+        NO_PAD.pad([[97], [98, 98]])
 
 
 @given(hard_text, st.sampled_from(["u2", "i4", "u4", "i8", "u8", np.int64]))
@@ -110,7 +107,7 @@ def columns(texts: list[str]) -> Iterable[Any]:
 def test_columns_are_texts(texts: list[str]) -> None:
     for column in columns(texts):
         assert TOK.encode_batch(column) == TOK.encode_batch(texts)
-        assert (TOK.count_tokens_batch(column) == TOK.count_tokens_batch(texts)).all()
+        assert (TOK.count_batch(column) == TOK.count_batch(texts)).all()
         for ours, expected in zip(
             TOK.encode_batch_to_numpy(column), TOK.encode_batch_to_numpy(texts), strict=True
         ):
@@ -120,7 +117,7 @@ def test_columns_are_texts(texts: list[str]) -> None:
 def test_a_column_that_is_none_of_text_is_refused() -> None:
     pa = pytest.importorskip("pyarrow")
     with pytest.raises(ArgumentError, match="text 1 of the column is null; fill nulls"):
-        TOK.count_tokens_batch(pa.array(["a", None]))
+        TOK.count_batch(pa.array(["a", None]))
     with pytest.raises(ArgumentError, match="expected a column, not a table; pass for example"):
         TOK.encode_batch(pa.table({"text": ["a"]}))
     with pytest.raises(ArgumentError, match="the column has type int64, not text"):

@@ -21,7 +21,6 @@ from bytepair.errors import CountsError, UnknownIdError, VocabularyError
 from bytepair.evaluate import compression_curve
 from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.sentencepiece import characters
-from bytepair.tokenizer import parents as made_of
 from bytepair.tokenizer import pruning
 from commands import run
 from pieces import META, gemma_document
@@ -102,7 +101,7 @@ def test_pruning_keeps_the_ids_of_what_stays() -> None:
         rng, tok = any_tokenizer(seed)
         ordinary = list(tok.mergeable_ranks().values())
         keep = rng.sample(ordinary, rng.randint(0, len(ordinary)))
-        pruned = tok.prune(keep)
+        pruned = bytepair.prune(tok, keep)
         assert (pruned.ids[keep] >= 0).all()
         assert pruned.tokenizer.merge_rule == tok.merge_rule
         assert pruned.tokenizer.ignore_merges == tok.ignore_merges
@@ -117,7 +116,7 @@ def test_pruning_keeps_the_ids_of_what_stays() -> None:
 
 def test_new_ids_have_the_order_of_the_old_ones_and_no_holes() -> None:
     _, tok = any_tokenizer(5)
-    pruned = tok.prune(list(tok.mergeable_ranks().values())[::3])
+    pruned = bytepair.prune(tok, list(tok.mergeable_ranks().values())[::3])
     stayed = pruned.ids[pruned.ids >= 0]
     assert stayed.tolist() == list(range(pruned.tokenizer.vocab_size))
     assert pruned.ids.dtype == np.int32
@@ -131,7 +130,7 @@ def test_new_ids_have_the_order_of_the_old_ones_and_no_holes() -> None:
 
 
 def test_nothing_pruned_is_nothing_changed(trained: bytepair.Tokenizer) -> None:
-    for same in (trained.prune(drop=[]), trained.prune(trained.vocab_size)):
+    for same in (bytepair.prune(trained, drop=[]), bytepair.prune(trained, trained.vocab_size)):
         assert same.tokenizer == trained
         assert same.tokenizer.notes == trained.notes
         assert (compression_curve(same.tokenizer) == compression_curve(trained)).all()
@@ -142,9 +141,9 @@ def test_parents_are_what_merging_one_by_one_does() -> None:
     count = 0
     for seed in range(100):
         _, tok = any_tokenizer(seed)
-        parents, ranks = made_of.parents(tok), tok.mergeable_ranks()
+        parents, ranks = pruning.parents(tok), tok.mergeable_ranks()
         order = {pair: n for n, pair in reversed(list(enumerate(tok.merges())))}
-        first, user_defined = made_of.first_parts(tok), tok.rules.user_defined
+        first, user_defined = pruning.first_parts(tok), tok.rules.user_defined
         rank: Callable[[bytes, bytes], int | None] = (
             (lambda left, right: ranks.get(left + right))  # noqa: B023
             if tok.merge_rule == "ranks"
@@ -164,9 +163,9 @@ def test_parents_are_what_merging_one_by_one_does() -> None:
 def test_only_ancestors_stay_beside_what_is_asked_for() -> None:
     for seed in range(100):
         rng, tok = any_tokenizer(seed)
-        ranks, parents = tok.mergeable_ranks(), made_of.parents(tok)
+        ranks, parents = tok.mergeable_ranks(), pruning.parents(tok)
         targets = set(rng.sample(sorted(ranks), 3))
-        pruned = tok.prune([ranks[token] for token in targets])
+        pruned = bytepair.prune(tok, [ranks[token] for token in targets])
         special = set(tok.special_tokens.values())
         needed = {t for t, id in ranks.items() if len(t) == 1 or id in special} | targets
         while more := {part for t in needed for part in parents.get(t, ())} - needed:
@@ -177,7 +176,7 @@ def test_only_ancestors_stay_beside_what_is_asked_for() -> None:
 def test_the_least_used_go_as_the_reference_says() -> None:
     for seed in range(60):
         rng, tok = any_tokenizer(seed)
-        ids, parents = tok.mergeable_ranks(), made_of.parents(tok)
+        ids, parents = tok.mergeable_ranks(), pruning.parents(tok)
         used = {token: rng.randint(0, 5) for token in ids if rng.random() < 0.7}
         size = rng.randint(256, len(ids))
         always = {token for token in ids if len(token) == 1}
@@ -189,30 +188,30 @@ def test_the_least_used_go_as_the_reference_says() -> None:
 def test_the_tokens_of_a_corpus_are_kept(trained: bytepair.Tokenizer) -> None:
     texts = [path.read_text("utf-8") for path in bytepair.sample.paths()[:12]]
     counts = bytepair.count(texts, pattern=trained.pattern)
-    pruned = trained.prune(counts)
+    pruned = bytepair.prune(trained, counts)
     assert pruned.tokenizer.vocab_size < trained.vocab_size
     assert check(trained, pruned, texts) == len(texts)
     used = np.flatnonzero(np.bincount(trained.encode_batch_to_numpy(texts)[0]))
-    by_ids = trained.prune(used)
+    by_ids = bytepair.prune(trained, used)
     assert by_ids.tokenizer == pruned.tokenizer
     assert (by_ids.ids == pruned.ids).all()
 
-    fewer = trained.prune(counts, vocab_size=1000)
+    fewer = bytepair.prune(trained, counts, vocab_size=1000)
     assert fewer.tokenizer.vocab_size == 1000
     assert list(fewer.tokenizer.special_tokens) == list(trained.special_tokens)
-    lengths = [sum(tok.count_tokens_batch(texts)) for tok in (
-        fewer.tokenizer, trained.prune(1000).tokenizer, pruned.tokenizer,
+    lengths = [sum(tok.count_batch(texts)) for tok in (
+        fewer.tokenizer, bytepair.prune(trained, 1000).tokenizer, pruned.tokenizer,
     )]  # fmt: skip
     assert lengths[2] <= lengths[0] < lengths[1]
 
 
 def test_a_size_is_that_of_the_first_ids(trained: bytepair.Tokenizer) -> None:
-    assert trained.prune(1000).tokenizer == trained.with_vocab_size(1000)
+    assert bytepair.prune(trained, 1000).tokenizer == trained.replace(vocab_size=1000)
     for seed in range(30):
         _, tok = any_tokenizer(seed)
         ranks = tok.mergeable_ranks()
         size = 265 + len(ranks) // 20
-        pruned = tok.prune(size)
+        pruned = bytepair.prune(tok, size)
         assert pruned.tokenizer.vocab_size <= size
 
 
@@ -220,18 +219,18 @@ def test_byte_fallback_by_uses(tmp_path: Path) -> None:
     tok = bytepair.load(write_json(tmp_path / "gemma.json", gemma_document()))
     texts = ["the theatre there\n\n", "le café  <h1>\t", "龍"]
     with pytest.raises(CountsError, match="pass how often each id occurs"):
-        tok.prune(bytepair.count(texts))
+        bytepair.prune(tok, bytepair.count(texts))
     used = Counter(id for text in texts for id in tok.encode(text, special="all"))
-    pruned = tok.prune(used)
+    pruned = bytepair.prune(tok, used)
     assert check(tok, pruned, texts) == len(texts)
     assert pruned.tokenizer.merge_rule == "characters"
     assert (pruned.ids[_core.twin_ids(tok)] >= 0).all()
-    fewer = tok.prune(used, vocab_size=pruned.tokenizer.vocab_size - 5)
+    fewer = bytepair.prune(tok, used, vocab_size=pruned.tokenizer.vocab_size - 5)
     assert fewer.tokenizer.vocab_size == pruned.tokenizer.vocab_size - 5
     for text in texts:
         assert fewer.tokenizer.decode(fewer.tokenizer.encode(text)) == text
     with pytest.raises(UnknownIdError):
-        tok.prune(Counter([9999]))
+        bytepair.prune(tok, Counter([9999]))
     theirs = tokenizers.Tokenizer.from_str(huggingface.text(pruned.tokenizer))
     for text in [*texts, "other mother", " the\n"]:
         ids = pruned.tokenizer.encode(text, special="all")
@@ -247,10 +246,10 @@ def write_json(path: Path, document: Any) -> Path:
 def test_unreachable_tokens_can_go(special: dict[str, int]) -> None:
     ranks = BYTES | {b"ab": 256, b"xyz": 257, b"abc": 258}
     tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4", special_tokens=special)
-    pruned = tok.prune(drop=bytepair.evaluate.unreachable(tok))
+    pruned = bytepair.prune(tok, drop=bytepair.evaluate.unreachable(tok))
     assert pruned.ids[[256, 257, 258]].tolist() == [256, -1, 257]
     assert bytepair.evaluate.unreachable(pruned.tokenizer) == []
-    needed = tok.prune(drop=[256, 97])
+    needed = bytepair.prune(tok, drop=[256, 97])
     assert (needed.ids[[256, 97]] >= 0).all()  # `abc` needs them
 
 
@@ -259,7 +258,7 @@ def test_published_vocabularies(
 ) -> None:
     tok, _ = pair
     texts = documents("english")[:300]
-    pruned = tok.prune(bytepair.count(texts, pattern=tok.pattern))
+    pruned = bytepair.prune(tok, bytepair.count(texts, pattern=tok.pattern))
     assert pruned.tokenizer.vocab_size < tok.vocab_size // 2
     assert check(tok, pruned, texts) == len(texts)
     held_out = documents("code")[:100]
@@ -271,8 +270,12 @@ def test_flags_roles_and_notes_follow() -> None:
         BYTES | {b"ab": 256, b"cd": 257}, pattern=r"\w+|\W+",
         special_tokens=[AddedToken("<s>", 258, lstrip=True), AddedToken("<e>", 300)],
     )  # fmt: skip
-    tok = tok.with_roles(eos="<e>").with_chat_template("{{ messages }}").with_notes({"name": "n"})
-    small = tok.prune([256]).tokenizer
+    tok = (
+        tok.replace(roles={"eos": "<e>"})
+        .replace(chat_template="{{ messages }}")
+        .replace(notes={"name": "n"})
+    )
+    small = bytepair.prune(tok, [256]).tokenizer
     assert small.added_tokens[0] == AddedToken("<s>", 257, lstrip=True)
     assert small.encode("cd  <s>", special="all") == [99, 100, 257]
     assert small.roles == tok.roles
@@ -280,7 +283,7 @@ def test_flags_roles_and_notes_follow() -> None:
 
 
 def test_notes_on_a_training_go(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
-    small = trained.prune(drop=range(2000, 2500)).tokenizer
+    small = bytepair.prune(trained, drop=range(2000, 2500)).tokenizer
     assert "text_bytes" not in small.notes
     assert len(compression_curve(small)) == 0
     small.save(tmp_path)
@@ -291,28 +294,28 @@ def test_notes_on_a_training_go(trained: bytepair.Tokenizer, tmp_path: Path) -> 
 @given(st.sets(st.integers(0, 279)), st.text(max_size=30))
 def test_any_ids_may_be_kept(keep: set[int], text: str) -> None:
     tok = bytepair.train(["hello hello help, the theme of the hour"], 280)
-    check(tok, tok.prune(keep), [text, "hello the hour"])
+    check(tok, bytepair.prune(tok, keep), [text, "hello the hour"])
 
 
 def test_invalid_selections_are_errors(trained: bytepair.Tokenizer) -> None:
     with pytest.raises(
         VocabularyError, match="9 special tokens and 256 bytes, which are always kept"
     ):
-        trained.prune(264)
-    assert trained.prune(265).tokenizer.vocab_size == 265
+        bytepair.prune(trained, 264)
+    assert bytepair.prune(trained, 265).tokenizer.vocab_size == 265
     with pytest.raises(UnknownIdError):
-        trained.prune([3000])
+        bytepair.prune(trained, [3000])
     with pytest.raises(UnknownIdError):
-        trained.prune(drop=[3000])
+        bytepair.prune(trained, drop=[3000])
     with pytest.raises(CountsError, match="the counts have the pattern"):
-        trained.prune(bytepair.count(["a"], pattern="gpt2"))
+        bytepair.prune(trained, bytepair.count(["a"], pattern="gpt2"))
     both: list[dict[str, Any]] = [{}, {"keep": [1], "drop": [2]}, {"keep": [1], "vocab_size": 300}]
     for options in both:
         with pytest.raises(TypeError):
-            trained.prune(**options)
+            bytepair.prune(trained, **options)
     for wrong in (np.array([True, False]), "abc", [1.5]):
         with pytest.raises(TypeError):
-            trained.prune(wrong)  # type: ignore[arg-type]
+            bytepair.prune(trained, wrong)  # type: ignore[arg-type]
 
 
 def test_the_prune_command(tmp_path: Path) -> None:
@@ -326,14 +329,14 @@ def test_the_prune_command(tmp_path: Path) -> None:
     output = run(*words, "-o", "small", "--ids", "ids.npy", cwd=tmp_path).stdout
     assert not (tmp_path / "shared.npy").stat().st_size  # the old file was replaced, not written to
     assert "next: bytepair compare tok small --by tokens" in output
-    pruned = tok.prune(counts)
+    pruned = bytepair.prune(tok, counts)
     assert bytepair.load(tmp_path / "small") == pruned.tokenizer
     assert (np.load(tmp_path / "ids.npy") == pruned.ids).all()
     run(*words, "--vocab-size", "270", "-o", "less", cwd=tmp_path)
     assert bytepair.load(tmp_path / "less").vocab_size == 270
     assert "0 fewer" in run("prune", "tok", "--unreachable", "-o", "same", cwd=tmp_path).stdout
     run("prune", "tok", "--vocab-size", "275", "-o", "first", cwd=tmp_path)
-    assert bytepair.load(tmp_path / "first") == tok.with_vocab_size(275)
+    assert bytepair.load(tmp_path / "first") == tok.replace(vocab_size=275)
     assert "which tokens to keep" in run("prune", "tok", "-o", "x", cwd=tmp_path, code=2).stderr
     refused = run(*words, "--vocab-size", "3", "-o", "x", cwd=tmp_path, code=1)
     assert "--vocab-size 3 is too" in refused.stderr

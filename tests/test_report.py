@@ -80,7 +80,7 @@ def test_the_page_holds_the_figures(trained: bytepair.Tokenizer) -> None:
 def test_the_page_opens_with_a_sentence_and_a_chart_of_sizes(
     trained: bytepair.Tokenizer,
 ) -> None:
-    rivals = {"small": trained.with_vocab_size(600), "same": trained}
+    rivals = {"small": trained.replace(vocab_size=600), "same": trained}
     result = bytepair.evaluate.measure(trained, name="mine", against=rivals)
     page = bytepair.report.to_html(result)
     words = bytepair.evaluate.summary(result)
@@ -101,7 +101,7 @@ def test_the_page_opens_with_a_sentence_and_a_chart_of_sizes(
 
 
 def test_every_comparison_names_sizes(trained: bytepair.Tokenizer) -> None:
-    small = trained.with_vocab_size(600)
+    small = trained.replace(vocab_size=600)
     result = bytepair.evaluate.measure(trained, name="mine", against={"small": small})
     for table in bytepair.evaluate.tables(result):
         named = [head for head in table.head if "small" in head]
@@ -156,7 +156,7 @@ def test_the_page_shows_a_conversation_under_its_own_template(page: str) -> None
     bare = bytepair.train(["hello hello"], 262, special_tokens=names)
     source = "<|im_start|>{{ messages[0].content }}{{ raise_exception('<no>') if %s }}"
     for condition, text in (("false", "&lt;|im_start|&gt;"), ("true", "left out: ")):
-        result = bytepair.evaluate.measure(bare.with_chat_template(source % condition), name="x")
+        result = bytepair.evaluate.measure(bare.replace(chat_template=source % condition), name="x")
         shown = bytepair.report.to_html(result).partition("<dt>conversation</dt>")[2]
         assert text in shown.partition("</dd>")[0]
     result = bytepair.evaluate.measure(bare, name="x")

@@ -17,7 +17,7 @@ from contrast import CONTRASTS, backgrounds
 def report(trained: bytepair.Tokenizer, tmp_path_factory: Any) -> str:
     """The address of a report with long names and labels."""
     texts = {"a validation set with a name that is much too long": ["To be, or not to be. " * 40]}
-    rivals = {"small-but-with-a-long-name": trained.with_vocab_size(600), "cl100k_base": trained}
+    rivals = {"small-but-with-a-long-name": trained.replace(vocab_size=600), "cl100k_base": trained}
     result = bytepair.evaluate.measure(trained, name="ours", against=rivals, texts=texts)
     path = bytepair.report.save(result, tmp_path_factory.mktemp("report") / "report.html")
     return path.as_uri()

@@ -138,7 +138,7 @@ def test_what_a_random_model_generates_fits_the_schema(library: str, stop: str) 
 
 
 def test_a_stop_is_a_special_token() -> None:
-    named = TOK.with_roles(eos="<|assistant_end|>")
+    named = TOK.replace(roles={"eos": "<|assistant_end|>"})
     assert stop_ids(named, None) == stop_ids(TOK, END) == stop_ids(TOK, ["<|assistant_end|>", END])
     assert stop_ids(TOK, ["<|assistant_end|>", "<|bos|>"]) == [END, TOK.special_tokens["<|bos|>"]]
     for wrong in ("hello", 7, ["<|bos|>", "</s>"]):

@@ -127,7 +127,7 @@ def test_resumed_cut_saved_and_verified(
     rules = Superwords(start=1500, counts=lines)
     large = bytepair.train(words, 2500, superwords=rules, ties=ties)
     small = bytepair.train(words, 2000, superwords=rules, ties=ties)
-    assert large.with_vocab_size(2000) == small
+    assert large.replace(vocab_size=2000) == small
     small.save(tmp_path)
     resumed = bytepair.resume(bytepair.load(tmp_path), lines, 2500, ties=ties)
     assert resumed == large
@@ -147,7 +147,7 @@ def test_a_merge_that_the_rules_forbid_is_found(
     assert bytepair.verify_merges(tok, words, superword_counts=lines)
     strict = Superwords().note(1500 - 265, words.pattern)
     verdict = bytepair.verify_merges(
-        tok.with_notes({"superwords": strict}), words, superword_counts=lines
+        tok.replace(notes={"superwords": strict}), words, superword_counts=lines
     )
     left, right = verdict.wrong[0] if verdict.wrong else (b"", b"")
     assert b": " in left + right or len((left + right).split()) > 4
@@ -187,7 +187,7 @@ def test_the_curve_falls_by_what_each_merge_joins(pattern: str | None) -> None:
     plain = bytepair.train(texts, 1500, special_tokens=())
     assert curve[: 1500 - 255].tolist() == compression_curve(plain).tolist()
     sizes = [1500, 1501, 1700, 2000]
-    tokens = [tok.with_vocab_size(size).count_tokens_batch(texts).sum() for size in sizes]
+    tokens = [tok.replace(vocab_size=size).count_batch(texts).sum() for size in sizes]
     # The second pattern may split tokens of the first stage.
     shift = int(tokens[-1]) - int(curve[-1])
     assert [int(curve[size - 256]) + shift for size in sizes] == tokens
@@ -310,4 +310,4 @@ def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -
     with pytest.raises(CountsError, match="the tokenizer has no superwords"):
         bytepair.verify_merges(bytepair.train(words, 300), words, superword_counts=lines)
     with pytest.raises(CountsError, match="damaged"):
-        bytepair.resume(tok.with_notes({"superwords": "{}"}), lines, 1100)
+        bytepair.resume(tok.replace(notes={"superwords": "{}"}), lines, 1100)

@@ -52,7 +52,7 @@ def test_threads_share_one_tokenizer_that_is_cold(tok: bytepair.Tokenizer) -> No
             lambda: [shared.encode_to_numpy(text).tolist() for text in TEXTS],
             lambda: [shared.encode(text, special="all", prepend="<|bos|>") for text in TEXTS[:5]],
             lambda: shared.decode_batch(expected),
-            lambda: [shared.count_tokens(text) for text in TEXTS],
+            lambda: [shared.count(text) for text in TEXTS],
         )
         assert all(one == expected for one in encoded + batches + arrays)
         assert all(one == special for one in specials)

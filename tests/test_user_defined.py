@@ -120,7 +120,7 @@ def test_every_way_gives_the_same_ids(number: int) -> None:
         joined, offsets = tok.encode_batch_to_numpy(batch, special=special)
         assert joined.tolist() == [id for one in ids for id in one]
         assert offsets.tolist()[-1] == len(joined)
-        assert [tok.count_tokens(text, special=special) for text in batch] == [*map(len, ids)]
+        assert [tok.count(text, special=special) for text in batch] == [*map(len, ids)]
         assert tok.decode_batch(ids) == [tok.decode(one) for one in ids]
         for one in ids:
             stream = tok.decode_stream()
@@ -140,7 +140,7 @@ def test_spans_cover_the_text(number: int) -> None:
     @settings(max_examples=150)
     @given(texts)
     def on_any_text(text: str) -> None:
-        ids, places, _ = tok.encode_with_offsets(text)
+        ids, places, _ = tok.encode_offsets(text)
         assert ids == tok.encode(text)
         data, end = text.encode(), 0
         for id, (start, stop) in zip(ids, places.tolist(), strict=True):

@@ -8,15 +8,15 @@
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
 `engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample` and
-`shards`.
-A module that is called like a function says which of its functions to call.
+`shards`, which are imported on first use.
 """
 
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair import _core, errors
 from bytepair._core import PATTERNS, UNICODE_VERSION, AddedToken
-from bytepair._internal.lazy import lazy as _lazy
+from bytepair.errors import BytepairError
 from bytepair.tokenizer import Tokenizer, load, pretokenize
 from bytepair.training import (
     NANOCHAT_SPECIAL_TOKENS,
@@ -48,65 +48,49 @@ if _TYPE_CHECKING:
     from bytepair._internal.drawing import readable
     from bytepair.formats.published.available import list_vocabularies
     from bytepair.pipeline import run_pipeline
-    from bytepair.tokenizer.asynchronous import AsyncTokenizer
+    from bytepair.tokenizer.pruning import prune
+    from bytepair.tokenizer.vocabulary import parts_in
     from bytepair.training.grow import extend, resume, verify_merges
     from bytepair.training.infer import infer_mixture
-
-_MODULES = (
-    "chat", "compat", "corpus", "distributed", "engines", "evaluate", "explore", "plan", "plot",
-    "reference", "report", "sample", "shards",
-)  # fmt: skip
-_lazy(
-    __name__,
-    {name: f"bytepair.{name}" for name in _MODULES}
-    | dict.fromkeys(("extend", "resume", "verify_merges"), "bytepair.training.grow")
-    | {
-        "AsyncTokenizer": "bytepair.tokenizer.asynchronous",
-        "infer_mixture": "bytepair.training.infer",
-        "list_vocabularies": "bytepair.formats.published.available",
-        "readable": "bytepair._internal.drawing",
-        "run_pipeline": "bytepair.pipeline",
-    },
-)
 
 __version__ = _core.VERSION
 
 __all__ = [
-    "NANOCHAT_SPECIAL_TOKENS",
-    "PATTERNS",
-    "UNICODE_VERSION",
-    "AddedToken",
-    "AsyncTokenizer",
-    "Counts",
-    "Parity",
-    "Superwords",
-    "Tokenizer",
-    "TrainOptions",
-    "__version__",
-    "chat",
-    "compat",
-    "corpus",
-    "count",
-    "distributed",
-    "engines",
-    "errors",
-    "evaluate",
-    "explore",
-    "extend",
-    "infer_mixture",
-    "list_vocabularies",
-    "load",
-    "load_counts",
-    "plan",
-    "plot",
-    "pretokenize",
-    "readable",
-    "reference",
-    "report",
-    "resume",
-    "run_pipeline",
-    "sample",
-    "shards",
-    "train",
-    "verify_merges",
-]
+    "NANOCHAT_SPECIAL_TOKENS", "PATTERNS", "UNICODE_VERSION", "AddedToken", "BytepairError",
+    "Counts", "Parity", "Superwords", "Tokenizer", "TrainOptions", "__version__", "chat", "compat",
+    "corpus", "count", "distributed", "engines", "errors", "evaluate", "explore", "extend",
+    "infer_mixture", "list_vocabularies", "load", "load_counts", "parts_in", "plan", "plot",
+    "pretokenize", "prune", "readable", "reference", "report", "resume", "run_pipeline", "sample",
+    "shards", "train", "verify_merges",
+]  # fmt: skip
+
+#: The modules, and where the functions stand that are imported on first use (PEP 562), since numpy
+#: and others take longer to import than the rest of the package.
+_LATER = {
+    "chat": "", "compat": "", "corpus": "", "distributed": "", "engines": "", "evaluate": "",
+    "explore": "", "plan": "", "plot": "", "reference": "", "report": "", "sample": "",
+    "shards": "",
+    "extend": "training.grow", "resume": "training.grow", "verify_merges": "training.grow",
+    "infer_mixture": "training.infer",
+    "list_vocabularies": "formats.published.available",
+    "parts_in": "tokenizer.vocabulary", "prune": "tokenizer.pruning",
+    "readable": "_internal.drawing", "run_pipeline": "pipeline",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """A name that is imported on first use; the error for another one may say what to use."""
+    if name not in _LATER:
+        from bytepair.tokenizer.names import MODULE_NAMES
+
+        hint = f"; use {MODULE_NAMES[name]}" if name in MODULE_NAMES else ""
+        raise AttributeError(f"module 'bytepair' has no attribute {name!r}{hint}", name=name)
+    home = _LATER[name]
+    module = _import_module(f"bytepair.{home or name}")
+    value = getattr(module, name) if home else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

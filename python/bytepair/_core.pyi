@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, final, overload
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -11,7 +11,6 @@ from typing_extensions import disjoint_base
 from bytepair.corpus.bounds import ReadBounds
 from bytepair.corpus.documents import DocumentSelection
 from bytepair.corpus.kinds import CorpusFile
-from bytepair.tokenizer.padding import PaddedBatch
 from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
 from bytepair.training.options import TrainOptions
 
@@ -42,7 +41,6 @@ def register(
     *,
     unknown_keyword: Callable[[str, Iterable[str]], Exception],
     texts: Callable[[Any], Iterable[str]],
-    encode_rows: Callable[..., list[list[int]] | PaddedBatch],
     of_type: Callable[[Any, Any, int], NDArray[Any]],
     id_arrays: type[IdArrays],
     ids_with_offsets: type[IdsWithOffsets],
@@ -287,7 +285,7 @@ class DecodeStream:
 
 @final
 class EncodeStream:
-    def __new__(cls, tokenizer: Tokenizer) -> Self: ...
+    def __new__(cls, tokenizer: Tokenizer, *, special: _Special | None = None) -> Self: ...
     def push(self, piece: str) -> NDArray[np.uint16 | np.uint32]: ...
     def flush(self) -> NDArray[np.uint16 | np.uint32]: ...
 
@@ -436,7 +434,6 @@ class Tokenizer:
         append: str | int | None = None,
         add_special_tokens: bool | None = None,
     ) -> list[int]: ...
-    @overload
     def encode_batch(
         self,
         texts: _Texts,
@@ -445,42 +442,8 @@ class Tokenizer:
         prepend: str | int | None = None,
         append: str | int | None = None,
         add_special_tokens: bool | None = None,
-        max_tokens: int | None = None,
-        pad_to: None = None,
-        padding_side: None = None,
-        return_tensors: None = None,
         threads: int | None = None,
     ) -> list[list[int]]: ...
-    @overload
-    def encode_batch(
-        self,
-        texts: _Texts,
-        *,
-        special: _Special | None = None,
-        prepend: str | int | None = None,
-        append: str | int | None = None,
-        add_special_tokens: bool | None = None,
-        max_tokens: int | None = None,
-        pad_to: int | Literal["longest"],
-        padding_side: Literal["right", "left"] | None = None,
-        return_tensors: Literal["np", "pt"] | None = None,
-        threads: int | None = None,
-    ) -> PaddedBatch: ...
-    @overload
-    def encode_batch(
-        self,
-        texts: _Texts,
-        *,
-        special: _Special | None = None,
-        prepend: str | int | None = None,
-        append: str | int | None = None,
-        add_special_tokens: bool | None = None,
-        max_tokens: int | None = None,
-        pad_to: None = None,
-        padding_side: None = None,
-        return_tensors: Literal["np", "pt"],
-        threads: int | None = None,
-    ) -> PaddedBatch: ...
     def encode_to_numpy(
         self,
         text: str,
@@ -505,7 +468,7 @@ class Tokenizer:
         dtype: DTypeLike | None = None,
         threads: int | None = None,
     ) -> IdArrays: ...
-    def count_tokens(
+    def count(
         self,
         text: str,
         *,
@@ -514,7 +477,7 @@ class Tokenizer:
         append: str | int | None = None,
         add_special_tokens: bool | None = None,
     ) -> int: ...
-    def count_tokens_batch(
+    def count_batch(
         self,
         texts: _Texts,
         *,
@@ -524,7 +487,7 @@ class Tokenizer:
         add_special_tokens: bool | None = None,
         threads: int | None = None,
     ) -> NDArray[np.int64]: ...
-    def encode_with_offsets(
+    def encode_offsets(
         self,
         text: str,
         *,

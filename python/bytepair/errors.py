@@ -1,22 +1,18 @@
 """The exceptions and warnings. Each exception is a `BytepairError` and of a built-in class as well.
 
-Each message names the broken rule, the value, the place and the ways out. It has at most 1,000
-characters, since a file may contain a name of a million.
-
-A message is made of phrases: text; an `Option`, which the message names; and at the end a `WayOut`
-for each thing to do. `str` words the options as arguments of Python, `errors="replace"`; the
-command line words them as its own, `--errors replace` (`message`).
+A message names the broken rule, the value and the place; a hint says what to do. Together they have
+at most 1,000 characters, since a file may contain a name of a million.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
-# `Option` and `WayOut` are values of errors; nobody else makes them.
 __all__ = [
     "ArgumentError", "BytepairError", "BytepairWarning", "ConversationError", "CorpusError",
     "CountOverflowError", "CountsError", "DownloadError", "ExhaustedWarning", "FileFormatError",
@@ -25,6 +21,267 @@ __all__ = [
     "PlanError", "PortError", "ShardError", "SkippedWarning", "SpecialTokenError", "SpillError",
     "SplitError", "UnknownIdError", "UnsupportedError", "VocabularyError",
 ]  # fmt: skip
+
+
+def shortened(text: str) -> str:
+    """A text of at most 1,000 characters: the middle of a longer one is left out.
+
+    The place stands at the start of a message and the hint at its end. `Error` of the Rust crate
+    does the same.
+
+    Example:
+        >>> from bytepair.errors import shortened
+        >>> len(shortened("a" * 2_000))
+        1000
+    """
+    return text if len(text) <= 1_000 else f"{text[:600]}...{text[-397:]}"
+
+
+class Described:
+    """What exceptions and warnings of this package have in common."""
+
+    args: tuple[Any, ...]
+
+    def __init__(
+        self,
+        message: Any,
+        *phrases: Any,
+        option: str | None = None,
+        value: Any = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__()  # `OSError` would read two arguments as a number and a reason
+        self.args = (message,)
+        self.message: str = message
+        self.option, self.value, self.hint = option, value, hint
+        _read_phrases(self, (message, *phrases))
+
+    def __str__(self) -> str:
+        """The message and the hint, in at most 1,000 characters."""
+        return shortened(f"{self.message}; {self.hint}" if self.hint else self.message)
+
+    def at(self, place: str) -> Self:
+        """A copy of the error whose message begins with a place.
+
+        Example:
+            >>> from bytepair.errors import CorpusError
+            >>> print(CorpusError("it is not UTF-8", hint="repair it").at("row 3"))
+            row 3: it is not UTF-8; repair it
+        """
+        other = copy.copy(self)
+        other.message = f"{place}: {self.message}"
+        return other
+
+    @property
+    def phrases(self) -> tuple[Phrase, ...]:
+        """The parts of the message."""
+        if self._old_phrases:
+            return self._old_phrases
+        return (self.message, _Rest(self.option, self.value, self.hint))
+
+    @property
+    def ways_out(self) -> tuple[WayOut, ...]:
+        """What to do about it."""
+        return tuple(one for one in self.phrases if isinstance(one, WayOut) and str(one))
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, without the ways out."""
+        return shortened(self.message)
+
+
+class BytepairError(Described, Exception):
+    """The base class of all exceptions of this package.
+
+    Attributes:
+        message: the broken rule, the value and the place.
+        option: the name of the argument concerned, if it is one.
+        value: what was passed for it.
+        hint: what to do, in the words of Python; may be empty.
+
+    Example:
+        >>> import bytepair
+        >>> from bytepair.errors import BytepairError
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> try:
+        ...     tok.encode("<|bos|>", special="error")
+        ... except BytepairError as error:
+        ...     print(error.option, "|", error.hint[:24])
+        special | pass special="text" to e
+    """
+
+
+class BytepairWarning(Described, UserWarning):
+    """A warning of this package; its attributes are those of `BytepairError`."""
+
+
+class PatternError(BytepairError, ValueError):
+    """A split pattern is not a valid regular expression."""
+
+
+class SplitError(BytepairError, ValueError):
+    """A split pattern fails on a text, or the vocabulary has no token for one of its bytes."""
+
+
+class VocabularyError(BytepairError, ValueError):
+    """A vocabulary, its merges, its special tokens or its size are invalid."""
+
+
+class SpecialTokenError(BytepairError, ValueError):
+    """A special token is unknown, or occurs in a text where it is forbidden."""
+
+
+class UnknownIdError(BytepairError, ValueError):
+    """An id is not in the vocabulary."""
+
+
+class FileFormatError(BytepairError, ValueError):
+    """A tokenizer file is damaged, truncated, or of another format or version."""
+
+
+class FormatError(FileFormatError):
+    """A file of another tokenizer library is not valid in its format.
+
+    Attributes:
+        place: the place in the file: a path such as `model.vocab`, an offset such as `byte 12`, or
+            a line.
+    """
+
+    def __init__(self, place: str, reason: str, *phrases: Any, **options: Any) -> None:
+        super().__init__(reason, *phrases, **options)
+        self.args = (place, reason)
+        self.place = place
+        if self._old_phrases:
+            self._old_phrases = (f"{place}:", *self._old_phrases)
+        self.message = f"{place}: {self.message}"
+
+    @property
+    def reason(self) -> str:
+        """The broken rule, the value that breaks it, and the hint."""
+        return str(self).removeprefix(f"{self.place}: ")
+
+    def at(self, place: str) -> Self:
+        """A copy of the error whose place is within another one, such as a file."""
+        other = super().at(place)
+        other.place = f"{place}: {self.place}"
+        return other
+
+
+class UnsupportedError(FormatError):
+    """A file uses a feature that cannot be reproduced exactly, so the file is not loaded."""
+
+
+class LossError(BytepairError, ValueError):
+    """A format cannot represent all of a tokenizer, and `lossy=True` was not passed.
+
+    Attributes:
+        format: the name of the format.
+        lost: what would be lost, one sentence each.
+    """
+
+    def __init__(self, format: str, lost: list[str], *ways_out: Any, hint: str = "") -> None:
+        hints = [*map(str, ways_out), hint, "pass lossy=True to write it without these"]
+        super().__init__(
+            f"the format {format} cannot represent all of this tokenizer: {'; '.join(lost)}",
+            option="lossy",
+            value=False,
+            hint=", or ".join(filter(None, hints)),
+        )
+        self.args = (format, lost)
+        self.format, self.lost = format, lost
+
+
+class NotFoundError(BytepairError, FileNotFoundError):
+    """A file or folder does not exist, or a folder has no such file."""
+
+
+class NotAFileError(BytepairError, IsADirectoryError):
+    """The path of a file to write is that of a folder."""
+
+
+class NotAFolderError(BytepairError, NotADirectoryError):
+    """The path of a folder is that of a file, or has the name of one."""
+
+
+class OutOfMemoryError(BytepairError, MemoryError):
+    """Memory could not be allocated."""
+
+
+class SpillError(BytepairError, OSError):
+    """Counts that exceed the memory limit cannot be written to the disk, or read from it."""
+
+
+class PortError(BytepairError, OSError):
+    """A server cannot listen on its port."""
+
+
+class OverwriteError(BytepairError, FileExistsError):
+    """A tokenizer would overwrite a file with different content.
+
+    Attributes:
+        path: the existing file.
+    """
+
+    def __init__(self, path: os.PathLike[str]) -> None:
+        super().__init__(
+            f"{path} exists and has different content",
+            option="overwrite",
+            value=False,
+            hint="pass overwrite=True to replace it, or choose another path",
+        )
+        self.args = (path,)
+        self.path = path
+
+
+class ConversationError(BytepairError, ValueError):
+    """A conversation is invalid for its template, or has no tokens to train on."""
+
+
+class CorpusError(BytepairError, ValueError):
+    """A source of text cannot be read."""
+
+
+class ArgumentError(BytepairError, ValueError, TypeError):
+    """An argument has an invalid value or type."""
+
+
+class CountsError(BytepairError, ValueError):
+    """A table of counts is invalid, or was counted with a different split pattern."""
+
+
+class PlanError(BytepairError, ValueError):
+    """A number of a plan is missing or invalid."""
+
+
+class ShardError(BytepairError, ValueError):
+    """Token shards are damaged, in use by another run, or written with another tokenizer."""
+
+
+class InUseError(ShardError):
+    """Another run is using the folder or the checkpoint."""
+
+
+class DownloadError(BytepairError, OSError):
+    """A download failed, or the file has the wrong size or hash."""
+
+
+class NotFetchedError(DownloadError):
+    """A published vocabulary is not on this machine and could not be downloaded."""
+
+
+class CountOverflowError(BytepairError, OverflowError):
+    """A count exceeds 64 bits."""
+
+
+class ExhaustedWarning(BytepairWarning):
+    """Training stopped early because the text has no more pairs to merge."""
+
+
+class SkippedWarning(BytepairWarning):
+    """Invalid documents were skipped, because `errors="skip"` was passed."""
+
+
+# ------------------------------------------------- phrases, which raise sites still pass
 
 
 class _Value(Enum):
@@ -203,23 +460,12 @@ def message(phrases: Sequence[Phrase], wording: Wording = str) -> str:
     return shortened(f"{problem}; {advice}" if advice else problem)
 
 
-def shortened(text: str) -> str:
-    """A text of at most 1,000 characters: the middle of a longer one is left out.
-
-    Example:
-        >>> from bytepair.errors import shortened
-        >>> len(shortened("a" * 2_000))
-        1000
-    """
-    return text if len(text) <= 1_000 else f"{text[:600]}...{text[-397:]}"
-
-
 def _worded(ways_out: Sequence[WayOut], wording: Wording) -> Iterator[str]:
     """The ways out whose options the caller has."""
     for way_out in ways_out:
         words = [one if isinstance(one, str) else wording(one) for one in way_out.phrases]
         complete = [word for word in words if word is not None]
-        if len(complete) == len(words):
+        if len(complete) == len(words) and any(complete):
             yield _joined(complete)
 
 
@@ -240,35 +486,6 @@ def _of_core(phrase: tuple[Any, ...]) -> str | Option | WayOut:
     return WayOut.of_parts(*phrase)
 
 
-class Worded:
-    """An exception or a warning whose message is made of phrases, its arguments."""
-
-    args: tuple[Any, ...]
-
-    def __init__(self, *phrases: Any) -> None:
-        super().__init__()  # `OSError` would read two arguments as a number and a reason
-        self.args = tuple(_of_core(one) if isinstance(one, tuple) else one for one in phrases)
-
-    @property
-    def phrases(self) -> tuple[Phrase, ...]:
-        """The parts of the message."""
-        return self.args
-
-    @property
-    def ways_out(self) -> tuple[WayOut, ...]:
-        """What to do about it."""
-        return tuple(phrase for phrase in self.phrases if isinstance(phrase, WayOut))
-
-    @property
-    def problem(self) -> str:
-        """What is wrong, without the ways out."""
-        return message([phrase for phrase in self.phrases if not isinstance(phrase, WayOut)])
-
-    def __str__(self) -> str:
-        """The message in the words of Python."""
-        return message(self.phrases)
-
-
 def phrases_of(error: BaseException) -> tuple[Phrase, ...]:
     """The parts of the message of any exception, for an error that repeats it.
 
@@ -279,195 +496,36 @@ def phrases_of(error: BaseException) -> tuple[Phrase, ...]:
         >>> len(phrases_of(ArgumentError("it is empty", WayOut("pass a text"))))
         2
     """
-    return error.phrases if isinstance(error, Worded) else (str(error),)
-
-
-class BytepairError(Worded, Exception):
-    """The base class of all exceptions of this package.
-
-    Attributes:
-        ways_out: what to do about it: each is a `WayOut`, which has an `option` with a `name` and a
-            `value` if the call that failed can be repeated with it.
-
-    Example:
-        >>> import bytepair
-        >>> from bytepair.errors import BytepairError
-        >>> tok = bytepair.train(["hello hello"], 269)
-        >>> try:
-        ...     tok.encode("<|bos|>", special="error")
-        ... except BytepairError as error:
-        ...     print([way_out.option.value for way_out in error.ways_out])
-        ['text', 'all']
-    """
-
-
-class BytepairWarning(Worded, UserWarning):
-    """A warning of this package; `ways_out` is as in `BytepairError`."""
-
-
-class PatternError(BytepairError, ValueError):
-    """A split pattern is not a valid regular expression."""
-
-
-class SplitError(BytepairError, ValueError):
-    """A split pattern fails on a text, or the vocabulary has no token for one of its bytes."""
-
-
-class VocabularyError(BytepairError, ValueError):
-    """A vocabulary, its merges, its special tokens or its size are invalid."""
-
-
-class SpecialTokenError(BytepairError, ValueError):
-    """A special token is unknown, or occurs in a text where it is forbidden."""
-
-
-class UnknownIdError(BytepairError, ValueError):
-    """An id is not in the vocabulary."""
-
-
-class FileFormatError(BytepairError, ValueError):
-    """A tokenizer file is damaged, truncated, or of another format or version."""
-
-
-class FormatError(FileFormatError):
-    """A file of another tokenizer library is not valid in its format.
-
-    Attributes:
-        place: the place in the file: a path such as `model.vocab`, an offset such as `byte 12`, or
-            a line.
-    """
-
-    def __init__(self, place: str, *reason: Phrase) -> None:
-        super().__init__(place, *reason)
-        self.place = place
-
-    @property
-    def reason(self) -> str:
-        """The broken rule, the value that breaks it, and the ways out."""
-        return message(super().phrases[1:])
-
-    @property
-    def phrases(self) -> tuple[Phrase, ...]:
-        """The parts of the message."""
-        place, *reason = super().phrases
-        return (f"{place}:", *reason)
-
-
-class UnsupportedError(FormatError):
-    """A file uses a feature that cannot be reproduced exactly, so the file is not loaded."""
-
-
-class LossError(BytepairError, ValueError):
-    """A format cannot represent all of a tokenizer, and `lossy=True` was not passed.
-
-    Attributes:
-        format: the name of the format.
-        lost: what would be lost, one sentence each.
-    """
-
-    def __init__(self, format: str, lost: list[str], *ways_out: WayOut) -> None:
-        super().__init__(format, lost, *ways_out)
-        self.format, self.lost = format, lost
-
-    @property
-    def phrases(self) -> tuple[Phrase, ...]:
-        """The parts of the message."""
-        return (
-            f"the format {self.format} cannot represent all of this tokenizer: "
-            f"{'; '.join(self.lost)}",
-            *self.args[2:],
-            WayOut.passing("lossy", True, "to write it without these"),
-        )
-
-
-class NotFoundError(BytepairError, FileNotFoundError):
-    """A file or folder does not exist, or a folder has no such file."""
-
-
-class NotAFileError(BytepairError, IsADirectoryError):
-    """The path of a file to write is that of a folder."""
-
-
-class NotAFolderError(BytepairError, NotADirectoryError):
-    """The path of a folder is that of a file, or has the name of one."""
-
-
-class OutOfMemoryError(BytepairError, MemoryError):
-    """Memory could not be allocated."""
-
-
-class SpillError(BytepairError, OSError):
-    """Counts that exceed the memory limit cannot be written to the disk, or read from it."""
-
-
-class PortError(BytepairError, OSError):
-    """A server cannot listen on its port."""
-
-
-class OverwriteError(BytepairError, FileExistsError):
-    """A tokenizer would overwrite a file with different content.
-
-    Attributes:
-        path: the existing file.
-    """
-
-    def __init__(self, path: os.PathLike[str]) -> None:
-        super().__init__(path)
-        self.path = path
-
-    @property
-    def phrases(self) -> tuple[Phrase, ...]:
-        """The parts of the message."""
-        return (
-            f"{self.path} exists and has different content",
-            WayOut.passing("overwrite", True, "to replace it"),
-            WayOut("choose another path"),
-        )
-
-
-class ConversationError(BytepairError, ValueError):
-    """A conversation is invalid for its template, or has no tokens to train on."""
-
-
-class CorpusError(BytepairError, ValueError):
-    """A source of text cannot be read."""
-
-
-class ArgumentError(BytepairError, ValueError, TypeError):
-    """An argument has an invalid value or type."""
-
-
-class CountsError(BytepairError, ValueError):
-    """A table of counts is invalid, or was counted with a different split pattern."""
-
-
-class PlanError(BytepairError, ValueError):
-    """A number of a plan is missing or invalid."""
-
-
-class ShardError(BytepairError, ValueError):
-    """Token shards are damaged, in use by another run, or written with another tokenizer."""
-
-
-class InUseError(ShardError):
-    """Another run is using the folder or the checkpoint."""
-
-
-class DownloadError(BytepairError, OSError):
-    """A download failed, or the file has the wrong size or hash."""
-
-
-class NotFetchedError(DownloadError):
-    """A published vocabulary is not on this machine and could not be downloaded."""
-
-
-class CountOverflowError(BytepairError, OverflowError):
-    """A count exceeds 64 bits."""
-
-
-class ExhaustedWarning(BytepairWarning):
-    """Training stopped early because the text has no more pairs to merge."""
-
-
-class SkippedWarning(BytepairWarning):
-    """Invalid documents were skipped, because `errors="skip"` was passed."""
+    return error.phrases if isinstance(error, Described) else (str(error),)
+
+
+#: The old name of the base class.
+Worded = Described
+
+
+class _Rest(WayOut):
+    """The attributes of an error without phrases, for an error that repeats it."""
+
+    def __init__(self, name: str | None, value: Any, hint: str) -> None:
+        super().__init__(hint)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "passed", value)
+
+
+def _read_phrases(error: Any, phrases: tuple[Any, ...]) -> None:
+    """Set the attributes of an error to what phrases say."""
+    phrases = tuple(_of_core(one) if isinstance(one, tuple) else one for one in phrases)
+    error._old_phrases = ()
+    if len(phrases) == 1 and isinstance(phrases[0], str):
+        return
+    error._old_phrases = phrases
+    error.message, hint = words(phrases)
+    error.hint = error.hint or hint
+    for one in phrases:
+        option = one.option if isinstance(one, WayOut) else one
+        if error.option is not None:
+            return
+        if isinstance(one, _Rest):
+            error.option, error.value = vars(one)["name"], vars(one)["passed"]
+        elif isinstance(option, Option) and option.name.isidentifier():
+            error.option = option.name

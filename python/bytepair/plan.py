@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from bytepair._internal.arguments import checked
-from bytepair._internal.modules import call_instead
 from bytepair.corpus.column import Errors, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
@@ -32,8 +31,6 @@ __all__ = [
     "model_params",
     "plan_data",
 ]
-
-call_instead(__name__, "bytepair.plan.plan_data(...)")
 
 #: The approximate speed of two cores on English text; `measure` measures your machine.
 CHARS_PER_SECOND: Final = 150e6

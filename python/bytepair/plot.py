@@ -20,11 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import Markup
-from bytepair._internal.modules import call_instead
 
 __all__ = ["bars", "dots", "lines"]
-
-call_instead(__name__, "bytepair.plot.lines(...), or another of its functions")
 
 #: The colours of series: distinguishable on light and dark pages, and by most colour-blind people.
 COLORS: Final = ("#3f7ee8", "#e07b39", "#2f9e7a", "#b65fb0", "#a58a1f", "#6c6fd3")

@@ -25,7 +25,6 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from typing import Any
 
 from bytepair._core import PATTERNS
-from bytepair._internal.modules import call_instead
 
 __all__ = [
     "characters", "count", "count_pairs", "decode", "encode", "encode_characters", "encode_dropout",
@@ -33,8 +32,6 @@ __all__ = [
     "spaced", "split", "steps", "stream_batches", "tie_break", "train", "train_parity",
     "train_superwords", "user_defined_parts", "vocabulary",
 ]  # fmt: skip
-
-call_instead(__name__, "bytepair.reference.train(...) or bytepair.reference.encode(...)")
 
 Pair = tuple[int, int]
 Step = tuple[list[bytes], int | None, int | None]

@@ -23,7 +23,7 @@ def texts_become_ids_and_texts_again(tok: bytepair.Tokenizer) -> None:
     assert_type(tok.encode("a text"), list[int])
     assert_type(tok.encode("a text", special={"<|bos|>"}, prepend="<|bos|>"), list[int])
     assert_type(tok.encode_batch(["a", "b"], threads=2), list[list[int]])
-    assert_type(tok.encode_batch(["a"], pad_to=8).attention_mask, NDArray[np.integer])
+    assert_type(tok.pad(tok.encode_batch(["a"])).attention_mask, NDArray[np.integer])
     assert_type(tok.decode([1, 2]), str)
     assert_type(tok.decode_bytes([1, 2]), bytes)
     assert_type(tok.decode_batch([[1], [2]]), list[str])

@@ -79,7 +79,8 @@ def refuse(name: str, value: Any, allowed: str, *ways_out: WayOut) -> ArgumentEr
         threads is -1; it must be an integer of at least 1
     """
     subject = Option(name) if name.isidentifier() else name
-    return ArgumentError(subject, f"is {shown(value)}; it must be {allowed}", *ways_out)
+    text = f"is {shown(value)}; it must be {allowed}"
+    return ArgumentError(subject, text, *ways_out, option=name, value=value)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:

@@ -25,7 +25,6 @@ are what it reports), `jinja` (Hugging Face templates, with `environment`, `disg
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair._internal.modules import call_instead
 from bytepair.chat.template import (
     CHATML,
     LLAMA3,
@@ -100,5 +99,3 @@ __all__ = [
     "ToolCall",
     "Tools",
 ]
-
-call_instead(__name__, "tok.render_conversation(messages)")

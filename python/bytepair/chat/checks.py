@@ -171,7 +171,7 @@ def endless(
             f"{' and '.join(stops.values())}",
             WayOut(
                 "set the role with",
-                Option("end_of_turn", name, f"tok.with_roles(end_of_turn={name!r})"),
+                Option("end_of_turn", name, f"tok.replace(roles=dict(end_of_turn={name!r}))"),
             ),
             WayOut.passing("stop", (name,), "to the template"),
         )

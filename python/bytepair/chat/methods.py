@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
 from bytepair._internal.arguments import checked, integers
@@ -66,34 +66,10 @@ class ChatMethods(_core.Tokenizer):
         Example:
             >>> import bytepair
             >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
-            >>> tok.with_chat_template("{{ tools }}", name="tool_use").chat_templates
+            >>> tok.replace(chat_template={"tool_use": "{{ tools }}"}).chat_templates
             {'tool_use': '{{ tools }}'}
         """
         return roles.chat_templates(self)
-
-    @checked
-    def with_chat_template(self, template: str | None, *, name: str = "default") -> Self:
-        """Return a copy with another chat template.
-
-        Args:
-            template: the Jinja template, such as the text of `chat_template.jinja`; None removes
-                it. It is stored unchanged, and checked when it is rendered.
-            name: its name in `chat_templates`; templates of other names stay.
-
-        Returns:
-            The copy, which is equal to this tokenizer: templates are not compared. They are saved.
-
-        Raises:
-            TypeError: if the template is not text.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
-            >>> tok.with_chat_template("{{ messages[0].content }}").chat_template
-            '{{ messages[0].content }}'
-        """
-        notes = roles.with_template(self, template, name)
-        return type(self)(_core.with_notes(self, self.notes | notes))
 
     @checked
     def render_conversation(

@@ -36,7 +36,7 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
-        >>> tok = tok.with_chat_template("{{ messages }}", name="rag")
+        >>> tok = tok.replace(chat_template={"rag": "{{ messages }}"})
         >>> named(tok, "rag").source
         '{{ messages }}'
     """

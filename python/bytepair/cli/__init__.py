@@ -19,10 +19,17 @@ from typing import Any, Final, cast
 import click
 
 from bytepair import __version__
-from bytepair.cli.messages import CannotCompareError, Failure, Misuse, show_log, tell, tell_of
+from bytepair.cli.messages import (
+    CannotCompareError,
+    Failure,
+    Misuse,
+    in_words,
+    show_log,
+    tell,
+    tell_of,
+)
 from bytepair.cli.output import is_closed_pipe, use_output
 from bytepair.cli.signals import treat_as_interrupts
-from bytepair.cli.words import in_words
 from bytepair.errors import BytepairError
 
 #: The commands in the order of `--help`. Each is a function in the file of the same name.

@@ -10,9 +10,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.cli.messages import BadValue, tell
-from bytepair.cli.words import in_words, wording
-from bytepair.errors import words
+from bytepair.cli.messages import BadValue, advice_in_words, in_words, tell
 
 
 @option.command(
@@ -76,7 +74,8 @@ def convert(
     losses = tokenizer.export_losses(format or target, target)
     for lost in losses:
         tell("warning", f"not kept in {path}: {lost}")
-    if advice := words(losses.ways_out, wording()).advice:
+    advice = advice_in_words(", or ".join(map(str, losses.ways_out)))
+    if advice:
         tell("hint", advice)
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
@@ -72,8 +72,8 @@ def encode(
 
     FILES: text files (one document each), or parquet or jsonl (one document per row), each may be
     compressed as .gz or .zst; also folders, globs and URLs of these. Without FILES, or for -, text
-    is read from standard input. With --special all or error, with --dropout and with --errors skip,
-    each document is read completely before encoding.
+    is read from standard input. With --dropout and with --errors skip, each document is read
+    completely before encoding.
     """
     option.one_of("files", "text")
     option.both_or_none("dropout", "seed")
@@ -90,13 +90,19 @@ def encode(
             for batch in map(strings, pieces.batches):
                 for ids in encode_batch(batch):
                     _write([ids], as_json)
-        elif special == "text" and dropout is None:
+        elif dropout is None:
             before, after = tok.encode("", prepend=prepend), tok.encode("", append=append)
-            arrays = tok.encode_iterable_to_numpy(pieces)
-            _write(chain([before], (ids.tolist() for ids in arrays), [after]), as_json)
+            ids = tok.encode_stream(pieces, special=special)
+            _write(chain([before], _parts(ids), [after]), as_json)
         else:
             _write(encode_batch(["".join(pieces)]), as_json)
     inputs.skips.warn(stacklevel=1)
+
+
+def _parts(ids: Iterator[int]) -> Iterator[list[int]]:
+    """Ids as lists, which are written at once."""
+    while part := list(islice(ids, 4096)):
+        yield part
 
 
 def _encoder(

@@ -11,8 +11,7 @@ import click
 
 import bytepair
 from bytepair.cli import groups, option
-from bytepair.cli.messages import Misuse, tell
-from bytepair.cli.words import in_words
+from bytepair.cli.messages import Misuse, in_words, tell
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import is_divided, resolve_files
 from bytepair.corpus.splits import Split

@@ -11,8 +11,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.cli.messages import Failure, Misuse, tell
-from bytepair.cli.words import in_words
+from bytepair.cli.messages import Failure, Misuse, in_words, tell
 
 #: The text of a page with all views for which none is given.
 PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 👋🏽"

@@ -20,8 +20,7 @@ from typing import Any, Final, TypeVar, get_args, get_type_hints
 import click
 
 import bytepair
-from bytepair.cli.messages import BadValue, Misuse, hide_log
-from bytepair.cli.words import in_words
+from bytepair.cli.messages import BadValue, Misuse, hide_log, in_words
 from bytepair.corpus.column import Errors
 from bytepair.corpus.splits import Split
 from bytepair.files.outputs import check_output_file, check_output_folder
@@ -458,9 +457,9 @@ def weighted(
 def with_roles(tokenizer: bytepair.Tokenizer, options: Mapping[str, Any]) -> bytepair.Tokenizer:
     """The tokenizer with the roles and the chat template given by options."""
     names = {role: options[name] for name, role in ROLES.items() if options[name] is not None}
-    tokenizer = tokenizer.with_roles(**names) if names else tokenizer
+    tokenizer = tokenizer.replace(roles=names) if names else tokenizer
     file: Path | None = options["chat_template"]
-    return tokenizer if file is None else tokenizer.with_chat_template(read_text(file))
+    return tokenizer if file is None else tokenizer.replace(chat_template=read_text(file))
 
 
 def read_text(file: Path) -> str:

@@ -56,11 +56,13 @@ def prune(
     option.ending(ids, ".npy")
     tok = bytepair.load(tokenizer, pattern=pattern)
     if unreachable:
-        pruned = tok.prune(drop=bytepair.evaluate.unreachable(tok))
+        pruned = bytepair.prune(tok, drop=bytepair.evaluate.unreachable(tok))
     elif counts is not None:
-        pruned = tok.prune(bytepair.load_counts(counts, pattern=pattern), vocab_size=vocab_size)
+        pruned = bytepair.prune(
+            tok, bytepair.load_counts(counts, pattern=pattern), vocab_size=vocab_size
+        )
     elif vocab_size is not None:
-        pruned = tok.prune(vocab_size)
+        pruned = bytepair.prune(tok, vocab_size)
     else:
         raise Misuse("pass --counts, --vocab-size or --unreachable: which tokens to keep")
     path = pruned.tokenizer.save(out, overwrite=overwrite)

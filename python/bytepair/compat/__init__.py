@@ -12,7 +12,6 @@ Each wrapper only translates. Its docstring names where it differs from the orig
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair._internal.modules import call_instead
 
 if _TYPE_CHECKING:
     from bytepair.compat import autoresearch, huggingface, nanochat, rustbpe, tiktoken
@@ -22,5 +21,3 @@ _MODULES = ("autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken")
 __all__ = ["autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken"]
 
 _lazy(__name__, {name: f"bytepair.compat.{name}" for name in _MODULES})
-
-call_instead(__name__, "tok.to_tiktoken(), or import one of its wrappers")

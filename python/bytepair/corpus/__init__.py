@@ -14,7 +14,6 @@ documents of a file), `read` (batches of any source), `skips` (skipped documents
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair._internal.modules import call_instead
 
 if _TYPE_CHECKING:
     from bytepair.corpus import download
@@ -33,5 +32,3 @@ _lazy(
 )
 
 __all__ = ["download", "download_dataset", "list_files", "read_documents"]
-
-call_instead(__name__, "bytepair.corpus.read_documents(paths)")

@@ -7,11 +7,8 @@ The files: `tasks` (pieces of work and their marks), `count` and `shard` (what i
 `on_ray` (Ray, and nothing else).
 """
 
-from bytepair._internal.modules import call_instead
 from bytepair.distributed.counting import count
 from bytepair.distributed.sharding import shard
 from bytepair.distributed.tasks import place
 
 __all__ = ["count", "place", "shard"]
-
-call_instead(__name__, "bytepair.distributed.count(...) or bytepair.distributed.shard(...)")

@@ -9,8 +9,8 @@ from bytepair._internal.arguments import checked
 from bytepair.errors import VocabularyError
 from bytepair.formats.llama2c import FIRST_BYTE_ID
 from bytepair.properties.roles import NOTES, roles
-from bytepair.tokenizer.renumber import renumbered
 from bytepair.tokenizer.tokenizer import Tokenizer
+from bytepair.tokenizer.vocabulary import renumbered
 
 
 @checked

@@ -16,7 +16,6 @@ and what is of use), `sizes` (all sizes from one training), `bits` (losses per b
 two tokenizers differ, and why).
 """
 
-from bytepair._internal.modules import call_instead
 from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes
 from bytepair.evaluate.comparison import Comparison, Difference, compare
 from bytepair.evaluate.compression import Compression, compress
@@ -75,5 +74,3 @@ __all__ = [
     "unreachable",
     "use",
 ]
-
-call_instead(__name__, "bytepair.evaluate.measure(tok)")

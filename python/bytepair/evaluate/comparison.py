@@ -195,7 +195,7 @@ def compare(
     Example:
         >>> import bytepair
         >>> one = bytepair.train(["hello hello"], 269)
-        >>> small = one.with_vocab_size(268)
+        >>> small = one.replace(vocab_size=268)
         >>> comparison = bytepair.evaluate.compare(one, small, texts=["oh", "oh, hello"])
         >>> bool(comparison), comparison.differing
         (False, 1)

@@ -75,7 +75,7 @@ def compress(
         documents = [text] if isinstance(text, str) else list(text)
         size = sum(len(document.encode()) for document in documents)
         tokens = {
-            who: int(tokenizer.count_tokens_batch(documents).sum())
+            who: int(tokenizer.count_batch(documents).sum())
             for who, tokenizer in tokenizers.items()
         }
         results.append(Compression(name, size, tokens))

@@ -83,7 +83,7 @@ def by_language(tokenizer: Tokenizer) -> list[Language]:
         (60, 'English', 1.0)
     """
     texts = declarations()
-    tokens = dict(zip(texts, tokenizer.count_tokens_batch(texts.values()).tolist(), strict=True))
+    tokens = dict(zip(texts, tokenizer.count_batch(texts.values()).tolist(), strict=True))
     languages = [
         Language(
             code=code,

@@ -123,7 +123,7 @@ def measure_parallel(
             )
     tokenizers, missing = rivals_of(tokenizer, name, against)
     tokens = {
-        who: {key: int(one.count_tokens_batch(text).sum()) for key, text in lines.items()}
+        who: {key: int(one.count_batch(text).sum()) for key, text in lines.items()}
         for who, one in tokenizers.items()
     }
     sizes = {key: sum(len(line.encode()) for line in text) for key, text in lines.items()}

@@ -134,7 +134,7 @@ def sweep(
     few = [s for n in range(points) if (s := tokenizer.vocab_size >> n) > smallest]
     size = sum(len(text.encode()) for text in heldout)
     measured = {
-        s: size / max(int(tokenizer.with_vocab_size(s).count_tokens_batch(heldout).sum()), 1)
+        s: size / max(int(tokenizer.replace(vocab_size=s).count_batch(heldout).sum()), 1)
         for s in (reversed(few) if size else ())
     }
     return Sweep(sizes, curve.astype(np.int64), int(curve[0]), width, measured)

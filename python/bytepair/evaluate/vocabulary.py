@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.arguments import checked, refuse
-from bytepair.tokenizer import Tokenizer, parents
+from bytepair.tokenizer import Tokenizer, pruning
 
 #: The order of the Rényi entropy; its inventors found that it predicts translation quality.
 RENYI_ORDER: Final = 2.5
@@ -105,7 +105,7 @@ def unreachable(tokenizer: Tokenizer) -> list[int]:
         >>> unreachable(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
         [256]
     """
-    return parents.unreachable(tokenizer)
+    return pruning.unreachable(tokenizer)
 
 
 def near_duplicates(ranks: dict[bytes, int]) -> list[list[int]]:

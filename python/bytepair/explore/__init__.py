@@ -19,7 +19,6 @@ answers), `page/` (HTML, style and scripts, as they are served), `export` (the p
 server), `wasm/` (the module for browsers, if `make wasm` built it).
 """
 
-from bytepair._internal.modules import call_instead
 from bytepair.explore.answers import Answers, Step, merge_steps
 from bytepair.explore.export import save, to_html
 from bytepair.explore.server import Server
@@ -32,5 +31,3 @@ __all__ = [
     "save",
     "to_html",
 ]
-
-call_instead(__name__, "bytepair.explore.to_html({name: tok}, text)")

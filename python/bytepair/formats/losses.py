@@ -41,7 +41,7 @@ class Losses(list[str]):
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello"], 258, special_tokens=["<a>"])
         >>> [str(way_out) for way_out in tok.export_losses("gguf").ways_out]
-        ['give a special token this role with Tokenizer.with_roles(eos=...)']
+        ['give a special token this role with Tokenizer.replace(roles={"eos": ...})']
     """
 
     def __init__(self, losses: Iterable[str] = (), ways_out: Sequence[WayOut] = ()) -> None:

@@ -19,7 +19,6 @@ from bytepair.errors import (
     NotFoundError,
     Option,
     PatternError,
-    Phrase,
     UnsupportedError,
     VocabularyError,
     WayOut,
@@ -152,21 +151,11 @@ def _read_path(path: Path, format: str | None, options: LoadOptions) -> Parts:
     try:
         return _format(format).read(path, options)
     except FormatError as error:
-        place = error.place if error.place == str(path) else f"{path}: {error.place}"
-        raise type(error)(place, *_reason(error, options)) from None
-
-
-#: The way out that a caller who passed it already does not have.
-_LOSSY: Final = Option("lossy", True)
-
-
-def _reason(error: FormatError, options: LoadOptions) -> list[Phrase]:
-    """The reason of an error, without the way out `lossy=True` if that was passed."""
-    return [
-        phrase
-        for phrase in error.phrases[1:]
-        if not (options.lossy and isinstance(phrase, WayOut) and phrase.option == _LOSSY)
-    ]
+        error = error if error.place == str(path) else error.at(str(path))
+        if options.lossy:  # a hint that was followed
+            parts = [part for part in error.hint.split(", or ") if "lossy=True" not in part]
+            error.hint = ", or ".join(parts)
+        raise error from None
 
 
 def model(parts: Parts, source: Any, options: LoadOptions) -> _core.Model:

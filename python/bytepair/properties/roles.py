@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import _core
+from bytepair._internal.checks import refuse
 from bytepair.errors import ArgumentError, Option, SpecialTokenError, WayOut
 from bytepair.files.safe import json_note
 from bytepair.properties.entries import TOKENS
@@ -52,7 +53,7 @@ def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
 
 def giving(role: str, *more: str) -> WayOut:
     """The way out where no special token has a role."""
-    option = Option(f"{role}_token", python=f"Tokenizer.with_roles({role}=...)")
+    option = Option(f"{role}_token", python=f'Tokenizer.replace(roles={{"{role}": ...}})')
     return WayOut("give a special token this role with", option, *more)
 
 
@@ -62,7 +63,7 @@ def usual(special: Collection[str]) -> dict[str, str]:
 
 
 def notes(tokenizer: _core.Tokenizer, names: Mapping[str, str | None]) -> dict[str, str]:
-    """The notes that assign roles to tokens; see `Tokenizer.with_roles`."""
+    """The notes that assign roles to tokens; see `Tokenizer.replace`."""
     new_notes = {}
     for role, name in names.items():
         if role not in NOTES:
@@ -100,13 +101,26 @@ def chat_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
     return default | other_templates(tokenizer)
 
 
-def with_template(tokenizer: _core.Tokenizer, template: str | None, name: str) -> dict[str, str]:
-    """The notes that set or remove a chat template; see `Tokenizer.with_chat_template`."""
-    if name == DEFAULT:
-        return {TEMPLATE: template or ""}
-    others = {key: text for key, text in other_templates(tokenizer).items() if key != name}
-    others |= {name: template} if template else {}
-    return {TEMPLATES: json.dumps(others) if others else ""}
+def changed_notes(
+    tokenizer: _core.Tokenizer,
+    names: Mapping[str, str | None] | None,
+    templates: str | Mapping[str, str | None] | None,
+) -> dict[str, str]:
+    """The notes that set or remove roles and chat templates; see `Tokenizer.replace`."""
+    changed = {} if names is None else notes(tokenizer, names)
+    if not isinstance(templates, str | Mapping | None):
+        raise refuse("chat_template", templates, "a str, or a mapping of names to str")
+    by_name = {DEFAULT: templates} if isinstance(templates, str) else dict(templates or {})
+    for name, template in by_name.items():
+        if not isinstance(template, str | None):
+            raise refuse("chat_template", template, "a str, or names and str")
+        if name == DEFAULT:
+            changed[TEMPLATE] = template or ""
+    others = other_templates(tokenizer) | by_name
+    if by_name.keys() - {DEFAULT}:
+        kept = {name: text for name, text in others.items() if text and name != DEFAULT}
+        changed[TEMPLATES] = json.dumps(kept) if kept else ""
+    return changed
 
 
 @cache

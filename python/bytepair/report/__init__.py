@@ -10,9 +10,6 @@ The page is one file without scripts or external resources, so it can be stored,
 Its colours follow the light or dark mode of the system.
 """
 
-from bytepair._internal.modules import call_instead
 from bytepair.report.page import save, save_sizes_plot, sizes_plot, to_html
 
 __all__ = ["save", "save_sizes_plot", "sizes_plot", "to_html"]
-
-call_instead(__name__, "bytepair.report.save(bytepair.evaluate.measure(tok), path)")

@@ -5,11 +5,7 @@ README.md beside this file lists the files, their sources and their licences.
 
 from pathlib import Path
 
-from bytepair._internal.modules import call_instead
-
 __all__ = ["paths"]
-
-call_instead(__name__, "bytepair.sample.paths()")
 
 
 def paths() -> list[Path]:

@@ -13,7 +13,6 @@ Without shards, `TextBatches` and `ConversationBatches` encode and pack while th
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair._internal.modules import call_instead
 
 if _TYPE_CHECKING:
     from bytepair.shards.blend import Blend, BlendedBatches
@@ -64,5 +63,3 @@ __all__ = [
     "verify",
     "write",
 ]
-
-call_instead(__name__, "bytepair.shards.write(source, tok, folder)")

@@ -5,20 +5,16 @@
     >>> tok.decode(tok.encode("another one"))
     'another one'
 
-The modules: `tokenizer` (the class), `loading` (`load`), `saving` (`save`, `export`), `batch`
-(files, Arrow, iterables), `padding` (rows and tensors), `asynchronous` (coroutines), `session`
-(growing texts), `cover` (prompts that end within a token), `generation` (prompts), `habits`
-(names of other libraries), `special` (adding special tokens), `pruning` (removing tokens, with
-`parents` and `renumber`), `origins` (the old ids of new tokens), `display` (output for terminals
-and notebooks), `results` (results of several arrays), `callables` (what the core calls).
+`tokenizer` has the class, and the other modules the functions behind it: `batch` (many texts),
+`session` (growing texts), `show` (terminals and notebooks), `names` (names of other libraries);
+and what makes tokenizers of tokenizers: `loading`, `vocabulary` (ids), `pruning`, `cover`.
 """
 
-from bytepair.tokenizer import callables
+from bytepair.tokenizer.batch import IdArrays, IdsWithOffsets, PaddedBatch
 from bytepair.tokenizer.loading import load, pretokenize
-from bytepair.tokenizer.origins import TokenParts
-from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
-from bytepair.tokenizer.tokenizer import Pruned, Tokenizer
+from bytepair.tokenizer.names import register
+from bytepair.tokenizer.tokenizer import Tokenizer
 
-callables.register()
+register()
 
-__all__ = ["IdArrays", "IdsWithOffsets", "Pruned", "TokenParts", "Tokenizer", "load", "pretokenize"]
+__all__ = ["IdArrays", "IdsWithOffsets", "PaddedBatch", "Tokenizer", "load", "pretokenize"]

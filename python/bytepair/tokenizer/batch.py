@@ -1,35 +1,31 @@
-"""Methods of `Tokenizer` for large amounts of text: Arrow columns, files and streams.
+"""Many texts to ids: Arrow columns, files, streams, and rows of equal width.
 
-They return arrays. Only `encode_iterable` creates a Python object for each id.
+The functions behind methods of `Tokenizer`, and the results that consist of several arrays.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
-from bytepair._internal.later import Later
+from bytepair._internal.checks import check_choice, check_many, check_whole, integers, refuse
 from bytepair.corpus import arrow
-from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import REPAIR, Errors, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
-from bytepair.errors import ArgumentError, WayOut
+from bytepair.errors import ArgumentError
+from bytepair.properties import roles
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
-else:
-    NDArray = Later("numpy.typing", "NDArray")
-    pa = Later("pyarrow")
-    np = Later("numpy")
 
 #: How special tokens in a text are encoded; see `Tokenizer.encode`.
 SpecialMode: TypeAlias = Literal["text", "all", "none", "error"] | Collection[str] | None
@@ -41,244 +37,256 @@ Affix: TypeAlias = str | int | None
 MOST_IN_LIST_ARRAY = 2**31 - 1
 
 
-class BulkMethods(_core.Tokenizer):
-    """The methods of `Tokenizer` for large amounts of text."""
+class IdArrays(NamedTuple):
+    """The ids of many texts.
 
-    __slots__ = ()
+    Attributes:
+        ids: the ids of all texts, one after the other.
+        offsets: where each text begins in `ids`, and the end of the last one.
 
-    @checked
-    def encode_arrow(
-        self,
-        array: Any,
-        *,
-        special: SpecialMode = None,
-        prepend: str | int | None = None,
-        append: str | int | None = None,
-        threads: int | None = None,
-    ) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
-        """Encode an Arrow column of texts to a column of lists of ids.
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], vocab_size=260, special_tokens=())
+        >>> arrays = tok.encode_batch_to_numpy(["hello", "hell"])
+        >>> arrays.ids[arrays.offsets[1] : arrays.offsets[2]].tolist() == tok.encode("hell")
+        True
+    """
 
-        Args:
-            array: an object with the Arrow interface (a pyarrow array or chunked array, a polars
-                Series, ...) of type string, large_string, string_view, or a dictionary of these.
-            special: as in `encode`.
-            prepend: as in `encode`, for each text.
-            append: as in `encode`, for each text.
-            threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-                processors.
+    ids: NDArray[np.uint16 | np.uint32]
+    offsets: NDArray[np.int64]
 
-        Returns:
-            A pyarrow array with the list of ids of each text, and a null for each null. The ids are
-            uint16 if the vocabulary has at most 65,536 ids, else uint32. The lists have 64-bit
-            offsets if there are 2^31 ids or more. Chunks are preserved.
 
-        Raises:
-            TypeError: if `array` is not Arrow data, or does not contain text.
-            CorpusError: if a text is not UTF-8; the message contains its index in its chunk.
-            SpecialTokenError: as in `encode`.
-            SplitError: as in `encode`.
+class IdsWithOffsets(NamedTuple):
+    """The ids of a text, and where each stands in it.
 
-        Example:
-            >>> import bytepair, pyarrow
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> tok.encode_arrow(pyarrow.array(["hello!", None, ""])).to_pylist()
-            [[259, 33], None, []]
-        """
-        from bytepair._internal.extras import pyarrow as pa
+    Attributes:
+        ids: the ids.
+        bytes: for each id, the start and the end of its text in bytes of UTF-8; shape (n, 2).
+        chars: the same in characters.
 
-        texts = arrow.imported(array)
-        chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
-        encoded = []
-        for chunk in chunks:
-            plain = arrow.plain(chunk)
-            present = plain.drop_null()
-            ids, ends = _core.encode_utf8(
-                self, arrow.data(present), arrow.offsets(present),
-                special=special, prepend=prepend, append=append, threads=threads,
-            )  # fmt: skip
-            encoded.append((ids, ends, plain.is_valid() if plain.null_count else None))
-        large = any(ends[-1] > MOST_IN_LIST_ARRAY for _, ends, _ in encoded)
-        lists = [_lists(*parts, large=large) for parts in encoded]
-        if not isinstance(texts, pa.ChunkedArray):
-            return lists[0]
-        ids_type = pa.uint16() if self.vocab_size <= 1 << 16 else pa.uint32()
-        return pa.chunked_array(lists, pa.large_list(ids_type) if large else pa.list_(ids_type))
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], vocab_size=260, special_tokens=())
+        >>> tok.encode_offsets("é hello").chars[-1].tolist()
+        [2, 7]
+    """
 
-    @checked
-    def encode_file(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        separator: str | bytes | None = None,
-        errors: Errors = "strict",
-        column: str = "text",
-        max_document_bytes: int = DOCUMENT_BYTES,
-        memory_map: bool = True,
-        special: SpecialMode = None,
-        prepend: str | int | None = None,
-        append: str | int | None = None,
-        threads: int | None = None,
-    ) -> tuple[Ids, NDArray[np.int64]]:
-        """Encode a file in parallel.
+    ids: list[int]
+    bytes: NDArray[np.int64]
+    chars: NDArray[np.int64]
 
-        The suffix determines how the file is read, as for `bytepair.train`: parquet or jsonl (one
-        document per row), or text, optionally compressed as `.gz` or `.zst`. Plain text is
-        memory-mapped and must not be modified meanwhile: ids would be wrong, and if it is
-        truncated, the system ends the process (SIGBUS); `memory_map=False` reads it instead. With a
-        named split pattern, a long document is divided between threads at places that do not change
-        the ids, unless special tokens are searched.
 
-        Args:
-            path: the file.
-            separator: the string between two documents of plain text; it is not part of them. None
-                means that the file is one document. As with `str.split`, n separators give n + 1
-                documents.
-            errors: as in `bytepair.count`.
-            column: the table column or JSON field that contains the text.
-            max_document_bytes: the maximum size of a document, except in plain text; a longer one
-                is an error.
-            memory_map: whether to map a file of plain text instead of reading it.
-            special: as in `encode`.
-            prepend: as in `encode`, for each document.
-            append: as in `encode`, for each document.
-            threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-                processors.
+class PaddedBatch(NamedTuple):
+    """Texts as rows of equal width.
 
-        Returns:
-            The ids of all documents, concatenated: uint16 if the vocabulary has at most 65,536 ids,
-            else uint32. And the int64 offsets, one more than documents: document `i` has the ids
-            `ids[offsets[i]:offsets[i + 1]]`.
+    A model of `transformers` takes it as `model(**batch)`, since names are keys as well.
 
-        Raises:
-            OSError: if the file cannot be read.
-            CorpusError: if the file is not UTF-8, or not valid for its suffix; the message contains
-                the place.
-            ValueError: if the separator is empty, or given for a file that is not plain text, or
-                `errors` has another value.
-            SpecialTokenError: as in `encode`.
-            SplitError: as in `encode`.
+    Attributes:
+        input_ids: one row per text, its ids and padding tokens: int32, or int64 if tensors were
+            asked for.
+        attention_mask: 1 for ids of the text, 0 for padding: uint8, or int64 if tensors were asked
+            for.
 
-        Example:
-            >>> import bytepair, pathlib, tempfile
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     path = pathlib.Path(folder, "texts.txt")
-            ...     _ = path.write_text("hello!|ho")
-            ...     ids, offsets = tok.encode_file(path, separator="|")
-            >>> ids.tolist(), offsets.tolist()
-            ([259, 33, 104, 111], [0, 2, 4])
-        """
-        if separator is not None and not separator:
-            raise ArgumentError(
-                "separator is empty", WayOut("pass None for one document, or a string")
-            )
-        skips = SkipLog()
-        # A missing file raises the usual FileNotFoundError; a pipe can be opened only once.
-        with nullcontext() if Path(path).is_fifo() else Path(path).open("rb"):
-            if not is_plain_text(Path(path)):
-                if separator is not None:
-                    raise ArgumentError(
-                        f"separator is for plain text, but {path} is not", WayOut("omit it")
-                    )
-                batches = read_batches(
-                    [Path(path)], column=column, errors=errors,
-                    max_document_bytes=max_document_bytes, on_skip=skips.add,
-                )  # fmt: skip
-                encoded = self._encode_batches(
-                    batches, special=special, prepend=prepend, append=append, threads=threads
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> batch = tok.pad(tok.encode_batch(["hello!", "hello"]), tensors="np")
+        >>> {name: rows.tolist() for name, rows in dict(batch).items()}
+        {'input_ids': [[259, 33], [259, 260]], 'attention_mask': [[1, 1], [1, 0]]}
+    """
+
+    input_ids: NDArray[np.integer]
+    attention_mask: NDArray[np.integer]
+
+    def keys(self) -> list[str]:
+        """The names of the fields, so that `**batch` and `dict(batch)` work."""
+        return list(self._fields)
+
+    def __getitem__(self, key: Any) -> Any:
+        """A field by its name or number."""
+        return getattr(self, key) if isinstance(key, str) else tuple.__getitem__(self, key)
+
+
+class FileReading(NamedTuple):
+    """How `Tokenizer.encode_file` reads a file."""
+
+    separator: str | bytes | None
+    errors: Errors
+    column: str
+    max_document_bytes: int
+    memory_map: bool
+
+
+def encode_arrow(
+    tokenizer: _core.Tokenizer, array: Any, **options: Any
+) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
+    """An Arrow column of texts as a column of lists of ids; see `Tokenizer.encode_arrow`."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    texts = arrow.imported(array)
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    encoded = []
+    for chunk in chunks:
+        plain = arrow.plain(chunk)
+        present = plain.drop_null()
+        ids, ends = _core.encode_utf8(
+            tokenizer, arrow.data(present), arrow.offsets(present),
+            **options,
+        )  # fmt: skip
+        encoded.append((ids, ends, plain.is_valid() if plain.null_count else None))
+    large = any(ends[-1] > MOST_IN_LIST_ARRAY for _, ends, _ in encoded)
+    lists = [_lists(*parts, large=large) for parts in encoded]
+    if not isinstance(texts, pa.ChunkedArray):
+        return lists[0]
+    ids_type = pa.uint16() if tokenizer.vocab_size <= 1 << 16 else pa.uint32()
+    return pa.chunked_array(lists, pa.large_list(ids_type) if large else pa.list_(ids_type))
+
+
+def encode_file(
+    tokenizer: _core.Tokenizer,
+    path: str | os.PathLike[str],
+    reading: FileReading,
+    **options: Any,
+) -> IdArrays:
+    """The ids of a file; see `Tokenizer.encode_file`."""
+    separator, errors = reading.separator, reading.errors
+    check_choice("errors", errors, ("strict", "replace", "skip"))
+    if separator is not None and not separator:
+        raise ArgumentError(
+            "separator is empty",
+            option="separator",
+            value=separator,
+            hint="pass None for one document, or a string",
+        )
+    ending = separator.encode() if isinstance(separator, str) else separator
+    skips, path = SkipLog(), Path(path)
+    # A missing file raises the usual FileNotFoundError; a pipe can be opened only once.
+    with nullcontext() if path.is_fifo() else path.open("rb"):
+        if not is_plain_text(path):
+            if separator is not None:
+                raise ArgumentError(
+                    f"separator is for plain text, but {path} is not",
+                    option="separator",
+                    value=separator,
+                    hint="omit it",
                 )
-                skips.warn(stacklevel=2)
-                return encoded
-            if errors == "skip":
-                texts = _documents(Path(path), separator, skips)
-                skips.warn(stacklevel=2)
-                return self.encode_batch_to_numpy(
-                    texts, special=special, prepend=prepend, append=append, threads=threads
-                )
-            return _core.encode_file(
-                self, os.fspath(path),
-                separator=separator.encode() if isinstance(separator, str) else separator or b"",
-                lossy=errors == "replace", reads=not memory_map,
-                special=special, prepend=prepend, append=append, threads=threads,
+            batches = read_batches(
+                [path], column=reading.column, errors=errors,
+                max_document_bytes=reading.max_document_bytes, on_skip=skips.add,
             )  # fmt: skip
+            encoded = _encode_batches(tokenizer, batches, **options)
+        elif errors == "skip":
+            texts = _documents(path, ending, skips)
+            encoded = IdArrays(*tokenizer.encode_batch_to_numpy(texts, **options))
+        else:
+            encoded = IdArrays(
+                *_core.encode_file(
+                    tokenizer, os.fspath(path),
+                    separator=ending or b"",
+                    lossy=errors == "replace", reads=not reading.memory_map, **options,
+                )
+            )  # fmt: skip
+    skips.warn(stacklevel=3)
+    return encoded
 
-    def _encode_batches(
-        self, batches: Iterator[TextBatch], **options: Any
-    ) -> tuple[Ids, NDArray[np.int64]]:
-        """Encode documents batch by batch."""
-        import numpy as np
 
-        ids, ends = [self.encode_batch_to_numpy([])[0]], [np.zeros(1, np.int64)]
-        for batch in batches:
-            if isinstance(batch, list):
-                some, offsets = self.encode_batch_to_numpy(batch, **options)
-            else:
-                some, offsets = _core.encode_utf8(self, batch.data, batch.offsets, **options)
-            ids.append(some)
-            ends.append(offsets[1:] + ends[-1][-1])
-        return np.concatenate(ids), np.concatenate(ends)
+def _encode_batches(
+    tokenizer: _core.Tokenizer, batches: Iterator[TextBatch], **options: Any
+) -> IdArrays:
+    """Encode documents batch by batch."""
+    import numpy as np
 
-    @checked
-    def encode_iterable(self, texts: Iterable[str]) -> Iterator[int]:
-        """Encode pieces of one text, such as the lines of a file, without holding all of it.
+    ids, ends = [tokenizer.encode_batch_to_numpy([])[0]], [np.zeros(1, np.int64)]
+    for batch in batches:
+        if isinstance(batch, list):
+            some, offsets = tokenizer.encode_batch_to_numpy(batch, **options)
+        else:
+            some, offsets = _core.encode_utf8(tokenizer, batch.data, batch.offsets, **options)
+        ids.append(some)
+        ends.append(offsets[1:] + ends[-1][-1])
+    return IdArrays(np.concatenate(ids), np.concatenate(ends))
 
-        Special tokens in it are encoded as text. With a named split pattern, little more than
-        64 KiB of text is buffered. With a custom pattern, text is buffered up to a safe split
-        point, and completely if `split_engine` is "regex".
 
-        Args:
-            texts: the pieces, an iterable of str; a piece may end anywhere.
-
-        Yields:
-            The ids of the whole text: `encode("".join(texts))`.
-
-        Raises:
-            SplitError: as in `encode`.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> list(tok.encode_iterable(["hel", "lo", "!"]))
-            [259, 33]
-        """
-        for ids in self.encode_iterable_to_numpy(texts):
-            yield from ids.tolist()
-
-    @checked
-    def encode_iterable_to_numpy(self, texts: Iterable[str]) -> Iterator[Ids]:
-        """Encode pieces of one text, as `encode_iterable` does, but yield arrays.
-
-        Args:
-            texts: the pieces, an iterable of str; a piece may end anywhere.
-
-        Yields:
-            Non-empty arrays; concatenated they equal `encode_to_numpy("".join(texts))`.
-
-        Raises:
-            SplitError: as in `encode`.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> [ids.tolist() for ids in tok.encode_iterable_to_numpy(["hel", "lo", "!"])]
-            [[259, 33]]
-        """
-        if isinstance(texts, str):
-            raise ArgumentError("expected an iterable of texts, not a str", WayOut("pass [text]"))
-        stream = _core.EncodeStream(self)
-        for text in texts:
-            ids = stream.push(text)
-            if len(ids):
-                yield ids
-        ids = stream.flush()
+def stream(
+    tokenizer: _core.Tokenizer, texts: Iterable[str], special: SpecialMode = None
+) -> Iterator[Ids]:
+    """Encode pieces of one text, as `Tokenizer.encode_stream` does, to non-empty arrays."""
+    encoder = _core.EncodeStream(tokenizer, special=special)
+    for text in check_many("texts", texts):
+        ids = encoder.push(text)
         if len(ids):
             yield ids
+    ids = encoder.flush()
+    if len(ids):
+        yield ids
 
 
-def _documents(path: Path, separator: str | bytes | None, skips: SkipLog) -> list[str]:
+def pad(
+    tokenizer: _core.Tokenizer,
+    rows: Iterable[Sequence[int]],
+    width: int | Literal["longest"],
+    side: Literal["right", "left"],
+    tensors: Literal["np", "pt"] | None,
+) -> PaddedBatch:
+    """Lists of ids as rows of equal width; see `Tokenizer.pad`."""
+    import numpy as np
+
+    check_choice("side", side, ("right", "left"))
+    rows = [integers("rows", row) for row in check_many("rows", rows, "lists of ids")]
+    lengths = np.array([len(row) for row in rows], np.int64)
+    longest = int(lengths.max(initial=0))
+    width = longest if width == "longest" else check_whole("width", width)
+    if width < longest:
+        raise ArgumentError(
+            f"list {int(lengths.argmax())} has {longest} ids, more than width={width}",
+            option="width",
+            value=width,
+            hint=f"cut the lists: [ids[:{width}] for ids in rows]",
+        )
+    places = np.arange(width) if side == "right" else np.arange(width)[::-1]
+    mask = places < lengths[:, None]
+    filler = 0 if mask.all() else roles.id_of(tokenizer, "pad")
+    ids = np.full((len(rows), width), filler, np.int32)
+    ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
+    if tensors is None:
+        return PaddedBatch(ids, mask.astype(np.uint8))
+    wide = PaddedBatch(ids.astype(np.int64), mask.astype(np.int64))
+    if check_choice("tensors", tensors, ("np", "pt")) == "np":
+        return wide
+    from bytepair._internal.extras import torch
+
+    return PaddedBatch(*map(torch.from_numpy, wide))
+
+
+def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
+    """An array of ids in another type of numpy.
+
+    Raises:
+        ArgumentError: if it is no type of integers, or has no room for all ids of the vocabulary.
+
+    Example:
+        >>> import numpy
+        >>> of_type(numpy.array([3], "uint16"), "int64", 300)
+        array([3])
+        >>> of_type(numpy.array([3], "uint16"), "int8", 300)
+        Traceback (most recent call last):
+        bytepair.errors.ArgumentError: dtype is 'int8'; it must be an integer type of numpy with ...
+    """
+    import numpy as np
+
+    allowed = f"an integer type of numpy with room for ids below {vocab_size}"
+    try:
+        new_type = np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise refuse("dtype", dtype, allowed) from None
+    if new_type.kind not in "iu" or np.iinfo(new_type).max < vocab_size - 1:
+        raise refuse("dtype", dtype, allowed)
+    return ids.astype(new_type, copy=False)
+
+
+def _documents(path: Path, ending: bytes | None, skips: SkipLog) -> list[str]:
     """The documents of a file of plain text that are UTF-8."""
     data = path.read_bytes()
-    ending = separator.encode() if isinstance(separator, str) else separator
     texts = []
     for number, document in enumerate([data] if ending is None else data.split(ending)):
         try:

@@ -19,10 +19,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
-from itertools import islice, product, takewhile
+from itertools import chain, islice, product
 from typing import Final, NamedTuple, TypeVar
 
 from bytepair import _core
+from bytepair._internal.checks import check_whole
 from bytepair.errors import PatternError
 from bytepair.tokenizer.batch import SpecialMode
 
@@ -49,10 +50,12 @@ class Cover(NamedTuple):
         ids: the common first ids of all covers.
         endings: the following ids of each cover, sorted; each has at least one id, unless the text
             is empty.
+        complete: whether there are no other endings.
     """
 
     ids: list[int]
     endings: list[list[int]]
+    complete: bool
 
 
 class _Candidate(NamedTuple):
@@ -62,8 +65,54 @@ class _Candidate(NamedTuple):
     more: bytes
 
 
-def cover(tokenizer: _core.Tokenizer, text: str, special: SpecialMode) -> Cover:
-    """See `Tokenizer.cover`."""
+def cover(
+    tokenizer: _core.Tokenizer, text: str, *, special: SpecialMode = None, limit: int = 10_000
+) -> Cover:
+    """Find all sequences of ids with which the encoding of a continued text may begin.
+
+    This is exact token healing: if a prompt may end within a token, let the model choose among
+    these sequences instead of using the ids of `encode(text)`.
+
+    A list of ids is a *cover* of the text if, for some text `more` (possibly empty),
+    `encode(text + more)` begins with it, and its last id contains the end of `text`: the bytes
+    of the list begin with those of `text`, but not without the last id. Each cover is returned
+    once. Sequences that spell the text but occur in no encoding are not covers. An empty text
+    has one cover, without ids.
+
+    Each cover is confirmed by encoding an example of `more`: the remaining bytes of the last
+    id, followed by up to two characters of each class that the published patterns distinguish,
+    including several letters. A cover would be missed only if it requires a letter after the
+    last id, and the vocabulary has a token that joins the two for each of the tried letters.
+
+    Args:
+        tokenizer: the tokenizer.
+        text: the text so far.
+        special: as in `encode`, for the text so far. The continuation is ordinary text, even if
+            it would complete the name of a special token.
+        limit: the largest number of endings. A text that ends with a space has some 100,000, since
+            most tokens begin with one.
+
+    Returns:
+        A `Cover`: `ids`, the common first ids, `endings`, the alternatives that follow, and
+        whether these are all.
+
+    Raises:
+        PatternError: if the split pattern is not a published one or a variation of it, or
+            normalizes texts: then a continuation may change any id.
+        SpecialTokenError: as in `encode`.
+
+    The first call for a tokenizer sorts its tokens; the sorted tokens of the last four
+    tokenizers are cached. The time grows with the number of tokens that begin with a suffix of
+    the text, up to `limit`.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> ids, endings, complete = bytepair.engines.cover(tok, "hello he")
+        >>> tok.decode(ids), [tok.decode(ending) for ending in endings], complete
+        ('hello', [' he', ' hel', ' hello'], True)
+    """
+    limit = check_whole("limit", limit, least=1)
     if not _is_known(tokenizer):
         raise PatternError(
             "covers are exact only with a published split pattern (bytepair.PATTERNS or a "
@@ -74,9 +123,9 @@ def cover(tokenizer: _core.Tokenizer, text: str, special: SpecialMode) -> Cover:
     session.append(text)
     stable = before + session.ids[: session.stable]
     if not session.rest:
-        return Cover(stable, [[]])
-    endings = _endings(tokenizer, session.rest)
-    return Cover(stable, [list(ids) for ids in sorted(endings)])
+        return Cover(stable, [[]], True)
+    endings = _endings(tokenizer, session.rest, limit)
+    return Cover(stable, [list(ids) for ids in endings[:limit]], len(endings) <= limit)
 
 
 def _is_known(tokenizer: _core.Tokenizer) -> bool:
@@ -91,7 +140,7 @@ def _after_special(
     """The ids up to the last special token in a text, and the text after it."""
     if special is None or special == "text":
         return [], text
-    ids, _, spans = tokenizer.encode_with_offsets(text, special=special)
+    ids, _, spans = tokenizer.encode_offsets(text, special=special)
     names = {id: name for name, id in tokenizer.special_tokens.items()}
     last = next((place for place in reversed(range(len(ids))) if ids[place] in names), None)
     if last is None:
@@ -102,16 +151,18 @@ def _after_special(
     return ids[: last + 1], text[end:]
 
 
-def _endings(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[int, ...]]:
-    waiting = {
-        candidate
-        for before, last in _splits(tokenizer, rest)
-        for candidate in _candidates(tokenizer, before, last)
-    }
+def _endings(tokenizer: _core.Tokenizer, rest: str, limit: int) -> list[tuple[int, ...]]:
+    """The endings, sorted; the search ends when there are more than `limit`."""
+    candidates_of_all = chain.from_iterable(
+        _candidates(tokenizer, before, last) for before, last in sorted(_splits(tokenizer, rest))
+    )
     endings: set[tuple[int, ...]] = set()
-    for candidates in _batches(waiting, _BATCH_CANDIDATES):
-        endings.update(_witnessed(tokenizer, rest, candidates))
-    return endings
+    for batch in _batches(candidates_of_all, _BATCH_CANDIDATES):
+        unknown = [one for one in dict.fromkeys(batch) if one.ids not in endings]
+        endings.update(_witnessed(tokenizer, rest, unknown))
+        if len(endings) > limit:
+            break
+    return sorted(endings)
 
 
 def _splits(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[tuple[int, ...], bytes]]:
@@ -238,18 +289,28 @@ class _Index:
 
     def __init__(self, tokenizer: _core.Tokenizer) -> None:
         self._ids = tokenizer.mergeable_ranks()
-        self._tokens = sorted(self._ids)
+        # By their first bytes, so that no single call holds the interpreter lock for long.
+        self._groups: dict[bytes, list[bytes]] = {}
+        for token in self._ids:
+            self._groups.setdefault(token[:2], []).append(token)
+        for group in self._groups.values():
+            group.sort()
         self.whole_wins = tokenizer.merge_rule == "ranks" or tokenizer.ignore_merges
-        self.longest = max(map(len, self._tokens), default=0)
+        self.longest = max(map(len, self._ids), default=0)
         self.merging = _without_whole(tokenizer, self._ids)
 
     def starting_with(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
         """The tokens with this prefix, and their ids."""
-        places = range(bisect_left(self._tokens, prefix), len(self._tokens))
-        tokens = takewhile(
-            lambda token: token.startswith(prefix), map(self._tokens.__getitem__, places)
-        )
-        return ((token, self._ids[token]) for token in tokens)
+        if len(prefix) < 2:
+            groups = [key for key in sorted(self._groups) if key.startswith(prefix)]
+        else:
+            groups = [prefix[:2]] if prefix[:2] in self._groups else []
+        for key in groups:
+            tokens = self._groups[key]
+            for place in range(bisect_left(tokens, prefix), len(tokens)):
+                if not tokens[place].startswith(prefix):
+                    break
+                yield tokens[place], self._ids[tokens[place]]
 
 
 def _without_whole(tokenizer: _core.Tokenizer, ids: dict[bytes, int]) -> _core.Tokenizer:

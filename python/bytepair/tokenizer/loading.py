@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
-from bytepair._internal.later import Later
+from bytepair._internal.checks import check_whole, refuse
 from bytepair.errors import (
-    ArgumentError,
     FileFormatError,
     FormatError,
     NotFoundError,
-    Option,
     PatternError,
     VocabularyError,
-    WayOut,
 )
 from bytepair.files.safe import read_file
 from bytepair.formats.names import FILE_NAME
@@ -29,14 +25,10 @@ from bytepair.tokenizer.tokenizer import Tokenizer
 if TYPE_CHECKING:
     import tiktoken
     import tokenizers
-else:
-    tiktoken = Later("tiktoken")
-    tokenizers = Later("tokenizers")
 
 MAGIC = b"BYTEPAIR"
 
 
-@checked
 def load(
     source: str | os.PathLike[str] | tiktoken.Encoding | tokenizers.Tokenizer | Any,
     format: str | None = None,
@@ -100,12 +92,11 @@ def load(
         >>> bytepair.load(tok.to_tiktoken()) == tok
         True
     """
-    if source == "":
-        raise NotFoundError("the path is empty", WayOut("pass a file, a folder or a name"))
-    if repeats is not None and repeats < 0:
-        raise ArgumentError(
-            f"repeats is {repeats}", WayOut("pass a number of bytes, or 0 for no cache")
-        )
+    if isinstance(source, str) and not source:
+        raise NotFoundError("the path is empty", hint="pass a file, a folder or a name")
+    if source is None or isinstance(source, bytes | list | tuple | dict):
+        raise refuse("source", source, "a path, a name or a tokenizer of another library")
+    repeats = None if repeats is None else check_whole("repeats", repeats)
     regex = None if pattern is None else _core.pattern(pattern)
     options = LoadOptions(regex, special_tokens, allow_pickle, lossy)
     own = _own_file(source, format)
@@ -126,7 +117,9 @@ def _check_options(tok: Tokenizer, options: LoadOptions, place: str) -> None:
         raise FormatError(
             place,
             f"the split pattern is {tok.pattern!r}, not {options.pattern!r}",
-            WayOut("omit", Option("pattern")),
+            option="pattern",
+            value=options.pattern,
+            hint="omit pattern=",
         )
     for name, id in (options.special_tokens or {}).items():
         actual = tok.special_tokens.get(name)
@@ -135,7 +128,9 @@ def _check_options(tok: Tokenizer, options: LoadOptions, place: str) -> None:
             raise FormatError(
                 place,
                 f"the special token {name!r} {there}, not {id}",
-                WayOut("omit", Option("special_tokens")),
+                option="special_tokens",
+                value=name,
+                hint="omit special_tokens=",
             )
 
 
@@ -150,7 +145,7 @@ def _native(path: Path, *, check: bool, memory_map: bool) -> Tokenizer:
             return Tokenizer(_core.Model.from_bytes(path.read_bytes()))
         return Tokenizer(_core.Model.map(path))
     except (FileFormatError, VocabularyError, PatternError) as error:
-        raise FileFormatError(f"{path}:", *error.phrases) from None
+        raise FileFormatError(f"{path}: {error.message}", hint=error.hint) from None
 
 
 def _own_file(source: Any, format: str | None) -> Path | None:
@@ -165,7 +160,6 @@ def _own_file(source: Any, format: str | None) -> Path | None:
     return path if path.name == FILE_NAME or read_file(path, 8) == MAGIC else None
 
 
-@checked
 def pretokenize(text: str, pattern: str | Sequence[str] = "nanochat") -> list[str]:
     """Split a text into pretokens, without a tokenizer.
 

@@ -5,7 +5,7 @@ encoded; with byte fallback these are the 256 byte tokens and the characters of 
 intermediate tokens needed to merge a kept token. This guarantees: **a text whose
 tokens are all kept is encoded to the same tokens.** Proof: the small vocabulary has a subset of the
 merges, in the same order. While the large one merges such a text, each merge produces a part of a
-kept token (see `bytepair.tokenizer.parents`), so this merge is kept too. It was first among all
+kept token (see `parents`), so this merge is kept too. It was first among all
 candidates, so it is first among the remaining ones. Ids keep their order, and so do ranks.
 
 With byte fallback, merging starts with characters. A character that is a part of a kept token is
@@ -16,19 +16,33 @@ they have no parts; without one of them, texts that do not contain it are divide
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+import io
+import itertools
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
-from bytepair import _core
-from bytepair._internal.arguments import integers
+from bytepair import _core, reference
+from bytepair._internal.checks import check_kind, integers
 from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError, WayOut
-from bytepair.tokenizer.parents import Parents, needed_by, parents, with_ancestors
-from bytepair.tokenizer.renumber import renumbered
+from bytepair.files.safe import write_whole
+from bytepair.properties.tokens import pairs_of_ranks
+from bytepair.tokenizer.vocabulary import renumbered
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from bytepair.tokenizer.tokenizer import Tokenizer
+
+#: The pair that merges into each token, by bytes.
+Parents: TypeAlias = dict[bytes, tuple[bytes, bytes]]
+
+#: A pattern that does not split.
+_WHOLE: Final = r"(?s:.+)"
 
 #: The notes about training, which do not apply to a pruned vocabulary.
 _OF_TRAINING: Final = {
@@ -59,10 +73,85 @@ class PretokenCounts(Protocol):
 Keep: TypeAlias = PretokenCounts | Mapping[int, int] | Iterable[int] | int | None
 
 
-def pruned(
-    tokenizer: _core.Tokenizer, keep: Keep, vocab_size: int | None, drop: Iterable[int] | None
-) -> tuple[_core.Model, NDArray[np.int32]]:
-    """The smaller tokenizer and the new id of each old one; see `Tokenizer.prune`."""
+@dataclass(frozen=True, eq=False)
+class Pruned:
+    """The result of `prune`.
+
+    Attributes:
+        tokenizer: the smaller tokenizer.
+        ids: int32, the new id of each old id, or -1 for a removed token. Given a matrix with one
+            row per old id, the rows of the new ids are `matrix[numpy.flatnonzero(ids >= 0)]`.
+    """
+
+    tokenizer: Tokenizer
+    ids: NDArray[np.int32]
+
+    def save_ids(self, path: str | os.PathLike[str]) -> Path:
+        """Write `ids` to a `.npy` file, which appears complete or not at all.
+
+        Args:
+            path: The output file; an existing file is replaced.
+
+        Returns:
+            The path of the file.
+
+        Example:
+            >>> import bytepair, numpy, tempfile
+            >>> pruned = bytepair.prune(bytepair.train(["hello hello"], vocab_size=268), 267)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     numpy.load(pruned.save_ids(f"{folder}/ids.npy"))[-1]
+            np.int32(266)
+        """
+        import numpy as np
+
+        path, data = Path(path), io.BytesIO()
+        np.save(data, self.ids)
+        write_whole(path, data.getvalue())
+        return path
+
+
+def prune(
+    tokenizer: Tokenizer,
+    keep: Keep = None,
+    *,
+    vocab_size: int | None = None,
+    drop: Iterable[int] | None = None,
+) -> Pruned:
+    """Remove tokens, without changing the encoding of texts that do not use them.
+
+    Special tokens, single bytes and the intermediate tokens of kept tokens are always kept. A
+    text whose tokens are all kept is encoded to the same tokens; its new ids are
+    `pruned.ids[old_ids]`. Other texts are encoded with the remaining merges. The new ids are
+    contiguous, in the order of the old ones.
+
+    Args:
+        tokenizer: the tokenizer.
+        keep: what to keep. `bytepair.Counts` (with the split pattern of this tokenizer), or a
+            mapping from ids to how often each occurs: the tokens that occur. Ids: these tokens.
+            A number: the tokens with the lowest ids, up to this vocabulary size.
+        vocab_size: with counts, keep at most this many ids, including special tokens: the
+            least used token that no other token needs is removed first, and its uses are added
+            to its parts.
+        drop: instead of `keep`, the ids to remove, such as
+            `bytepair.evaluate.unreachable(tok)`; tokens that others need are kept.
+
+    Raises:
+        VocabularyError: if there is no room for the special tokens and bytes.
+        CountsError: if the counts have a different pattern, or the tokenizer normalizes texts,
+            so that it needs a mapping of ids.
+        UnknownIdError: if an id is not in the vocabulary.
+        TypeError: if the combination of arguments is invalid.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello help, world world"], 275)
+        >>> small = bytepair.prune(tok, bytepair.count(["hello world"]))
+        >>> small.tokenizer.vocab_size, small.ids[tok.encode("hello world")].tolist()
+        (274, [264, 263])
+        >>> small.tokenizer.encode("hello world")
+        [264, 263]
+    """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     if tokenizer.rules.has_symbols:
         raise VocabularyError(
             "the tokens of this tokenizer are the names of characters, and only tokens that are "
@@ -82,7 +171,10 @@ def pruned(
         notes,
         {new[id]: tokenizer.token_bytes(id) for id in twins},
     )
-    return model, _map(tokenizer.vocab_size, old)
+    ids = _map(tokenizer.vocab_size, old)
+    if (ids >= 0).all():  # nothing goes; a new model would lack the counts of the merges
+        return Pruned(tokenizer, ids)
+    return Pruned(type(tokenizer)(model)._with_repeats(_core.repeats(tokenizer)), ids)
 
 
 def _map(size: int, old: list[int]) -> NDArray[np.int32]:
@@ -98,16 +190,11 @@ def _tokens_to_keep(
 ) -> set[bytes]:
     """The ordinary tokens to keep."""
     if (keep is None) == (drop is None):
-        raise ArgumentError(
-            "pass either",
-            Option("keep"),
-            "(what to keep) or",
-            Option("drop"),
-            "(the ids to remove)",
-        )
+        raise ArgumentError("pass either keep (what to keep) or drop (the ids to remove)")
     is_counts = isinstance(keep, PretokenCounts | Mapping)
     if vocab_size is not None and not is_counts:
-        raise ArgumentError(Option("vocab_size"), "needs counts, which determine what to keep")
+        message = "vocab_size needs counts, which determine what to keep"
+        raise ArgumentError(message, option="vocab_size", value=vocab_size)
     tokens, pairs = tokenizer.mergeable_ranks(), parents(tokenizer)
     always = _always(tokenizer, pairs)
     if isinstance(keep, int | Integral):
@@ -243,3 +330,97 @@ def cut(
             if not needed[part] and part not in always:
                 heapq.heappush(queue, candidate(part))
     return tokens
+
+
+# ------------------------------------------------------------ the pair that merges into each token
+#
+# The merges within a token do not depend on the text around it: no merge crosses the ends of a
+# token, so merging its bytes alone makes the same merges as in any text in which it occurs. That is
+# why each token has exactly one pair.
+
+
+def parents(tokenizer: _core.Tokenizer) -> Parents:
+    """The pair that merges into each token; bytes, unreachable and user-defined tokens have none.
+
+    Example:
+        >>> import bytepair
+        >>> ranks = {bytes([b]): b for b in range(256)} | {b"ab": 256, b"abc": 257, b"xyz": 258}
+        >>> parents(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
+        {b'ab': (b'a', b'b'), b'abc': (b'ab', b'c')}
+    """
+    if tokenizer.merge_rule == "ranks":
+        pairs = pairs_of_ranks(tokenizer.mergeable_ranks())
+        return {left + right: (left, right) for left, right in pairs}
+    pairs_by_token: dict[bytes, list[tuple[bytes, bytes]]] = {}
+    merges = tokenizer.merges()
+    for left, right in merges:
+        pairs_by_token.setdefault(left + right, []).append((left, right))
+    for id in (*unreachable(tokenizer), *tokenizer.rules.user_defined):
+        pairs_by_token.pop(tokenizer.token_bytes(id), None)
+    order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
+    first = first_parts(tokenizer)
+    return {
+        token: pairs[0] if len(set(pairs)) == 1 else _last_pair(token, order, first)
+        for token, pairs in pairs_by_token.items()
+    }
+
+
+def first_parts(tokenizer: _core.Tokenizer) -> Callable[[bytes], list[bytes] | None]:
+    """A function that returns the initial parts of merging a pretoken; None means its bytes."""
+    if tokenizer.merge_rule != "characters":
+        return lambda _: None
+    tokens = tokenizer.mergeable_ranks()
+    return lambda pretoken: reference.characters(pretoken, tokens)
+
+
+def _last_pair(
+    token: bytes,
+    order: dict[tuple[bytes, bytes], int],
+    first: Callable[[bytes], list[bytes] | None],
+) -> tuple[bytes, bytes]:
+    """The last pair merged in the bytes of a reachable token, if several pairs are listed."""
+    steps = list(reference.steps(token, lambda left, right: order.get((left, right)), first(token)))
+    left, right = steps[-2][0]
+    return left, right
+
+
+def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
+    """The ids of tokens that merging can never produce, under either merge rule."""
+    ranks = tokenizer.mergeable_ranks()
+    if tokenizer.merge_rule == "ranks":
+        results = {left + right for left, right in pairs_of_ranks(ranks)}
+        return [id for token, id in ranks.items() if len(token) > 1 and token not in results]
+    if tokenizer.merge_rule == "characters":
+        return [
+            id for token, id in ranks.items() if _core.encode_pretoken(tokenizer, token) != [id]
+        ]
+    plain = _core.Tokenizer(_core.Model.from_merges(ranks, tokenizer.merges(), _WHOLE, {}))
+    return [id for token, id in ranks.items() if _core.encode_pretoken(plain, token) != [id]]
+
+
+def with_ancestors(tokens: set[bytes], parents: Parents) -> set[bytes]:
+    """These tokens and all intermediate tokens of merging them.
+
+    Example:
+        >>> sorted(with_ancestors({b"abc"}, {b"ab": (b"a", b"b"), b"abc": (b"ab", b"c")}))
+        [b'a', b'ab', b'abc', b'b', b'c']
+    """
+    closure, left = set(tokens), list(tokens)
+    while left:
+        new = set(parents.get(left.pop(), ())) - closure
+        closure |= new
+        left += new
+    return closure
+
+
+def needed_by(parents: Parents) -> dict[bytes, int]:
+    """For each token, the number of tokens that are merged from it.
+
+    Example:
+        >>> needed_by({b"aa": (b"a", b"a"), b"aaa": (b"aa", b"a")})
+        {b'a': 2, b'aa': 1}
+    """
+    needed: dict[bytes, int] = {}
+    for part in itertools.chain.from_iterable(set(pair) for pair in parents.values()):
+        needed[part] = needed.get(part, 0) + 1
+    return needed

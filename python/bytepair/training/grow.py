@@ -2,7 +2,7 @@
 
 Training produces one merge after another, so it can be resumed. `resume` continues with the same
 counts; the result equals that of a single run. `extend` continues with other text and keeps all
-ids. `verify_merges` checks each merge of a vocabulary of any trainer. (`Tokenizer.with_vocab_size`
+ids. `verify_merges` checks each merge of a vocabulary of any trainer. (`Tokenizer.replace`
 truncates a vocabulary.)
 """
 
@@ -92,7 +92,7 @@ def resume(
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size < vocab_size:
         warnings.warn(exhausted(grown, options), stacklevel=3)
-    return grown if stages is None else grown.with_notes({NOTE: tokenizer.notes[NOTE]})
+    return grown if stages is None else grown.replace(notes={NOTE: tokenizer.notes[NOTE]})
 
 
 @short_help

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from bytepair._internal.arguments import check_fields
 from bytepair.errors import ArgumentError, Option, VocabularyError, WayOut
-from bytepair.tokenizer.special import check_not_ordinary, in_order, reserved
+from bytepair.tokenizer.vocabulary import check_not_ordinary, in_order, reserved
 
 #: The tie-breaking rules for pairs with equal counts; see `bytepair.reference.tie_break`.
 Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"]

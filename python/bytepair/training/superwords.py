@@ -17,7 +17,7 @@ from bytepair import _core
 from bytepair._internal.arguments import check_fields
 from bytepair._internal.later import Later
 from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError, WayOut
-from bytepair.tokenizer.special import in_order
+from bytepair.tokenizer.vocabulary import in_order
 
 if TYPE_CHECKING:
     from bytepair.training.counts import Counts

@@ -28,7 +28,7 @@ from bytepair.errors import (
     WayOut,
 )
 from bytepair.tokenizer import Tokenizer
-from bytepair.tokenizer.special import padding
+from bytepair.tokenizer.vocabulary import padding
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
@@ -103,7 +103,7 @@ def train(
         special_tokens: the names of the special tokens, which get the ids after the last merge, in
             this order; "nanochat" (the default) means the nine of nanochat, () none.
         reserved: the number of ids reserved after them (`<|reserved_0|>`, ...) for special tokens
-            that `Tokenizer.with_special_tokens` adds later.
+            that `Tokenizer.replace` adds later.
         padded_to: pad the vocabulary size with reserved ids to a multiple of this, such as 64, as
             models pad their embedding tables.
         initial_tokens: strings that are tokens whatever their count, each a single pretoken (with
@@ -305,7 +305,7 @@ class _Second:
             on_progress=lambda done, _: bar.update("merge", before + done, whole, "merges"),
         )  # fmt: skip
         note = {NOTE: self.superwords.note(before, self.words)}
-        return Tokenizer(model).with_notes(note)
+        return Tokenizer(model).replace(notes=note)
 
 
 def check(options: TrainOptions, regex: str | tuple[str, ...]) -> None:

@@ -10,7 +10,9 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyIterator, PyList, PyMapping, PyString, PyTuple,
+};
 
 use crate::callables::callables;
 use crate::errors::{self, ArgumentError};
@@ -164,7 +166,29 @@ pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>
 
 /// The argument `batch`, an iterable of lists of ids.
 pub(crate) fn lists<'py>(batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    many("batch", batch, "an iterable of lists of ids")?;
     batch.try_iter().map_err(|_| refused("batch", batch, "an iterable of lists of ids"))
+}
+
+/// Refuse what is iterable but has no values of its own: text, and mappings and tables, which give
+/// the names of their columns.
+fn many(name: &str, values: &Bound<'_, PyAny>, allowed: &str) -> PyResult<()> {
+    let py = values.py();
+    if values.is_instance_of::<PyList>() || values.is_instance_of::<PyTuple>() {
+        return Ok(());
+    }
+    let is_text = values.is_instance_of::<PyString>()
+        || values.is_instance_of::<PyBytes>()
+        || values.is_instance_of::<PyByteArray>();
+    let is_table = values.cast::<PyMapping>().is_ok() || values.hasattr(intern!(py, "columns"))?;
+    let hint = match (is_text, is_table) {
+        (false, false) => return Ok(()),
+        (true, _) if name == "texts" => "pass [text]",
+        (true, _) => "pass a list of them",
+        (false, true) => "pass one of its columns",
+    };
+    let text = format!("is {}; it must be {allowed}", shown(values));
+    Err(ArgumentError::new_err(((name.to_owned(),), text, (hint, None::<()>, None::<()>, ""))))
 }
 
 /// An argument of bytes.
@@ -174,9 +198,6 @@ pub(crate) fn bytes<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> PyResult<&'a
 
 /// The strings of an iterable or of an Arrow column, kept alive while their text is borrowed.
 pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
-    if texts.is_instance_of::<PyString>() {
-        return Err(ArgumentError::new_err("expected a list of texts, not a str; pass [text]"));
-    }
     let cast = |(index, item): (usize, PyResult<Bound<'py, PyAny>>)| {
         let item = item?;
         let kind = item.get_type();
@@ -188,6 +209,7 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
         })
     };
     let texts = column(texts)?;
+    many("texts", &texts, "an iterable of str")?;
     let items = texts.try_iter().map_err(|_| refused("texts", &texts, "an iterable of str"))?;
     errors::collect(items.enumerate().map(cast))
 }

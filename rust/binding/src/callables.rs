@@ -11,8 +11,6 @@ pub(crate) struct Callables {
     pub(crate) unknown_keyword: Py<PyAny>,
     /// An Arrow column in, an iterable of its texts out.
     pub(crate) texts: Py<PyAny>,
-    /// `Tokenizer.encode_batch` with rows: its arguments in, lists or a `PaddedBatch` out.
-    pub(crate) encode_rows: Py<PyAny>,
     /// An array of ids, a type of numpy and the size of the vocabulary in, an array of that type
     /// out.
     pub(crate) of_type: Py<PyAny>,
@@ -26,19 +24,17 @@ static CALLABLES: PyOnceLock<Callables> = PyOnceLock::new();
 
 /// Register the callables of the Python package; the first ones stay.
 #[pyfunction]
-#[pyo3(signature = (*, unknown_keyword, texts, encode_rows, of_type, id_arrays, ids_with_offsets))]
+#[pyo3(signature = (*, unknown_keyword, texts, of_type, id_arrays, ids_with_offsets))]
 pub(crate) fn register(
     py: Python<'_>,
     unknown_keyword: Py<PyAny>,
     texts: Py<PyAny>,
-    encode_rows: Py<PyAny>,
     of_type: Py<PyAny>,
     id_arrays: Py<PyAny>,
     ids_with_offsets: Py<PyAny>,
 ) {
     // A second import of the package registers the same callables.
-    let all =
-        Callables { unknown_keyword, texts, encode_rows, of_type, id_arrays, ids_with_offsets };
+    let all = Callables { unknown_keyword, texts, of_type, id_arrays, ids_with_offsets };
     let _ = CALLABLES.set(py, all);
 }
 

@@ -19,8 +19,12 @@ pub(crate) struct PyEncodeStream {
 #[pymethods]
 impl PyEncodeStream {
     #[new]
-    fn new(tokenizer: Py<PyTokenizer>) -> Self {
-        Self { tokenizer, stream: bytepair::bulk::stream::EncodeStream::default() }
+    #[pyo3(signature = (tokenizer, *, special=None))]
+    fn new(tokenizer: Py<PyTokenizer>, special: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let core = tokenizer.get().core();
+        let (special, _, _) = arguments::options(core, special, None, None)?;
+        let stream = errors::checked(bytepair::bulk::stream::EncodeStream::new(core, &special))?;
+        Ok(Self { tokenizer, stream })
     }
 
     /// Take a piece of text and return the ids that are now final.

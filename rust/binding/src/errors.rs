@@ -79,9 +79,10 @@ pub(crate) fn python(error: &Error) -> PyErr {
     let text = || Phrases::new([shortened(error.problem())], error.ways_out());
     match error {
         Error::Pattern { .. } | Error::PatternName { .. } => PatternError::new_err(text()),
-        Error::Split { .. } | Error::UncoveredByte { .. } | Error::UncoveredText { .. } => {
-            SplitError::new_err(text())
-        }
+        Error::Split { .. }
+        | Error::Growth { .. }
+        | Error::UncoveredByte { .. }
+        | Error::UncoveredText { .. } => SplitError::new_err(text()),
         Error::UnknownId { .. } => UnknownIdError::new_err(text()),
         Error::UnknownSpecial { .. } | Error::SpecialInText { .. } => {
             SpecialTokenError::new_err(text())

@@ -112,7 +112,7 @@ impl PyTokenizer {
         errors::checked(list)?.map(|list: Py<PyList>| list.into_bound(py))
     }
 
-    /// Encode many texts, each into a list of ids, or all into an array of rows.
+    /// Encode many texts, each into a list of ids; `pad` makes rows of equal length of them.
     ///
     /// Args:
     ///     texts: an iterable of str, or an Arrow column (of pyarrow, polars, pandas, ...) without
@@ -121,70 +121,44 @@ impl PyTokenizer {
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
     ///     add_special_tokens: as in `encode`, for each text.
-    ///     max_tokens: truncate the ids of each text to this number, including `prepend` and `append`.
-    ///     pad_to: pad each text to a row of this many ids, or to the longest text ("longest"),
-    ///         with the padding token (see `roles`).
-    ///     padding_side: with `pad_to`, the side of the padding: "right" or, as for generation, "left".
-    ///     return_tensors: "np" for rows as arrays of int64, "pt" for tensors of torch; without
-    ///         `pad_to`, all texts must have equally many ids.
     ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
     ///
     /// Returns:
-    ///     A list of ids for each text, as `encode` returns it; with `pad_to` or `return_tensors` a
-    ///     `PaddedBatch`: `input_ids`, int32, and `attention_mask`, uint8, 0 for padding and 1
-    ///     elsewhere (both int64 with `return_tensors`); `model(**batch)` takes it.
+    ///     A list of ids for each text, as `encode` returns it.
     ///
     /// Raises:
-    ///     SpecialTokenError: as in `encode`; or if no token has the role `pad`.
+    ///     ArgumentError: if `texts` is a text, a mapping or a table.
+    ///     SpecialTokenError: as in `encode`.
     ///     SplitError: as in `encode`.
-    ///     ValueError: if a text does not fit its row, or `max_tokens` is too small for `prepend` and `append`.
     ///
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.encode_batch(["hello", ""])
     ///     [[259], []]
-    ///     >>> batch = tok.encode_batch(["hello!", "ho ho"], pad_to="longest", max_tokens=3)
-    ///     >>> batch.input_ids.tolist(), batch.attention_mask.tolist()
-    ///     ([[259, 33, 260], [104, 111, 32]], [[1, 1, 0], [1, 1, 1]])
-    ///     >>> tok.encode_batch(["hello!", "ho ho"], pad_to=6, padding_side="left").input_ids[0]
-    ///     array([260, 260, 260, 260, 259,  33], dtype=int32)
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
-                        max_tokens=None, pad_to=None, padding_side=None, return_tensors=None,
                         threads=None, **others),
            text_signature = "($self, texts, *, special=None, prepend=None, append=None, \
-                             add_special_tokens=None, max_tokens=None, pad_to=None, \
-                             padding_side=None, return_tensors=None, threads=None)")]
+                             add_special_tokens=None, threads=None)")]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn encode_batch<'py>(
-        slf: &Bound<'py, Self>,
+        &self,
+        py: Python<'py>,
         texts: &Bound<'py, PyAny>,
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
         add_special_tokens: Option<&Bound<'py, PyAny>>,
-        max_tokens: Option<&Bound<'py, PyAny>>,
-        pad_to: Option<&Bound<'py, PyAny>>,
-        padding_side: Option<&Bound<'py, PyAny>>,
-        return_tensors: Option<&Bound<'py, PyAny>>,
         threads: Option<arguments::ThreadCount>,
         others: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         arguments::no_others("encode_batch", others)?;
-        let (py, this) = (slf.py(), slf.get());
-        let shape = (max_tokens, pad_to, padding_side, return_tensors);
-        if max_tokens.or(pad_to).or(padding_side).or(return_tensors).is_some() {
-            let threads = threads.map(arguments::ThreadCount::get);
-            let options =
-                (slf, texts, special, prepend, append, add_special_tokens, shape, threads);
-            return Ok(callables(py)?.encode_rows.call1(py, options)?.into_bound(py));
-        }
-        let options = this.options(special, prepend, append, add_special_tokens)?;
+        let options = self.options(special, prepend, append, add_special_tokens)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts);
-        let lists = || arrays::lists(&this.core, &this.ints, &texts, &options, threads);
-        Ok(errors::list(py, py.detach(lists)?)?.into_any())
+        let lists = || arrays::lists(&self.core, &self.ints, &texts, &options, threads);
+        errors::list(py, py.detach(lists)?)
     }
 
     /// Encode one text into an array of ids, without a Python object for each.
@@ -310,14 +284,14 @@ impl PyTokenizer {
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.count_tokens("hello!")
+    ///     >>> tok.count("hello!")
     ///     2
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None,
                         allowed_special=None, disallowed_special=None),
            text_signature = "($self, text, *, special=None, prepend=None, append=None, \
                              add_special_tokens=None)")]
-    fn count_tokens(
+    fn count(
         &self,
         py: Python<'_>,
         text: &Bound<'_, PyAny>,
@@ -328,7 +302,7 @@ impl PyTokenizer {
         allowed_special: Option<&Bound<'_, PyAny>>,
         disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
-        arguments::no_habits("count_tokens", [allowed_special, disallowed_special])?;
+        arguments::no_habits("count", [allowed_special, disallowed_special])?;
         let options = self.options(special, prepend, append, add_special_tokens)?;
         let text = text_of(arguments::string(text)?)?;
         let count = || self.core.count_text(&text, &options);
@@ -355,12 +329,12 @@ impl PyTokenizer {
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.count_tokens_batch(["hello!", ""]).tolist()
+    ///     >>> tok.count_batch(["hello!", ""]).tolist()
     ///     [2, 0]
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
                         threads=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
-    fn count_tokens_batch<'py>(
+    fn count_batch<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyAny>,
@@ -401,13 +375,13 @@ impl PyTokenizer {
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> ids, in_bytes, in_chars = tok.encode_with_offsets("é hello")
+    ///     >>> ids, in_bytes, in_chars = tok.encode_offsets("é hello")
     ///     >>> ids, in_bytes.tolist()
     ///     ([195, 169, 32, 259], [[0, 1], [1, 2], [2, 3], [3, 8]])
     ///     >>> in_chars.tolist()
     ///     [[0, 1], [0, 1], [1, 2], [2, 7]]
     #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None))]
-    fn encode_with_offsets<'py>(
+    fn encode_offsets<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
@@ -435,7 +409,7 @@ impl PyTokenizer {
     /// The result is the text of the first (or last) `max_tokens` ids of `encode(text)`, without
     /// incomplete characters. If that text has more ids when encoded by itself, because it now ends
     /// within a token, it is truncated again in the same way. So
-    /// `count_tokens(truncate_text(text, n)) <= n` always holds. A text that fits is returned unchanged.
+    /// `count(truncate_text(text, n)) <= n` always holds. A text that fits is returned unchanged.
     ///
     /// Args:
     ///     text: as in `encode`; special tokens in it are text.

@@ -169,7 +169,7 @@ class Encoding:
         """The places of the tokens of one text."""
         call, engine = self._call, self._call.engine
         text, length = self._texts[place.sequence], self._lengths[place.sequence]
-        ids, _, places = engine.tokenizer.encode_with_offsets(text, special=call.looked_for)
+        ids, _, places = engine.tokenizer.encode_offsets(text, special=call.looked_for)
         if len(ids) > length:
             left = call.truncation and call.truncation["direction"] == "left"
             own = slice(len(ids) - length, None) if left else slice(length)

@@ -3,19 +3,24 @@
 //! Later text can change where a text splits near its end. So ids are returned once no later text
 //! can change them, and the rest of the text, a few pretokens, is buffered.
 
+use std::sync::Arc;
+
 use crate::encode::Id;
 use crate::encode::certain::{Certain, Tried};
 use crate::encode::encoder::Edges;
-use crate::error::Result;
+use crate::encode::options::EncodeOptions;
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::rules::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
+use crate::Special;
 
 /// Encode once this many bytes are buffered.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Encodes a text that arrives in pieces. The text of special tokens is encoded as ordinary text.
+/// Encodes a text that arrives in pieces. The text of special tokens is encoded as ordinary text by
+/// default; a special token that arrives in pieces counts once it is complete.
 ///
 /// With a custom split pattern, the text after the last position where a cut is safe stays
 /// buffered; with a pattern that only the regex engine can split, the whole text is buffered until
@@ -41,9 +46,21 @@ pub struct EncodeStream {
     tried: usize,
     /// The kind of content before `rest`.
     begins: PartStart,
+    /// Where `rest` begins in the text.
+    start: usize,
+    /// How special tokens are encoded; as text by default.
+    options: Option<Arc<EncodeOptions>>,
 }
 
 impl EncodeStream {
+    /// A stream that encodes the text of special tokens as `special` says.
+    ///
+    /// Fails if `special` names an unknown special token.
+    pub fn new(tokenizer: &Tokenizer, special: &Special) -> Result<Self> {
+        let options = Some(Arc::new(tokenizer.options(special, &[], &[])?));
+        Ok(Self { options, ..Self::default() })
+    }
+
     /// Take a piece of text and append to `out` the ids that are now final.
     ///
     /// Fails as [`Tokenizer::encode`] does; drop the stream after an error.
@@ -61,10 +78,12 @@ impl EncodeStream {
         if self.rest.len() < BUFFER_BYTES.max(2 * self.tried) {
             return Ok(());
         }
-        let Certain { at, start } = self.certain(tokenizer)?;
+        let shifted = |error: Error| error.shifted(self.start);
+        let Certain { at, start } = self.certain(tokenizer).map_err(shifted)?;
         if at > 0 {
-            encode(tokenizer, &self.rest[..at], self.begins, out)?;
+            self.encode(tokenizer, &self.rest[..at], out)?;
             self.begins = start;
+            self.start += at;
             self.rest.drain(..at);
         }
         self.tried = self.rest.len();
@@ -73,14 +92,14 @@ impl EncodeStream {
 
     /// The end of the part of `rest` whose ids are final.
     fn certain(&self, tokenizer: &Tokenizer) -> Result<Certain> {
-        let (encoder, plain) = (tokenizer.encoder(), tokenizer.plain());
+        let (encoder, options) = (tokenizer.encoder(), self.options(tokenizer));
         if !encoder.keeps_positions() {
             // Nothing is final before the end of the text.
             return Ok(Certain { at: 0, start: self.begins });
         }
-        if !plain.finds_none() {
+        if !options.finds_none() {
             let tried = &mut Tried::default();
-            return encoder.certain(&self.rest, self.begins, plain, tried);
+            return encoder.certain(&self.rest, self.begins, options, tried);
         }
         let at = tokenizer.splitter().certain(&self.rest)?;
         let (before, after) = self.rest.split_at(at);
@@ -94,19 +113,26 @@ impl EncodeStream {
 
     /// End the text: append the ids of the rest to `out`. The stream can then be used again.
     pub fn flush<T: Id>(&mut self, tokenizer: &Tokenizer, out: &mut Vec<T>) -> Result<()> {
-        let Self { rest, begins, .. } = std::mem::take(self);
-        encode(tokenizer, &rest, begins, out)
+        self.encode(tokenizer, &self.rest, out)?;
+        *self = Self { options: self.options.take(), ..Self::default() };
+        Ok(())
     }
-}
 
-fn encode<T: Id>(
-    tokenizer: &Tokenizer,
-    text: &str,
-    start: PartStart,
-    out: &mut Vec<T>,
-) -> Result<()> {
-    let (options, edges) = (tokenizer.plain(), Edges { start, last: true });
-    tokenizer.encoder().call().append_part(&Text::Utf8(text), options, edges, out)
+    fn options<'a>(&'a self, tokenizer: &'a Tokenizer) -> &'a EncodeOptions {
+        self.options.as_deref().unwrap_or_else(|| tokenizer.plain())
+    }
+
+    /// Encode the first bytes of `rest`.
+    fn encode<T: Id>(&self, tokenizer: &Tokenizer, text: &str, out: &mut Vec<T>) -> Result<()> {
+        let edges = Edges { start: self.begins, last: true };
+        let encoded = tokenizer.encoder().call().append_part(
+            &Text::Utf8(text),
+            self.options(tokenizer),
+            edges,
+            out,
+        );
+        encoded.map_err(|error| error.shifted(self.start))
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 //! Most tokenizers need no steps: their tokens are bytes, one after the other. Source: the decoders of
 //! Hugging Face `tokenizers` 0.23.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::memory;
 use crate::rules::DecoderStep;
 use crate::rules::byte_level::to_bytes;
+use crate::rules::growth::Growth;
 use crate::rules::normalizer::ReplacePattern;
 use crate::search::Expression;
 
@@ -24,72 +26,106 @@ const CLEANED: [(&str, &str); 11] = [
     (" 're", "'re"),
 ];
 
-/// The text of tokens with these names. Without steps, spaces are between them.
+/// The text of tokens with these names, which are at most `bytes` long. Without steps, spaces are
+/// between them.
 ///
-/// Fails if a regular expression does not compile or takes too long.
-pub(crate) fn decode(mut names: Vec<String>, steps: &[DecoderStep]) -> Result<String> {
+/// Fails if a step makes too much of them, if a regular expression does not compile or takes too long,
+/// or if there is not enough memory.
+pub(crate) fn decode(
+    names: impl Iterator<Item = String>,
+    bytes: usize,
+    steps: &[DecoderStep],
+) -> Result<String> {
+    let mut growth = Growth::of(bytes);
+    growth.begin("decoder", 0, "names of tokens");
+    let mut names = memory::try_collect(names.map(|name| {
+        growth.add(name.len())?;
+        Ok::<_, Error>(name)
+    }))?;
     if steps.is_empty() {
+        memory::check(names.len() + names.iter().map(String::len).sum::<usize>())?;
         return Ok(names.join(" "));
     }
-    for step in steps {
-        names = apply(step, &names)?;
+    for (number, step) in steps.iter().enumerate() {
+        growth.begin("decoder", number, step.kind());
+        names = apply(step, names, &mut growth)?;
     }
-    Ok(names.concat())
+    concatenated(&names)
 }
 
-fn apply(step: &DecoderStep, names: &[String]) -> Result<Vec<String>> {
-    // Without names, this wraps around and is never compared.
-    let last = names.len().wrapping_sub(1);
-    let each = |change: &dyn Fn(usize, String) -> String| -> Vec<String> {
-        names.iter().cloned().enumerate().map(|(at, name)| change(at, name)).collect()
-    };
-    Ok(match step {
-        DecoderStep::ByteLevel => vec![of_bytes(names)],
-        DecoderStep::ByteFallback => fallen_back(names),
-        DecoderStep::Fuse => vec![names.concat()],
+fn apply(step: &DecoderStep, names: Vec<String>, growth: &mut Growth) -> Result<Vec<String>> {
+    let last = names.len().saturating_sub(1);
+    let one = |text: String, growth: &mut Growth| growth.add(text.len()).map(|()| vec![text]);
+    match step {
+        DecoderStep::ByteLevel => one(of_bytes(&names)?, growth),
+        DecoderStep::ByteFallback => fallen_back(&names, growth),
+        DecoderStep::Fuse => one(concatenated(&names)?, growth),
         DecoderStep::Replace { pattern: ReplacePattern::Literal(text), content } => {
-            each(&|_, name| name.replace(text, content))
+            each(names, |_, name| replaced_literal(&name, text, content, growth))
         }
         DecoderStep::Replace { pattern: ReplacePattern::Regex(regex), content } => {
             let expression = Expression::new(regex)?;
-            names.iter().map(|name| replaced(name, &expression, content)).collect::<Result<_>>()?
+            each(names, |_, name| replaced(&name, &expression, content, growth))
         }
         DecoderStep::Strip { content, start, stop } => {
-            each(&|_, name| stripped(&name, *content, *start, *stop))
+            each(names, |_, name| Ok(stripped(&name, *content, *start, *stop)))
         }
-        DecoderStep::Metaspace { replacement, drops_first } => each(&|at, name| {
+        DecoderStep::Metaspace { replacement, drops_first } => each(names, |at, name| {
             let space = if at > 0 || !drops_first { " " } else { "" };
-            name.replace(*replacement, space)
+            replaced_literal(&name, replacement.encode_utf8(&mut [0; 4]), space, growth)
         }),
-        DecoderStep::WordSuffix(suffix) => {
-            each(&|at, name| name.replace(suffix, if at < last { " " } else { "" }))
-        }
-        DecoderStep::WordPiece { prefix, cleanup } => {
-            each(&|at, name| word_piece(&name, prefix, *cleanup, at == 0))
-        }
-    })
+        DecoderStep::WordSuffix(suffix) => each(names, |at, name| {
+            replaced_literal(&name, suffix, if at < last { " " } else { "" }, growth)
+        }),
+        DecoderStep::WordPiece { prefix, cleanup } => each(names, |at, name| {
+            growth.add(name.len() + 1)?;
+            Ok(word_piece(&name, prefix, *cleanup, at == 0))
+        }),
+    }
+}
+
+/// The names, each changed; `change` gets each with its number.
+fn each(
+    names: Vec<String>,
+    mut change: impl FnMut(usize, String) -> Result<String>,
+) -> Result<Vec<String>> {
+    memory::try_collect(names.into_iter().enumerate().map(|(at, name)| change(at, name)))
+}
+
+/// The names, end to end.
+fn concatenated(names: &[String]) -> Result<String> {
+    memory::check(names.iter().map(String::len).sum())?;
+    Ok(names.concat())
 }
 
 /// The text of names in GPT-2's characters; other names stand for themselves.
-fn of_bytes(names: &[String]) -> String {
-    let bytes =
-        names.iter().map(|name| to_bytes(name).unwrap_or_else(|| name.clone().into_bytes()));
-    String::from_utf8_lossy(&bytes.collect::<Vec<_>>().concat()).into_owned()
+fn of_bytes(names: &[String]) -> Result<String> {
+    let mut bytes = memory::with_room(names.iter().map(String::len).sum())?;
+    for name in names {
+        match to_bytes(name) {
+            Some(of_name) => bytes.extend_from_slice(&of_name),
+            None => bytes.extend_from_slice(name.as_bytes()),
+        }
+    }
+    // A byte that is not UTF-8 becomes a character of three bytes.
+    memory::check(3 * bytes.len())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Runs of names of bytes become their text, or U+FFFD for each if they are not UTF-8.
-fn fallen_back(names: &[String]) -> Vec<String> {
-    let (mut result, mut run) = (Vec::with_capacity(names.len()), Vec::new());
+fn fallen_back(names: &[String], growth: &mut Growth) -> Result<Vec<String>> {
+    let (mut result, mut run) = (memory::with_room(names.len())?, Vec::new());
     for name in names {
         if let Some(byte) = byte_of(name) {
-            run.push(byte);
+            memory::push(&mut run, byte)?;
             continue;
         }
         end_run(&mut run, &mut result);
+        growth.add(name.len())?;
         result.push(name.clone());
     }
     end_run(&mut run, &mut result);
-    result
+    Ok(result)
 }
 
 fn end_run(run: &mut Vec<u8>, result: &mut Vec<String>) {
@@ -110,12 +146,32 @@ fn byte_of(name: &str) -> Option<u8> {
     are_digits.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
 }
 
-fn replaced(name: &str, expression: &Expression, content: &str) -> Result<String> {
-    let mut text = String::new();
+fn replaced(
+    name: &str,
+    expression: &Expression,
+    content: &str,
+    growth: &mut Growth,
+) -> Result<String> {
+    let (mut text, mut outcome) = (String::new(), Ok(()));
     expression.for_each(name, |range, is_match| {
-        text.push_str(if is_match { content } else { &name[range] });
+        let part = if is_match { content } else { &name[range] };
+        if outcome.is_ok() {
+            outcome =
+                growth.add(part.len()).and_then(|()| memory::reserve_text(&mut text, part.len()));
+        }
+        if outcome.is_ok() {
+            text.push_str(part);
+        }
     })?;
-    Ok(text)
+    outcome.map(|()| text)
+}
+
+/// A name with `content` for each occurrence of a text.
+fn replaced_literal(name: &str, text: &str, content: &str, growth: &mut Growth) -> Result<String> {
+    let most = name.len().saturating_add(name.matches(text).count().saturating_mul(content.len()));
+    growth.add(most)?;
+    memory::check(most)?;
+    Ok(name.replace(text, content))
 }
 
 /// A name without up to `start` and `stop` of a character at its ends.
@@ -144,7 +200,8 @@ mod tests {
     use super::*;
 
     fn text(steps: &[DecoderStep], names: &[&str]) -> String {
-        decode(names.iter().map(|name| (*name).to_owned()).collect(), steps).unwrap()
+        let bytes = names.iter().map(|name| name.len()).sum();
+        decode(names.iter().map(|name| (*name).to_owned()), bytes, steps).unwrap()
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::encode::prepare::{PreparedPart, PreparedText};
 use crate::error::Result;
 use crate::memory;
 use crate::rules::PartStart;
+use crate::rules::growth::Growth;
 
 /// An id and the text that it stands for.
 pub(crate) struct AlignedId {
@@ -33,6 +34,7 @@ impl EncodeCall<'_> {
     ) -> Result<Vec<AlignedId>> {
         let mut spans = Vec::new();
         let aligner = self.encoder().aligner()?;
+        let mut growth = Growth::of(text.len());
         options.divide_original(text, start, |part| match part {
             TextOrId::Id(id, range) => {
                 let (span, name) = ([range.start, range.end], Some(text[range].into()));
@@ -40,7 +42,7 @@ impl EncodeCall<'_> {
             }
             TextOrId::Text(part, start) => {
                 let from = part.as_ptr().addr() - text.as_ptr().addr();
-                let prepared = aligner.prepare(part, start, options.then.as_ref())?;
+                let prepared = aligner.prepare(part, start, options.then.as_ref(), &mut growth)?;
                 self.append_aligned(&prepared, from, &mut spans)
             }
         })?;

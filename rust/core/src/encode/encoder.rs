@@ -29,6 +29,7 @@ use crate::memory;
 use crate::merge::start_symbols::SizedId;
 use crate::merge::whole::MergeScratch;
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
+use crate::rules::growth::Growth;
 use crate::rules::normalizer::Normalizer;
 use crate::rules::unicode::Form;
 use crate::rules::{PartStart, SpacePrefix, TextRules};
@@ -169,6 +170,7 @@ impl Encoder {
     }
 
     fn with_pretokens(pretokens: PretokenEncoder, rules: TextRules) -> Result<Self> {
+        rules.check_bounds()?;
         let vocabulary = &pretokens.vocabulary;
         let one_pass = passes::one_is_enough(vocabulary.added_tokens(), &rules.normalizer);
         let form = Form::of_normalizer(&rules.normalizer);
@@ -246,10 +248,12 @@ impl Encoder {
         if options.finds_none() && !self.normalizes() {
             return sink(TextPart::Ordinary(text));
         }
+        let mut growth = Growth::of(text.len());
         options.divide_original(text, start, |part| match (part, self.preparation()) {
             (TextOrId::Id(id, _), _) => sink(TextPart::Id(id)),
             (TextOrId::Text(part, start), Some(preparation)) => {
-                let prepared = preparation.prepare(part, start, options.then.as_ref())?;
+                let prepared =
+                    preparation.prepare(part, start, options.then.as_ref(), &mut growth)?;
                 prepared.parts.iter().try_for_each(|part| match part {
                     PreparedPart::Id(id, ..) => sink(TextPart::Id(*id)),
                     PreparedPart::Pretokens(start, ends) => {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::encode::special::{AddedFinder, Special};
 use crate::error::Result;
+use crate::rules::growth::Growth;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::{Normalizer, PartStart};
 use crate::vocabulary::Vocabulary;
@@ -51,6 +52,8 @@ impl EncodeOptions {
         let SearchPasses { one_is_enough, normalizer } = passes;
         let compiled = || CompiledNormalizer::new(normalizer);
         let names = (!one_is_enough).then(compiled).transpose()?;
+        let contents = vocabulary.added_tokens().iter().map(|token| token.content.len());
+        let mut growth = Growth::of(contents.sum());
         let finder = AddedFinder::new(
             vocabulary,
             special,
@@ -62,7 +65,7 @@ impl EncodeOptions {
             special,
             |token| !one_is_enough && token.normalized,
             |token| match &names {
-                Some(normalizer) => normalizer.normalized(&token.content),
+                Some(normalizer) => normalizer.normalized(&token.content, &mut growth),
                 None => Ok(token.content.clone()),
             },
         )?;

@@ -6,9 +6,11 @@
 
 use crate::encode::special::AddedFinder;
 use crate::error::Result;
+use crate::memory;
 use crate::pretokenize::pieces::CompiledPreTokenizer;
-use crate::rules::aligned::{AlignedText, Searchable, SourceSpan, aligned};
+use crate::rules::aligned::{AlignedText, Searchable, SourceSpan, aligned, utf8_bytes};
 use crate::rules::byte_level;
+use crate::rules::growth::Growth;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::{PartStart, PreTokenizerStep, TextRules};
 
@@ -70,33 +72,36 @@ impl Preparation {
 
     /// The name of an added token, normalized.
     pub(crate) fn normalized(&self, name: &str) -> Result<String> {
-        self.normalizer.normalized(name)
+        self.normalizer.normalized(name, &mut Growth::of(name.len()))
     }
 
     /// The pretokens of a part of a text, and the added tokens that `finder` finds in it once it is
-    /// normalized.
+    /// normalized. `growth` is that of the whole text.
+    ///
+    /// Fails if a step makes too much of it, or if there is not enough memory.
     pub(crate) fn prepare(
         &self,
         part: &str,
         start: PartStart,
         finder: Option<&AddedFinder>,
+        growth: &mut Growth,
     ) -> Result<PreparedText> {
         let mut prepared = PreparedText::default();
         if part.is_empty() {
             return Ok(prepared);
         }
-        let text = self.normalizer.apply(aligned(part)?, start)?;
+        let text = self.normalizer.apply(aligned(part)?, start, growth)?;
         let Some(finder) = finder else {
-            self.split(text, start, &mut prepared)?;
+            self.split(text, start, &mut prepared, growth)?;
             return Ok(prepared);
         };
-        let searchable = Searchable::new(&text);
+        let searchable = Searchable::new(&text)?;
         let (mut done, mut start) = (0, start);
         for token in finder.find(&searchable.text) {
             let token = token?;
             let [from, to] = [token.start, token.end].map(|at| searchable.character(at));
             if done < from {
-                self.split(text[done..from].to_vec(), start, &mut prepared)?;
+                self.split(memory::copy(&text[done..from])?, start, &mut prepared, growth)?;
             }
             if from < to {
                 let span = [text[from].span[0], text[to - 1].span[1]];
@@ -109,7 +114,7 @@ impl Preparation {
                 start = PartStart::Special;
             }
         }
-        self.split(text[done..].to_vec(), start, &mut prepared)?;
+        self.split(memory::copy(&text[done..])?, start, &mut prepared, growth)?;
         Ok(prepared)
     }
 
@@ -118,9 +123,14 @@ impl Preparation {
         text: AlignedText,
         start: PartStart,
         prepared: &mut PreparedText,
+        growth: &mut Growth,
     ) -> Result<()> {
-        let pieces = self.pre_tokenizer.split(text, start)?;
-        let (first, mut ends) = (prepared.bytes.len(), Vec::with_capacity(pieces.ranges.len()));
+        let pieces = self.pre_tokenizer.split(text, start, growth)?;
+        let bytes = utf8_bytes(&pieces.text);
+        growth.end_part(bytes);
+        memory::reserve(&mut prepared.bytes, bytes)?;
+        memory::reserve(&mut prepared.spans, bytes)?;
+        let (first, mut ends) = (prepared.bytes.len(), memory::with_room(pieces.ranges.len())?);
         for range in pieces.ranges {
             for c in &pieces.text[range] {
                 if let Some(byte) = byte_level::byte(c.character).filter(|_| self.maps_bytes) {

@@ -154,7 +154,7 @@ impl AddedFinder {
         vocabulary: &Vocabulary,
         special: &Special,
         wants: impl Fn(&AddedToken) -> bool,
-        name: impl Fn(&AddedToken) -> Result<String>,
+        mut name: impl FnMut(&AddedToken) -> Result<String>,
     ) -> Result<Option<Self>> {
         let selected = selected(vocabulary, special)?.into_iter().filter(|(token, _)| wants(token));
         let named = selected

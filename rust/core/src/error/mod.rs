@@ -107,6 +107,11 @@ pub enum Error {
         /// The part.
         text: String,
     },
+    /// A step of the text rules makes too much of a text.
+    Growth {
+        /// The step and the limit.
+        reason: String,
+    },
     /// Bytes of a text are not UTF-8.
     TextNotUtf8 {
         /// The index of the text.
@@ -321,6 +326,7 @@ impl Error {
             ),
             Self::UncoveredByte { .. }
             | Self::UncoveredText { .. }
+            | Self::Growth { .. }
             | Self::TextNotUtf8 { .. }
             | Self::Row { .. }
             | Self::FileNotUtf8 { .. }
@@ -424,6 +430,7 @@ impl Error {
             Self::UncoveredText { text } => {
                 write!(f, "{text:?} occurs in the text but no token of the vocabulary covers it")
             }
+            Self::Growth { reason } => f.write_str(reason),
             Self::TextNotUtf8 { document, at } => {
                 write!(f, "document {document} is not UTF-8 at byte {at}")
             }

@@ -8,9 +8,13 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::rules::aligned::{AlignedChar, AlignedText, Searchable, prepended};
+use crate::memory;
+use crate::rules::aligned::{
+    AlignedChar, AlignedText, BYTES_PER_CHAR, Searchable, prepended, utf8_bytes,
+};
 use crate::rules::byte_level::character;
 use crate::rules::characters::CharacterClass;
+use crate::rules::growth::Growth;
 use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION};
 use crate::rules::{Behavior, PartStart, PreTokenizer, PreTokenizerStep, SpacePrefix};
 use crate::search::Expression;
@@ -88,12 +92,22 @@ impl CompiledPreTokenizer {
     }
 
     /// The pieces of a text, which begins a part of the original text.
-    pub(crate) fn split(&self, text: AlignedText, start: PartStart) -> Result<Pieces> {
+    ///
+    /// Fails if a step makes too much of it, or if there is not enough memory.
+    pub(crate) fn split(
+        &self,
+        text: AlignedText,
+        start: PartStart,
+        growth: &mut Growth,
+    ) -> Result<Pieces> {
         let whole = 0..text.len();
         let ranges = if text.is_empty() { Vec::new() } else { vec![whole] };
         let mut pieces = Pieces { text, ranges };
-        for step in &self.steps {
+        for (number, step) in self.steps.iter().enumerate() {
+            memory::check(pieces.text.len().saturating_mul(BYTES_PER_CHAR))?;
+            growth.begin("pre_tokenizer", number, step.kind());
             pieces = step.apply(pieces, start)?;
+            growth.add(utf8_bytes(&pieces.text))?;
             pieces.ranges.retain(|range| !range.is_empty());
         }
         Ok(pieces)
@@ -137,6 +151,17 @@ fn compile(step: &PreTokenizerStep, steps: &mut Vec<SplitStep>) -> Result<()> {
 }
 
 impl SplitStep {
+    /// The name of this kind of step in a `tokenizer.json`.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Split { .. } | Self::Class { .. } => "Split",
+            Self::FixedLength(_) => "FixedLength",
+            Self::Scripts(_) => "UnicodeScripts",
+            Self::Metaspace { .. } => "Metaspace",
+            Self::ByteLevel { .. } => "ByteLevel",
+        }
+    }
+
     fn apply(&self, pieces: Pieces, start: PartStart) -> Result<Pieces> {
         match self {
             Self::Split { expression, behavior, invert } => {
@@ -152,7 +177,7 @@ impl SplitStep {
             Self::Scripts(scripts) => Ok(pieces.divided(|text| scripts.divide(text))),
             Self::Metaspace { replacement, prefix, split } => {
                 let spaced =
-                    pieces.each(|text, at| metaspace(text, *replacement, *prefix, at, start));
+                    pieces.each(|text, at| metaspace(text, *replacement, *prefix, at, start))?;
                 if !split {
                     return Ok(spaced);
                 }
@@ -165,12 +190,12 @@ impl SplitStep {
                 let mut pieces = pieces.each(|text, at| {
                     let adds = *add_prefix_space && begins(at) && text[0].character != ' ';
                     prepended(adds.then_some(' '), text)
-                });
+                })?;
                 if let Some(expression) = split {
                     pieces = pieces.split(expression, Behavior::Isolated, false)?;
                     pieces.ranges.retain(|range| !range.is_empty());
                 }
-                Ok(pieces.each(|text, _| mapped(&text)))
+                pieces.each(|text, _| mapped(&text))
             }
         }
     }
@@ -178,14 +203,15 @@ impl SplitStep {
 
 impl Pieces {
     /// The pieces with other characters; `change` gets each with its number.
-    fn each(self, change: impl Fn(AlignedText, usize) -> AlignedText) -> Self {
-        let (mut text, mut ranges) = (AlignedText::with_capacity(self.text.len()), Vec::new());
+    fn each(self, change: impl Fn(AlignedText, usize) -> Result<AlignedText>) -> Result<Self> {
+        let mut text = memory::with_room(self.text.len())?;
+        let mut ranges = memory::with_room(self.ranges.len())?;
         for (number, range) in self.ranges.into_iter().enumerate() {
             let start = text.len();
-            text.extend(change(self.text[range].to_vec(), number));
+            memory::extend(&mut text, &change(memory::copy(&self.text[range])?, number)?)?;
             ranges.push(start..text.len());
         }
-        Self { text, ranges }
+        Ok(Self { text, ranges })
     }
 
     /// The pieces, each divided.
@@ -202,7 +228,7 @@ impl Pieces {
 
     /// The pieces, each split at the matches of an expression.
     fn split(self, expression: &Expression, behavior: Behavior, invert: bool) -> Result<Self> {
-        let searchable = Searchable::new(&self.text);
+        let searchable = Searchable::new(&self.text)?;
         let mut ranges = Vec::with_capacity(self.ranges.len());
         for piece in &self.ranges {
             let [start, end] = [piece.start, piece.end].map(|at| searchable.byte(at));
@@ -283,7 +309,7 @@ fn metaspace(
     prefix: SpacePrefix,
     number: usize,
     start: PartStart,
-) -> AlignedText {
+) -> Result<AlignedText> {
     for c in text.iter_mut().filter(|c| c.character == ' ') {
         c.character = replacement;
     }
@@ -300,13 +326,13 @@ fn metaspace(
 }
 
 /// GPT-2's character for each byte.
-fn mapped(text: &[AlignedChar]) -> AlignedText {
-    let mut result = AlignedText::with_capacity(text.len());
+fn mapped(text: &[AlignedChar]) -> Result<AlignedText> {
+    let mut result = memory::with_room(utf8_bytes(text))?;
     for c in text {
         let bytes = c.character.encode_utf8(&mut [0; 4]).bytes().map(character).collect::<Vec<_>>();
         result.extend(bytes.into_iter().map(|character| AlignedChar { character, span: c.span }));
     }
-    result
+    Ok(result)
 }
 
 // ---------------------------------------------------------------------------- scripts
@@ -376,7 +402,9 @@ mod tests {
 
     fn split(steps: Vec<PreTokenizerStep>, text: &str) -> Vec<String> {
         let compiled = CompiledPreTokenizer::new(&PreTokenizer { steps }).unwrap();
-        let pieces = compiled.split(aligned(text).unwrap(), PartStart::Text).unwrap();
+        let mut growth = Growth::of(text.len());
+        let aligned = aligned(text).unwrap();
+        let pieces = compiled.split(aligned, PartStart::Text, &mut growth).unwrap();
         pieces.ranges.iter().map(|range| plain(&pieces.text[range.clone()])).collect()
     }
 

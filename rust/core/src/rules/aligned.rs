@@ -20,14 +20,15 @@ pub(crate) struct AlignedChar {
 /// A text with spans.
 pub(crate) type AlignedText = Vec<AlignedChar>;
 
-/// Bytes of memory for each byte of a text while it is changed: twice the characters, and their text.
-const BYTES_PER_BYTE: usize = 32;
+/// Bytes of memory for each character of a text while it is changed: twice the character, its text and
+/// its position.
+pub(crate) const BYTES_PER_CHAR: usize = 40;
 
 /// The characters of a text, each with its own span. Fails if there is not enough memory, or if the
 /// text is longer than 4 GiB.
 pub(crate) fn aligned(text: &str) -> Result<AlignedText> {
     let too_long = text.len() > u32::MAX as usize;
-    memory::check(if too_long { usize::MAX } else { text.len().saturating_mul(BYTES_PER_BYTE) })?;
+    memory::check(if too_long { usize::MAX } else { text.len().saturating_mul(BYTES_PER_CHAR) })?;
     let mut at = 0;
     let mut result = AlignedText::with_capacity(text.len());
     for character in text.chars() {
@@ -48,11 +49,19 @@ pub(crate) fn plain(text: &[AlignedChar]) -> String {
     text.iter().map(|c| c.character).collect()
 }
 
+/// The number of bytes of the characters in UTF-8.
+pub(crate) fn utf8_bytes(text: &[AlignedChar]) -> usize {
+    text.iter().map(|c| c.character.len_utf8()).sum()
+}
+
 /// A text behind another, which has the span of the first character; an empty text stays empty.
-pub(crate) fn prepended(before: impl IntoIterator<Item = char>, text: AlignedText) -> AlignedText {
-    let Some(&AlignedChar { span, .. }) = text.first() else { return text };
+pub(crate) fn prepended(
+    before: impl IntoIterator<Item = char>,
+    text: AlignedText,
+) -> Result<AlignedText> {
+    let Some(&AlignedChar { span, .. }) = text.first() else { return Ok(text) };
     let new = before.into_iter().map(|character| AlignedChar { character, span });
-    new.chain(text).collect()
+    memory::collect(new.chain(text))
 }
 
 /// A text with its character positions, for searches in the text.
@@ -63,7 +72,9 @@ pub(crate) struct Searchable {
 }
 
 impl Searchable {
-    pub(crate) fn new(text: &[AlignedChar]) -> Self {
+    /// Fails if there is not enough memory.
+    pub(crate) fn new(text: &[AlignedChar]) -> Result<Self> {
+        memory::check(text.len().saturating_mul(BYTES_PER_CHAR))?;
         let mut at = 0;
         let mut starts = Vec::with_capacity(text.len() + 1);
         for c in text {
@@ -71,7 +82,7 @@ impl Searchable {
             at += c.character.len_utf8();
         }
         starts.push(at);
-        Self { text: plain(text), starts }
+        Ok(Self { text: plain(text), starts })
     }
 
     /// The position in bytes of a character.

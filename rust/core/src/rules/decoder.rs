@@ -57,3 +57,23 @@ pub enum DecoderStep {
         cleanup: bool,
     },
 }
+
+impl DecoderStep {
+    /// The name of this kind of step in a `tokenizer.json`.
+    ///
+    /// ```
+    /// assert_eq!(bytepair::rules::DecoderStep::Fuse.kind(), "Fuse");
+    /// ```
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::ByteLevel => "ByteLevel",
+            Self::ByteFallback => "ByteFallback",
+            Self::Fuse => "Fuse",
+            Self::Replace { .. } => "Replace",
+            Self::Strip { .. } => "Strip",
+            Self::Metaspace { .. } => "Metaspace",
+            Self::WordSuffix(_) => "BPEDecoder",
+            Self::WordPiece { .. } => "WordPiece",
+        }
+    }
+}

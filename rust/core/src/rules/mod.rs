@@ -26,6 +26,8 @@ pub mod decoder;
 
 mod encoding;
 
+pub(crate) mod growth;
+
 pub(crate) mod normalize;
 
 pub mod normalizer;

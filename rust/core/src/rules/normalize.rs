@@ -3,16 +3,20 @@
 //! [`unicode`](super::unicode) is the fast way for the usual normalizers, which need no spans. Source:
 //! the normalizers of Hugging Face `tokenizers` 0.23.
 
+use std::ops::Range;
+
 use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };
 
-use super::aligned::{AlignedChar, AlignedText, Searchable, aligned, plain, prepended};
+use super::aligned::{AlignedChar, AlignedText, Searchable, aligned, plain, prepended, utf8_bytes};
 use super::characters::CharacterClass;
+use super::growth::Growth;
 use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
 use super::spaces::{META, PartStart};
 use super::unicode::is_younger;
 use crate::error::Result;
+use crate::memory;
 use crate::search::Expression;
 
 /// A normalizer, ready to use.
@@ -32,6 +36,17 @@ enum CompiledStep {
 /// Combining marks, as Unicode 9 has them.
 const MARKS: &str = r"[\p{M}&&\p{Age=9.0}]";
 
+impl CompiledStep {
+    /// The name of this kind of step.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Plain(step) => step.kind(),
+            Self::StripAccents(_) => NormalizerStep::StripAccents.kind(),
+            Self::Replace(..) => "Replace",
+        }
+    }
+}
+
 impl CompiledNormalizer {
     /// Fails if a regular expression does not compile.
     pub(crate) fn new(normalizer: &Normalizer) -> Result<Self> {
@@ -50,21 +65,36 @@ impl CompiledNormalizer {
     }
 
     /// A name, normalized as a part of a text that follows an added token is.
-    pub(crate) fn normalized(&self, name: &str) -> Result<String> {
-        Ok(plain(&self.apply(aligned(name)?, PartStart::Special)?))
+    pub(crate) fn normalized(&self, name: &str, growth: &mut Growth) -> Result<String> {
+        let name = plain(&self.apply(aligned(name)?, PartStart::Special, growth)?);
+        growth.end_part(name.len());
+        Ok(name)
     }
 
     /// Normalize a part of a text. A part that continues ordinary text gets no prefix.
-    pub(crate) fn apply(&self, mut text: AlignedText, start: PartStart) -> Result<AlignedText> {
-        for step in &self.steps {
+    ///
+    /// Fails if a step makes too much of it, or if there is not enough memory.
+    pub(crate) fn apply(
+        &self,
+        mut text: AlignedText,
+        start: PartStart,
+        growth: &mut Growth,
+    ) -> Result<AlignedText> {
+        for (number, step) in self.steps.iter().enumerate() {
+            growth.begin("normalizer", number, step.kind());
             text = match step {
-                CompiledStep::Plain(step) => plain_step(step, text, start),
+                CompiledStep::Plain(step) => plain_step(step, text, start)?,
                 CompiledStep::StripAccents(marks) => {
                     text.retain(|c| !marks.has(c.character));
                     text
                 }
-                CompiledStep::Replace(expression, content) => replaced(&text, expression, content)?,
+                CompiledStep::Replace(expression, content) => {
+                    replaced(&text, expression, content, growth)?
+                }
             };
+            if !matches!(step, CompiledStep::Replace(..)) {
+                growth.add(utf8_bytes(&text))?;
+            }
         }
         Ok(text)
     }
@@ -78,39 +108,44 @@ fn expression(pattern: &ReplacePattern) -> String {
     }
 }
 
-fn plain_step(step: &NormalizerStep, text: AlignedText, start: PartStart) -> AlignedText {
+fn plain_step(
+    step: &NormalizerStep,
+    mut text: AlignedText,
+    start: PartStart,
+) -> Result<AlignedText> {
     match step {
         NormalizerStep::Nfc => {
-            by_pieces(&text, |text| changed(text, composed(decomposed(text, false))))
+            by_pieces(&text, |text| changed(text, &composed(decomposed(text, false)?)?))
         }
         NormalizerStep::Nfkc => {
-            by_pieces(&text, |text| changed(text, composed(decomposed(text, true))))
+            by_pieces(&text, |text| changed(text, &composed(decomposed(text, true)?)?))
         }
-        NormalizerStep::Nfd => by_pieces(&text, |text| changed(text, decomposed(text, false))),
-        NormalizerStep::Nfkd => by_pieces(&text, |text| changed(text, decomposed(text, true))),
+        NormalizerStep::Nfd => by_pieces(&text, |text| changed(text, &decomposed(text, false)?)),
+        NormalizerStep::Nfkd => by_pieces(&text, |text| changed(text, &decomposed(text, true)?)),
         NormalizerStep::Lowercase => lower(&text),
-        NormalizerStep::Strip { left, right } => stripped(text, *left, *right),
+        NormalizerStep::Strip { left, right } => Ok(stripped(text, *left, *right)),
         NormalizerStep::Prepend(before) if start != PartStart::Inside => {
             prepended(before.chars(), text)
         }
         NormalizerStep::Spaces(prefix) => {
             let adds = prefix.applies(text.first().map(|c| c.character), start);
-            let spaced = text.into_iter().map(|c| match c.character {
-                META => AlignedChar { character: ' ', ..c },
-                _ => c,
-            });
-            prepended(adds.then_some(' '), spaced.collect())
+            for c in text.iter_mut().filter(|c| c.character == META) {
+                c.character = ' ';
+            }
+            prepended(adds.then_some(' '), text)
         }
-        _ => text,
+        _ => Ok(text),
     }
 }
 
-fn lower(text: &[AlignedChar]) -> AlignedText {
-    let letters = |c: &AlignedChar| {
-        let span = c.span;
-        c.character.to_lowercase().map(move |character| AlignedChar { character, span })
-    };
-    text.iter().flat_map(letters).collect()
+fn lower(text: &[AlignedChar]) -> Result<AlignedText> {
+    let mut result = memory::with_room(text.len())?;
+    for c in text {
+        for character in c.character.to_lowercase() {
+            memory::push(&mut result, AlignedChar { character, span: c.span })?;
+        }
+    }
+    Ok(result)
 }
 
 /// A text without white space at its ends.
@@ -120,24 +155,41 @@ fn stripped(mut text: AlignedText, left: bool, right: bool) -> AlignedText {
         text.truncate(text.len() - text.iter().rev().take_while(is_space).count());
     }
     let leading = if left { text.iter().take_while(is_space).count() } else { 0 };
-    text.split_off(leading)
+    text.drain(..leading);
+    text
 }
 
 /// A text with `content`, which has the span of the last character, for each match.
-fn replaced(text: &[AlignedChar], expression: &Expression, content: &str) -> Result<AlignedText> {
-    let searchable = Searchable::new(text);
-    let (mut result, mut at) = (AlignedText::with_capacity(text.len()), 0);
-    expression.for_each(&searchable.text, |range, is_match| {
+///
+/// Fails if `growth` allows no more, or if there is not enough memory.
+fn replaced(
+    text: &[AlignedChar],
+    expression: &Expression,
+    content: &str,
+    growth: &mut Growth,
+) -> Result<AlignedText> {
+    let searchable = Searchable::new(text)?;
+    let (mut result, mut at) = (memory::with_room(text.len())?, 0);
+    let mut outcome = Ok(());
+    let mut add = |range: Range<usize>, is_match: bool| {
         let end = searchable.character(range.end);
+        growth.add(if is_match { content.len() } else { range.len() })?;
         if is_match {
             let span = text[end - 1].span;
+            memory::reserve(&mut result, content.len())?;
             result.extend(content.chars().map(|character| AlignedChar { character, span }));
         } else {
-            result.extend_from_slice(&text[at..end]);
+            memory::extend(&mut result, &text[at..end])?;
         }
         at = end;
+        Ok(())
+    };
+    expression.for_each(&searchable.text, |range, is_match| {
+        if outcome.is_ok() {
+            outcome = add(range, is_match);
+        }
     })?;
-    Ok(result)
+    outcome.map(|()| result)
 }
 
 // ---------------------------------------------------------------------------- forms of Unicode
@@ -147,24 +199,30 @@ fn replaced(text: &[AlignedChar], expression: &Expression, content: &str) -> Res
 /// before it.
 type ChangedChar = (char, i32);
 
+/// The longest decomposition of a character, that of U+FDFA.
+const MAX_DECOMPOSITION_CHARS: usize = 18;
+
 /// A text whose pieces are changed one by one. Pieces are divided by the characters that are younger
 /// than the tables of `tokenizers`, which do not change.
-fn by_pieces(text: &[AlignedChar], change: impl Fn(&[AlignedChar]) -> AlignedText) -> AlignedText {
-    let mut result = AlignedText::with_capacity(text.len());
+fn by_pieces(
+    text: &[AlignedChar],
+    change: impl Fn(&[AlignedChar]) -> Result<AlignedText>,
+) -> Result<AlignedText> {
+    let mut result = memory::with_room(text.len())?;
     for piece in text.split_inclusive(|c| is_younger(c.character)) {
         let old = match piece.split_last() {
             Some((last, before)) if is_younger(last.character) => before,
             _ => piece,
         };
-        result.extend(change(old));
-        result.extend_from_slice(&piece[old.len()..]);
+        memory::extend(&mut result, &change(old)?)?;
+        memory::extend(&mut result, &piece[old.len()..])?;
     }
-    result
+    Ok(result)
 }
 
-fn changed(text: &[AlignedChar], changes: Vec<ChangedChar>) -> AlignedText {
+fn changed(text: &[AlignedChar], changes: &[ChangedChar]) -> Result<AlignedText> {
     let mut at = 0;
-    let aligned = |(character, change): ChangedChar| {
+    let aligned = |&(character, change): &ChangedChar| {
         if change > 0 {
             return AlignedChar { character, span: text[at - 1].span };
         }
@@ -172,13 +230,14 @@ fn changed(text: &[AlignedChar], changes: Vec<ChangedChar>) -> AlignedText {
         at += 1 + change.unsigned_abs() as usize;
         AlignedChar { character, span }
     };
-    changes.into_iter().map(aligned).collect()
+    memory::collect(changes.iter().map(aligned))
 }
 
 /// The canonical or compatible decomposition; marks in the order of their classes.
-fn decomposed(text: &[AlignedChar], compatible: bool) -> Vec<ChangedChar> {
-    let (mut result, mut marks_from) = (Vec::<ChangedChar>::with_capacity(text.len()), 0);
+fn decomposed(text: &[AlignedChar], compatible: bool) -> Result<Vec<ChangedChar>> {
+    let (mut result, mut marks_from) = (memory::with_room::<ChangedChar>(text.len())?, 0);
     for c in text {
+        memory::reserve(&mut result, MAX_DECOMPOSITION_CHARS)?;
         let mut is_new = 0;
         let mut push = |part: char| {
             if canonical_combining_class(part) == 0 {
@@ -195,7 +254,7 @@ fn decomposed(text: &[AlignedChar], compatible: bool) -> Vec<ChangedChar> {
         }
     }
     in_order(&mut result[marks_from..]);
-    result
+    Ok(result)
 }
 
 fn in_order(marks: &mut [ChangedChar]) {
@@ -203,8 +262,8 @@ fn in_order(marks: &mut [ChangedChar]) {
 }
 
 /// The composition of decomposed characters; one that is composed of several stands for all of them.
-fn composed(characters: Vec<ChangedChar>) -> Vec<ChangedChar> {
-    let mut result: Vec<ChangedChar> = Vec::with_capacity(characters.len());
+fn composed(characters: Vec<ChangedChar>) -> Result<Vec<ChangedChar>> {
+    let mut result: Vec<ChangedChar> = memory::with_room(characters.len())?;
     let (mut starter, mut last_class): (Option<usize>, u8) = (None, 0);
     for (character, change) in characters {
         let class = canonical_combining_class(character);
@@ -221,7 +280,7 @@ fn composed(characters: Vec<ChangedChar>) -> Vec<ChangedChar> {
         result.push((character, change));
         last_class = class;
     }
-    result
+    Ok(result)
 }
 
 #[cfg(test)]
@@ -233,7 +292,8 @@ mod tests {
     fn normalize(steps: &[NormalizerStep], text: &str) -> AlignedText {
         let normalizer = Normalizer { steps: steps.to_vec() };
         let compiled = CompiledNormalizer::new(&normalizer).unwrap();
-        compiled.apply(aligned(text).unwrap(), PartStart::Text).unwrap()
+        let mut growth = Growth::of(text.len());
+        compiled.apply(aligned(text).unwrap(), PartStart::Text, &mut growth).unwrap()
     }
 
     proptest! {

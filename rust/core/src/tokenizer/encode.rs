@@ -5,6 +5,7 @@ use crate::encode::{EncodeOptions, Special};
 use crate::error::Result;
 use crate::memory;
 use crate::rules::PartStart;
+use crate::rules::growth::Growth;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -135,7 +136,8 @@ impl Tokenizer {
             let text = self.encoder().normalized(text, PartStart::Text)?;
             return self.splitter().for_each(&text, |pretoken| sink(pretoken.as_bytes()));
         };
-        let prepared = preparation.prepare(text, PartStart::Text, None)?;
+        let prepared =
+            preparation.prepare(text, PartStart::Text, None, &mut Growth::of(text.len()))?;
         prepared.for_each_pretoken(&mut sink);
         Ok(())
     }

@@ -469,8 +469,8 @@ impl Tokenizer {
         let length = decode::decoded_length(self.vocabulary(), ids)?;
         if let Decoder::Steps(steps) = &self.rules().decoder {
             let ids = ids.iter().filter_map(|number| number.id());
-            let names = memory::collect(ids.map(|id| self.token_name(id)))?;
-            return Ok(steps::decode(names, steps)?.into_bytes());
+            let names = ids.map(|id| self.token_name(id));
+            return Ok(steps::decode(names, length, steps)?.into_bytes());
         }
         let mut bytes = memory::zeros(length)?;
         decode::write(self.vocabulary(), ids, &mut bytes)?;

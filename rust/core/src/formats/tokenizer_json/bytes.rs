@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::formats::rule_of_ranks::is_rule_of_ranks;
 use crate::memory;
 use crate::rules::byte_level::to_bytes;
+use crate::rules::growth::Growth;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::{AddedToken, Decoder, DecoderStep, PreTokenizer, PreTokenizerStep, TextRules};
 use crate::tokenizer::parts::TokenizerParts;
@@ -67,8 +68,12 @@ impl File<'_> {
     fn decoder_of_bytes(&mut self, added: &[AddedToken]) -> Result<Decoder> {
         let normalizer = CompiledNormalizer::new(&self.rules.normalizer)?;
         let mut is_plain = true;
+        let mut growth = Growth::of(added.iter().map(|token| token.content.len()).sum());
         for AddedToken { content, normalized, .. } in added {
-            let name = if *normalized { normalizer.normalized(content)? } else { content.clone() };
+            let name = match normalized {
+                true => normalizer.normalized(content, &mut growth)?,
+                false => content.clone(),
+            };
             let bytes = to_bytes(&name).unwrap_or(name.into_bytes());
             is_plain &= bytes == content.as_bytes();
         }

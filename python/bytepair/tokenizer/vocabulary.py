@@ -1,0 +1,243 @@
+"""Changes of ids: additional special tokens, other ids, and the parts of new tokens in old ids.
+
+Models pad their embedding tables, and special tokens are often added later. So a vocabulary may
+reserve ids: special tokens with names such as `<|reserved_0|>`, which a later special token
+replaces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bytepair import _core
+from bytepair._internal.checks import check_kind, check_whole, refuse
+from bytepair.errors import ArgumentError, SpecialTokenError
+from bytepair.formats.parts import Parts
+from bytepair.properties import metadata
+from bytepair.properties.rules import flags
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: The names of reserved ids: as above, and as in Llama 3.
+_RESERVED: Final = re.compile(r"<\|reserved_(?:special_token_)?([0-9]+)\|>")
+
+
+def in_order(option: str, names: Sequence[str]) -> list[str]:
+    """The names as a list in the order of their ids; what has no order, or ids, is refused."""
+    if isinstance(names, Mapping):
+        raise ArgumentError(
+            f"{option} is a dict, but training assigns the ids: special tokens get the ids after "
+            "the last merge",
+            option=option,
+            value=names,
+            hint="pass a list of names, in the order of their ids",
+        )
+    if isinstance(names, str | Set) or not isinstance(names, Iterable):
+        raise refuse(option, names, "a list of str, which has an order")
+    values = list(names)
+    for name in values:
+        if not is_text(name):
+            raise refuse(option, values, "a list of str without lone surrogates")
+    return values
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a str without lone surrogates."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_not_ordinary(names: Sequence[str], initial: Sequence[str]) -> None:
+    """Reject special tokens that are ordinary tokens before training: bytes, initial tokens.
+
+    Raises:
+        SpecialTokenError: if there is one.
+    """
+    for name in names:
+        if name in initial or len(name.encode()) == 1:
+            what = "an initial token" if name in initial else f"the byte {ord(name)}"
+            raise SpecialTokenError(
+                f"{name!r} is an ordinary token ({what})",
+                hint="choose another name for the special token",
+            )
+
+
+def reserved(number: int, existing: Sequence[str] = ()) -> list[str]:
+    """Names for this many reserved ids, numbered after the existing ones.
+
+    Example:
+        >>> from bytepair.tokenizer.vocabulary import reserved
+        >>> reserved(2, ["<|bos|>", "<|reserved_0|>"])
+        ['<|reserved_1|>', '<|reserved_2|>']
+    """
+    numbers = [int(match[1]) for name in existing if (match := _RESERVED.fullmatch(name))]
+    first = max(numbers, default=-1) + 1
+    return [f"<|reserved_{first + index}|>" for index in range(number)]
+
+
+def added(
+    tokenizer: _core.Tokenizer, names: Sequence[str] | Mapping[str, int | None]
+) -> dict[str, int]:
+    """All special tokens after adding some; see `Tokenizer.replace`."""
+    ids, ranks = tokenizer.special_tokens, tokenizer.mergeable_ranks()
+    wanted = dict(names) if isinstance(names, Mapping) else {}
+    room = [name for name in ids if _RESERVED.fullmatch(name)]
+    for name in wanted or in_order("special_tokens", names):
+        check_new(name, ids, ranks)
+        id = wanted.get(name)
+        if id is not None:
+            id = check_whole(f"the id of {name}", id)
+            held = next((one for one in room if ids[one] == id), None)
+            if held is not None:
+                room.remove(held)
+                del ids[held]
+            ids[name] = id
+        elif room:
+            ids[name] = ids.pop(room.pop(0))
+        else:
+            ids[name] = max([tokenizer.vocab_size - 1, *ids.values()]) + 1
+    return ids
+
+
+def check_new(name: str, special: Mapping[str, int], ranks: Mapping[bytes, int]) -> None:
+    """Refuse the name of a token that exists.
+
+    Raises:
+        SpecialTokenError: if it does, or the name is empty.
+    """
+    if not name or name in special:
+        what = f"{name!r} is a special token already" if name else "a name is empty"
+        raise SpecialTokenError(what, option="special_tokens", value=name, hint="omit it")
+    if (ordinary := ranks.get(name.encode())) is not None:
+        raise SpecialTokenError(
+            f"{name!r} is an ordinary token (id {ordinary})",
+            option="special_tokens",
+            value=name,
+            hint="choose another name",
+        )
+
+
+def padding(tokenizer: _core.Tokenizer, multiple: int) -> dict[str, int]:
+    """All special tokens after padding the vocabulary size to a multiple."""
+    ids, first = tokenizer.special_tokens, tokenizer.vocab_size
+    names = reserved(-first % multiple, list(ids))
+    return ids | {name: first + index for index, name in enumerate(names)}
+
+
+def renumbered(
+    tokenizer: _core.Tokenizer,
+    ids: dict[bytes, int],
+    special: dict[str, int],
+    notes: dict[str, str],
+    twins: dict[int, bytes] | None = None,
+) -> _core.Model:
+    """The tokenizer with other ids.
+
+    Args:
+        tokenizer: the tokenizer.
+        ids: the ordinary tokens that stay, with their ids; merges of others are left out.
+        special: the special tokens and their ids.
+        notes: the notes of the result.
+        twins: with byte fallback, the tokens that have the bytes of another, by their new ids.
+    """
+    merges = None
+    if tokenizer.merge_rule != "ranks":
+        merges = [
+            (left, right)
+            for left, right in tokenizer.merges()
+            if left in ids and right in ids and left + right in ids
+        ]
+    twins = (twins or {}) if tokenizer.merge_rule == "characters" else None
+    ignore = tokenizer.ignore_merges
+    old = tokenizer.mergeable_ranks()
+    moved = {old[token]: id for token, id in ids.items() if token in old}
+    special_items = tokenizer.special_tokens.items()
+    rules = tokenizer.rules.renumbered(
+        moved | {id: special[name] for name, id in special_items if name in special}
+    )
+    notes = metadata.renumbered(notes, special, moved)
+    flags_by_name = flags(tokenizer)
+    return Parts(
+        ids, rules, special, merges, ignore, notes, twins=twins, flags=flags_by_name
+    ).model()
+
+
+@dataclass(frozen=True, eq=False)
+class TokenParts:
+    """The old ids that make up each token of a new vocabulary (see `bytepair.parts_in`).
+
+    Attributes:
+        offsets: int64, one more than new ids: the start of the parts of each new id in `ids`.
+        ids: int64, the old ids of all parts, concatenated.
+    """
+
+    offsets: NDArray[np.int64]
+    ids: NDArray[np.int64]
+
+
+def parts_in(new: _core.Tokenizer, old: _core.Tokenizer) -> TokenParts:
+    """Express each token of a new tokenizer by ids of an old one.
+
+    The parts of a token are its bytes, encoded by the old tokenizer as one pretoken: the token
+    itself, if it exists there. The part of a special token is the one of the same name; if
+    there is none, its name is encoded. An unused id has no parts.
+
+    A model with a new vocabulary needs an embedding row for each new token. The mean of the rows of
+    its parts is a good initial value (fast vocabulary transfer: Gee et al., arXiv 2402.09977).
+
+    Args:
+        new: the tokenizer.
+        old: the tokenizer of the existing embedding table: the one before `bytepair.extend` or
+            `Tokenizer.replace`, or any other.
+
+    Returns:
+        The parts in two int64 arrays: new id `i` has `ids[offsets[i]:offsets[i + 1]]`.
+        `torch.nn.functional.embedding_bag(ids, weight, offsets, include_last_offset=True)`
+        computes the mean of the old rows for each new id.
+
+    Raises:
+        SplitError: if the old tokenizer has no token for a byte.
+
+    Example:
+        >>> import bytepair
+        >>> old = bytepair.train(["hello hello"], 259, special_tokens=["<|bos|>"])
+        >>> new = bytepair.extend(old, ["hello hello"], 3)
+        >>> parts = bytepair.parts_in(new, old)
+        >>> a, b = parts.offsets[new.token_id("hello"):][:2]
+        >>> [old.token_bytes(id) for id in parts.ids[a:b].tolist()]
+        [b'hel', b'l', b'o']
+    """
+    import numpy as np
+
+    check_kind("new", new, _core.Tokenizer)
+    check_kind("old", old, _core.Tokenizer)
+    rows = list(_rows(new, old))
+    lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    ids = np.fromiter((id for row in rows for id in row), np.int64, int(offsets[-1]))
+    return TokenParts(offsets, ids)
+
+
+def _rows(new: _core.Tokenizer, old: _core.Tokenizer) -> Iterator[list[int]]:
+    names = {id: name for name, id in new.special_tokens.items()}
+    special = old.special_tokens
+    tokens = {id: token for token, id in new.mergeable_ranks().items()}
+    for id in range(new.vocab_size):
+        if id in tokens:
+            yield _core.encode_pretoken(old, tokens[id])
+        elif id not in names:
+            yield []
+        elif (old_id := special.get(names[id])) is not None:
+            yield [old_id]
+        else:
+            yield _core.encode_pretoken(old, names[id].encode())

@@ -1,0 +1,137 @@
+//! How much the rules may make of a text.
+//!
+//! The rules may come from a stranger's file, in which a few steps that double a text would make more
+//! than any memory holds. So what each step makes is counted, for all parts of a text together.
+
+use super::{Decoder, PreTokenizerStep, TextRules};
+use crate::error::{Error, Result};
+use crate::memory;
+
+/// Bytes that a step may make of each byte of a text.
+const BYTES_PER_BYTE: usize = 64;
+/// Bytes that it may make of any text beside these.
+const BYTES_PER_TEXT: usize = 1 << 20;
+/// Steps that a normalizer, a pre-tokenizer or a decoder may have.
+const MAX_STEPS: usize = 256;
+/// Bytes that a prefix and a suffix of symbols may have.
+const MAX_AFFIX_BYTES: usize = 64;
+
+/// Memory is checked whenever so many bytes were made.
+const BETWEEN_CHECKS_BYTES: usize = 1 << 20;
+/// Bytes of memory for a string beside its text.
+const STRING_BYTES: usize = 64;
+
+/// What the rules have made of one text so far.
+#[derive(Debug)]
+pub(crate) struct Growth {
+    limit: usize,
+    /// Of the parts of the text before this one.
+    before: usize,
+    /// By this step, of the parts so far.
+    made: usize,
+    unchecked: usize,
+    stage: &'static str,
+    number: usize,
+    kind: &'static str,
+}
+
+impl Growth {
+    /// For a text of so many bytes.
+    pub(crate) fn of(bytes: usize) -> Self {
+        let limit = bytes.saturating_mul(BYTES_PER_BYTE).saturating_add(BYTES_PER_TEXT);
+        Self { limit, before: 0, made: 0, unchecked: 0, stage: "", number: 0, kind: "" }
+    }
+
+    /// Begin a step, which is counted from 0: the field of its stage in a `tokenizer.json`, and its
+    /// kind.
+    pub(crate) fn begin(&mut self, stage: &'static str, number: usize, kind: &'static str) {
+        (self.stage, self.number, self.kind) = (stage, number, kind);
+        self.made = self.before;
+    }
+
+    /// Count what the step makes. Fails if it is too much, or if there is not enough memory.
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: usize) -> Result<()> {
+        self.made = self.made.saturating_add(bytes);
+        if self.made > self.limit {
+            return Err(self.too_much());
+        }
+        self.unchecked += bytes + STRING_BYTES;
+        if self.unchecked < BETWEEN_CHECKS_BYTES {
+            return Ok(());
+        }
+        memory::check(std::mem::take(&mut self.unchecked))
+    }
+
+    /// End a part of the text, of which so many bytes are left.
+    pub(crate) fn end_part(&mut self, bytes: usize) {
+        self.before = self.before.saturating_add(bytes);
+    }
+
+    #[cold]
+    fn too_much(&self) -> Error {
+        let Self { stage, number, kind, .. } = self;
+        let step = format!("step {} of the {stage} ({kind})", number + 1);
+        Error::Growth {
+            reason: format!(
+                "{step} makes more than {BYTES_PER_BYTE} bytes of each byte of the text and {} MiB",
+                BYTES_PER_TEXT >> 20
+            ),
+        }
+    }
+}
+
+impl TextRules {
+    /// Fails if the rules have more steps, or longer affixes of symbols, than any published tokenizer,
+    /// or pieces of no length.
+    pub(crate) fn check_bounds(&self) -> Result<()> {
+        let decoder = match &self.decoder {
+            Decoder::Bytes => 0,
+            Decoder::Steps(steps) => steps.len(),
+        };
+        let symbols = self.symbols.iter().flat_map(|symbols| [&symbols.prefix, &symbols.suffix]);
+        let is_empty = |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::FixedLength(0));
+        let most = [
+            ("steps of the normalizer", self.normalizer.steps.len(), MAX_STEPS),
+            ("steps of the pre-tokenizer", self.pre_tokenizer.steps.len(), MAX_STEPS),
+            ("steps of the decoder", decoder, MAX_STEPS),
+            (
+                "bytes of an affix of symbols",
+                symbols.map(String::len).max().unwrap_or(0),
+                MAX_AFFIX_BYTES,
+            ),
+            (
+                "steps with pieces of no length",
+                self.pre_tokenizer.steps.iter().filter(|step| is_empty(step)).count(),
+                0,
+            ),
+        ];
+        match most.into_iter().find(|(_, count, most)| count > most) {
+            None => Ok(()),
+            Some((what, count, most)) => Err(Error::Vocabulary {
+                reason: format!("the text rules have {count} {what}; {most} are possible").into(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_parts_of_a_text_count() {
+        let mut growth = Growth::of(10);
+        for _ in 0..2 {
+            growth.begin("normalizer", 0, "Replace");
+            growth.add(BYTES_PER_TEXT / 2).unwrap();
+            growth.begin("normalizer", 1, "NFC");
+            growth.add(BYTES_PER_TEXT / 2).unwrap();
+            growth.end_part(BYTES_PER_TEXT / 2);
+        }
+        growth.begin("decoder", 4, "Strip");
+        growth.add(640).unwrap();
+        let error = growth.add(1).unwrap_err();
+        assert!(error.to_string().starts_with("step 5 of the decoder (Strip) makes"), "{error}");
+    }
+}
