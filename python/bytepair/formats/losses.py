@@ -6,7 +6,7 @@ function compares; what only one engine does differently is a function of that f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -18,6 +18,7 @@ from bytepair.formats.gguf import file as gguf
 from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.huggingface.charmap import lost_twins
+from bytepair.formats.names import Losses
 from bytepair.properties import metadata
 from bytepair.properties.rules import form
 from bytepair.properties.tokens import uncovered, unmade
@@ -29,24 +30,6 @@ _Split: TypeAlias = Literal["all", "regex", "gpt2", "none", "own"]
 _Added: TypeAlias = Literal["all", "end", "none"]
 #: What merging starts from.
 _Units: TypeAlias = Literal["bytes", "characters", "names"]
-
-
-class Losses(list[str]):
-    """The losses of writing a tokenizer in a format, one sentence each.
-
-    Attributes:
-        ways_out: how less is lost, as in `LossError`.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], 258, special_tokens=["<a>"])
-        >>> [str(way_out) for way_out in tok.export_losses("gguf").ways_out]
-        ['give a special token this role with Tokenizer.replace(roles={"eos": ...})']
-    """
-
-    def __init__(self, losses: Iterable[str] = (), ways_out: Sequence[WayOut] = ()) -> None:
-        super().__init__(losses)
-        self.ways_out = tuple(ways_out)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, TypeAlias
+
+from bytepair.errors import WayOut
 
 #: The name of the native file in a folder.
 FILE_NAME: Final = "tokenizer.bytepair"
@@ -11,3 +14,21 @@ FILE_NAME: Final = "tokenizer.bytepair"
 WrittenFormat: TypeAlias = Literal[
     "bytepair", "huggingface", "tiktoken", "gpt2", "nanochat", "llama2c", "qwen3", "gguf"
 ]
+
+
+class Losses(list[str]):
+    """The losses of writing a tokenizer in a format, one sentence each.
+
+    Attributes:
+        ways_out: how less is lost, as in `LossError`.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], 258, special_tokens=["<a>"])
+        >>> [str(way_out) for way_out in tok.export_losses("gguf").ways_out]
+        ['give a special token this role with Tokenizer.replace(roles={"eos": ...})']
+    """
+
+    def __init__(self, losses: Iterable[str] = (), ways_out: Sequence[WayOut] = ()) -> None:
+        super().__init__(losses)
+        self.ways_out = tuple(ways_out)

@@ -29,9 +29,9 @@ from bytepair.formats import gpt2, llama2c, nanochat, tekken, tiktoken
 from bytepair.formats.gguf import file as gguf
 from bytepair.formats.huggingface import companions, objects
 from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.losses import Losses, lost_units
 from bytepair.formats.losses import losses as losses_of
-from bytepair.formats.names import WrittenFormat
+from bytepair.formats.losses import lost_units
+from bytepair.formats.names import Losses, WrittenFormat
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.published import encodings as published
 from bytepair.formats.published import hub

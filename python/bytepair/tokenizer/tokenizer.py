@@ -19,8 +19,7 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.errors import NotAFolderError
 from bytepair.files.outputs import check_output_folder
 from bytepair.files.safe import write_whole
-from bytepair.formats.losses import Losses
-from bytepair.formats.names import FILE_NAME, WrittenFormat
+from bytepair.formats.names import FILE_NAME, Losses, WrittenFormat
 from bytepair.properties import metadata
 from bytepair.properties import roles as roles_of
 from bytepair.properties.rules import pattern_text
