@@ -382,6 +382,29 @@ def test_damaged_templates(field: Any, message: str, tmp_path: Path) -> None:
         bytepair.load(tmp_path)
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_templates_behind_a_link_stay(overwrite: bool, tmp_path: Path) -> None:
+    other, folder = tmp_path / "other", tmp_path / "hf"
+    other.mkdir()
+    folder.mkdir()
+    (other / "mine.jinja").write_text("mine")
+    (folder / "additional_chat_templates").symlink_to(other)
+    with pytest.raises(OSError, match=r"additional_chat_templates|mine\.jinja"):
+        small().export(folder, "huggingface", overwrite=overwrite)
+    assert (other / "mine.jinja").read_text() == "mine"
+    assert [path.name for path in folder.iterdir()] == ["additional_chat_templates"]
+
+
+def test_templates_of_others_are_removed_only_on_request(tmp_path: Path) -> None:
+    folder = small().export(tmp_path, "huggingface")
+    (folder / "chat_template.jinja").write_text("mine")
+    with pytest.raises(OverwriteError, match="chat_template"):
+        small().export(folder, "huggingface")
+    assert (folder / "chat_template.jinja").read_text() == "mine"
+    small().export(folder, "huggingface", overwrite=True)
+    assert not (folder / "chat_template.jinja").exists()
+
+
 def test_templates_that_a_tokenizer_lacks_do_not_stay_in_its_folder(tmp_path: Path) -> None:
     other = small(special_tokens={"<x>": 300})
     tok = plain().replace(chat_template="d").replace(chat_template={"tool_use": "t"})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bytepair import _core
-from bytepair.errors import FormatError, Option, UnsupportedError, WayOut
+from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import (
     MAX_VOCAB_SIZE,
     id_of,
@@ -68,8 +68,8 @@ def _special(
             if ids.get(name, id) != id:
                 raise FormatError(
                     f"{VOCABULARY}[{name!r}]",
-                    f"its id is {ids[name]}, not {id} as in",
-                    Option("special_tokens"),
+                    f"its id is {ids[name]}, not {id} as in special_tokens",
+                    option="special_tokens",
                 )
         return dict(options.special_tokens)
     is_merged = END_OF_TEXT.encode() in {left + right for left, right in merges}
@@ -97,12 +97,14 @@ def read_vocabulary(ids: dict[str, int], place: str, options: LoadOptions) -> di
             if options.lossy and name:
                 continue
             if not name:
-                raise UnsupportedError(f"{place}['']", "the token is empty", WayOut("remove it"))
+                raise UnsupportedError(f"{place}['']", "the token is empty", hint="remove it")
             raise UnsupportedError(
                 f"{place}[{name!r}]",
                 "a character of the token does not represent a byte, so this is not a byte-level "
                 "token",
-                WayOut.passing("lossy", True, "to skip it"),
+                option="lossy",
+                value=False,
+                hint="pass lossy=True to skip it",
             )
         if id in names:
             raise FormatError(f"{place}[{name!r}]", f"{names[id]!r} also has the id {id}")

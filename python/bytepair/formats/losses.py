@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import WayOut
 from bytepair.formats import gpt2, llama2c
 from bytepair.formats.gguf import file as gguf
 from bytepair.formats.gguf import metadata as gguf_metadata
@@ -105,10 +104,10 @@ CAPABILITIES: Final[dict[str, Capabilities]] = {
     ),
 }  # fmt: skip
 
-_WAYS_OUT: Final[dict[str, Callable[[_core.Tokenizer], list[WayOut]]]] = {
-    "llama2c": llama2c.ways_out,
-    "qwen3": lambda tokenizer: llama2c.ways_out(tokenizer, llama2c.QWEN3),
-    "gguf": gguf_metadata.ways_out,
+_HINTS: Final[dict[str, Callable[[_core.Tokenizer], list[str]]]] = {
+    "llama2c": llama2c.hints,
+    "qwen3": lambda tokenizer: llama2c.hints(tokenizer, llama2c.QWEN3),
+    "gguf": gguf_metadata.hints,
 }
 
 
@@ -127,8 +126,8 @@ def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) ->
         lost += metadata.lost_alone(tokenizer)
     lost += [*_lost_rules(tokenizer, can), *_lost_added(tokenizer, can)]
     lost += [*_lost_merges(tokenizer, can), *_lost_bytes(tokenizer, can), *can.own(tokenizer)]
-    ways_out = _WAYS_OUT.get(format, lambda _: [])
-    return Losses(dict.fromkeys(lost), ways_out(tokenizer) if lost else ())
+    hints = _HINTS.get(format, lambda _: [])(tokenizer) if lost else []
+    return Losses(dict.fromkeys(lost), ", or ".join(hints))
 
 
 def lost_units(tokenizer: _core.Tokenizer, format: str) -> str | None:

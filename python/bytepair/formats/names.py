@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
-
-from bytepair.errors import WayOut
 
 #: The name of the native file in a folder.
 FILE_NAME: Final = "tokenizer.bytepair"
@@ -20,15 +18,15 @@ class Losses(list[str]):
     """The losses of writing a tokenizer in a format, one sentence each.
 
     Attributes:
-        ways_out: how less is lost, as in `LossError`.
+        hint: what to do about them; may be empty.
 
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello"], 258, special_tokens=["<a>"])
-        >>> [str(way_out) for way_out in tok.export_losses("gguf").ways_out]
+        >>> print(tok.export_losses("gguf").hint)
         ['give a special token this role with Tokenizer.replace(roles={"eos": ...})']
     """
 
-    def __init__(self, losses: Iterable[str] = (), ways_out: Sequence[WayOut] = ()) -> None:
+    def __init__(self, losses: Iterable[str] = (), hint: str = "") -> None:
         super().__init__(losses)
-        self.ways_out = tuple(ways_out)
+        self.hint = hint

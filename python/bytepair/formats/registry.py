@@ -12,16 +12,14 @@ from typing import Any, Final, TypeAlias, get_args
 
 from bytepair import _core
 from bytepair.errors import (
-    ANY,
     ArgumentError,
+    BytepairError,
     FormatError,
     LossError,
     NotFoundError,
-    Option,
     PatternError,
     UnsupportedError,
     VocabularyError,
-    WayOut,
 )
 from bytepair.files import existing
 from bytepair.files.safe import read_file
@@ -132,7 +130,7 @@ def read(
                 "train one and save it there, or name an encoding of tiktoken or a repository of "
                 "the hub"
             )  # fmt: skip
-            raise NotFoundError(f"there is no tokenizer at {path}", WayOut(way_out))
+            raise NotFoundError(f"there is no tokenizer at {path}", hint=way_out)
     return _read_path(path, format, options)
 
 
@@ -141,7 +139,10 @@ def _check_ignored(place: str, kind: str, **options: str | None) -> None:
     for name, value in options.items():
         if value is not None:
             raise FormatError(
-                place, Option(name, value), f"does not apply to this, which is {kind}"
+                place,
+                f"{name}={value!r} does not apply to this, which is {kind}",
+                option=name,
+                value=value,
             )
 
 
@@ -158,16 +159,23 @@ def _read_path(path: Path, format: str | None, options: LoadOptions) -> Parts:
         raise error from None
 
 
+def _within(source: Any, error: BytepairError) -> FormatError:
+    """An error in the values of a file, as one of the file."""
+    return FormatError(
+        str(source), error.message, option=error.option, value=error.value, hint=error.hint
+    )
+
+
 def model(parts: Parts, source: Any, options: LoadOptions) -> _core.Model:
     """Build a tokenizer; an error in its values is reported as one of its file."""
     try:
         return parts.model()
     except VocabularyError as error:
-        raise FormatError(str(source), *error.phrases) from None
+        raise _within(source, error) from None
     except PatternError as error:
         if parts.rules == options.pattern:
             raise
-        raise FormatError(str(source), *error.phrases) from None
+        raise _within(source, error) from None
 
 
 def _format(name: str) -> Format:
@@ -188,7 +196,7 @@ def recognize(path: Path) -> tuple[Path, str]:
             return path, "gpt2"
         raise NotFoundError(
             f"there is no tokenizer at {path}, no file in it is of a known format",
-            WayOut("train one and save it there"),
+            hint="train one and save it there",
         )
     return path, _of_content(path, read_file(path, HEAD_BYTES))
 
@@ -213,7 +221,9 @@ def _of_content(path: Path, head: bytes) -> str:
     if len(layouts) == 1:
         return layouts[0]
     what = f"it may be any of {', '.join(layouts)}" if layouts else "it is of no format we know"
-    raise FormatError(str(path), f"{what}", WayOut(f"name its format, one of {', '.join(FORMATS)}"))
+    raise FormatError(
+        str(path), f"{what}", option="format", hint=f"name its format, one of {', '.join(FORMATS)}"
+    )
 
 
 # ---------------------------------------------------------------------------- writing
@@ -230,11 +240,11 @@ def write(
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
     if reason := lost_units(tokenizer, format):
         raise UnsupportedError(
-            format, f"{reason}", WayOut("write huggingface (tokenizer.json) or bytepair")
+            format, f"{reason}", hint="write huggingface (tokenizer.json) or bytepair"
         )
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
-        raise LossError(format, lost, *lost.ways_out)
+        raise LossError(format, lost, hint=lost.hint)
     put = partial(entry.write, tokenizer)
     if not overwrite:
         options = LoadOptions(
@@ -273,5 +283,6 @@ def of_path(path: Path) -> str:
             return name
     raise ArgumentError(
         f"the name {path.name!r} does not say which format to write",
-        WayOut.passing("format", ANY, f", one of {written()}"),
+        option="format",
+        hint=f"pass format=, one of {written()}",
     )

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import ANY, FormatError, LossError, UnsupportedError, WayOut
+from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.gguf import metadata as gguf_metadata
@@ -211,7 +211,8 @@ def _splitting(values: dict[str, Any], options: LoadOptions) -> tuple[Rules, boo
         raise UnsupportedError(
             "tokenizer.ggml.pre",
             f"the split pattern {name!r} is not known exactly",
-            WayOut.passing("pattern", ANY, "to choose one"),
+            option="pattern",
+            hint="pass pattern= to choose one",
         )
     return rule
 

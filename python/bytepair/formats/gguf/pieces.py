@@ -24,7 +24,7 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import UnsupportedError, WayOut
+from bytepair.errors import UnsupportedError
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.sentencepiece import characters, pieces
 from bytepair.formats.sentencepiece.characters import BYTES, META
@@ -94,7 +94,9 @@ def parts(
             _TOKENS,
             f"the user-defined {spaced[0]!r} is found where a text has U+2581 itself, unlike in "
             "llama.cpp",
-            WayOut.passing("lossy", True, "to find it there as well"),
+            option="lossy",
+            value=False,
+            hint="pass lossy=True to find it there as well",
         )
     return pieces.parts(pieces_by_id, spaces, notes, _TOKENS)
 
