@@ -88,9 +88,6 @@ impl PartialEq for Tokenizer {
 
 impl Eq for Tokenizer {}
 
-/// The bytes that occur in UTF-8.
-const UTF_8: [std::ops::RangeInclusive<u8>; 2] = [0..=0xBF, 0xC2..=0xF4];
-
 impl Tokenizer {
     /// Build a tokenizer that merges by rank. The rules are usually a [`Pattern`]. Fails if a regular
     /// expression does not compile, or if the rules are contradictory: symbols with names merge by
@@ -222,7 +219,7 @@ impl Tokenizer {
 
     /// Whether every text is decoded to itself: `decode(encode(text)) == text`. Not so if a normalizer
     /// changes text, if the pre-tokenizer drops some, if an added token takes white space, if characters
-    /// are unknown, if a decoder changes names, or if no token covers a byte that texts have.
+    /// are unknown, or if a decoder changes names.
     ///
     /// ```
     /// use bytepair::{Pattern, Tokenizer, Vocabulary};
@@ -238,7 +235,6 @@ impl Tokenizer {
             && rules.decoder == Decoder::Bytes
             && rules.pre_tokenizer.pattern().is_some()
             && !self.vocabulary().added_tokens().iter().any(takes_space)
-            && UTF_8.into_iter().flatten().all(|byte| self.vocabulary().id(&[byte]).is_some())
     }
 
     /// The compiled pattern.
