@@ -7,8 +7,8 @@
     'another one'
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
-`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample` and
-`shards`, which are imported on first use.
+`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample` and `shards`,
+which are imported on first use.
 """
 
 from importlib import import_module as _import_module
@@ -41,13 +41,11 @@ if _TYPE_CHECKING:
         plan,
         plot,
         reference,
-        report,
         sample,
         shards,
     )
     from bytepair._internal.drawing import readable
     from bytepair.formats.published.available import list_vocabularies
-    from bytepair.pipeline import run_pipeline
     from bytepair.tokenizer.pruning import prune
     from bytepair.tokenizer.vocabulary import parts_in
     from bytepair.training.grow import extend, resume, verify_merges
@@ -60,7 +58,7 @@ __all__ = [
     "Counts", "Parity", "Superwords", "Tokenizer", "TrainOptions", "__version__", "chat", "compat",
     "corpus", "count", "distributed", "engines", "errors", "evaluate", "explore", "extend",
     "infer_mixture", "list_vocabularies", "load", "load_counts", "parts_in", "plan", "plot",
-    "pretokenize", "prune", "readable", "reference", "report", "resume", "run_pipeline", "sample",
+    "pretokenize", "prune", "readable", "reference", "resume", "sample",
     "shards", "train", "verify_merges",
 ]  # fmt: skip
 
@@ -68,13 +66,13 @@ __all__ = [
 #: and others take longer to import than the rest of the package.
 _LATER = {
     "chat": "", "compat": "", "corpus": "", "distributed": "", "engines": "", "evaluate": "",
-    "explore": "", "plan": "", "plot": "", "reference": "", "report": "", "sample": "",
+    "explore": "", "plan": "", "plot": "", "reference": "", "sample": "",
     "shards": "",
     "extend": "training.grow", "resume": "training.grow", "verify_merges": "training.grow",
     "infer_mixture": "training.infer",
     "list_vocabularies": "formats.published.available",
     "parts_in": "tokenizer.vocabulary", "prune": "tokenizer.pruning",
-    "readable": "_internal.drawing", "run_pipeline": "pipeline",
+    "readable": "_internal.drawing",
 }  # fmt: skip
 
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from bytepair._internal.arguments import checked
-from bytepair.corpus.column import Errors, strings
-from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import Limits, Source, resolve
+from bytepair.corpus.column import Errors
+from bytepair.corpus.sampling import sample
+from bytepair.corpus.source import Source
 from bytepair.errors import PlanError, WayOut
 from bytepair.tokenizer import Tokenizer
 
@@ -278,7 +277,7 @@ def measure(
         source: text similar to the training text, as in `bytepair.train`.
         files: as in `bytepair.train`.
         texts: as in `bytepair.train`.
-        max_chars: encode at most this many characters.
+        max_chars: encode at most this many characters, drawn from all files.
         errors: as in `bytepair.count`.
 
     Returns:
@@ -293,20 +292,13 @@ def measure(
         >>> round(bytepair.plan.measure(tok, bytepair.sample.paths()).chars_per_token, 1)
         1.6
     """
-    chars = tokens = 0
-    seconds = 0.0
-    inputs, skips = resolve(source, files=files, texts=texts), SkipLog()
-    limits = Limits(max_chars)
-    for batch in read_batches(inputs, limits=limits, errors=errors, on_skip=skips.add):
-        documents = strings(batch)
-        started = time.perf_counter()
-        tokens += sum(map(len, tokenizer.encode_batch(documents)))
-        seconds += time.perf_counter() - started
-        chars += sum(map(len, documents))
+    documents = sample(source, files=files, texts=texts, max_chars=max_chars, errors=errors)
+    started = time.perf_counter()
+    tokens = sum(map(len, tokenizer.encode_batch(documents.texts)))
+    seconds = time.perf_counter() - started
     if not tokens:
         raise PlanError("the source has no text to measure")
-    skips.warn(stacklevel=2)
-    return Measurement(chars / tokens, chars / seconds)
+    return Measurement(documents.chars / tokens, documents.chars / seconds)
 
 
 def _in(units: dict[str, float], number: float, unit: str = "") -> str:

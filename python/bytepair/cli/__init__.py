@@ -34,13 +34,13 @@ from bytepair.errors import BytepairError
 
 #: The commands in the order of `--help`. Each is a function in the file of the same name.
 COMMANDS: Final = (
-    "train", "count", "encode", "decode", "inspect", "evaluate", "compare", "report", "explore",
-    "render", "verify", "prune", "mixture", "download", "shard", "plan", "pipeline", "convert",
+    "train", "count", "encode", "decode", "inspect", "evaluate", "compare", "explore",
+    "render", "verify", "prune", "mixture", "download", "shard", "plan", "convert",
     "vocabularies",
 )  # fmt: skip
 
 #: The commands that resume after an interruption.
-CONTINUED: Final = ("download", "shard", "pipeline")
+CONTINUED: Final = ("download", "shard")
 
 
 #: The commands whose exit code 1 is a result, so that 2 means a failure.

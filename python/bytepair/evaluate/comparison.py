@@ -215,8 +215,9 @@ def compare(
     differences: list[Difference] = []
     counts, skips = Counter(texts=0, tokens=0, differing=0), SkipLog()
     batches = read_batches(
-        resolve(source, files=files, texts=texts), column=column, limits=Limits(max_chars),
-        errors=errors, max_document_bytes=max_document_bytes, on_skip=skips.add,
+        resolve(source, files=files, texts=texts, split="all"), column=column,
+        limits=Limits(max_chars), errors=errors, max_document_bytes=max_document_bytes,
+        on_skip=skips.add,
     )  # fmt: skip
     for place, documents in _addressed(batches):
         rows = zip(documents, first.encode(documents), second.encode(documents), strict=True)

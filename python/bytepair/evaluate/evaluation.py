@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bytepair._internal.arguments import checked, instance, refuse
+from bytepair.corpus.sampling import Sample
 from bytepair.errors import ArgumentError, NotFetchedError, WayOut
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.languages import Language, by_language
@@ -111,6 +112,11 @@ def measure(
         ('mine', 11)
     """
     own = {key: list(value) for key, value in (texts or {}).items()}
+    samples_drawn = {
+        key: f"{key}: {value}"
+        for key, value in (texts or {}).items()
+        if isinstance(value, Sample) and not value.is_whole
+    }
     tokenizers, missing = rivals_of(tokenizer, name, against)
     languages = {who: by_language(one) for who, one in tokenizers.items()}
     heldout = list(own.values())[-1] if own else []
@@ -128,7 +134,9 @@ def measure(
         },
         vocabulary=inspect(tokenizer),
         use=use(tokenizer, corpus),
-        corpus=list(own)[-1] if heldout else "the sample texts and sixty languages",
+        corpus=samples_drawn.get(last := list(own)[-1], last)
+        if heldout
+        else "the sample texts and sixty languages",
         sweep=sweep(tokenizer, sized[overall.text], width=width)
         if compression_curve(tokenizer).size
         else None,

@@ -1,6 +1,6 @@
 """The options of training, as one value.
 
-`bytepair.train` takes the fields as keywords; the pipeline and the core take a `TrainOptions`.
+`bytepair.train` takes the fields as keywords; the core takes a `TrainOptions`.
 """
 
 from __future__ import annotations
