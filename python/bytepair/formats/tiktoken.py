@@ -42,19 +42,6 @@ def read_ranks(data: bytes) -> tuple[dict[bytes, int], dict[str, str]]:
     return file.ranks, {} if file.empty is None else {EMPTY: str(file.empty)}
 
 
-def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a rank file cannot represent."""
-    special = ["the special tokens"] if tokenizer.special_tokens else []
-    return ["the split pattern", *special, *lost_merges(tokenizer)]
-
-
-def lost_merges(tokenizer: _core.Tokenizer) -> list[str]:
-    """The loss of the merge rule, if tiktoken does not have it."""
-    if tokenizer.merge_rule == "ranks":
-        return []
-    return ["the list of merges: tiktoken merges by rank, and a few ids may differ"]
-
-
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write a rank file, in order of rank."""
     ranks = {rank: base64.b64encode(token) for token, rank in tokenizer.mergeable_ranks().items()}
@@ -81,7 +68,7 @@ def values(tokenizer: _core.Tokenizer, *, exact: bool) -> dict[str, Any]:
         raise ArgumentError(f"tiktoken does not do what the tokenizer asks for: {asks}")
     if exact and tokenizer.merge_rule != "ranks":
         raise ArgumentError(
-            "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
+            "tiktoken merges by rank, this tokenizer by a list of merges; ids would "
             "differ, so there is no tiktoken.Encoding of it"
         )
     return {

@@ -111,6 +111,27 @@ def listed_merges(tokenizer: _core.Tokenizer) -> list[tuple[bytes, bytes]]:
     return tokenizer.merges()
 
 
+def uncovered(tokenizer: _core.Tokenizer) -> list[int]:
+    """The bytes that a text may have and that are no token, so that encoding them is an error.
+
+    Bytes that no UTF-8 has are left out.
+
+    Example:
+        >>> tokens = {bytes([byte]): byte for byte in range(1, 192)}
+        >>> model = _core.Model.from_ranks(tokens, "gpt2", {})
+        >>> uncovered(_core.Tokenizer(model))[:3]
+        [0, 194, 195]
+    """
+    if tokenizer.merge_rule == "characters" or tokenizer.rules.has_symbols:
+        return []
+    tokens = tokenizer.mergeable_ranks()
+    return [byte for byte in _UTF_8 if bytes([byte]) not in tokens]
+
+
+#: The bytes that occur in UTF-8.
+_UTF_8: Final = (*range(0xC0), *range(0xC2, 0xF5))
+
+
 def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
     """The tokens of several bytes that no merge produces; only a whole pretoken can become one."""
     results = {left + right for left, right in tokenizer.merges()}
