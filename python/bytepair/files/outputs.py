@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from bytepair._internal.system import sync
-from bytepair.errors import ArgumentError, NotAFileError, NotAFolderError, OverwriteError, WayOut
+from bytepair.errors import ArgumentError, NotAFileError, NotAFolderError, OverwriteError
 
 #: Suffixes of files with vocabularies or ids, which a new folder gets only by mistake.
 OF_FILES: Final = (".json", ".bytepair", ".gguf", ".tiktoken", ".bin")
@@ -29,11 +29,11 @@ def check_output_file(path: Path) -> None:
             does not exist or is not writable.
     """
     if path.is_dir() and not path.is_symlink():
-        raise NotAFileError(f"{str(path)!r} is a folder", WayOut("pass a file"))
+        raise NotAFileError(f"{str(path)!r} is a folder", hint="pass a file")
     check_alone(path)
     if not path.parent.is_dir():
         raise NotAFolderError(
-            f"the folder {str(path.parent)!r} does not exist", WayOut("create it first")
+            f"the folder {str(path.parent)!r} does not exist", hint="create it first"
         )
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise PermissionError(f"the folder {str(path.parent)!r} is not writable")
@@ -79,7 +79,7 @@ def _check_status(path: Path, status: os.stat_result) -> None:
     kind = kinds.get(stat.S_IFMT(mode), "not a regular file")
     if stat.S_ISREG(mode):
         kind = f"a file with {status.st_nlink} names (hard links)"
-    raise NotAFileError(f"{str(path)!r} is {kind}, so it is not written to", WayOut("remove it"))
+    raise NotAFileError(f"{str(path)!r} is {kind}, so it is not written to", hint="remove it")
 
 
 def open_own(path: Path) -> BinaryIO:
@@ -168,10 +168,10 @@ def check_output_folder(path: Path) -> None:
             folder that is not writable.
     """
     if path.name.endswith(OF_FILES) and not path.exists():
-        raise NotAFolderError(f"{str(path)!r} is the name of a file", WayOut("pass a folder"))
+        raise NotAFolderError(f"{str(path)!r} is the name of a file", hint="pass a folder")
     there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not there.is_dir():
-        raise NotAFolderError(f"{str(there)!r} is a file", WayOut("pass a folder"))
+        raise NotAFolderError(f"{str(there)!r} is a file", hint="pass a folder")
     if not os.access(there, os.W_OK | os.X_OK):
         raise PermissionError(f"the folder {str(there)!r} is not writable")
 
@@ -192,4 +192,4 @@ def not_written(error: OSError, path: Path, size: int) -> OSError:
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)):
         reason += f" for {size:,} bytes"
-    return OSError(error.errno, reason, str(path))
+    return OSError(f"{error.errno} {reason} {path}")
