@@ -150,3 +150,19 @@ def test_a_long_text_without_a_certain_position_has_the_ids_of_the_whole(
         text = start + run * length
         check(tok, [text[at : at + 61] for at in range(0, len(text), 61)])
         check(tok, [text])
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k_base", "o200k_base", "nanochat"])
+def test_streams_keep_white_space_before_a_long_run_apart(pattern: str) -> None:
+    ranks = {bytes([b]): b for b in range(256)} | {b"  ": 256, b"qq": 257, b" \n": 258}
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern=pattern, special_tokens={})
+    for start in ["", " ", "  ", "   ", " \n", "\n ", "a  ", "1 \n"]:
+        for sign in ["1", "-", "'", "/"]:
+            for run in ["q" * 300, "q" * 70_000, "中" * 30_000]:
+                pieces = [start + sign + run, "x 1"]
+                expected = tok.encode("".join(pieces))
+                assert list(tok.encode_stream(pieces)) == expected, (start, sign)
+                session = tok.session()
+                for piece in pieces:
+                    session.append(piece)
+                assert list(session.ids) == expected, (start, sign)

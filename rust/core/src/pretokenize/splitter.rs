@@ -16,6 +16,9 @@ use crate::text::Text;
 /// The number of units in which a cut is searched.
 const CUT_WINDOW: usize = 4096;
 
+/// The number of pretokens at the end of a text among which a position without a cut is searched.
+const LAST_PRETOKENS: usize = 10;
+
 /// Splits text into pretokens with one compiled pattern; threads may share it.
 ///
 /// ```
@@ -278,7 +281,8 @@ impl Splitter {
         (size..last).step_by(CUT_WINDOW).find_map(|from| self.cut_text(text, from))
     }
 
-    /// The number of bytes of `text` whose pretokens no continuation of the text can change.
+    /// The number of bytes of `text` whose pretokens no continuation of the text can change, and
+    /// which have the same pretokens if the text ends there.
     ///
     /// Under a published pattern, a continuation changes at most the last two pretokens; the tests
     /// check all short strings. Under other patterns, the text before a cut is certain.
@@ -290,12 +294,28 @@ impl Splitter {
         let Tier::Scan(_) = self.tier else { return Ok(0) };
         // With a cut in the middle of the text, the first half need not be split.
         from = self.cut(text, text.len() / 2).unwrap_or(0);
-        // The starts of the last two pretokens and the end of the text, once all are split.
-        let mut last = [from; 3];
+        // The starts of the last pretokens and the end of the text, once all are split.
+        let mut last = [from; LAST_PRETOKENS + 1];
         self.for_each(&text[from..], |pretoken| {
-            last = [last[1], last[2], last[2] + pretoken.len()];
+            last.rotate_left(1);
+            last[LAST_PRETOKENS] = last[LAST_PRETOKENS - 1] + pretoken.len();
         })?;
-        Ok(last[0])
+        // A continuation may change the last two pretokens. Before them, the text may end where it
+        // splits in the same way as without its rest: the spaces of `  1` are two pretokens, but
+        // alone they are one. The end of a text changes few pretokens, so the last five show it.
+        for at in (5..=LAST_PRETOKENS - 2).rev() {
+            let (first, mut next) = (last[at - 5], last[at - 5]);
+            let mut ends = last[at - 4..=at].iter().filter(|&&end| end > first);
+            let mut is_same = true;
+            self.for_each(&text[first..last[at]], |pretoken| {
+                next += pretoken.len();
+                is_same &= ends.next() == Some(&next);
+            })?;
+            if is_same && ends.next().is_none() {
+                return Ok(last[at]);
+            }
+        }
+        Ok(from)
     }
 
     /// Whether the pattern has a published shape, for which [`certain`](Self::certain) finds the
