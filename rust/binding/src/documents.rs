@@ -1,17 +1,19 @@
-//! `DocumentReader`: reads the documents of a file in order.
+//! `DocumentReader`: a file in, its documents out.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::{ReadAt, TableReader, TextColumn, Windowed};
-use bytepair::corpus::{CorpusFile, DocumentOptions, DocumentReader, DocumentSelection, Documents};
+use bytepair::corpus::{
+    Bounds, Compression, CorpusFile, DocumentOptions, DocumentReader, DocumentSelection, Documents,
+    FileKind, OnError,
+};
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
-use crate::arrays;
-use crate::document_batch::PyDocumentBatch;
-use crate::file_object::{FileObject, Raised};
-use crate::reading::{BoundFields, FileFields, SelectionFields, options};
+use crate::files::{FileObject, Raised};
+use crate::results::PyDocumentBatch;
+use crate::{arguments, arrays};
 
 /// Reads the documents of a file in order, as batches of arrays.
 #[pyclass(frozen, name = "DocumentReader", module = "bytepair._core")]
@@ -148,4 +150,68 @@ fn table(
         None => TextColumn::open(&[path], &options.field),
     };
     Ok(TableReader::new(column?.with_bounds(page_bytes, usize::MAX), options, selection))
+}
+
+/// The fields of `bytepair.corpus.kinds.CorpusFile`.
+#[derive(FromPyObject)]
+pub(crate) struct FileFields {
+    pub(crate) path: PathBuf,
+    kind: String,
+    compression: Option<String>,
+}
+
+impl FileFields {
+    pub(crate) fn is_table(&self) -> bool {
+        self.kind == "parquet"
+    }
+
+    /// The file for the core, which has no kind for tables.
+    pub(crate) fn file(self) -> PyResult<CorpusFile> {
+        let kind = arguments::choice("the kind of the file", &self.kind, &FileKind::NAMED)?;
+        let compression = compression(self.compression.as_deref())?;
+        Ok(CorpusFile { path: self.path, kind, compression })
+    }
+}
+
+/// The name of a compression; `None` means that a file is not compressed.
+pub(crate) fn compression(name: Option<&str>) -> PyResult<Compression> {
+    name.map_or(Ok(Compression::None), |name| {
+        arguments::choice("the compression", name, &Compression::NAMED)
+    })
+}
+
+/// The fields of `bytepair.corpus.bounds.ReadBounds`, in bytes; `harmless_times` is a ratio.
+#[derive(FromPyObject)]
+pub(crate) struct BoundFields {
+    block_bytes: usize,
+    document_bytes: usize,
+    harmless_bytes: u64,
+    harmless_times: u64,
+}
+
+/// The fields of `bytepair.corpus.documents.DocumentSelection`.
+#[derive(FromPyObject)]
+pub(crate) struct SelectionFields {
+    first: u64,
+    start: u64,
+    step: u64,
+}
+
+impl From<SelectionFields> for DocumentSelection {
+    fn from(SelectionFields { first, start, step }: SelectionFields) -> Self {
+        Self { first_row: first, start, step }
+    }
+}
+
+/// The options of the core for reading documents.
+pub(crate) fn options(
+    field: String,
+    errors: &str,
+    doc_cap: Option<usize>,
+    bounds: BoundFields,
+) -> PyResult<DocumentOptions> {
+    let on_error = arguments::choice("errors", errors, &OnError::NAMED)?;
+    let BoundFields { block_bytes, document_bytes, harmless_bytes, harmless_times } = bounds;
+    let bounds = Bounds { block_bytes, document_bytes, harmless_bytes, harmless_times };
+    Ok(DocumentOptions { field, on_error, doc_cap, bounds })
 }
