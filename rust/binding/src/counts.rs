@@ -10,12 +10,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::documents::{BoundFields, FileFields};
 use crate::errors::CountsError;
+use crate::files::{BoundFields, FileFields};
 use crate::invalid_text::documents;
 use crate::results::{PyCountColumns, PyCountProgress, PyFilePlace, PySkippedRows, PySkips};
 use crate::rules::python_pattern;
-use crate::{arguments, arrays, documents, errors, rules};
+use crate::{arguments, arrays, errors, files, rules};
 
 /// The metadata of a parquet file: keys and values, in order.
 type Metadata = Vec<(String, String)>;
@@ -282,7 +282,7 @@ impl PyCounter {
             Some((column.ranges_from(start.file, row).ok()?, column))
         });
         let Some((ranges, column)) = opened else { return Ok(false) };
-        let documents = documents::options(String::new(), errors, doc_cap, bounds)?;
+        let documents = files::options(String::new(), errors, doc_cap, bounds)?;
         let column = column.with_bounds(most_page_bytes, documents.bounds.document_bytes);
         let options = FileCountOptions { documents, max_chars };
         let on_progress = on_progress.clone().unbind();
@@ -322,7 +322,7 @@ impl PyCounter {
         bounds: BoundFields,
     ) -> PyResult<()> {
         let files = errors::collect(files.into_iter().map(FileFields::file))?;
-        let documents = documents::options(field, errors, doc_cap, bounds)?;
+        let documents = files::options(field, errors, doc_cap, bounds)?;
         let options = FileCountOptions { documents, max_chars };
         let on_progress = on_progress.clone().unbind();
         let (mut stopped, mut reached) = (None, Reached::from(start.unwrap_or_default()));

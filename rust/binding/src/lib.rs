@@ -12,7 +12,7 @@ mod arrays;
 mod columns;
 mod counts;
 mod decoding;
-mod documents;
+mod derived;
 mod errors;
 mod files;
 mod ids;
@@ -73,10 +73,11 @@ mod _core {
     #[pymodule_export]
     use crate::counts::{PyCounter, PyCounts};
     #[pymodule_export]
-    use crate::documents::PyDocumentReader;
+    use crate::derived::{roles, usual_roles, with_notes, with_repeats, with_special_tokens};
     #[pymodule_export]
     use crate::files::{
-        PyCountsFooter, PyRankFile, counts_footer, parquet_rows, rank_file, unpack,
+        PyCountsFooter, PyDocumentReader, PyRankFile, counts_footer, parquet_rows, rank_file,
+        unpack,
     };
     #[pymodule_export]
     use crate::internals::{encode_pretoken, merge_counts, repeats, twin_ids};
@@ -85,9 +86,7 @@ mod _core {
     #[pymodule_export]
     use crate::invalid_text::{PyInvalidText, lone_surrogates, not_utf8};
     #[pymodule_export]
-    use crate::model::{
-        PyModel, roles, usual_roles, with_notes, with_repeats, with_special_tokens,
-    };
+    use crate::model::PyModel;
     #[pymodule_export]
     use crate::parity::{PyPairHistory, train_parity};
     #[pymodule_export]

@@ -1,19 +1,16 @@
-//! `Model`: a tokenizer of the core, from which Python creates its `Tokenizer`; copies of it, and the
-//! roles of its special tokens.
+//! `Model`: a tokenizer of the core, from which Python creates its `Tokenizer`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytepair::roles::by_names;
-use bytepair::{Error, Result, Role, Tokenizer, Vocabulary, memory, shortened};
+use bytepair::{Error, Result, Tokenizer, Vocabulary, memory, shortened};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::rules::{added_tokens, rules as rules_of};
-use crate::tokenizer::PyTokenizer;
 use crate::{arguments, errors};
 
 /// The values of a tokenizer, from training or from a file.
@@ -185,50 +182,6 @@ fn as_dict<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(mapping.py());
     dict.update(mapping.cast()?)?;
     Ok(dict)
-}
-
-/// A copy with other notes.
-#[pyfunction]
-pub(crate) fn with_notes(tokenizer: &PyTokenizer, notes: BTreeMap<String, String>) -> PyModel {
-    PyModel::of(tokenizer.core().clone().with_notes(notes))
-}
-
-/// A copy with other special tokens; ordinary tokens, merges and their counts stay.
-#[pyfunction]
-pub(crate) fn with_special_tokens(
-    py: Python<'_>,
-    tokenizer: &PyTokenizer,
-    special_tokens: &Bound<'_, PyAny>,
-) -> PyResult<PyModel> {
-    let special = names(special_tokens)?;
-    PyModel::new(py.detach(|| tokenizer.core().with_special_tokens(special)))
-}
-
-/// A copy whose cache of repeated text holds at most `bytes`; 0 switches it off.
-#[pyfunction]
-pub(crate) fn with_repeats(
-    py: Python<'_>,
-    tokenizer: &PyTokenizer,
-    bytes: usize,
-) -> PyResult<PyModel> {
-    PyModel::new(py.detach(|| tokenizer.core().clone().with_repeats(bytes)))
-}
-
-/// Names of roles, each with the name of its special token.
-type Roles = Vec<(&'static str, String)>;
-
-/// The roles of the special tokens of a tokenizer, by its notes and their names.
-#[pyfunction]
-pub(crate) fn roles(tokenizer: &PyTokenizer) -> Roles {
-    let named = |role: Role| Some((role.name(), tokenizer.core().role(role)?.0.to_owned()));
-    Role::ALL.into_iter().filter_map(named).collect()
-}
-
-/// The roles that special tokens have by their names alone.
-#[pyfunction]
-pub(crate) fn usual_roles(special: Vec<String>) -> Roles {
-    let names: Vec<&str> = special.iter().map(String::as_str).collect();
-    by_names(&names).into_iter().map(|(role, name)| (role.name(), name.to_owned())).collect()
 }
 
 /// The memory of a merge or a token in Python, in bytes.
