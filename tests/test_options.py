@@ -52,7 +52,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("evaluate --markdown --json", "--markdown and --json contradict each other"),
         ("evaluate --against none --against gpt2", "--against none contradicts the other"),
         ("evaluate --max-chars 5", "--max-chars would be ignored: there is neither --train nor"),
-        ("report --column body", "--column would be ignored: there is neither --train nor"),
         ("evaluate --sizes x.png", "x.png must end in .csv or .svg"),
         ("evaluate --token-bytes x.txt", "x.txt must end in .npy or .pt"),
         ("inspect --text hi --count 3", "--text and --count contradict each other"),

@@ -26,11 +26,10 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.names import is_plain
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
-from bytepair.errors import DownloadError, WayOut
+from bytepair.errors import DownloadError
 
 ENDPOINT: Final = "https://huggingface.co"
 
@@ -111,7 +110,6 @@ def folder(dataset: str = "fineweb-edu") -> Path:
     return Path("~/.cache/bytepair").expanduser() / name
 
 
-@checked
 def download_dataset(
     dataset: str = "fineweb-edu",
     n: int = 8,
@@ -145,7 +143,7 @@ def download_dataset(
     """
     if n < -1 or n == 0 or workers < 1:
         raise DownloadError(
-            f"n is {n} and workers {workers}", WayOut("pass a positive number (or -1 for n)")
+            f"n is {n} and workers {workers}", hint="pass a positive number (or -1 for n)"
         )
     base = (endpoint or os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
     if not re.match(r"https?://[^/\s]", base):
@@ -154,7 +152,7 @@ def download_dataset(
         if pattern != "*.parquet":
             raise DownloadError(
                 f"pattern is {pattern!r}, but {dataset} has a fixed list of files",
-                WayOut("pass n, or the name of a data set on the Hub (owner/name)"),
+                hint="pass n, or the name of a data set on the Hub (owner/name)",
             )
         root = f"{base}/datasets/{DATASETS[dataset].repository}/resolve/main"
         files = [Remote(f"{root}/{name}", name) for name in DATASETS[dataset].names(n)]
@@ -171,7 +169,7 @@ def _files_on_hub(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]
         names = ", ".join(DATASETS)
         raise DownloadError(
             f"unknown data set {dataset!r}",
-            WayOut(f"pass {names}, or the name of a data set on the Hub (owner/name)"),
+            hint=f"pass {names}, or the name of a data set on the Hub (owner/name)",
         )
     try:
         from huggingface_hub import HfApi
@@ -555,5 +553,5 @@ def _opened(
         if error.code in (408, 425, 429) or error.code >= 500:
             after = error.headers.get("Retry-After") or ""
             raise _RetryError(message, float(_number(after) or 0)) from None
-        raise DownloadError(message, WayOut("check the name and your access")) from None
+        raise DownloadError(message, hint="check the name and your access") from None
     return response, response.headers, response.status

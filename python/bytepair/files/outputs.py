@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from bytepair.errors import NotAFileError, NotAFolderError, WayOut
+from bytepair.errors import NotAFileError, NotAFolderError
 
 #: Suffixes of files with vocabularies or ids, which a new folder gets only by mistake.
 OF_FILES: Final = (".json", ".bytepair", ".gguf", ".tiktoken", ".bin")
@@ -20,10 +20,10 @@ def check_output_file(path: Path) -> None:
         OSError: if the path is a folder, or its folder does not exist or is not writable.
     """
     if path.is_dir():
-        raise NotAFileError(f"{str(path)!r} is a folder", WayOut("pass a file"))
+        raise NotAFileError(f"{str(path)!r} is a folder", hint="pass a file")
     if not path.parent.is_dir():
         raise NotAFolderError(
-            f"the folder {str(path.parent)!r} does not exist", WayOut("create it first")
+            f"the folder {str(path.parent)!r} does not exist", hint="create it first"
         )
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise PermissionError(f"the folder {str(path.parent)!r} is not writable")
@@ -37,10 +37,10 @@ def check_output_folder(path: Path) -> None:
             folder that is not writable.
     """
     if path.name.endswith(OF_FILES) and not path.exists():
-        raise NotAFolderError(f"{str(path)!r} is the name of a file", WayOut("pass a folder"))
+        raise NotAFolderError(f"{str(path)!r} is the name of a file", hint="pass a folder")
     there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not there.is_dir():
-        raise NotAFolderError(f"{str(there)!r} is a file", WayOut("pass a folder"))
+        raise NotAFolderError(f"{str(there)!r} is a file", hint="pass a folder")
     if not os.access(there, os.W_OK | os.X_OK):
         raise PermissionError(f"the folder {str(there)!r} is not writable")
 
@@ -61,4 +61,4 @@ def not_written(error: OSError, path: Path, size: int) -> OSError:
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)):
         reason += f" for {size:,} bytes"
-    return OSError(error.errno, reason, str(path))
+    return OSError(f"{error.errno} {reason} {path}")
