@@ -16,6 +16,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -25,7 +26,7 @@ from bytepair.chat import blocks, checks, fields, prefixes, regions, usage
 from bytepair.chat.disguise import Disguise, Rendering, deep
 from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
 from bytepair.chat.rows import DEFAULT, Row, RowOptions, reasoning_of, text_of
-from bytepair.chat.segments import Items, Segments, structural
+from bytepair.chat.segments import BREAK, Items, Segments, structural
 from bytepair.errors import BytepairWarning, ConversationError, Phrase, WayOut
 from bytepair.properties.metadata import engine_tokens
 
@@ -148,7 +149,7 @@ class JinjaWriter:
         if trained_regions is not None:
             whole = regions.marked(whole.translate(NO_MARKS), trained_regions)
         if self.template.checks != "off":
-            for problem in self._problems(rendering, whole):
+            for problem in self._problems(rendering, whole, self._off(row, options)):
                 self._report(problem)
         if options.train_fields is None or trained_regions is None:
             return whole
@@ -170,7 +171,19 @@ class JinjaWriter:
     def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation and the start of the model's turn."""
         rendering = self.rendering(row.messages, row.fields, prompt=True)
-        self.append(rendering.string.translate(NO_MARKS), rendering.disguise, out)
+        string = rendering.string
+        if self._mask == "prefixes":  # turns of the assistant begin apart, as in training
+            with suppress(ConversationError):
+                own = prefixes.regions(rendering, self.template.prompted, None)
+                string = regions.marked(string, own)
+        start = len(out.trained)
+        self.append(string, rendering.disguise, out)
+        self.end_prompt(out, start)
+
+    @staticmethod
+    def end_prompt(out: Segments, start: int) -> None:
+        """Nothing of a prompt is trained on."""
+        out.trained[start:] = bytes(len(out.trained) - start)
         out.ends.append(len(out.items))
 
     def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
@@ -193,8 +206,16 @@ class JinjaWriter:
             after.trained = bytearray([1] * len(after.items))
         return (before.items, bytes(len(before.items))), (after.items, bytes(after.trained))
 
-    def _problems(self, rendering: Rendering, marked: str) -> Iterator[Sequence[Phrase]]:
-        yield from checks.dropped(rendering)
+    def _off(self, row: Row, options: RowOptions) -> set[int]:
+        """The turns of the assistant that are not trained on."""
+        role = self.template.prompted
+        trained = row.trained(options.train_on, role) or ()
+        return {i for i, on in enumerate(trained) if not on and row.messages[i]["role"] == role}
+
+    def _problems(
+        self, rendering: Rendering, marked: str, off: set[int]
+    ) -> Iterator[Sequence[Phrase]]:
+        yield from checks.dropped(rendering, off)
         out = Segments()
         self.append(marked, rendering.disguise, out)
         segments = zip(out.items, out.trained, strict=True)
@@ -237,7 +258,7 @@ class JinjaWriter:
                 )
         for everywhere in (True, False):
             disguise = Disguise(self.special, characters, everywhere=everywhere)
-            disguised = deep(fields, disguise.put_on)
+            disguised = deep(fields, disguise, self._usage.names)
             string = self._run(disguised, prompt)
             if disguise.take_off(string) == plain:
                 return self._rendering(string, disguise, disguised)
@@ -272,6 +293,9 @@ class JinjaWriter:
         for piece in re.split(f"([{START}{STOP}])", string):
             if piece in (START, STOP) and piece:
                 trained = int(piece == START)
+                if trained and out.items and isinstance(out.items[-1], str):
+                    out.items.append(BREAK)
+                    out.trained.append(0)
                 continue
             end = 0
             for match in self._find.finditer(piece):

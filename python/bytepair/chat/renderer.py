@@ -10,7 +10,7 @@ from bytepair._internal.arguments import refuse
 from bytepair.chat import calls, code
 from bytepair.chat.calls import Body, FieldSpan, Numbered
 from bytepair.chat.rows import DEFAULT, Row, RowOptions
-from bytepair.chat.segments import Items, Segments, role_of, structural
+from bytepair.chat.segments import BREAK, Items, Segments, role_of, structural
 from bytepair.chat.template import MessageField, Part, Piece, Role, Special, Template
 from bytepair.errors import ConversationError, Option, Phrase, SpecialTokenError, WayOut
 
@@ -203,6 +203,8 @@ class _Role:
     def __init__(self, writer: TemplateWriter, name: str, role: Role) -> None:
         self.name = name
         self.open, self.close = writer.frames(role)
+        if writer.join and name == writer.template.prompted:
+            self.open = [*self.open[0], BREAK], self.open[1] + b"\0"
         self.trained = role.trained
         self.is_trained = role.trained or any(part.trained for part in role.parts.values())
         self.end = _ended(self.close)
@@ -350,8 +352,9 @@ def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
         template: the template; its name among those of the tokenizer; or None for its own.
     """
     global _last
-    if _last is not None and _last[0] is tokenizer and _last[1] is template:
-        return _last[2]
+    last = _last  # read once: another thread may replace it
+    if last is not None and last[0] is tokenizer and last[1] is template:
+        return last[2]
     resolved: Any = template
     if template is None or isinstance(template, str):
         from bytepair.chat import own
