@@ -148,12 +148,16 @@ class JinjaWriter:
         whole = rendering.string
         if trained_regions is not None:
             whole = regions.marked(whole.translate(NO_MARKS), trained_regions)
+        whole = _apart(whole)
         if self.template.checks != "off":
             for problem in self._problems(rendering, whole, self._off(row, options)):
                 self._report(problem)
         if options.train_fields is None or trained_regions is None:
             return whole
-        some = fields.limited(rendering, trained_regions, options.train_fields, self._find)
+        wide = [region for region in trained_regions if region.start < region.end]
+        some = [*fields.limited(rendering, wide, options.train_fields, self._find)]
+        some += [region._replace(end=region.start) for region in trained_regions]
+        some.sort(key=lambda region: (region.start, region.end))
         return regions.marked(whole.translate(NO_MARKS), some)
 
     def _regions(
@@ -177,7 +181,7 @@ class JinjaWriter:
                 own = prefixes.regions(rendering, self.template.prompted, None)
                 string = regions.marked(string, own)
         start = len(out.trained)
-        self.append(string, rendering.disguise, out)
+        self.append(_apart(string), rendering.disguise, out)
         self.end_prompt(out, start)
 
     @staticmethod
@@ -289,14 +293,16 @@ class JinjaWriter:
 
     def append(self, string: str, disguise: Disguise, out: Segments) -> None:
         """Split a string at special tokens and at the boundaries of trained parts."""
-        trained = 0
+        trained, before = 0, " "
         for piece in re.split(f"([{START}{STOP}])", string):
             if piece in (START, STOP) and piece:
-                trained = int(piece == START)
-                if trained and out.items and isinstance(out.items[-1], str):
+                is_empty = piece == STOP and before == ""
+                trained, before = int(piece == START), piece
+                if is_empty and out.items and isinstance(out.items[-1], str):
                     out.items.append(BREAK)
                     out.trained.append(0)
                 continue
+            before = piece
             end = 0
             for match in self._find.finditer(piece):
                 self._text(disguise.take_off(piece[end : match.start()]), trained, out)
@@ -316,6 +322,11 @@ class JinjaWriter:
         if text:
             out.items.append(text)
             out.trained.append(trained)
+
+
+def _apart(string: str) -> str:
+    """Put an empty region before each: there the turn begins, and texts are encoded apart."""
+    return string.replace(START, START + STOP + START)
 
 
 def _aliased(message: Any) -> Any:
