@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from bytepair.reference_rules import normalize, plain
+from reference_rules import normalize, plain
 
 Document: TypeAlias = dict[str, Any]
 

@@ -70,6 +70,59 @@ for (const [work, reason] of [
   [() => new View("["), /not JSON/],
 ]) throws(work, reason);
 
+// Every argument of every call: a wrong type is a TypeError, a wrong number a RangeError, and both name it.
+const decoding = tokenizer.decodeStream();
+const encoding = tokenizer.encodeStream();
+const pages = new View("{}");
+const calls = {
+  file: [(file) => Tokenizer.fromBytes(file), (file) => Tokenizer.fromTokenizerJson(file), (file) => Tokenizer.fromRanks(file, "gpt4")],
+  pattern: [(one) => Tokenizer.fromRanks(bytes(cases.ranks), one), (pattern) => pattern == null || Tokenizer.train(["a"], 257, { pattern })],
+  specialTokens: [(one) => one == null || Tokenizer.fromRanks(bytes(cases.ranks), "gpt4", one), (specialTokens) => specialTokens == null || Tokenizer.train(["a"], 257, { specialTokens })],
+  texts: [(texts) => Tokenizer.train(texts, 257)],
+  vocabSize: [(size) => Tokenizer.train(["a"], size)],
+  options: [(one) => one == null || tokenizer.encode("a", one), (one) => one == null || tokenizer.count("a", one), (one) => one == null || tokenizer.encodeWithOffsets("a", one), (one) => one == null || Tokenizer.train(["a"], 257, one)],
+  text: [(text) => tokenizer.encode(text), (text) => tokenizer.count(text), (text) => tokenizer.encodeWithOffsets(text), (text) => encoding.push(text)],
+  special: [(special) => special == null || tokenizer.encode("a", { special })],
+  prepend: [(prepend) => prepend == null || tokenizer.encode("a", { prepend })],
+  append: [(append) => append == null || tokenizer.encode("a", { append })],
+  addSpecialTokens: [(one) => one == null || tokenizer.encode("a", { addSpecialTokens: one })],
+  ids: [(ids) => tokenizer.decode(ids), (ids) => tokenizer.decodeBytes(ids)],
+  id: [(id) => tokenizer.tokenBytes(id), (id) => decoding.push(id)],
+  bytes: [(one) => tokenizer.tokenId(one)],
+  material: [(one) => new View(one)],
+  name: [(one) => pages.add(one, tokenizer)],
+  question: [(one) => pages.ask(one, new Uint8Array())],
+  body: [(one) => pages.ask("{}", one)],
+};
+for (const [name, uses] of Object.entries(calls)) {
+  for (const use of uses) {
+    for (const value of [5, 1.5, -1, NaN, 1e400, "abc", true, [5.5], [{}], {}, undefined, null, Symbol("a"), () => 1, 10n]) {
+      try {
+        use(value);
+      } catch (thrown) {
+        ok(thrown instanceof Error && !(thrown instanceof WebAssembly.RuntimeError), `${name}: ${thrown}`);
+        const typed = thrown instanceof TypeError || thrown instanceof RangeError;
+        ok(!typed || thrown.message.startsWith(name) || /no option/.test(thrown.message), thrown.message);
+      }
+    }
+  }
+}
+for (const [work, kind, name] of [
+  [() => tokenizer.encode(5), TypeError, "text"],
+  [() => tokenizer.encode(), TypeError, "text"],
+  [() => tokenizer.decode("abc"), TypeError, "ids"],
+  [() => tokenizer.decode(["1"]), TypeError, "ids[0]"],
+  [() => tokenizer.decode([1, -1]), RangeError, "ids[1]"],
+  [() => decoding.push(1.5), RangeError, "id"],
+  [() => Tokenizer.train("abc", 300), TypeError, "texts"],
+  [() => Tokenizer.train(["a", 5], 300), TypeError, "texts[1]"],
+  [() => Tokenizer.train(["a"], -1), RangeError, "vocabSize"],
+  [() => Tokenizer.fromBytes("abc"), TypeError, "file"],
+  [() => tokenizer.encode("a", "all"), TypeError, "options"],
+]) throws(work, (thrown) => thrown instanceof kind && thrown.message.startsWith(name));
+equal(tokenizer.decode([104, 105]), tokenizer.decode(new Uint32Array([104, 105])));
+pages.free();
+
 const table = JSON.parse(bytes(cases.table));
 const encoded = (value) => new TextEncoder().encode(JSON.stringify(value));
 for (const { document, ids, error } of table) {

@@ -25,9 +25,9 @@ PACKAGE = ROOT / "python" / "bytepair"
 #: The modules and packages of bytepair, lowest layer first. Each may import from those before it,
 #: and from `_core`.
 LAYERS = [
-    "errors", "_internal", "reference", "reference_rules", "sample", "files", "corpus",
+    "errors", "_internal", "reference", "sample", "files", "corpus",
     "properties", "formats", "chat", "tokenizer", "training", "plan", "shards", "distributed",
-    "compat", "engines", "evaluate", "pipeline", "plot", "report", "explore", "cli",
+    "compat", "engines", "evaluate", "plot", "explore", "cli",
 ]  # fmt: skip
 
 #: Classes of `compat` that are named as the classes they replace.
@@ -349,7 +349,7 @@ def test_import_is_quick_to_begin() -> None:
 def test_a_command_is_quick_to_begin(name: str) -> None:
     """What a command loads, before it works, is what reads the command line."""
     modules = loaded_by(f"from bytepair.cli import {name}") & {*LARGE, "pydantic"}
-    assert modules <= ({"click", "numpy"} if name in {"evaluate", "report"} else {"click"})
+    assert modules <= ({"click", "numpy"} if name == "evaluate" else {"click"})
 
 
 def test_encoding_and_training_load_no_arrays(tmp_path: Path) -> None:

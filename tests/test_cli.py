@@ -290,7 +290,6 @@ def test_paths_of_results_are_checked_before_the_work(
     files = {
         ("count", "corpus.txt"): ["-o", "--checkpoint"],
         ("evaluate", "gpt2"): ["--sizes", "--token-bytes"],
-        ("report", "gpt2"): ["-o"],
     }
     for words, names in files.items():
         for name in names:
@@ -301,7 +300,7 @@ def test_paths_of_results_are_checked_before_the_work(
                 result = CliRunner().invoke(command, [*words, name, str(path)])
                 assert result.exit_code == 2, result.output
                 assert reason in " ".join(result.output.split())
-    for words in (("shard", "corpus.txt"), ("pipeline", "corpus.txt")):
+    for words in (("shard", "corpus.txt"),):
         for path in (file, file / "out"):
             result = CliRunner().invoke(command, [*words, "-o", str(path)])
             assert result.exit_code == 2, result.output
@@ -318,7 +317,6 @@ def test_the_pattern_of_a_rank_file_is_an_option(folder: Path, tmp_path: Path) -
     assert b"pattern" in refused.stderr
     words = [str(file), "--pattern", tok.pattern]
     run("evaluate", *words, "--against", "none", cwd=tmp_path)
-    run("report", *words, "--against", "none", "-o", "page.html", cwd=tmp_path)
     export = ["--export", "explore.html", "--text", "hello"]
     own = str(folder / "tokenizer")
     run("explore", own, *words, *export, cwd=tmp_path)

@@ -53,7 +53,6 @@ def error_of(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("pipeline a.txt", "missing option '--out' / '-o'; see bytepair pipeline --help"),
         ("shard a.txt -t tokenizer", "missing option '--out' / '-o'; see bytepair shard --help"),
         ("train --ties x", "invalid value for '--ties'"),
         ("convert tokenizer x --format foo", "there is no format 'foo'"),
@@ -154,7 +153,7 @@ def test_whatever_a_command_raises_is_one_line(
     assert command is not None
     monkeypatch.setattr(command, "callback", fail)
     words = {
-        "train": [], "download": [], "plan": [], "pipeline": ["a.txt", "-o", "out"],
+        "train": [], "download": [], "plan": [],
         "count": ["a.txt"], "shard": ["a.txt", "-o", "out"], "convert": ["tokenizer", "x"],
         "verify": ["tokenizer"], "compare": ["one", "two"], "prune": ["tokenizer", "-o", "out"],
         "mixture": ["tokenizer", "a=a.txt"], "render": ["a.jsonl"],

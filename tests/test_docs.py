@@ -50,7 +50,6 @@ COMMANDS = [
     "inspect",
     "evaluate",
     "compare",
-    "report",
     "explore",
     "render",
     "verify",
@@ -59,7 +58,6 @@ COMMANDS = [
     "download",
     "shard",
     "plan",
-    "pipeline",
     "convert",
     "vocabularies",
 ]

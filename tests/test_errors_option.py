@@ -32,9 +32,9 @@ def folder(tmp_path: Path) -> Path:
 #: For each command that reads text, its words; the file comes last.
 COMMANDS = {
     "count": "count", "train": "train -o OUT --vocab-size 266", "shard": "shard -o OUT",
-    "pipeline": "pipeline -o OUT --vocab-size 266", "encode": "encode",
+    "encode": "encode",
     "compare": "compare tokenizer tokenizer", "evaluate": "evaluate --against none --val",
-    "report": "report --against none --val", "plan": "plan --params 1M -t tokenizer --corpus",
+    "plan": "plan --params 1M -t tokenizer --corpus",
     "distributed": "count --rank 0 --world-size 1 -o OUT.parquet",
 }  # fmt: skip
 

@@ -165,7 +165,7 @@ def test_commands_say_it_on_standard_error(tmp_path: Path) -> None:
     line = "reading 3 parquet files; skipped README.md\n"
     for words in (
         "count in", "train in --vocab-size 265 -o new", "shard in -o shards",
-        "compare tokenizer new in", "pipeline in -o run --vocab-size 265",
+        "compare tokenizer new in",
         "evaluate --against none --val in", "encode in",
         "plan --params 1M -t tokenizer --corpus in",
         "count in --rank 0 --world-size 1 -o c.parquet",

@@ -77,7 +77,6 @@ def test_a_kind_that_is_not_read_is_refused_everywhere(
         lambda: bytepair.shards.write(path, tok, tmp_path / "out", errors="skip"),
         lambda: bytepair.evaluate.documents(path),
         lambda: tok.encode_file(path),
-        lambda: bytepair.run_pipeline(path, tmp_path / "out", bytepair.TrainOptions(300)),
     ]
     for use in uses:
         with pytest.raises(CorpusError, match=way_out):

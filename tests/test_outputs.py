@@ -608,70 +608,6 @@ def test_counts_of_a_task_that_are_not_whole_are_counted_again(tmp_path: Path) -
         assert counts == bytepair.count(files)
 
 
-# ------------------------------------------------------------------ the pipeline
-
-
-def test_results_of_a_pipeline_are_checked(source: Path, tmp_path: Path, texts: list[str]) -> None:
-    (tmp_path / "a.txt").write_text("".join(texts), encoding="utf-8")
-    options = bytepair.TrainOptions(vocab_size=400)
-
-    def pipeline(out: Path) -> Any:
-        return bytepair.run_pipeline(tmp_path / "a.txt", out, options)
-
-    pipeline(tmp_path / "whole")
-    expected = listing(tmp_path / "whole")
-    steps = {
-        "counts.parquet": ["count", "shard", "verify"],
-        "tokenizer/tokenizer.bytepair": ["train", "shard", "verify"],
-        "evaluation.md": ["evaluate", "shard", "verify"],
-        "shards/manifest.json": ["shard", "verify"],
-        "shards/shard_000000.bin": ["shard", "verify"],
-    }
-    for name, kind in itertools.product(steps, ("gone", "changed", "empty")):
-        out = tmp_path / "out"
-        shutil.copytree(tmp_path / "whole", out)
-        damages(out / name)[kind]()
-        with pytest.warns(UserWarning, match="again"):
-            result = pipeline(out)
-        assert result.report
-        assert list(result.seconds) == steps[name]
-        assert listing(out) == expected, (name, kind)
-        shutil.rmtree(out)
-    out = tmp_path / "whole"
-    (out / "pipeline.json").write_text("{")
-    with pytest.raises(ShardError, match=r"is damaged: .*; remove .*whole and start again"):
-        pipeline(out)
-
-
-@posix
-def test_results_behind_links(tmp_path: Path) -> None:
-    """A result may be linked, and what a link leads to is never removed."""
-    (tmp_path / "a.txt").write_text("some text and more text\n" * 99)
-    options = bytepair.TrainOptions(vocab_size=270)
-    out, other = tmp_path / "out", tmp_path / "other"
-
-    def pipeline() -> Any:
-        return bytepair.run_pipeline(tmp_path / "a.txt", out, options)
-
-    pipeline()
-    other.mkdir()
-    for name in ("counts.parquet", "tokenizer"):
-        shutil.move(out / name, other / name)
-        (out / name).symlink_to(other / name)
-    assert list(pipeline().seconds) == ["shard", "verify"]
-    (other / "counts.parquet").write_bytes(b"mine")
-    with pytest.warns(UserWarning, match=r"counts\.parquet is written again"):
-        pipeline()
-    assert (other / "counts.parquet").read_bytes() == b"mine"
-    (other / "tokenizer" / "tokenizer.bytepair").write_bytes(b"mine")
-    with (
-        pytest.warns(UserWarning, match="tokenizer is written again"),
-        pytest.raises(ShardError, match="is a symbolic link"),
-    ):
-        pipeline()
-    assert (other / "tokenizer" / "tokenizer.bytepair").read_bytes() == b"mine"
-
-
 @posix
 def test_a_task_writes_through_no_link(
     source: Path, tmp_path: Path, trained: bytepair.Tokenizer
@@ -697,14 +633,3 @@ def test_a_task_writes_through_no_link(
         with pytest.raises(ShardError, match="is a symbolic link"):
             call()
         assert mine.read_bytes() == b"mine"
-
-
-def test_a_pipeline_knows_its_inputs_by_any_name(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sharding = bytepair.shards.ShardOptions(bos=True, errors="skip")
-    options = bytepair.TrainOptions(vocab_size=300)
-    monkeypatch.chdir(tmp_path)
-    finish_quietly(lambda: bytepair.run_pipeline("in", "out", options, sharding))
-    again = bytepair.run_pipeline(source, tmp_path / "out", options, sharding)
-    assert list(again.seconds) == ["shard", "verify"]

@@ -41,13 +41,6 @@ def of_rustbpe(pattern: str, folder: Path) -> str:
     return tok.get_pattern()
 
 
-def of_pipeline(pattern: str, folder: Path) -> str:
-    (folder / "a.txt").write_text("one two")
-    return bytepair.run_pipeline(
-        folder / "a.txt", folder / "out", bytepair.TrainOptions(265), pattern=pattern
-    ).tokenizer.pattern
-
-
 def of_ranks_of_a_job(pattern: str, folder: Path) -> str:
     (folder / "a.txt").write_text("one two")
     counts = bytepair.distributed.count(
@@ -67,7 +60,6 @@ TAKERS: dict[str, Callable[[str, Path], str]] = {
     "from_merges": lambda pattern, _: bytepair.Tokenizer.from_merges(
         BYTES, [], pattern=pattern
     ).pattern,
-    "pipeline": of_pipeline,
     "distributed.count": of_ranks_of_a_job,
     "rustbpe": of_rustbpe,
     "tiktoken": lambda pattern, _: tiktoken.Encoding(
@@ -90,7 +82,6 @@ def test_a_mistyped_name_is_an_error_everywhere(taker: str, tmp_path: Path) -> N
         ["train", "a.txt"],
         ["count", "a.txt"],
         ["count", "a.txt", "--rank", "0", "--world-size", "1"],
-        ["pipeline", "a.txt", "-o", "out"],
         ["convert", "x.tiktoken", "y.bytepair"],
     ],
 )

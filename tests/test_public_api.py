@@ -67,8 +67,8 @@ def test_the_face_is_narrow() -> None:
     assert len(public) <= 58
 
 
-PLUGINS = ("engines.sglang", "engines.vllm", "reference_rules")
-WRAPPERS = ("autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken")
+PLUGINS = ("engines.sglang", "engines.vllm")
+WRAPPERS = ("huggingface", "nanochat", "rustbpe", "tiktoken")
 
 
 @pytest.mark.parametrize("name", [*MODULES, *PLUGINS, *(f"compat.{one}" for one in WRAPPERS)])
@@ -380,12 +380,8 @@ def test_commands_have_the_words_of_python() -> None:
         "special_token", "no_special_tokens", "initial_token",
     }  # fmt: skip
     sharding = {field.name for field in dataclasses.fields(bytepair.shards.ShardOptions)}
-    pipeline = set(inspect.signature(bytepair.run_pipeline).parameters)
     assert training | {"errors", "memory_limit", "max_document_bytes"} <= options_of("train")
     assert sharding | {"world_size", "rank", "threads"} <= options_of("shard")
-    assert training | sharding | pipeline - {"training", "sharding", "progress"} <= (
-        options_of("pipeline")
-    )
     assert {"memory_limit", "weight", "world_size"} <= options_of("count")
     reading = set(inspect.signature(bytepair.count).parameters) - {"progress", "files", "texts"}
     assert reading <= options_of("count")
@@ -430,14 +426,3 @@ def test_training_takes_special_tokens_room_and_weights(folder: Path) -> None:
     assert bytepair.load_counts(folder / "c.parquet") == a + b.times(3)
     for wrong in ("c.txt=2", "a.txt", "a.txt=0", "a.txt=-1", "a.txt=x"):
         run("count", "a.txt", "--weight", wrong, cwd=folder, code=2)
-
-
-def test_the_pipeline_takes_what_its_steps_take(folder: Path) -> None:
-    words = ["--vocab-size", "280", "--special-token", "<|a|>", "--reserved", "3", "--no-bos"]
-    words += ["--eos-token", "<|a|>", "--max-token-bytes", "3", "--memory-limit", "1M"]
-    run("pipeline", "a.txt", "-o", "made", *words, cwd=folder)
-    tok = bytepair.load(folder / "made/tokenizer")
-    options = {"special_tokens": ["<|a|>"], "reserved": 3, "max_token_bytes": 3}
-    assert tok == bytepair.train(folder / "a.txt", 280, **options)  # type: ignore[arg-type]
-    job = json.loads((folder / "made/shards/manifest.json").read_text())["job"]
-    assert (job["bos"], job["eos"]) == (None, tok.special_tokens["<|a|>"])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import json_documents
+import reference_rules
 from against_tokenizers import attempt, theirs
-from bytepair import reference_rules
 
 
 def right_results(document: dict[str, Any], text: str) -> dict[str, Any]:

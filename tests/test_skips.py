@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair.corpus import bounds
 from bytepair.errors import CorpusError, SkippedWarning
-from bytepair.shards import ShardOptions
 from bytepair.training import counting
 from commands import message_of, run
 
@@ -285,19 +284,7 @@ def test_training_and_growing_skip(folder: Path) -> None:
         assert [one.filename for one in caught] == [__file__]
 
 
-def test_the_pipeline_counts_what_it_shards(folder: Path, tmp_path: Path) -> None:
-    sharding = ShardOptions(bos=True, errors="skip", max_document_bytes=MOST)
-    training = bytepair.TrainOptions(vocab_size=270)
-    with pytest.warns(SkippedWarning, match="5 documents"):
-        result = bytepair.run_pipeline(folder / "a.jsonl", tmp_path / "out", training, sharding)
-    assert result.tokenizer == bytepair.train(GOOD, 270)
-    assert result.report
-    assert result.report.manifest.documents == len(GOOD)
-    assert [left["first"] for left in result.report.manifest.skipped] == [1, 3, 5, 7, 9]
-    assert "evaluate" in result.seconds
-
-
-@pytest.mark.parametrize("command", ["count", "count --rank 0 --world-size 1", "train", "pipeline"])
+@pytest.mark.parametrize("command", ["count", "count --rank 0 --world-size 1", "train"])
 def test_commands_skip(command: str, folder: Path, tmp_path: Path) -> None:
     words = [
         *command.split(),

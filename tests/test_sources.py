@@ -42,9 +42,6 @@ READERS: dict[str, Callable[..., Any]] = {
 FILE_READERS: dict[str, Callable[[Any, Path], Any]] = {
     "read_documents": lambda names, _: list(bytepair.corpus.read_documents(names)),
     "shards.write": lambda names, out: bytepair.shards.write(names, small(), out),
-    "run_pipeline": lambda names, out: bytepair.run_pipeline(
-        names, out, bytepair.TrainOptions(vocab_size=270)
-    ),
     "distributed.count": lambda names, out: bytepair.distributed.count(
         names, out / "counts.parquet", rank=0, world_size=1
     ),
@@ -172,9 +169,9 @@ def run(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "words",
     [
-        "train typo.txt", "count typo.txt", "pipeline typo.txt -o out",
+        "train typo.txt", "count typo.txt",
         "shard typo.txt -t tok -o out",
-        "evaluate tok --val typo.txt --against none", "report tok --val typo.txt --against none",
+        "evaluate tok --val typo.txt --against none",
         "plan --params 1M -t tok --corpus typo.txt", "count typo.txt --rank 0 --world-size 1",
         "compare tok tok typo.txt",
     ],
@@ -199,12 +196,12 @@ def published(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
 WITH_A_TOKENIZER = {
     "encode": "-t gpt2 --text hi", "decode": "-t gpt2 5303", "inspect": "gpt2 --text hi",
     "verify": "gpt2", "plan": "--params 1M -t gpt2", "shard": "a.txt -t gpt2 -o shards",
-    "evaluate": "gpt2 --against none", "report": "gpt2 --against none -o page.html",
+    "evaluate": "gpt2 --against none",
     "convert": "gpt2 gpt2.tiktoken --lossy", "compare": "gpt2 gpt2 a.txt",
     "prune": "gpt2 --vocab-size 1000 -o pruned", "mixture": "gpt2 a=a.txt --merges 9",
 }  # fmt: skip
 #: The others; `render` needs the special tokens of a chat template, which gpt2 has not.
-WITHOUT = {"train", "count", "pipeline", "download", "explore", "vocabularies", "render"}
+WITHOUT = {"train", "count", "download", "explore", "vocabularies", "render"}
 
 
 @pytest.mark.parametrize("name", WITH_A_TOKENIZER)

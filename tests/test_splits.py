@@ -75,8 +75,6 @@ def test_the_validation_shard_is_not_trained_on(
     assert decoded(tmp_path / "out", tok) == TEXTS[:300]
     shards.write(nanochat, tok, tmp_path / "val", split="val")
     assert decoded(tmp_path / "val", tok) == TEXTS[300:]
-    result = bytepair.run_pipeline(nanochat, tmp_path / "run", bytepair.TrainOptions(300))
-    assert result.report.manifest.documents == 300
     with pytest.raises(CorpusError, match=r"no file of the source belongs to the split 'train'"):
         bytepair.count(nanochat / "shard_00003.parquet")
 
@@ -227,8 +225,7 @@ def test_a_data_set_without_validation_has_no_such_split(
 def test_commands_take_splits(nanochat: Path, tmp_path: Path, tok: bytepair.Tokenizer) -> None:
     tok.save(tmp_path / "tokenizer")
     line = "reading 3 parquet files of the split train; skipped shard_00003.parquet (val)"
-    for words in ("count", "train --vocab-size 300 -o new", "shard -o shards --no-bos",
-                  "pipeline -o run --vocab-size 300"):  # fmt: skip
+    for words in ("count", "train --vocab-size 300 -o new", "shard -o shards --no-bos"):
         done = run(*words.split(), "base_data", cwd=tmp_path)
         assert done.stderr.startswith(line)
     assert bytepair.load_counts(tmp_path / "counts.parquet") == bytepair.count(TEXTS[:300])

@@ -129,7 +129,7 @@ def sizes() -> None:
     """Bytes per token of every size, on the sample texts and on text that was not trained on."""
     tok = bytepair.train(bytepair.sample.paths(), vocab_size=4096)
     heldout = [bytepair.evaluate.samples()["news"]]
-    picture = bytepair.report.sizes_plot(bytepair.evaluate.sweep(tok, heldout), "news")
+    picture = bytepair.plot.sizes(bytepair.evaluate.sweep(tok, heldout), "news")
     picture = picture.replace("currentColor", GREY).replace(' opacity="0.75"', "")
     (FOLDER / "sizes.svg").write_text(picture, "utf-8")
 

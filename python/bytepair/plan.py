@@ -13,12 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from bytepair._internal.arguments import checked
-from bytepair.corpus.column import Errors, strings
-from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import Limits, Source, resolve
-from bytepair.errors import PlanError, WayOut
+from bytepair.corpus.column import Errors
+from bytepair.corpus.sampling import sample
+from bytepair.corpus.source import Source
+from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
 __all__ = [
@@ -141,7 +139,6 @@ class DataPlan:
         return "\n".join([*lines, *(f"   warning  {text}" for text in self.warnings)])
 
 
-@checked
 def plan_data(
     params: float | None = None,
     *,
@@ -189,7 +186,7 @@ def plan_data(
     )  # fmt: skip
     _check_positive(params=params, depth=depth, width=width, chars_per_second=chars_per_second)
     if params is not None and depth is not None and width is not None:
-        raise PlanError("params, width and depth are all given", WayOut("omit one of the three"))
+        raise PlanError("params, width and depth are all given", hint="omit one of the three")
     if depth is not None and width is None:
         width = WIDTH_PER_LAYER * depth
     if params is None:
@@ -214,7 +211,7 @@ def plan_data(
 def _numbers(preset: str, **values: float | None) -> Preset:
     """The numbers of a preset, with explicit values taking precedence."""
     if preset not in PRESETS:
-        raise PlanError(f"unknown preset {preset!r}", WayOut(f"pass one of {', '.join(PRESETS)}"))
+        raise PlanError(f"unknown preset {preset!r}", hint=f"pass one of {', '.join(PRESETS)}")
     _check_positive(**{name: value for name, value in values.items() if name != "shards"})
     changed: Any = {name: value for name, value in values.items() if value is not None}
     return replace(PRESETS[preset], **changed)
@@ -226,7 +223,6 @@ def _check_positive(**numbers: float | None) -> None:
             raise PlanError(f"{name} is {value}; it must be positive")
 
 
-@checked
 def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> int:
     """The number of parameters of a nanochat model.
 
@@ -261,7 +257,6 @@ class Measurement(NamedTuple):
     chars_per_second: float
 
 
-@checked
 def measure(
     tokenizer: Tokenizer,
     source: Source | None = None,
@@ -278,7 +273,7 @@ def measure(
         source: text similar to the training text, as in `bytepair.train`.
         files: as in `bytepair.train`.
         texts: as in `bytepair.train`.
-        max_chars: encode at most this many characters.
+        max_chars: encode at most this many characters, drawn from all files.
         errors: as in `bytepair.count`.
 
     Returns:
@@ -293,20 +288,13 @@ def measure(
         >>> round(bytepair.plan.measure(tok, bytepair.sample.paths()).chars_per_token, 1)
         1.6
     """
-    chars = tokens = 0
-    seconds = 0.0
-    inputs, skips = resolve(source, files=files, texts=texts), SkipLog()
-    limits = Limits(max_chars)
-    for batch in read_batches(inputs, limits=limits, errors=errors, on_skip=skips.add):
-        documents = strings(batch)
-        started = time.perf_counter()
-        tokens += sum(map(len, tokenizer.encode_batch(documents)))
-        seconds += time.perf_counter() - started
-        chars += sum(map(len, documents))
+    documents = sample(source, files=files, texts=texts, max_chars=max_chars, errors=errors)
+    started = time.perf_counter()
+    tokens = sum(map(len, tokenizer.encode_batch(documents.texts)))
+    seconds = time.perf_counter() - started
     if not tokens:
         raise PlanError("the source has no text to measure")
-    skips.warn(stacklevel=2)
-    return Measurement(chars / tokens, chars / seconds)
+    return Measurement(documents.chars / tokens, documents.chars / seconds)
 
 
 def _in(units: dict[str, float], number: float, unit: str = "") -> str:

@@ -13,15 +13,17 @@ import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import Markup
 
-__all__ = ["bars", "dots", "lines"]
+if TYPE_CHECKING:
+    from bytepair.evaluate import Sweep
+
+__all__ = ["bars", "dots", "lines", "sizes"]
 
 #: The colours of series: distinguishable on light and dark pages, and by most colour-blind people.
 COLORS: Final = ("#3f7ee8", "#e07b39", "#2f9e7a", "#b65fb0", "#a58a1f", "#6c6fd3")
@@ -77,7 +79,6 @@ class Scale:
         return [round(n * step, 10) for n in range(first, last + 1)]
 
 
-@checked
 def bars(
     rows: Mapping[str, float], *, title: str, unit: str = "", strong: Sequence[str] = ()
 ) -> Markup:
@@ -113,7 +114,6 @@ def bars(
     return _svg(parts, height, title)
 
 
-@checked
 def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "") -> Markup:
     """Draw a dot plot: one line per row, and one dot per series on it.
 
@@ -154,7 +154,6 @@ def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "")
     return _svg(parts, bottom + (36 if unit else 20), title)
 
 
-@checked
 def lines(
     series: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,
@@ -213,6 +212,37 @@ def lines(
         shift = -10 if side == "end" else 10
         parts.append(_text(place + shift, up(j) + (16 if side == "start" else -8), words, side))
     return _svg(parts, bottom + (38 if x else 22), title)
+
+
+def sizes(sweep: Sweep, corpus: str = "other text") -> Markup:
+    """Draw the bytes per token of every size, on the training text and on other text.
+
+    Args:
+        sweep: the result of `bytepair.evaluate.sweep`.
+        corpus: the name of the held-out text.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
+        >>> "knee" in sizes(bytepair.evaluate.sweep(tok))
+        True
+    """
+    series: dict[str, tuple[ArrayLike, ArrayLike]] = {
+        "training text": (sweep.sizes, sweep.bytes_per_token)
+    }
+    if sweep.heldout:
+        series[corpus] = (list(sweep.heldout), list(sweep.heldout.values()))
+    if len(sweep.sizes) > 2:  # the knee is defined by this line, on these axes
+        ends = [0, -1]
+        line = sweep.sizes[ends], sweep.bytes_per_token[ends]
+        series["between the ends of the curve"] = line
+    return lines(
+        series,
+        title="Bytes per token at every size of the vocabulary",
+        x="ids",
+        y="bytes per token",
+        marks={f"knee: {sweep.knee:,}": (sweep.knee, sweep.at(sweep.knee))},
+    )
 
 
 # ---------------------------------------------------------------------------- parts

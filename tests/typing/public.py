@@ -42,6 +42,5 @@ def a_tokenizer_is_evaluated(tok: bytepair.Tokenizer) -> None:
     assert_type(evaluation, bytepair.evaluate.Evaluation)
     assert_type(evaluation.compression[0].tokens, dict[str, int])
     assert_type(evaluation.languages[0].fertility, float | None)
-    assert_type(bytepair.report.to_html(evaluation), str)
     assert_type(bytepair.evaluate.token_lengths(tok), NDArray[np.int32])
     assert_type(bytepair.explore.Server({"mine": tok}).url, str)

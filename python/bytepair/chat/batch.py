@@ -6,7 +6,6 @@ Python converts the messages to segments; the core encodes, truncates and packs 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,30 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.arguments import checked as checked_arguments
-from bytepair._internal.arguments import place_of
-from bytepair._internal.later import Later
+from bytepair._internal.checks import place_of
 from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.chat.template import Template
 from bytepair.errors import (
-    ANY,
     ArgumentError,
     ConversationError,
-    Option,
     SkippedWarning,
     SpecialTokenError,
     WayOut,
+    warn,
 )
 from bytepair.files.safe import write_whole
 from bytepair.properties import roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
-else:
-    pa = Later("pyarrow")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +93,6 @@ class RenderedBatch:
         present = {name: values for name, values in columns.items() if values is not None}
         return pa.table({name: self._lists(values) for name, values in present.items()})
 
-    @checked_arguments
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
         return saved(self.to_arrow(), path)
@@ -127,12 +120,11 @@ def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
     """The number of ids in a row; None if there are no rows."""
     if pad_to is not None and pack_to is not None:
         raise ArgumentError(
-            "pass either", Option("pad_to"), "(one conversation per row) or", Option("pack_to"),
-            "(several)",
-        )  # fmt: skip
+            "pass either pad_to (one conversation per row) or pack_to (several)", option="pad_to"
+        )
     width = pad_to if pad_to is not None else pack_to
     if width is not None and width < 1:
-        raise ArgumentError(f"the row width is {width}", WayOut("pass at least 1"))
+        raise ArgumentError(f"the row width is {width}", hint="pass at least 1")
     return width
 
 
@@ -152,14 +144,13 @@ def report_cut(lengths: Any, offsets: NDArray[np.int64], max_tokens: int | None)
     cut = 0 if lengths is None else int(lengths.sum() - offsets[-1])
     if cut:
         count = int((np.diff(offsets) < lengths).sum())
-        warnings.warn(
+        warn(
             SkippedWarning(
                 f"{count:,} of {len(lengths):,} conversations are longer than {max_tokens:,} ids: "
                 f"{cut:,} of {int(lengths.sum()):,} ids are cut off",
                 option="max_tokens",
                 value=max_tokens,
             ),
-            stacklevel=4,
         )
 
 
@@ -192,14 +183,13 @@ def checked(
                 f"to drop such conversations ({int(bad.sum())} of {len(bad)})",
             ),
         )
-    warnings.warn(
+    warn(
         SkippedWarning(
             f"{int(bad.sum()):,} of {len(bad):,} conversations have nothing to train on and are "
             "dropped",
             option="on_untrained",
             value=on_untrained,
         ),
-        stacklevel=4,
     )
     keep = np.repeat(~bad, lengths)
     ends = np.concatenate([[0], np.cumsum(lengths[~bad])]).astype(np.int64)
@@ -218,8 +208,12 @@ def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
     special = tokenizer.special_tokens
     if name is None or name not in special:
         raise SpecialTokenError(
-            f"rows are padded with the special token {name!r}, which this tokenizer does not have",
-            WayOut.passing("pad", ANY, f"one of {' '.join(special) or 'none'}"),
+            (
+                f"rows are padded with the special token {name!r}, which this tokenizer does not "
+                "have"
+            ),
+            option="pad",
+            hint=f"pass pad= one of {' '.join(special) or 'none'}",
         )
     return special[name]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -18,7 +17,7 @@ from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.files import Input, files_of
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.errors import BytepairWarning, ConversationError, WayOut
+from bytepair.errors import BytepairWarning, ConversationError, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,11 +50,11 @@ def read(source: ConversationSource, options: RowOptions = DEFAULT) -> Iterator[
     if is_table(source):
         return _read_tables(_tables(source), "the table", options)
     if isinstance(source, Mapping):
-        raise ConversationError("this is one conversation", WayOut("pass a list of conversations"))
+        raise ConversationError("this is one conversation", hint="pass a list of conversations")
     if not isinstance(source, Iterable):
         raise ConversationError(
             f"a {type(source).__name__} has no conversations",
-            WayOut("pass a list of them, files or a table"),
+            hint="pass a list of them, files or a table",
         )
     return iter(source)
 
@@ -80,7 +79,7 @@ def sequence(source: Any, options: RowOptions) -> Sequence[Conversation]:
     ):
         raise ConversationError(
             f"a {type(source).__name__} is not a sequence of conversations",
-            WayOut("pass a list, a table or files"),
+            hint="pass a list, a table or files",
         )
     rows: Sequence[Conversation] = source
     return rows
@@ -221,13 +220,12 @@ def _of_struct(cleaners: Mapping[str, _Clean], free: bool) -> _Clean:
         if not is_quiet and None in value.values():
             is_quiet = True
             name = next(name for name, one in value.items() if one is None)
-            warnings.warn(
+            warn(
                 BytepairWarning(
                     f"{name!r} is null in the arguments of a tool call or in a tool of a table, "
                     "which has nulls for all that other rows have; nulls are left out there",
                     hint="store arguments and tools as JSON strings",
                 ),
-                stacklevel=2,
             )
         return {k: cleaners[k](v) for k, v in value.items() if v is not None}
 

@@ -29,18 +29,17 @@ from bytepair.cli.messages import (
     tell_of,
 )
 from bytepair.cli.output import is_closed_pipe, use_output
-from bytepair.cli.signals import treat_as_interrupts
 from bytepair.errors import BytepairError
 
 #: The commands in the order of `--help`. Each is a function in the file of the same name.
 COMMANDS: Final = (
-    "train", "count", "encode", "decode", "inspect", "evaluate", "compare", "report", "explore",
-    "render", "verify", "prune", "mixture", "download", "shard", "plan", "pipeline", "convert",
+    "train", "count", "encode", "decode", "inspect", "evaluate", "compare", "explore",
+    "render", "verify", "prune", "mixture", "download", "shard", "plan", "convert",
     "vocabularies",
 )  # fmt: skip
 
 #: The commands that resume after an interruption.
-CONTINUED: Final = ("download", "shard", "pipeline")
+CONTINUED: Final = ("download", "shard")
 
 
 #: The commands whose exit code 1 is a result, so that 2 means a failure.
@@ -118,7 +117,6 @@ def command() -> None:
 
 def main() -> None:
     """Run the command and exit with its exit code."""
-    treat_as_interrupts()
     warnings.showwarning = _one_line
     show_log()
     use_output(sys.stdout)

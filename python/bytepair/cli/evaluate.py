@@ -13,8 +13,9 @@ import bytepair
 from bytepair.cli import groups, option
 from bytepair.cli.messages import Misuse, in_words, tell
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import is_divided, resolve_files
-from bytepair.corpus.splits import Split
+from bytepair.corpus.files import Files, files_of, resolve_files
+from bytepair.corpus.splits import Split, splits_of
+from bytepair.files.safe import write_whole
 
 #: The options for `evaluation_for`.
 measured = option.together(
@@ -36,7 +37,7 @@ measured = option.together(
         "--max-chars",
         type=option.number,
         default="10M",
-        help="Read at most this many characters of --train and of --val.",
+        help="Measure a sample of this many characters of --train and of --val, from all files.",
     ),
     option.column,
     option.errors,
@@ -122,7 +123,7 @@ def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
     # Without a training history, this raises with the reason.
     sweep = evaluation.sweep or bytepair.evaluate.sweep(evaluation.tokenizer)
     if path.suffix == ".svg":
-        bytepair.report.save_sizes_plot(sweep, path, evaluation.corpus)
+        write_whole(path, bytepair.plot.sizes(sweep, evaluation.corpus).encode())
     else:
         sweep.save(path)
 
@@ -147,9 +148,7 @@ def evaluation_for(
         bytepair.load(tokenizer, pattern=pattern),
         **names,
         texts={
-            kind: bytepair.evaluate.documents(
-                files=resolve_files(paths, split if is_divided(paths) else "all"), **reading
-            )
+            kind: bytepair.evaluate.documents(files=_files_of(paths, split), **reading)
             for kind, (paths, split) in sources.items()
             if paths
         },
@@ -157,6 +156,13 @@ def evaluation_for(
     )
     _print_missing(evaluation)
     return evaluation
+
+
+def _files_of(paths: Sequence[str], split: Split) -> Files:
+    """The files of a split where the data set has it, else all that are named."""
+    files = files_of(paths)
+    has_split = split in {one or "train" for one in splits_of(files)} and any(splits_of(files))
+    return resolve_files(paths, split if has_split else "all")
 
 
 def parallel_for(

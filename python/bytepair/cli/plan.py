@@ -75,12 +75,19 @@ from bytepair.corpus.column import Errors
 @click.option(
     "--chars-per-shard", type=option.number, help="Characters per text shard.  [default: 250M]"
 )
+@click.option(
+    "--max-chars",
+    type=option.number,
+    default="20M",
+    help="With --tokenizer: measure a sample of this many characters, from all files.",
+)
 @option.errors
 @option.quiet
 def plan(
     tokenizer: str | None,
     pattern: str | None,
     corpus: tuple[str, ...],
+    max_chars: int,
     errors: Errors,
     **options: Any,
 ) -> None:
@@ -91,12 +98,12 @@ def plan(
     if options["vocab_size"] is not None and options["vocab_size"] < 256:
         raise BadValue("a vocabulary has at least the 256 bytes", param_hint="--vocab-size")
     if tokenizer is None:
-        option.refuse("it needs --tokenizer", "corpus", "pattern", "errors")
+        option.refuse("it needs --tokenizer", "corpus", "pattern", "max_chars", "errors")
     else:
         names = ("vocab_size", "chars_per_token", "chars_per_second")
         option.refuse("it is measured with --tokenizer", *names)
         tok = bytepair.load(tokenizer, pattern=pattern)
         files = option.files(corpus) or bytepair.sample.paths()
-        measurement = bytepair.plan.measure(tok, files=files, errors=errors)
+        measurement = bytepair.plan.measure(tok, files=files, max_chars=max_chars, errors=errors)
         options |= {"vocab_size": tok.vocab_size, **measurement._asdict()}
     click.echo(str(bytepair.plan.plan_data(**options)))

@@ -3,7 +3,6 @@
     from bytepair.compat import tiktoken      # instead of: import tiktoken
     from bytepair.compat import rustbpe       # instead of: import rustbpe
     from bytepair.compat import nanochat      # instead of: from nanochat import tokenizer
-    from bytepair.compat import autoresearch  # instead of: from prepare import Tokenizer
     from bytepair.compat import huggingface   # huggingface.use(): transformers runs on bytepair
 
 Each wrapper only translates. Its docstring names where it differs from the original.
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from bytepair._internal.lazy import lazy as _lazy
 
 if _TYPE_CHECKING:
-    from bytepair.compat import autoresearch, huggingface, nanochat, rustbpe, tiktoken
+    from bytepair.compat import huggingface, nanochat, rustbpe, tiktoken
 
-_MODULES = ("autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken")
+_MODULES = ("huggingface", "nanochat", "rustbpe", "tiktoken")
 
-__all__ = ["autoresearch", "huggingface", "nanochat", "rustbpe", "tiktoken"]
+__all__ = ["huggingface", "nanochat", "rustbpe", "tiktoken"]
 
 _lazy(__name__, {name: f"bytepair.compat.{name}" for name in _MODULES})

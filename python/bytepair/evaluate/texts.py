@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import sample
-from bytepair._internal.arguments import checked
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors, strings
-from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import Limits, Source, resolve
+from bytepair.corpus.column import Errors
+from bytepair.corpus.sampling import Sample
+from bytepair.corpus.sampling import sample as sample_of
+from bytepair.corpus.source import Source
 from bytepair.errors import CorpusError
 
 #: The kinds of sample text in the package, in display order.
@@ -46,7 +45,6 @@ def declarations() -> dict[str, str]:
     return {path.stem: path.read_text(encoding="utf-8") for path in paths}
 
 
-@checked
 def documents(
     source: Source | None = None,
     *,
@@ -56,16 +54,18 @@ def documents(
     max_chars: int | None = 10_000_000,
     max_document_bytes: int = DOCUMENT_BYTES,
     errors: Errors = "strict",
-) -> list[str]:
-    """Read the first documents of a source.
+) -> Sample:
+    """Read a source, or a seeded sample that is spread over all of its files.
+
+    Files are read whatever their split, since nothing is trained on them. The result is a sequence
+    of documents; `str` of it says how large the sample is, and `is_whole` whether it is all text.
 
     Args:
         source: as in `bytepair.train`.
         files: as in `bytepair.train`.
         texts: as in `bytepair.train`.
         column: the table column or JSON field that contains the text.
-        max_chars: stop after the document with which the total exceeds this many characters; None
-            means no limit.
+        max_chars: the maximum number of characters; None means no limit.
         max_document_bytes: as in `bytepair.count`.
         errors: as in `bytepair.count`.
 
@@ -73,16 +73,13 @@ def documents(
         CorpusError: if the source cannot be read, or has no text.
 
     Example:
-        >>> documents(["one", "two"])
-        ['one', 'two']
+        >>> print(documents(["one", "two"]))
+        all 6 characters
     """
-    limits, skips = Limits(max_chars), SkipLog()
-    batches = read_batches(
-        resolve(source, files=files, texts=texts), column=column, limits=limits,
-        max_document_bytes=max_document_bytes, errors=errors, on_skip=skips.add,
+    drawn = sample_of(
+        source, files=files, texts=texts, column=column, max_chars=max_chars,
+        max_document_bytes=max_document_bytes, errors=errors,
     )  # fmt: skip
-    first_texts = [text for b in batches for text in strings(b)]
-    if not any(first_texts):
+    if not any(drawn):
         raise CorpusError("the source holds no text to evaluate on")
-    skips.warn(stacklevel=2)
-    return first_texts
+    return drawn

@@ -7,11 +7,11 @@ what they say, or more than they can say. It is kept in a note.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
+from bytepair.errors import warn
 from bytepair.files.safe import json_note
 from bytepair.properties import roles
 
@@ -43,17 +43,32 @@ def around(processor: Any, special: Mapping[str, int]) -> Surroundings | None:
         >>> around(None, {})
         ([], [])
     """
-    from bytepair import reference_rules
-
     names: dict[Any, str] = {id: name for name, id in special.items()}
     try:
-        ids = reference_rules.around([_TEXT], processor)
+        ids = _applied([_TEXT], processor)
         at = ids.index(_TEXT)
         if _TEXT in ids[at + 1 :]:
             return None
         return [names[id] for id in ids[:at]], [names[id] for id in ids[at + 1 :]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError):
         return None  # it is no post-processor, or adds what is no special token
+
+
+def _applied(ids: list[int], processor: Any) -> list[int]:
+    """The ids of a text with those that a post-processor puts around them."""
+    if processor is None or processor["type"] == "ByteLevel":
+        return ids
+    if processor["type"] == "Sequence":
+        for step in processor["processors"]:
+            ids = _applied(ids, step)
+        return ids
+    if processor["type"] != "TemplateProcessing":
+        return [processor["cls"][1], *ids, processor["sep"][1]]
+    result: list[int] = []
+    for piece in processor["single"]:
+        name = piece.get("SpecialToken", {}).get("id")
+        result += ids if name is None else processor["special_tokens"][name]["ids"]
+    return result
 
 
 def read(notes: dict[str, str], special: Mapping[str, int]) -> dict[str, str]:
@@ -72,10 +87,9 @@ def read(notes: dict[str, str], special: Mapping[str, int]) -> dict[str, str]:
         if notes.get(note, roles.usual(special).get(role)) != side[0]:
             new_notes[note] = side[0]
         if notes.get(flag) == "false":
-            warnings.warn(
+            warn(
                 f"{flag} is false, but the post-processor of tokenizer.json adds {side[0]!r} to "
-                "texts; it is read as true",
-                stacklevel=2,
+                "texts; it is read as true"
             )
         new_notes[flag] = "true"
     return new_notes

@@ -1,6 +1,6 @@
 """Files of finished work in, what is wrong with them out: the one place that says what is whole.
 
-`verify`, a run that finds finished shards, the ranks that find finished tasks and the pipeline all
+`verify`, a run that finds finished shards and the ranks that find finished tasks all
 ask here. Every byte is read (a gigabyte takes a fraction of a second where the disk keeps up): a
 name and a size say little about a file that was cut, changed or copied.
 """

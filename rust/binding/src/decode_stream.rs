@@ -63,7 +63,9 @@ impl PyDecodeStream {
     }
 
     /// End the stream: returns U+FFFD if the last character is incomplete, else nothing. Where the
-    /// decoder works on names, as for CLIP, the text of the last id may come only now.
+    /// decoder works on names, as for CLIP, the text of a run of bytes may come only now.
+    ///
+    /// Raises an error if a step of the decoder fails on what is left, as `decode` does.
     ///
     /// The results of all calls of `push` and `flush`, concatenated, equal `decode` of all ids. The
     /// stream can be used again.
@@ -73,9 +75,9 @@ impl PyDecodeStream {
     ///     >>> stream = bytepair.train(["hello hello"], 269).decode_stream()
     ///     >>> stream.push(0xE2), stream.flush(), stream.flush()
     ///     ('', '\ufffd', '')
-    fn flush(&mut self) -> String {
+    fn flush(&mut self) -> PyResult<String> {
         let mut text = String::new();
-        self.stream.flush(&mut text);
-        text
+        errors::checked(self.stream.flush(&mut text))?;
+        Ok(text)
     }
 }

@@ -6,6 +6,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "wasm-bindgen hands arguments over by value")]
 
+mod arguments;
 mod options;
 mod streams;
 mod tokenizer;
@@ -16,11 +17,11 @@ pub use tokenizer::Tokenizer;
 pub use view::View;
 
 use bytepair::{CallOption, OptionValue};
-use wasm_bindgen::JsError;
+use wasm_bindgen::{JsError, JsValue};
 
 /// The exception for an error of the core, in the words of JavaScript.
-fn error(error: bytepair::Error) -> JsError {
-    JsError::new(&error.worded(in_javascript))
+fn error(error: bytepair::Error) -> JsValue {
+    JsError::new(&error.worded(in_javascript)).into()
 }
 
 /// The words of JavaScript for an option; `None` for one that no method has.

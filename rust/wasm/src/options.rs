@@ -1,9 +1,10 @@
 //! The options of calls: objects of JavaScript, read by the names of their members.
 
 use bytepair::{EncodeOptions, Special, Tokenizer};
-use js_sys::{Array, Object, Reflect};
+use js_sys::{Array, Object, RangeError, Reflect, TypeError};
 use wasm_bindgen::prelude::*;
 
+use crate::arguments::{strings, whole, wrong_type};
 use crate::error;
 
 #[wasm_bindgen(typescript_custom_section)]
@@ -57,21 +58,20 @@ pub(crate) fn member(object: &JsValue, name: &str) -> Option<JsValue> {
     (!value.is_undefined() && !value.is_null()).then_some(value)
 }
 
-/// A list of strings.
-pub(crate) fn strings(value: &JsValue, name: &str) -> Result<Vec<String>, JsError> {
-    let reason = || JsError::new(&format!("{name} must be an array of strings"));
-    let array: &Array = value.dyn_ref().ok_or_else(reason)?;
-    array.iter().map(|one| one.as_string().ok_or_else(reason)).collect()
-}
-
-/// Fails if an object has a member that is not used.
-pub(crate) fn check(object: &JsValue, options: &[&str]) -> Result<(), JsError> {
-    let Some(object) = object.dyn_ref::<Object>() else { return Ok(()) };
+/// Fails unless a value is an object, or missing, and if it has a member that is not used.
+pub(crate) fn check(object: &JsValue, options: &[&str]) -> Result<(), JsValue> {
+    if object.is_undefined() || object.is_null() {
+        return Ok(());
+    }
+    let plain = object.dyn_ref::<Object>().filter(|_| !Array::is_array(object));
+    let Some(object) = plain else {
+        return Err(wrong_type("options", "an object", object));
+    };
     let names = Object::keys(object).iter().filter_map(|name| name.as_string()).collect::<Vec<_>>();
     match names.iter().find(|name| !options.contains(&name.as_str())) {
         Some(name) => {
             let options = options.join(", ");
-            Err(JsError::new(&format!("there is no option {name}; there are {options}")))
+            Err(TypeError::new(&format!("there is no option {name}; there are {options}")).into())
         }
         None => Ok(()),
     }
@@ -81,41 +81,39 @@ pub(crate) fn check(object: &JsValue, options: &[&str]) -> Result<(), JsError> {
 pub(crate) fn encode_options(
     tokenizer: &Tokenizer,
     options: &JsValue,
-) -> Result<EncodeOptions, JsError> {
+) -> Result<EncodeOptions, JsValue> {
     check(options, &["special", "prepend", "append", "addSpecialTokens"])?;
     let special = member(options, "special").map_or(Ok(Special::Text), |one| special(&one))?;
     let id = |name| member(options, name).map(|one| id(tokenizer, &one, name)).transpose();
     let (prepend, append) = (id("prepend")?, id("append")?);
     let adds = member(options, "addSpecialTokens").map_or(Ok(false), |one| {
-        one.as_bool().ok_or_else(|| JsError::new("addSpecialTokens must be true or false"))
+        one.as_bool().ok_or_else(|| wrong_type("addSpecialTokens", "true or false", &one))
     })?;
     let (prepend, append) = tokenizer.around(prepend, append, adds);
     tokenizer.options(&special, &prepend, &append).map_err(error)
 }
 
-fn special(value: &JsValue) -> Result<Special, JsError> {
+fn special(value: &JsValue) -> Result<Special, JsValue> {
     Ok(match value.as_string().as_deref() {
         Some("text") => Special::Text,
         Some("all") => Special::All,
         Some("none") => Special::None,
         Some("error") => Special::Error,
         Some(other) => {
-            return Err(JsError::new(&format!(
+            return Err(RangeError::new(&format!(
                 "special must be \"text\", \"all\", \"none\", \"error\" or an array of names, not \
                  {other:?}"
-            )));
+            ))
+            .into());
         }
         None => Special::Only(strings(value, "special")?),
     })
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in range")]
-fn id(tokenizer: &Tokenizer, value: &JsValue, name: &str) -> Result<u32, JsError> {
-    if let Some(token) = value.as_string() {
-        return tokenizer.special_id(&token).map_err(error);
+/// The id of a special token by name, or any id.
+fn id(tokenizer: &Tokenizer, value: &JsValue, name: &str) -> Result<u32, JsValue> {
+    match value.as_string() {
+        Some(token) => tokenizer.special_id(&token).map_err(error),
+        None => whole(value, name),
     }
-    let number = value.as_f64().filter(|n| n.fract() == 0.0 && (0.0..4_294_967_296.0).contains(n));
-    number.map(|number| number as u32).ok_or_else(|| {
-        JsError::new(&format!("{name} must be the name of a special token or an id"))
-    })
 }

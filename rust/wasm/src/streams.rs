@@ -7,6 +7,7 @@ use bytepair::bulk::stream;
 use bytepair::tokenizer::decode_stream;
 use wasm_bindgen::prelude::*;
 
+use crate::arguments::{string, whole};
 use crate::error;
 
 /// Converts ids to text as they arrive; it never gives half of a character.
@@ -17,17 +18,20 @@ pub struct DecodeStream(pub(crate) decode_stream::DecodeStream);
 #[wasm_bindgen]
 impl DecodeStream {
     /// Take an id; returns the text that is now complete.
-    pub fn push(&mut self, id: u32) -> Result<String, JsError> {
+    pub fn push(
+        &mut self,
+        #[wasm_bindgen(unchecked_param_type = "number")] id: &JsValue,
+    ) -> Result<String, JsValue> {
         let mut text = String::new();
-        self.0.push(id, &mut text).map_err(error)?;
+        self.0.push(whole(id, "id")?, &mut text).map_err(error)?;
         Ok(text)
     }
 
     /// End the text: returns U+FFFD if a character is incomplete. The stream can be used again.
-    pub fn flush(&mut self) -> String {
+    pub fn flush(&mut self) -> Result<String, JsError> {
         let mut text = String::new();
-        self.0.flush(&mut text);
-        text
+        self.0.flush(&mut text).map_err(error)?;
+        Ok(text)
     }
 }
 
@@ -42,14 +46,18 @@ pub struct EncodeStream {
 #[wasm_bindgen]
 impl EncodeStream {
     /// Take a piece of text; returns the ids that are now final.
-    pub fn push(&mut self, text: &str) -> Result<Vec<u32>, JsError> {
+    pub fn push(
+        &mut self,
+        #[wasm_bindgen(unchecked_param_type = "string")] text: &JsValue,
+    ) -> Result<Vec<u32>, JsValue> {
         let mut ids = Vec::new();
-        self.stream.push(&self.tokenizer, &Text::Utf8(text), &mut ids).map_err(error)?;
+        let text = string(text, "text")?;
+        self.stream.push(&self.tokenizer, &Text::Utf8(&text), &mut ids).map_err(error)?;
         Ok(ids)
     }
 
     /// End the text: returns the remaining ids. The stream can be used again.
-    pub fn flush(&mut self) -> Result<Vec<u32>, JsError> {
+    pub fn flush(&mut self) -> Result<Vec<u32>, JsValue> {
         let mut ids = Vec::new();
         self.stream.flush(&self.tokenizer, &mut ids).map_err(error)?;
         Ok(ids)

@@ -11,6 +11,7 @@ use bytepair::{Counter, MergeRule, Pattern, Text, train};
 use js_sys::{Array, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
+use crate::arguments::{bytes, ids, string, strings, whole, wrong_type};
 use crate::error;
 use crate::options::{self, JsOffsets, JsSpecialTokens};
 use crate::streams::{DecodeStream, EncodeStream};
@@ -24,63 +25,79 @@ pub struct Tokenizer(pub(crate) Arc<bytepair::Tokenizer>);
 impl Tokenizer {
     /// Load the bytes of a native file, `tokenizer.bytepair`.
     #[wasm_bindgen(js_name = fromBytes)]
-    pub fn from_bytes(file: &[u8]) -> Result<Tokenizer, JsError> {
-        bytepair::Tokenizer::from_bytes(file).map(Self::new).map_err(error)
+    pub fn from_bytes(
+        #[wasm_bindgen(unchecked_param_type = "Uint8Array")] file: &JsValue,
+    ) -> Result<Tokenizer, JsValue> {
+        bytepair::Tokenizer::from_bytes(&bytes(file, "file")?).map(Self::new).map_err(error)
     }
 
     /// Load the bytes of a `tokenizer.json`.
     #[wasm_bindgen(js_name = fromTokenizerJson)]
-    pub fn from_tokenizer_json(file: &[u8]) -> Result<Tokenizer, JsError> {
-        bytepair::Tokenizer::from_tokenizer_json(file).map(Self::new).map_err(error)
+    pub fn from_tokenizer_json(
+        #[wasm_bindgen(unchecked_param_type = "Uint8Array")] file: &JsValue,
+    ) -> Result<Tokenizer, JsValue> {
+        bytepair::Tokenizer::from_tokenizer_json(&bytes(file, "file")?)
+            .map(Self::new)
+            .map_err(error)
     }
 
     /// Load the bytes of a rank file, as tiktoken publishes them. It contains neither the split
     /// pattern, a name such as "gpt4" or a regular expression, nor the special tokens.
     #[wasm_bindgen(js_name = fromRanks)]
     pub fn from_ranks(
-        file: &[u8],
-        pattern: &str,
-        #[wasm_bindgen(js_name = specialTokens)] special: Option<JsSpecialTokens>,
-    ) -> Result<Tokenizer, JsError> {
-        let special = special.map_or(Ok(Vec::new()), |special| pairs(&special))?;
-        let pattern = Pattern::new(pattern).map_err(error)?;
-        bytepair::Tokenizer::from_rank_file(file, special, pattern).map(Self::new).map_err(error)
+        #[wasm_bindgen(unchecked_param_type = "Uint8Array")] file: &JsValue,
+        #[wasm_bindgen(unchecked_param_type = "string")] pattern: &JsValue,
+        #[wasm_bindgen(
+            js_name = specialTokens,
+            unchecked_optional_param_type = "Record<string, number>"
+        )]
+        special: &JsValue,
+    ) -> Result<Tokenizer, JsValue> {
+        let file = bytes(file, "file")?;
+        let pattern = Pattern::new(&string(pattern, "pattern")?).map_err(error)?;
+        let special = pairs(special)?;
+        bytepair::Tokenizer::from_rank_file(&file, special, pattern).map(Self::new).map_err(error)
     }
 
     /// Train on an array of texts. The same texts give the same tokenizer as in Python.
     pub fn train(
-        texts: Vec<String>,
-        #[wasm_bindgen(js_name = vocabSize)] vocab_size: usize,
-        #[wasm_bindgen(unchecked_optional_param_type = "TrainOptions")] options: JsValue,
-    ) -> Result<Tokenizer, JsError> {
-        options::check(&options, &["pattern", "specialTokens"])?;
-        let pattern = options::member(&options, "pattern").and_then(|one| one.as_string());
+        #[wasm_bindgen(unchecked_param_type = "string[]")] texts: &JsValue,
+        #[wasm_bindgen(js_name = vocabSize, unchecked_param_type = "number")] size: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "TrainOptions")] options: &JsValue,
+    ) -> Result<Tokenizer, JsValue> {
+        let texts = strings(texts, "texts")?;
+        let size = whole(size, "vocabSize")? as usize;
+        options::check(options, &["pattern", "specialTokens"])?;
+        let pattern = options::member(options, "pattern").map(|one| string(&one, "pattern"));
+        let pattern = pattern.transpose()?;
         let pattern = Pattern::new(pattern.as_deref().unwrap_or("gpt4")).map_err(error)?;
-        let special = options::member(&options, "specialTokens");
-        let special = special.map_or(Ok(Vec::new()), |s| options::strings(&s, "specialTokens"))?;
-        learn(&texts, vocab_size, &special, pattern).map(Self::new).map_err(error)
+        let special = options::member(options, "specialTokens");
+        let special = special.map_or(Ok(Vec::new()), |one| strings(&one, "specialTokens"))?;
+        learn(&texts, size, &special, pattern).map(Self::new).map_err(error)
     }
 
     /// Encode a text.
     pub fn encode(
         &self,
-        text: &str,
-        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue,
-    ) -> Result<Vec<u32>, JsError> {
-        let options = options::encode_options(&self.0, &options)?;
-        self.0.encode_with(text, &options).map_err(error)
+        #[wasm_bindgen(unchecked_param_type = "string")] text: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: &JsValue,
+    ) -> Result<Vec<u32>, JsValue> {
+        let text = string(text, "text")?;
+        let options = options::encode_options(&self.0, options)?;
+        self.0.encode_with(&text, &options).map_err(error)
     }
 
     /// Encode a text, with where each id starts and ends in the string.
     #[wasm_bindgen(js_name = encodeWithOffsets)]
     pub fn encode_with_offsets(
         &self,
-        text: &str,
-        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue,
-    ) -> Result<JsOffsets, JsError> {
-        let options = options::encode_options(&self.0, &options)?;
-        let spans = self.0.encode_with_spans(&Text::Utf8(text), &options).map_err(error)?;
-        let units = units(text);
+        #[wasm_bindgen(unchecked_param_type = "string")] text: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: &JsValue,
+    ) -> Result<JsOffsets, JsValue> {
+        let text = string(text, "text")?;
+        let options = options::encode_options(&self.0, options)?;
+        let spans = self.0.encode_with_spans(&Text::Utf8(&text), &options).map_err(error)?;
+        let units = units(&text);
         let unit = |byte: usize| units.get(byte).copied().unwrap_or_default();
         let whole = |end: usize| (end..text.len()).find(|&at| text.is_char_boundary(at));
         let offset = |[start, end]: &[i64; 2]| {
@@ -94,29 +111,36 @@ impl Tokenizer {
         };
         set("ids", &spans.ids)
             .and_then(|()| set("offsets", &offsets))
-            .map_err(|_| JsError::new("no object"))?;
+            .map_err(|_| JsValue::from(js_sys::Error::new("no object")))?;
         Ok(JsValue::from(object).unchecked_into())
     }
 
     /// The number of ids of a text.
     pub fn count(
         &self,
-        text: &str,
-        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: JsValue,
-    ) -> Result<usize, JsError> {
-        let options = options::encode_options(&self.0, &options)?;
-        self.0.count(text, &options).map_err(error)
+        #[wasm_bindgen(unchecked_param_type = "string")] text: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "EncodeOptions")] options: &JsValue,
+    ) -> Result<usize, JsValue> {
+        let text = string(text, "text")?;
+        let options = options::encode_options(&self.0, options)?;
+        self.0.count(&text, &options).map_err(error)
     }
 
     /// The text of ids; bytes that are not UTF-8 become U+FFFD.
-    pub fn decode(&self, ids: &[u32]) -> Result<String, JsError> {
-        self.0.decode(ids).map_err(error)
+    pub fn decode(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "Uint32Array | number[]")] ids: &JsValue,
+    ) -> Result<String, JsValue> {
+        self.0.decode(&self::ids(ids, "ids")?).map_err(error)
     }
 
     /// The bytes of ids.
     #[wasm_bindgen(js_name = decodeBytes)]
-    pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>, JsError> {
-        self.0.decode_bytes(ids).map_err(error)
+    pub fn decode_bytes(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "Uint32Array | number[]")] ids: &JsValue,
+    ) -> Result<Vec<u8>, JsValue> {
+        self.0.decode_bytes(&self::ids(ids, "ids")?).map_err(error)
     }
 
     /// A stream that converts ids to text as they arrive.
@@ -133,14 +157,20 @@ impl Tokenizer {
 
     /// The bytes of a token.
     #[wasm_bindgen(js_name = tokenBytes)]
-    pub fn token_bytes(&self, id: u32) -> Result<Vec<u8>, JsError> {
-        self.0.token_bytes(id).map(<[u8]>::to_vec).map_err(error)
+    pub fn token_bytes(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "number")] id: &JsValue,
+    ) -> Result<Vec<u8>, JsValue> {
+        self.0.token_bytes(whole(id, "id")?).map(<[u8]>::to_vec).map_err(error)
     }
 
     /// The id of an ordinary token; undefined if there is none with these bytes.
     #[wasm_bindgen(js_name = tokenId)]
-    pub fn token_id(&self, bytes: &[u8]) -> Option<u32> {
-        self.0.vocabulary().id(bytes)
+    pub fn token_id(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "Uint8Array")] bytes: &JsValue,
+    ) -> Result<Option<u32>, JsValue> {
+        Ok(self.0.vocabulary().id(&self::bytes(bytes, "bytes")?))
     }
 
     /// The number of ids, special tokens included.
@@ -184,13 +214,13 @@ impl Tokenizer {
 
     /// The bytes of a native file.
     #[wasm_bindgen(js_name = toBytes)]
-    pub fn to_bytes(&self) -> Result<Vec<u8>, JsError> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, JsValue> {
         self.0.to_bytes(Tables::Without).map_err(error)
     }
 
     /// The text of a `tokenizer.json`.
     #[wasm_bindgen(js_name = toTokenizerJson)]
-    pub fn to_tokenizer_json(&self) -> Result<String, JsError> {
+    pub fn to_tokenizer_json(&self) -> Result<String, JsValue> {
         self.0.parts().and_then(|parts| tokenizer_json::write(&parts)).map_err(error)
     }
 }
@@ -215,14 +245,18 @@ fn learn(
 }
 
 /// Names and ids of special tokens.
-fn pairs(special: &JsValue) -> Result<Vec<(String, u32)>, JsError> {
-    let reason = || JsError::new("specialTokens must be an object of names and ids");
-    let object: &Object = special.dyn_ref().ok_or_else(reason)?;
+fn pairs(special: &JsValue) -> Result<Vec<(String, u32)>, JsValue> {
+    if special.is_undefined() || special.is_null() {
+        return Ok(Vec::new());
+    }
+    let object: &Object = special
+        .dyn_ref()
+        .ok_or_else(|| wrong_type("specialTokens", "an object of names and ids", special))?;
     let pair = |pair: JsValue| {
         let pair: Array = pair.unchecked_into();
-        let id = pair.get(1).as_f64().filter(|n| n.fract() == 0.0 && (0.0..4e9).contains(n));
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
-        Ok((pair.get(0).as_string().ok_or_else(reason)?, id.ok_or_else(reason)? as u32))
+        let name = string(&pair.get(0), "specialTokens")?;
+        let id = whole(&pair.get(1), &format!("specialTokens[{name:?}]"))?;
+        Ok((name, id))
     };
     Object::entries(object).iter().map(pair).collect()
 }

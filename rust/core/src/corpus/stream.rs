@@ -1,10 +1,10 @@
 //! A file in, its decompressed bytes out.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 use crate::memory;
 
@@ -27,6 +27,10 @@ impl Compression {
 /// The number of compressed bytes that are read at a time.
 const PACKED_BYTES: usize = 1 << 17;
 
+/// The binary logarithm of the largest window of zstd, which `zstd --ultra --long=31` writes.
+#[cfg(feature = "zstd")]
+const MAX_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
+
 /// The source of the compressed bytes of a file.
 pub(crate) type Source = Box<dyn Read + Send>;
 
@@ -37,7 +41,7 @@ pub(super) struct Stream {
 
 enum Unpacker {
     Plain(Tracked),
-    Gzip(Box<MultiGzDecoder<BufReader<Tracked>>>),
+    Gzip(Box<GzipMembers>),
     #[cfg(feature = "zstd")]
     Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Tracked>>>),
 }
@@ -62,10 +66,11 @@ impl Stream {
         let packed = |source| BufReader::with_capacity(PACKED_BYTES, source);
         let unpacker = match compression {
             Compression::None => Unpacker::Plain(source),
-            Compression::Gzip => Unpacker::Gzip(Box::new(MultiGzDecoder::new(packed(source)))),
+            Compression::Gzip => Unpacker::Gzip(Box::new(GzipMembers::new(packed(source)))),
             #[cfg(feature = "zstd")]
             Compression::Zstd => {
-                let decoder = zstd::stream::read::Decoder::with_buffer(packed(source))?;
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(source))?;
+                decoder.window_log_max(MAX_WINDOW_LOG)?;
                 Unpacker::Zstd(Box::new(decoder))
             }
             #[cfg(not(feature = "zstd"))]
@@ -99,10 +104,63 @@ impl Stream {
     pub(super) fn packed(&self) -> u64 {
         match &self.unpacker {
             Unpacker::Plain(source) => source.read,
-            Unpacker::Gzip(decoder) => decoder.get_ref().get_ref().read,
+            Unpacker::Gzip(members) => members.packed().map_or(0, |packed| packed.get_ref().read),
             #[cfg(feature = "zstd")]
             Unpacker::Zstd(decoder) => decoder.get_ref().get_ref().read,
         }
+    }
+}
+
+/// The members of a gzip file. Zeros behind a member, with which tapes and blocks are filled, are
+/// skipped, as `gzip` does.
+struct GzipMembers {
+    /// `None` behind the last member, or once reading has failed.
+    member: Option<GzDecoder<BufReader<Tracked>>>,
+    /// What was read from the file, once there is no member.
+    packed: Option<BufReader<Tracked>>,
+}
+
+impl GzipMembers {
+    fn new(packed: BufReader<Tracked>) -> Self {
+        Self { member: Some(GzDecoder::new(packed)), packed: None }
+    }
+
+    /// The compressed bytes.
+    fn packed(&self) -> Option<&BufReader<Tracked>> {
+        self.member.as_ref().map(GzDecoder::get_ref).or(self.packed.as_ref())
+    }
+
+    /// Go to the next member, or to the end of the file.
+    fn next(&mut self, member: GzDecoder<BufReader<Tracked>>) -> io::Result<()> {
+        let mut packed = member.into_inner();
+        loop {
+            let bytes = packed.fill_buf()?;
+            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+            let (is_end, is_member) = (bytes.is_empty(), zeros < bytes.len());
+            packed.consume(zeros);
+            if is_end {
+                self.packed = Some(packed);
+                return Ok(());
+            }
+            if is_member {
+                self.member = Some(GzDecoder::new(packed));
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Read for GzipMembers {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(mut member) = self.member.take() {
+            let count = member.read(buffer);
+            if buffer.is_empty() || !matches!(count, Ok(0)) {
+                self.member = Some(member);
+                return count;
+            }
+            self.next(member)?;
+        }
+        Ok(0)
     }
 }
 
@@ -159,5 +217,29 @@ mod tests {
         }
         assert!(read(&packed[..packed.len() - 1], Compression::Gzip, 0).is_err());
         assert!(read(b"not gzip", Compression::Gzip, 0).is_err());
+    }
+
+    #[test]
+    fn zeros_behind_a_member_of_gzip_are_skipped() {
+        let zeros = vec![0; 300_000];
+        let padded = [gzip(b"one"), zeros.clone()].concat();
+        assert_eq!(read(&padded, Compression::Gzip, 0).unwrap(), b"one");
+        let between = [gzip(b"one"), zeros.clone(), gzip(b"two"), vec![0]].concat();
+        assert_eq!(read(&between, Compression::Gzip, 0).unwrap(), b"onetwo");
+        assert!(read(&[gzip(b"one"), vec![0, 1]].concat(), Compression::Gzip, 0).is_err());
+        assert!(read(&zeros, Compression::Gzip, 0).is_err());
+    }
+
+    #[cfg(feature = "zstd")]
+    #[test]
+    fn any_window_of_zstd_is_read() {
+        for log in [27, 28] {
+            let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+            encoder.window_log(log).unwrap();
+            encoder.long_distance_matching(true).unwrap();
+            encoder.write_all(&b"text ".repeat(1000)).unwrap();
+            let packed = encoder.finish().unwrap();
+            assert_eq!(read(&packed, Compression::Zstd, 0).unwrap(), b"text ".repeat(1000));
+        }
     }
 }

@@ -152,18 +152,14 @@ fn replaced(
     content: &str,
     growth: &mut Growth,
 ) -> Result<String> {
-    let (mut text, mut outcome) = (String::new(), Ok(()));
-    expression.for_each(name, |range, is_match| {
+    let mut text = String::new();
+    for (range, is_match) in expression.parts(name, &mut growth.time)? {
         let part = if is_match { content } else { &name[range] };
-        if outcome.is_ok() {
-            outcome =
-                growth.add(part.len()).and_then(|()| memory::reserve_text(&mut text, part.len()));
-        }
-        if outcome.is_ok() {
-            text.push_str(part);
-        }
-    })?;
-    outcome.map(|()| text)
+        growth.add(part.len())?;
+        memory::reserve_text(&mut text, part.len())?;
+        text.push_str(part);
+    }
+    Ok(text)
 }
 
 /// A name with `content` for each occurrence of a text.

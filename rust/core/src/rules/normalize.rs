@@ -3,8 +3,6 @@
 //! [`unicode`](super::unicode) is the fast way for the usual normalizers, which need no spans. Source:
 //! the normalizers of Hugging Face `tokenizers` 0.23.
 
-use std::ops::Range;
-
 use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };
@@ -170,8 +168,7 @@ fn replaced(
 ) -> Result<AlignedText> {
     let searchable = Searchable::new(text)?;
     let (mut result, mut at) = (memory::with_room(text.len())?, 0);
-    let mut outcome = Ok(());
-    let mut add = |range: Range<usize>, is_match: bool| {
+    for (range, is_match) in expression.parts(&searchable.text, &mut growth.time)? {
         let end = searchable.character(range.end);
         growth.add(if is_match { content.len() } else { range.len() })?;
         if is_match {
@@ -182,14 +179,8 @@ fn replaced(
             memory::extend(&mut result, &text[at..end])?;
         }
         at = end;
-        Ok(())
-    };
-    expression.for_each(&searchable.text, |range, is_match| {
-        if outcome.is_ok() {
-            outcome = add(range, is_match);
-        }
-    })?;
-    outcome.map(|()| result)
+    }
+    Ok(result)
 }
 
 // ---------------------------------------------------------------------------- forms of Unicode

@@ -4,7 +4,7 @@
 //! one page after the other, so a thread holds one page and the rest of the previous one, however
 //! large the files are.
 //!
-//! A column must be flat and hold UTF-8, or only nulls. For all others, [`TextColumn::open`] fails.
+//! A column must be flat and hold UTF-8, which a column of bytes may do too, or only nulls. For all others, [`TextColumn::open`] fails.
 
 use std::fmt;
 use std::io;
@@ -505,9 +505,12 @@ fn find(metadata: &ParquetMetaData, name: &str) -> ParquetResult<usize> {
 /// Whether a column has one text per row, or only nulls.
 fn is_text(column: &ColumnDescriptor) -> bool {
     let logical = column.logical_type_ref();
+    let converted = column.converted_type();
+    // Bytes without a logical type are texts that some libraries write; each is checked as it is read.
     let is_utf8 = column.physical_type() == Type::BYTE_ARRAY
         && (logical == Some(&LogicalType::String)
-            || column.converted_type() == ConvertedType::UTF8);
+            || converted == ConvertedType::UTF8
+            || (logical.is_none() && converted == ConvertedType::NONE));
     let is_flat = column.max_rep_level() == 0 && column.path().parts().len() == 1;
     is_flat && (is_utf8 || logical == Some(&LogicalType::Unknown))
 }
