@@ -279,7 +279,7 @@ def test_a_mask_of_ones_is_an_error() -> None:
 def test_a_tokenizer_without_the_tokens_of_the_template_is_an_error() -> None:
     bare = bytepair.train(["hello"], vocab_size=258, special_tokens=("<|bos|>",))
     with pytest.raises(SpecialTokenError, match=r"needs the special token '<\|user_start\|>'"):
-        bare.render_conversation(TALK)
+        bare.render_conversation(TALK, template=chat.NANOCHAT)
 
 
 def test_options_that_make_no_sense_are_errors() -> None:

@@ -83,6 +83,7 @@ class JinjaTemplate:
 
     def __post_init__(self) -> None:
         check_kind("source", self.source, str, "read the file first")
+        check_choice("mask", self.mask or "none", ("blocks", "prefixes", "none"))
         check_choice("checks", self.checks, ("error", "warn", "off"))
 
     def padding(self) -> str | None:
