@@ -17,20 +17,32 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
 from bytepair.chat import blocks, checks, fields, prefixes, regions, usage
 from bytepair.chat.disguise import Disguise, Rendering, deep
 from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
-from bytepair.chat.rows import DEFAULT, Row, RowOptions, reasoning_of, text_of
+from bytepair.chat.rows import (
+    CALL_FIELDS,
+    DEFAULT,
+    MESSAGE_FIELDS,
+    Row,
+    RowOptions,
+    reasoning_of,
+    text_of,
+)
 from bytepair.chat.segments import BREAK, Items, Segments, structural
 from bytepair.errors import BytepairWarning, ConversationError, Phrase, WayOut, warn
 from bytepair.properties.metadata import engine_tokens
 
 #: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
 MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
+
+
+#: The keys that this package looks for, whatever the template names.
+_KEYS: Final = MESSAGE_FIELDS | CALL_FIELDS | {"messages", "tools", "text"}
 
 
 @dataclass(frozen=True)
@@ -262,7 +274,7 @@ class JinjaWriter:
                 )
         for everywhere in (True, False):
             disguise = Disguise(self.special, characters, everywhere=everywhere)
-            disguised = deep(fields, disguise, self._usage.names)
+            disguised = deep(fields, disguise, self._usage.names | _KEYS)
             string = self._run(disguised, prompt)
             if disguise.take_off(string) == plain:
                 return self._rendering(string, disguise, disguised)
