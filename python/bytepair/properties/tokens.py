@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
-from bytepair._internal.later import Later
+from bytepair.errors import ArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-else:
-    NDArray = Later("numpy.typing", "NDArray")
-    np = Later("numpy")
 
 #: The note with the id of a token without bytes. No text has it, so it is no token here, but it is
 #: written back: the files of Whisper list one.
@@ -40,7 +36,6 @@ def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
     return tokens
 
 
-@checked
 def token_lengths(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
     """The number of bytes of each id; 0 for special tokens and unused ids.
 
@@ -58,6 +53,11 @@ def token_lengths(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
     """
     import numpy as np
 
+    if not isinstance(tokenizer, _core.Tokenizer):
+        kind = type(tokenizer).__name__
+        raise ArgumentError(
+            f"tokenizer is a bytepair.Tokenizer, not {kind}", option="tokenizer", value=tokenizer
+        )
     lengths = np.zeros(tokenizer.vocab_size, np.int32)
     for token, id in tokenizer.mergeable_ranks().items():
         lengths[id] = len(token)

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
-from bytepair._internal.later import Later
 from bytepair.compat.huggingface import batch
 from bytepair.compat.huggingface.encoding import Call, Settings, theirs
 from bytepair.compat.huggingface.engine import COMPONENTS, Engine, engine_of, state_of
@@ -25,8 +24,6 @@ from bytepair.tokenizer import Tokenizer as BytepairTokenizer
 
 if TYPE_CHECKING:
     import tokenizers
-else:
-    tokenizers = Later("tokenizers")
 
 logger = logging.getLogger("bytepair.compat.huggingface")
 
