@@ -10,6 +10,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import Misuse
+from bytepair.files.outputs import check_output
 
 
 @option.command(
@@ -54,6 +55,8 @@ def prune(
     option.one_of("counts", "unreachable")
     option.one_of("vocab_size", "unreachable")
     option.ending(ids, ".npy")
+    if out.is_dir():
+        check_output(out / "tokenizer.bytepair", overwrite=overwrite)
     tok = bytepair.load(tokenizer, pattern=pattern)
     if unreachable:
         pruned = bytepair.prune(tok, drop=bytepair.evaluate.unreachable(tok))

@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from bytepair._internal.arguments import checked, refuse
+from bytepair._internal.checks import refuse
 from bytepair.errors import ArgumentError
 from bytepair.files.safe import write_whole
 from bytepair.properties.tokens import token_lengths
 from bytepair.tokenizer import Tokenizer
 
 
-@checked
 def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, int]:
     """Add up the losses and the bytes of one batch.
 
@@ -62,7 +61,6 @@ def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, 
     return float(nats.sum()), int(lengths.sum())
 
 
-@checked
 def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
     """The number of bits that a model needs per byte of the text.
 
@@ -84,7 +82,6 @@ def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
     return nats / (math.log(2) * size) if size else math.inf
 
 
-@checked
 def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path:
     """Write the number of bytes of each id, atomically.
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bytepair import sample
-from bytepair._internal.arguments import checked
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Column, Errors, strings
 from bytepair.corpus.read import read_batches
@@ -141,7 +140,6 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     ]
 
 
-@checked
 def compare(
     one: Any,
     two: Any,
@@ -229,7 +227,7 @@ def compare(
             if len(differences) < limit:
                 why = reason(first, second, text, (a, b), special, by)
                 differences.append(_difference(first, second, (place[0], row), (a, b), why, by))
-    skips.warn(stacklevel=2)
+    skips.warn()
     values = _values(first, second)
     return Comparison(
         names, counts["texts"], counts["tokens"], counts["differing"], values, differences

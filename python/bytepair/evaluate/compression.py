@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bytepair._internal.arguments import checked
 from bytepair.tokenizer import Tokenizer
 
 
@@ -23,12 +22,10 @@ class Compression:
     bytes: int
     tokens: dict[str, int]
 
-    @checked
     def ratio(self, name: str) -> float:
         """Bytes per token: more is better."""
         return self.bytes / self.tokens[name] if self.tokens[name] else 0.0
 
-    @checked
     def difference(self, ours: str, theirs: str) -> float:
         """How many more tokens ours needs, as a share of theirs: -0.1 is 10% fewer, 0.1 10% more.
 
@@ -41,8 +38,6 @@ class Compression:
             return 0.0
         return self.tokens[ours] / self.tokens[theirs] - 1
 
-    @checked
-    @checked
     def in_words(self, ours: str, theirs: str) -> str:
         """How many more or fewer tokens ours needs, as people say it.
 
@@ -54,7 +49,6 @@ class Compression:
         return f"{abs(share):.1%} {'more' if share > 0 else 'fewer'}" if share else "as many"
 
 
-@checked
 def compress(
     tokenizers: Mapping[str, Tokenizer], texts: Mapping[str, str | Sequence[str]]
 ) -> list[Compression]:

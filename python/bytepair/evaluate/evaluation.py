@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bytepair._internal.arguments import checked, instance, refuse
+from bytepair._internal.checks import check_kind, refuse
 from bytepair.corpus.sampling import Sample
-from bytepair.errors import ArgumentError, NotFetchedError, WayOut
+from bytepair.errors import ArgumentError, NotFetchedError
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.languages import Language, by_language
 from bytepair.evaluate.sizes import Sweep, compression_curve, sweep
@@ -43,7 +43,6 @@ class Subject:
         """The evaluated tokenizer."""
         return self.tokenizers[self.name]
 
-    @checked
     def label(self, who: str) -> str:
         """A tokenizer's name with its size, since only equal sizes compare fairly."""
         return f"{who} ({self.tokenizers[who].vocab_size:,} ids)"
@@ -78,7 +77,6 @@ class Evaluation(Subject):
     sweep: Sweep | None
 
 
-@checked
 def measure(
     tokenizer: Tokenizer,
     *,
@@ -159,7 +157,7 @@ def rivals_of(
     """
     tokenizers, missing = _rivals(against, name)
     if name in tokenizers:
-        raise ArgumentError(f"two tokenizers are named {name!r}", WayOut("pass another name"))
+        raise ArgumentError(f"two tokenizers are named {name!r}", hint="pass another name")
     return {name: tokenizer, **tokenizers}, missing
 
 
@@ -168,7 +166,7 @@ def _rivals(
 ) -> tuple[dict[str, Tokenizer], dict[str, NotFetchedError]]:
     if isinstance(against, Mapping):
         for rival in against.values():
-            instance("against", rival, Tokenizer)
+            check_kind("against", rival, Tokenizer)
         return dict(against), {}
     rivals: dict[str, Tokenizer] = {}
     missing: dict[str, NotFetchedError] = {}

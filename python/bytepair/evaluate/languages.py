@@ -12,7 +12,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from bytepair._internal.arguments import checked
 from bytepair.evaluate.texts import declarations
 from bytepair.tokenizer import Tokenizer
 
@@ -71,7 +70,6 @@ class Language:
         return self.tokens / self.words if self.words else None
 
 
-@checked
 def by_language(tokenizer: Tokenizer) -> list[Language]:
     """Encode the declaration in each language; English first, then by parity.
 

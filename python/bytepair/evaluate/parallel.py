@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 
-from bytepair._internal.arguments import checked, refuse
+from bytepair._internal.checks import refuse
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
 from bytepair.errors import CorpusError, NotFetchedError  # noqa: F401 - a field of `Subject`
@@ -37,19 +37,16 @@ class ParallelText(Subject):
     tokens: dict[str, dict[str, int]]
     base: str | None = None
 
-    @checked
     def ratio(self, who: str, language: str, to: str | None = None) -> float:
         """The number of tokens of a language relative to another, or to the best."""
         tokens = self.tokens[who]
         return tokens[language] / (min(tokens.values()) if to is None else tokens[to])
 
-    @checked
     def gini(self, who: str) -> float:
         """The Gini coefficient of the tokens: 0 if all languages have the same number."""
         return gini(self.tokens[who].values())
 
 
-@checked
 def gini(numbers: Iterable[float]) -> float:
     """The Gini coefficient: how unequal numbers are, from 0 (all equal) to nearly 1.
 
@@ -69,7 +66,6 @@ def gini(numbers: Iterable[float]) -> float:
     return sum((2 * i - count + 1) * n for i, n in enumerate(ordered)) / (count * total)
 
 
-@checked
 def measure_parallel(
     tokenizer: Tokenizer,
     texts: Mapping[str, Source],

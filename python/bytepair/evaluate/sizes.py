@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair.errors import VocabularyError
 from bytepair.files.safe import write_whole
 from bytepair.tokenizer import Tokenizer
@@ -60,12 +59,10 @@ class Sweep:
         line = y[0] + (x - x[0]) * (y[-1] - y[0]) / (x[-1] - x[0])
         return int(x[np.argmax(y - line)])
 
-    @checked
     def at(self, size: int) -> float:
         """Bytes per token of the training text at one size."""
         return float(self.bytes_per_token[np.searchsorted(self.sizes, size)])
 
-    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file with a header and one line per size."""
         columns = (self.sizes, self.tokens, self.bytes_per_token, self.embedding_parameters)
@@ -74,7 +71,6 @@ class Sweep:
         write_whole(Path(path), ("\n".join(lines) + "\n").encode())
 
 
-@checked
 def compression_curve(tokenizer: Tokenizer) -> NDArray[np.uint64]:
     """The number of tokens of the training text before the first merge and after each merge.
 
@@ -102,7 +98,6 @@ def compression_curve(tokenizer: Tokenizer) -> NDArray[np.uint64]:
     return np.uint64(int(size)) - fallen
 
 
-@checked
 def sweep(
     tokenizer: Tokenizer, heldout: Sequence[str] = (), *, width: int = 768, points: int = 12
 ) -> Sweep:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import readable
 from bytepair.evaluate.compression import Compression
 from bytepair.evaluate.evaluation import Evaluation
@@ -47,7 +46,6 @@ class Table:
     rows: list[list[Cell]]
 
 
-@checked
 def tables(result: Evaluation | ParallelText) -> list[Table]:
     """Lay out an evaluation, or what a parallel text costs, as tables.
 
@@ -63,7 +61,6 @@ def tables(result: Evaluation | ParallelText) -> list[Table]:
     return [*parts, _numbers(result), *([_sizes(result)] if result.sweep else [])]
 
 
-@checked
 def summary(evaluation: Evaluation) -> str:
     """Say in one sentence how a tokenizer compares with the others.
 
@@ -251,7 +248,6 @@ def _parallel(result: ParallelText) -> Table:
     return Table("Parity", note, head, rows)
 
 
-@checked
 def to_markdown(result: Evaluation | ParallelText) -> str:
     """Write an evaluation, or what a parallel text costs, as Markdown."""
     parts = [f"# {result.name}: {result.tokenizer!r}"]
@@ -287,7 +283,6 @@ def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "↵")
 
 
-@checked
 def to_json(result: Evaluation | ParallelText) -> str:
     """Write every number of an evaluation as JSON; the bytes of tokens as `readable` shows them."""
     if isinstance(result, ParallelText):

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair._internal.arguments import checked
 from bytepair.evaluate.evaluation import Evaluation
 from bytepair.evaluate.parallel import ParallelText
 from bytepair.evaluate.table import Cell, Table, summary, tables
@@ -26,7 +25,6 @@ UNFOLDED_CHARS: Final = 16
 GAP_SPACES: Final = 2
 
 
-@checked
 def to_terminal(result: Evaluation | ParallelText) -> list[Any]:
     """Make an evaluation something that a console of the package `rich` prints in colours."""
     from rich.text import Text

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import sample
-from bytepair._internal.arguments import checked
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.sampling import Sample
@@ -46,7 +45,6 @@ def declarations() -> dict[str, str]:
     return {path.stem: path.read_text(encoding="utf-8") for path in paths}
 
 
-@checked
 def documents(
     source: Source | None = None,
     *,

@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked, refuse
+from bytepair import _core
+from bytepair._internal.checks import check_kind, refuse
 from bytepair.tokenizer import Tokenizer, pruning
 
 #: The order of the Rényi entropy; its inventors found that it predicts translation quality.
@@ -59,7 +60,6 @@ class VocabularyReport:
         return sum(len(group) - 1 for group in self.duplicates)
 
 
-@checked
 def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     """Look through the vocabulary of a tokenizer.
 
@@ -76,6 +76,7 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
         >>> inspection.numbers["365"]
         [b'3', b'6', b'5']
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     ranks = tokenizer.mergeable_ranks()
     by_length = sorted(ranks.items(), key=lambda item: (-len(item[0]), item[1]))
     numbers = {n: [tokenizer.token_bytes(i) for i in tokenizer.encode(n)] for n in NUMBERS}
@@ -92,7 +93,6 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     )
 
 
-@checked
 def unreachable(tokenizer: Tokenizer) -> list[int]:
     """Find the tokens that merging their bytes can never produce.
 
@@ -105,6 +105,7 @@ def unreachable(tokenizer: Tokenizer) -> list[int]:
         >>> unreachable(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
         [256]
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     return pruning.unreachable(tokenizer)
 
 
@@ -152,7 +153,6 @@ class Use:
     counts: NDArray[np.int64] = field(repr=False)
 
 
-@checked
 def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     """Encode a corpus and see which tokens occur.
 
@@ -180,7 +180,6 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     )
 
 
-@checked
 def renyi_efficiency(
     counts: Sequence[int] | NDArray[np.integer], size: int, order: float = RENYI_ORDER
 ) -> float:

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from bytepair._internal.arguments import checked
 from bytepair.errors import ArgumentError
 from bytepair.explore.answers import Answers
 from bytepair.files.safe import write_whole
@@ -27,7 +26,6 @@ from bytepair.tokenizer import Tokenizer
 _HERE: Final = Path(__file__).parent
 
 
-@checked
 def save(
     tokenizers: Mapping[str, Tokenizer],
     text: str,
@@ -57,7 +55,6 @@ def save(
     return Path(path)
 
 
-@checked
 def to_html(
     tokenizers: Mapping[str, Tokenizer],
     text: str,

@@ -1,8 +1,8 @@
 """GPT-2's pair of files: `vocab.json` with the ids, `merges.txt` with the merges in order.
 
-Both map bytes to printable characters: a space is `Ġ`, a line break `Ċ`. The tokenizer splits by GPT-2's pattern and merges listed
-pairs. The files do not mark special tokens; `<|endoftext|>` is treated as special if no merge
-produces it.
+Both map bytes to printable characters: a space is `Ġ`, a line break `Ċ`. The tokenizer splits by
+GPT-2's pattern and merges listed pairs. The files do not mark special tokens; `<|endoftext|>` is
+treated as special if no merge produces it.
 """
 
 from __future__ import annotations

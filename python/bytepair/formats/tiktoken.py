@@ -8,12 +8,11 @@ guessed.
 from __future__ import annotations
 
 import base64
-import warnings
 from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import ArgumentError
+from bytepair.errors import ArgumentError, warn
 from bytepair.files.safe import read_file, write_whole
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.rules import unspeakable
@@ -88,10 +87,9 @@ def of_encoding(encoding: Any) -> Parts:
     special: dict[int, str] = {}
     for name, id in encoding._special_tokens.items():
         if special.setdefault(id, name) != name:
-            warnings.warn(
+            warn(
                 f"the encoding {encoding.name} has two special tokens with the id {id}; "
-                f"{special[id]!r} is kept, {name!r} is not",
-                stacklevel=2,
+                f"{special[id]!r} is kept, {name!r} is not"
             )
     names = {name: id for id, name in special.items()}
     notes = {"name": str(encoding.name)}

@@ -1,0 +1,138 @@
+"""What a command writes is refused before the work: inputs, files of others, links and pipes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import bytepair
+from bytepair.errors import NotAFileError
+from bytepair.files.outputs import open_own, remove_own, write_whole
+from commands import run
+
+TALK = '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a corpus, conversations, counts and a tokenizer; the working folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("one two three " * 50, encoding="utf-8")
+    Path("talk.jsonl").write_text(TALK, encoding="utf-8")
+    bytepair.count(["one two"]).save("counts.parquet")
+    trained.save("tok")
+    return tmp_path
+
+
+#: A command of each kind that writes a file; the output is the last word.
+WRITING = {
+    "count": ["count", "text.txt", "-o"],
+    "count --checkpoint": ["count", "text.txt", "-o", "new.parquet", "--checkpoint"],
+    "train --checkpoint": ["train", "text.txt", "--vocab-size", "300", "--checkpoint"],
+    "render": ["render", "talk.jsonl", "-t", "tok", "--template", "nanochat", "-o"],
+    "prune --ids": ["prune", "tok", "--vocab-size", "300", "-o", "new", "--ids"],
+    "evaluate --sizes": ["evaluate", "tok", "--val", "text.txt", "--sizes"],
+    "evaluate --token-bytes": ["evaluate", "tok", "--val", "text.txt", "--token-bytes"],
+    "explore --export": ["explore", "tok", "--export"],
+}
+ENDINGS = {"prune --ids": ".npy", "evaluate --token-bytes": ".npy", "explore --export": ".html"}
+
+
+def listing(folder: Path) -> dict[str, bytes | None]:
+    files = sorted(folder.rglob("*"))
+    return {str(p): p.read_bytes() if p.is_file() else None for p in files}
+
+
+def refused(words: list[str], output: str, folder: Path, code: int = 2) -> None:
+    before = listing(folder)
+    result = run(*words, output, cwd=folder, code=code)
+    assert Path(output).name in result.stderr
+    assert "this is a bug" not in result.stderr
+    assert listing(folder) == before
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_a_file_of_somebody_else_is_not_replaced(name: str, folder: Path) -> None:
+    output = "mine" + ENDINGS.get(name, ".csv")
+    Path(output).write_text("precious", encoding="utf-8")
+    refused(WRITING[name], output, folder)
+
+
+@pytest.mark.parametrize("name", ["count", "render", "evaluate --sizes", "count --checkpoint"])
+def test_an_input_is_never_an_output(name: str, folder: Path) -> None:
+    source = "talk.jsonl" if name == "render" else "text.txt"
+    force = [] if "checkpoint" in name else ["--force"]
+    words = WRITING[name]
+    refused([*words[:-1], *force, words[-1]], source, folder)
+    refused([*words[:-1], *force, words[-1]], f"./{source}", folder)
+
+
+@pytest.mark.parametrize("name", ["count", "render", "evaluate --sizes"])
+def test_an_existing_file_is_replaced_when_asked(name: str, folder: Path) -> None:
+    output = "old.csv" if name == "evaluate --sizes" else "old.parquet"
+    Path(output).write_text("old", encoding="utf-8")
+    words = WRITING[name]
+    run(*words[:-1], "--force", words[-1], output, cwd=folder)
+    assert Path(output).read_bytes() != b"old"
+
+
+def strange(kind: str, path: Path) -> None:
+    """Put something other than a file of one name at a path."""
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        other = path.with_name("elsewhere")
+        other.write_text("precious", encoding="utf-8")
+        (path.symlink_to if kind == "link" else path.hardlink_to)(other)
+
+
+STRANGE = ["link", "hard link", "pipe", "folder"]
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+@pytest.mark.parametrize("name", WRITING)
+def test_what_is_no_plain_file_is_refused(name: str, kind: str, folder: Path) -> None:
+    output = "strange" + ENDINGS.get(name, ".parquet")
+    strange(kind, Path(output))
+    refused(WRITING[name], output, folder)
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+@pytest.mark.parametrize("write", [open_own, remove_own, lambda path: write_whole(path, b"new")])
+def test_nothing_is_written_through_another_name(
+    kind: str, write: Callable[[Path], object], tmp_path: Path
+) -> None:
+    strange(kind, tmp_path / "name")
+    before = listing(tmp_path)
+    with pytest.raises(NotAFileError):
+        write(tmp_path / "name")
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "text.txt", "--vocab-size", "300", "--quiet", "-o"],
+        ["prune", "tok", "--vocab-size", "300", "-o"],
+    ],
+)
+def test_another_tokenizer_is_refused_before_the_work(words: list[str], folder: Path) -> None:
+    refused(words, "tok", folder, code=1)
+
+
+@pytest.mark.parametrize("ending", ["etag", "partial"])
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_download_writes_through_no_other_name(ending: str, kind: str, tmp_path: Path) -> None:
+    from bytepair.corpus import download
+
+    strange(kind, tmp_path / f".data.parquet.{ending}")
+    before = listing(tmp_path)
+    remote = download.Remote("http://127.0.0.1:9/data.parquet", "data.parquet")
+    with pytest.raises(NotAFileError):
+        download.fetch(remote, tmp_path / "data.parquet")
+    assert listing(tmp_path) == before
