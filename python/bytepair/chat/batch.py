@@ -93,9 +93,9 @@ class RenderedBatch:
         present = {name: values for name, values in columns.items() if values is not None}
         return pa.table({name: self._lists(values) for name, values in present.items()})
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
-        return saved(self.to_arrow(), path)
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
+        return saved(self.to_arrow(), path, overwrite=overwrite)
 
     def _lists(self, values: NDArray[Any]) -> pa.Array:
         from bytepair._internal.extras import pyarrow as pa
@@ -105,14 +105,14 @@ class RenderedBatch:
         return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(values))
 
 
-def saved(table: pa.Table, path: str | os.PathLike[str]) -> Path:
+def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Write a table to a parquet file, whole or not at all; return its path."""
     from bytepair._internal.extras import pyarrow as pa
     from bytepair._internal.extras import pyarrow_parquet as pq
 
     stream = pa.BufferOutputStream()
     pq.write_table(table, stream)
-    write_whole(Path(path), memoryview(stream.getvalue()))
+    write_whole(Path(path), memoryview(stream.getvalue()), overwrite=overwrite)
     return Path(path)
 
 
