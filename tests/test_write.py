@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import math
 import os
+import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import bytepair
-from bytepair.errors import NotAFileError
+from bytepair.cli import command
+from bytepair.errors import ArgumentError, NotAFileError, OverwriteError
 from bytepair.files.outputs import open_own, remove_own, write_whole
 from commands import run
 
@@ -123,6 +131,54 @@ def test_nothing_is_written_through_another_name(
 )
 def test_another_tokenizer_is_refused_before_the_work(words: list[str], folder: Path) -> None:
     refused(words, "tok", folder, code=1)
+
+
+def test_methods_replace_a_file_only_when_asked(folder: Path) -> None:
+    tok = bytepair.load("tok")
+    rows = tok.render_batch([json.loads(TALK)], template=bytepair.chat.NANOCHAT)
+    savers: dict[str, Callable[..., object]] = {
+        "rows.parquet": rows.save,
+        "sizes.csv": bytepair.evaluate.sweep(tok).save,
+        "bytes.npy": partial(bytepair.evaluate.save_token_bytes, tok),
+        "ids.npy": bytepair.prune(tok, 300).save_ids,
+        "page.html": partial(bytepair.explore.save, {"tok": tok}, "text"),
+    }
+    for name, save in savers.items():
+        Path(name).write_text("precious", encoding="utf-8")
+        with pytest.raises(OverwriteError):
+            save(name)
+        assert Path(name).read_text(encoding="utf-8") == "precious"
+        save(name, overwrite=True)
+        assert Path(name).read_bytes() != b"precious"
+
+
+def test_a_checkpoint_that_cannot_be_saved_does_not_fail_the_count(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = bytepair.Counts.save
+
+    def full(counts: bytepair.Counts, path: Path, **metadata: Any) -> None:
+        if metadata:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        save(counts, path)
+
+    monkeypatch.setattr(bytepair.Counts, "save", full)
+    words = ["count", "text.txt", "-o", "new.parquet", "--checkpoint", "check.parquet"]
+    with warnings.catch_warnings(record=True):
+        result = CliRunner().invoke(command, words)
+    assert result.exit_code == 0, result.output
+    assert bytepair.load_counts("new.parquet").total
+
+
+@pytest.mark.parametrize(
+    "amount",
+    [math.inf, math.nan, 10**5000, -(10**5000), 0, True],
+    ids=["infinite", "no number", "huge", "far below zero", "zero", "true"],
+)
+def test_an_impossible_number_of_held_out_documents_is_refused(amount: float) -> None:
+    with pytest.raises(ArgumentError) as refused:
+        bytepair.count(["one two"], hold_out=amount)
+    assert refused.value.option == "hold_out"
 
 
 @pytest.mark.parametrize("ending", ["etag", "partial"])

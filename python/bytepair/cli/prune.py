@@ -70,7 +70,7 @@ def prune(
         raise Misuse("pass --counts, --vocab-size or --unreachable: which tokens to keep")
     path = pruned.tokenizer.save(out, overwrite=overwrite)
     if ids is not None:
-        pruned.save_ids(ids)
+        pruned.save_ids(ids, overwrite=overwrite)
     gone = tok.vocab_size - pruned.tokenizer.vocab_size
     click.echo(f"{path}: {pruned.tokenizer.vocab_size:,} ids, {gone:,} fewer")
     more = "" if pattern is None else f" --pattern {shlex.quote(pattern)}"

@@ -113,15 +113,16 @@ def remove_own(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, data: bytes | memoryview) -> None:
+def write_whole(path: Path, data: bytes | memoryview, *, overwrite: bool = True) -> None:
     """Write a file atomically: create a temporary one beside it, sync, rename, sync the folder.
 
     A file that is replaced keeps its permissions.
 
     Raises:
+        OverwriteError: if the file exists, and `overwrite` is false.
         OSError: if that fails; it names the file, and its size if the disk is full.
     """
-    check_output_file(path)
+    check_output(path, overwrite=overwrite)
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     with _opened(path.parent) as folder:
         old, new = (str(one) if folder is None else one.name for one in (path, temporary))
