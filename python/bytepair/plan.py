@@ -13,11 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from bytepair._internal.arguments import checked
 from bytepair.corpus.column import Errors
 from bytepair.corpus.sampling import sample
 from bytepair.corpus.source import Source
-from bytepair.errors import PlanError, WayOut
+from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
 __all__ = [
@@ -140,7 +139,6 @@ class DataPlan:
         return "\n".join([*lines, *(f"   warning  {text}" for text in self.warnings)])
 
 
-@checked
 def plan_data(
     params: float | None = None,
     *,
@@ -188,7 +186,7 @@ def plan_data(
     )  # fmt: skip
     _check_positive(params=params, depth=depth, width=width, chars_per_second=chars_per_second)
     if params is not None and depth is not None and width is not None:
-        raise PlanError("params, width and depth are all given", WayOut("omit one of the three"))
+        raise PlanError("params, width and depth are all given", hint="omit one of the three")
     if depth is not None and width is None:
         width = WIDTH_PER_LAYER * depth
     if params is None:
@@ -213,7 +211,7 @@ def plan_data(
 def _numbers(preset: str, **values: float | None) -> Preset:
     """The numbers of a preset, with explicit values taking precedence."""
     if preset not in PRESETS:
-        raise PlanError(f"unknown preset {preset!r}", WayOut(f"pass one of {', '.join(PRESETS)}"))
+        raise PlanError(f"unknown preset {preset!r}", hint=f"pass one of {', '.join(PRESETS)}")
     _check_positive(**{name: value for name, value in values.items() if name != "shards"})
     changed: Any = {name: value for name, value in values.items() if value is not None}
     return replace(PRESETS[preset], **changed)
@@ -225,7 +223,6 @@ def _check_positive(**numbers: float | None) -> None:
             raise PlanError(f"{name} is {value}; it must be positive")
 
 
-@checked
 def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> int:
     """The number of parameters of a nanochat model.
 
@@ -260,7 +257,6 @@ class Measurement(NamedTuple):
     chars_per_second: float
 
 
-@checked
 def measure(
     tokenizer: Tokenizer,
     source: Source | None = None,

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked, refuse
+from bytepair._internal.checks import check_kind, check_many, refuse
 from bytepair.tokenizer import Tokenizer, pruning
 
 #: The order of the Rényi entropy; its inventors found that it predicts translation quality.
@@ -59,7 +59,6 @@ class VocabularyReport:
         return sum(len(group) - 1 for group in self.duplicates)
 
 
-@checked
 def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     """Look through the vocabulary of a tokenizer.
 
@@ -76,6 +75,7 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
         >>> inspection.numbers["365"]
         [b'3', b'6', b'5']
     """
+    check_kind("tokenizer", tokenizer, Tokenizer)
     ranks = tokenizer.mergeable_ranks()
     by_length = sorted(ranks.items(), key=lambda item: (-len(item[0]), item[1]))
     numbers = {n: [tokenizer.token_bytes(i) for i in tokenizer.encode(n)] for n in NUMBERS}
@@ -92,7 +92,6 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     )
 
 
-@checked
 def unreachable(tokenizer: Tokenizer) -> list[int]:
     """Find the tokens that merging their bytes can never produce.
 
@@ -152,7 +151,6 @@ class Use:
     counts: NDArray[np.int64] = field(repr=False)
 
 
-@checked
 def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     """Encode a corpus and see which tokens occur.
 
@@ -163,7 +161,7 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
         >>> usage.tokens, usage.single_bytes  # hello, space, hello, space, h
         (5, 0.6)
     """
-    texts = list(texts)
+    texts = list(check_many("texts", texts))
     ids, _ = tokenizer.encode_batch_to_numpy(texts)
     counts = np.bincount(ids, minlength=tokenizer.vocab_size)
     ranks = tokenizer.mergeable_ranks()
@@ -180,7 +178,6 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     )
 
 
-@checked
 def renyi_efficiency(
     counts: Sequence[int] | NDArray[np.integer], size: int, order: float = RENYI_ORDER
 ) -> float:
