@@ -20,16 +20,15 @@ TARGETS = {
     "llama2c": "tokenizer.bin",
     "qwen3": "out.tokenizer",
     "gguf": "out-vocab.gguf",
-    "llmc": "gpt2_tokenizer.bin",
 }
 
 
 def load_options(tok: bytepair.Tokenizer, format: str) -> dict[str, Any]:
     """The options that the caller must pass because the format does not store them."""
     options: dict[str, Any] = {"allow_pickle": True} if format == "nanochat" else {}
-    if format in {"tiktoken", "llama2c", "qwen3", "llmc"}:
+    if format in {"tiktoken", "llama2c", "qwen3"}:
         options["pattern"] = tok.pattern
-    if format in {"tiktoken", "llama2c", "qwen3", "llmc", "gpt2"}:
+    if format in {"tiktoken", "llama2c", "qwen3", "gpt2"}:
         options["special_tokens"] = tok.special_tokens
     return options
 

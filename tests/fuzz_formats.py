@@ -212,7 +212,7 @@ def read(format: str, path: Path) -> None:
                 next(data.batches(1, 8, seed=1), None)
             return
         options: dict[str, Any] = {"pattern": "gpt2", "allow_pickle": True}
-        if format in {"tiktoken", "llama2c", "qwen3", "llmc", "gpt2"}:
+        if format in {"tiktoken", "llama2c", "qwen3", "gpt2"}:
             options |= {"special_tokens": {}}
         if format == "huggingface":
             compare_readers(path.read_bytes())
@@ -271,7 +271,6 @@ WAYS: dict[str, list[Mutate]] = {
     "llama2c": BINARY,
     "qwen3": BINARY,
     "gguf": BINARY,
-    "llmc": BINARY,
     "tekken": JSON,
     "counts": BINARY,
     "shards": [*BINARY, *JSON],

@@ -251,7 +251,7 @@ def test_files_and_commands(tmp_path: Path) -> None:
     assert bytepair.load(tmp_path / "hf").notes["unk_token"] == "<unk>"
 
 
-@pytest.mark.parametrize("format", ["tiktoken", "gpt2", "llama2c", "qwen3", "llmc", "nanochat"])
+@pytest.mark.parametrize("format", ["tiktoken", "gpt2", "llama2c", "qwen3", "nanochat"])
 def test_formats_of_bytes_are_refused(format: str, tmp_path: Path) -> None:
     tok, _ = pair("prepend", False)
     assert "merges characters" in " ".join(tok.export_losses(format))

@@ -648,3 +648,20 @@ def test_async_calls_do_not_block_the_loop(monkeypatch: pytest.MonkeyPatch) -> N
         result = asyncio.run(run(name, argument))
         assert getattr(result, "ids", None) == getattr(expected, "ids", None)
         monkeypatch.undo()
+
+
+def test_the_class_may_take_the_place_of_the_original(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plain_ids = small().encode("hello ab").ids
+    path = tmp_path / "tokenizer.json"
+    small().save(str(path))
+    tok = bytepair.load(path)
+    monkeypatch.setattr(tokenizers, "Tokenizer", huggingface.Tokenizer)
+    loaded = tokenizers.Tokenizer.from_file(str(path))
+    assert isinstance(loaded, huggingface.Tokenizer)
+    assert loaded.encode("hello ab").ids == plain_ids
+    assert tokenizers.Tokenizer.from_str(path.read_text()).encode("hello ab").ids == plain_ids
+    assert tokenizers.Tokenizer(models.BPE()).get_vocab_size() == 0
+    assert huggingface.Tokenizer(tok).encode("hello ab").ids == plain_ids
+    assert copy.deepcopy(loaded).encode("hello ab").ids == plain_ids

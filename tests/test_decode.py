@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import random
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair.errors import ArgumentError, UnknownIdError
+from fuzz_streams import byte_ids, difference, random_ids
 
 TOK = bytepair.Tokenizer.from_ranks(
     {bytes([b]): b for b in range(256)}
@@ -158,3 +161,24 @@ class TestStream:
         with pytest.raises(UnknownIdError, match="id 5000"):
             stream.push(5000)
         assert stream.push(0xA9) == "é"
+
+
+def test_the_parts_of_a_stream_are_the_text_of_all_ids_for_every_form_of_a_tokenizer(
+    shared: Path,
+) -> None:
+    for file in sorted((shared / "tokenizers").glob("*.json")):
+        tok = bytepair.load(file)
+        of_bytes = byte_ids(tok)
+        for seed in range(40):
+            assert difference(tok, random_ids(random.Random(seed), tok, of_bytes)) is None
+
+
+def test_a_run_of_byte_tokens_is_given_out_as_a_whole(shared: Path) -> None:
+    tok = bytepair.load(shared / "tokenizers" / "llama2.tokenizer.json")
+    of_bytes = byte_ids(tok)
+    line_break, first = of_bytes[0x0A], of_bytes[0xE3]
+    for text in ("ab" * 30 + "\n\nフォント", "ab\n" * 40 + "ﾌｫﾝﾄ\n", "\n" * 90 + "é\n"):
+        encoded = tok.encode(text)
+        assert difference(tok, encoded) is None
+        assert difference(tok, [*encoded, line_break, first]) is None
+        assert difference(tok, [first, line_break, *encoded]) is None

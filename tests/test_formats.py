@@ -91,7 +91,7 @@ def test_a_lossless_export_loads_equal(kind: str, format: str, tmp_path: Path) -
     except FormatError as error:
         assert lost, error  # noqa: PT017 - what is lost may be what the file needs
         return
-    if not lost or HARMLESS.issuperset(one.split(":")[0] for one in lost):
+    if not lost or (format != "gguf" and HARMLESS.issuperset(one.split(":")[0] for one in lost)):
         assert back == tok
     assert back.vocab_size <= tok.vocab_size
 
@@ -187,9 +187,8 @@ def test_comments_in_patterns_mean_nothing() -> None:
     [
         ("tiktoken", ["the split pattern", "the special tokens"]),
         ("gpt2", ["the split pattern", "special tokens"]),
-        ("llama2c", ["the split pattern", "which tokens are special"]),
-        ("qwen3", ["the split pattern", "which tokens are special"]),
-        ("llmc", ["the split pattern", "the special tokens"]),
+        ("llama2c", ["the split pattern", "the special tokens"]),
+        ("qwen3", ["the split pattern", "the special tokens"]),
         ("gguf", ["llama.cpp has no name for it"]),
     ],
 )
@@ -236,12 +235,12 @@ def test_a_pattern_that_another_engine_may_read_otherwise(tmp_path: Path) -> Non
 def test_formats_that_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="tekken is only read"):
         TOK.export(tmp_path / "x", "tekken")
-    with pytest.raises(ValueError, match=r"these are written: bytepair, .*llmc$"):
+    with pytest.raises(ValueError, match=r"these are written: bytepair, .*gguf$"):
         TOK.export(tmp_path / "x", "tekken")
     assert registry.written() == option.WRITTEN
-    with pytest.raises(ValueError, match=r"no format 'word'.* llmc$"):
+    with pytest.raises(ValueError, match=r"no format 'word'.* gguf$"):
         TOK.export(tmp_path / "x", "word")
-    with pytest.raises(ValueError, match=r"does not say which format .* llmc$"):
+    with pytest.raises(ValueError, match=r"does not say which format .* gguf$"):
         TOK.export(tmp_path / "x")
     with pytest.raises(ValueError, match="no format 'word'"):
         bytepair.load(TOK.save(tmp_path), "word")
@@ -274,7 +273,7 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
         bytepair.load(tmp_path / "pipe")
 
 
-@pytest.mark.parametrize("format", ["tiktoken", "llama2c", "qwen3", "llmc"])
+@pytest.mark.parametrize("format", ["tiktoken", "llama2c", "qwen3"])
 def test_a_pattern_is_not_guessed(format: str, tmp_path: Path) -> None:
     path = written(TOK, tmp_path, format)
     with pytest.raises(FormatError, match=r"split pattern: .*pattern="):

@@ -52,7 +52,7 @@ def test_cut_off_anywhere(format: str, tmp_path: Path) -> None:
         for size in range(0, len(data), step):
             file.write_bytes(data[:size])
             tok = attempt(path, format)
-            if format in {"huggingface", "nanochat", "gguf", "llmc"}:
+            if format in {"huggingface", "nanochat", "gguf"}:
                 assert tok is None or data[size:].isspace(), size
         file.write_bytes(data)
     assert attempt(path, format) is not None
@@ -83,7 +83,7 @@ def test_pieces_doubled_and_removed(format: str, tmp_path: Path) -> None:
         file.write_bytes(data)
 
 
-@pytest.mark.parametrize("format", ["llama2c", "qwen3", "gguf", "llmc"])
+@pytest.mark.parametrize("format", ["llama2c", "qwen3", "gguf"])
 def test_numbers_that_are_huge(format: str, tmp_path: Path) -> None:
     for path, file, data in victims(tmp_path, format):
         for at in range(0, min(len(data), 600)):
@@ -134,12 +134,6 @@ ATTACKS: list[tuple[str, bytes, str]] = [
     ("llama2c", struct.pack("<I", 4), "there are no tokens"),
     ("llama2c", struct.pack("<I", 1) + 2 * (struct.pack("<fI", -1.0, 1) + b"a"), "the id 0"),
     ("qwen3", struct.pack("<3IfI", 4, 9, 9, -1.0, 1) + b"a", "the id 9 to begin a text is not in"),
-    ("llmc", struct.pack("<256I", 20240328, 2, 1 << 31, 0, *[0] * 252), "2147483648 tokens do not"),
-    ("llmc", struct.pack("<256I", 20240328, 3, 0, 0, *[0] * 252), "version 3 is neither"),
-    ("llmc", struct.pack("<256I", 20240328, 2, 1, 0, *[0] * 252) + b"\0x", "of id 0 is empty"),
-    ("llmc", struct.pack("<256I", 20240328, 2, 1, 0, *[0] * 252) + b"\1xx", "1 bytes follow"),
-    ("llmc", struct.pack("<256I", 20240328, 2, 1, 7, *[0] * 252) + b"\1x", "7 that ends a text"),
-    ("llmc", struct.pack("<256I", 5, 2, 1, 7, *[0] * 252) + b"\1x", "the magic number is 5"),
     ("huggingface", b"[" * 500_000, "invalid JSON: EOF"),
     ("huggingface", b"[" * 500_000 + b"]" * 500_000, "it is not an object"),
     ("huggingface", b'{"a":' * 500_000, "invalid JSON: EOF"),

@@ -329,36 +329,10 @@ def test_too_many_merges_for_distinct_scores() -> None:
 
 def test_holes_are_filled_and_found_again(tmp_path: Path) -> None:
     tok = small(special_tokens={"<|bos|>": 300})
-    for format in ("llama2c", "qwen3", "llmc", "gguf"):
+    for format in ("llama2c", "qwen3", "gguf"):
         path = written(tok, tmp_path, format)
         options: dict[str, Any] = {"pattern": "gpt2", "special_tokens": tok.special_tokens}
         assert bytepair.load(path, format, **({} if format == "gguf" else options)) == tok
-
-
-# ---------------------------------------------------------------------------- llm.c
-
-
-def test_the_layout_of_llmc(tmp_path: Path) -> None:
-    tok = small()
-    data = written(tok, tmp_path, "llmc").read_bytes()
-    assert struct.unpack_from("<5I", data) == (20240328, 2, 261, 259, 0)
-    at = 1024
-    for id in range(tok.vocab_size):
-        length = data[at]
-        assert data[at + 1 : at + 1 + length] == tok.token_bytes(id)
-        at += 1 + length
-    assert at == len(data)
-    back = bytepair.load(tmp_path / "gpt2_tokenizer.bin", pattern="gpt2")
-    assert back.special_tokens == {"<|endoftext|>": 259}
-
-
-def test_tokenizers_that_llmc_cannot_represent(tmp_path: Path) -> None:
-    tokens = {bytes([byte]): byte for byte in range(256)} | {b"x" * 256: 256}
-    long = bytepair.Tokenizer.from_ranks(tokens, pattern="gpt2", special_tokens={"<|bos|>": 257})
-    with pytest.raises(LossError, match="more than 255 bytes"):
-        long.export(tmp_path / "x", "llmc", lossy=True)
-    with pytest.raises(LossError, match="the token that ends a text"):
-        small(special_tokens={}).export(tmp_path / "x", "llmc", lossy=True)
 
 
 # ---------------------------------------------------------------------------- nanochat

@@ -12,8 +12,8 @@ import pytest
 
 import bytepair
 from bytepair import plot
+from bytepair._internal.hints import HABITS, KEYWORDS, MODULE_NAMES
 from bytepair.errors import ArgumentError
-from bytepair.tokenizer.names import HABITS, KEYWORDS, MODULE_NAMES
 
 #: The keywords that methods for one short text know, to refuse them.
 USUAL = {"allowed_special", "disallowed_special"}

@@ -211,7 +211,6 @@ def test_missing_roles_are_reported(tmp_path: Path) -> None:
     for format, what in [
         ("gguf", r"the token that ends a text.*llama\.cpp would stop at id 11 \('\\x0b'\)"),
         ("qwen3", "the token to begin a text.*role bos.*the token to end a text"),
-        ("llmc", "the token that ends a text, since no token has this role"),
     ]:
         with pytest.raises(LossError, match=what) as refused:
             plain().export(tmp_path / format, format)

@@ -137,3 +137,16 @@ def test_wrong_arguments() -> None:
         session.append(b"bytes")  # type: ignore[arg-type]
     assert session.append("") == Change(0, [])
     assert session.ids == []
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k_base", "o200k_base", "qwen2", "llama3"])
+@pytest.mark.parametrize("start", ["  1", " \t+", "\n 'S", "a  (", "12 ", "  é", "\u3000\u3000x1"])
+@pytest.mark.parametrize("run", ["q", "1", "中"])
+def test_a_long_text_without_a_certain_position_has_the_ids_of_the_whole(
+    pattern: str, start: str, run: str
+) -> None:
+    tok = tokenizer(pattern, "ranks")
+    for length in (253, 300):
+        text = start + run * length
+        check(tok, [text[at : at + 61] for at in range(0, len(text), 61)])
+        check(tok, [text])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 import tokenizers
@@ -13,6 +14,7 @@ import bytepair
 from bytepair import _core, reference
 from bytepair._core import to_oniguruma
 from bytepair.errors import PatternError
+from fuzz_patterns import BOUNDS, alternatives, check
 
 #: All texts of up to four of these characters.
 TEXTS = ["".join(text) for n in range(5) for text in itertools.product("ab \n", repeat=n)]
@@ -89,3 +91,32 @@ def test_named_patterns_split_as_the_definition_says(text: str) -> None:
         expected = [pretoken.decode() for pretoken in reference.split(text, name)]
         assert bytepair.pretokenize(text, name) == expected
         assert bytepair.pretokenize(text, forced(bytepair.PATTERNS[name])) == expected
+
+
+@pytest.mark.parametrize("repeat", ["+", "*"])
+@pytest.mark.parametrize("between", ["'?", "'*", "x?", r"\s?"])
+def test_a_class_that_is_repeated_twice_needs_two_characters(repeat: str, between: str) -> None:
+    pattern = rf"\p{{L}}+{between}\p{{L}}{repeat}"
+    for text in ("I am a don't b", "a", "ab", "a'b a"):
+        expected = [pretoken.decode() for pretoken in reference.split(text, pattern)]
+        assert bytepair.pretokenize(text, pattern) == expected
+        assert bytepair.pretokenize(text, forced(pattern)) == expected
+        if repeat == "+":
+            assert theirs(pattern, text) == expected
+
+
+@pytest.mark.parametrize("most", BOUNDS)
+def test_a_number_has_as_many_digits_as_the_pattern_says(most: int) -> None:
+    pattern = bytepair.PATTERNS["gpt4"].replace(r"\p{N}{1,3}", rf"\p{{N}}{{1,{most}}}")
+    assert f"1,{most}}}" in pattern
+    for length in (1, most, most + 1, 300, 2001):
+        text = f"a{'7' * length} b"
+        expected = [pretoken.decode() for pretoken in reference.split(text, pattern)]
+        assert bytepair.pretokenize(text, pattern) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_patterns_split_as_another_engine_does(seed: int) -> None:
+    for number in range(25):
+        rng = random.Random(1000 * seed + number)
+        assert check(alternatives(rng, 2), rng) is None

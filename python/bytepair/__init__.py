@@ -7,27 +7,12 @@
     'another one'
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
-`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample` and `shards`,
-which are imported on first use.
+`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample` and `shards`. All
+names are imported on first use.
 """
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-
-from bytepair import _core, errors
-from bytepair._core import PATTERNS, UNICODE_VERSION, AddedToken
-from bytepair.errors import BytepairError
-from bytepair.tokenizer import Tokenizer, load, pretokenize
-from bytepair.training import (
-    NANOCHAT_SPECIAL_TOKENS,
-    Counts,
-    Parity,
-    Superwords,
-    TrainOptions,
-    count,
-    load_counts,
-    train,
-)
 
 if _TYPE_CHECKING:
     from bytepair import (
@@ -36,6 +21,7 @@ if _TYPE_CHECKING:
         corpus,
         distributed,
         engines,
+        errors,
         evaluate,
         explore,
         plan,
@@ -44,14 +30,27 @@ if _TYPE_CHECKING:
         sample,
         shards,
     )
+    from bytepair._core import PATTERNS, UNICODE_VERSION, AddedToken
     from bytepair._internal.drawing import readable
+    from bytepair.errors import BytepairError
     from bytepair.formats.published.available import list_vocabularies
+    from bytepair.tokenizer import Tokenizer, load, pretokenize
     from bytepair.tokenizer.pruning import prune
     from bytepair.tokenizer.vocabulary import parts_in
+    from bytepair.training import (
+        NANOCHAT_SPECIAL_TOKENS,
+        Counts,
+        Parity,
+        Superwords,
+        TrainOptions,
+        count,
+        load_counts,
+        train,
+    )
     from bytepair.training.grow import extend, resume, verify_merges
     from bytepair.training.infer import infer_mixture
 
-__version__ = _core.VERSION
+__version__: str
 
 __all__ = [
     "NANOCHAT_SPECIAL_TOKENS", "PATTERNS", "UNICODE_VERSION", "AddedToken", "BytepairError",
@@ -62,33 +61,41 @@ __all__ = [
     "shards", "train", "verify_merges",
 ]  # fmt: skip
 
-#: The modules, and where the functions stand that are imported on first use (PEP 562), since numpy
-#: and others take longer to import than the rest of the package.
-_LATER = {
-    "chat": "", "compat": "", "corpus": "", "distributed": "", "engines": "", "evaluate": "",
-    "explore": "", "plan": "", "plot": "", "reference": "", "sample": "",
-    "shards": "",
-    "extend": "training.grow", "resume": "training.grow", "verify_merges": "training.grow",
-    "infer_mixture": "training.infer",
-    "list_vocabularies": "formats.published.available",
-    "parts_in": "tokenizer.vocabulary", "prune": "tokenizer.pruning",
-    "readable": "_internal.drawing",
+#: Where the names stand (PEP 562): a signal during the import of the rest finds its handler, and
+#: who needs one module does not wait for all.
+_HOMES = {
+    "_core": ("PATTERNS", "UNICODE_VERSION", "AddedToken"),
+    "_internal.drawing": ("readable",),
+    "errors": ("BytepairError",),
+    "formats.published.available": ("list_vocabularies",),
+    "tokenizer": ("Tokenizer", "load", "pretokenize"),
+    "tokenizer.pruning": ("prune",),
+    "tokenizer.vocabulary": ("parts_in",),
+    "training": ("NANOCHAT_SPECIAL_TOKENS", "Counts", "Parity", "Superwords", "TrainOptions",
+                 "count", "load_counts", "train"),
+    "training.grow": ("extend", "resume", "verify_merges"),
+    "training.infer": ("infer_mixture",),
 }  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    """A name that is imported on first use; the error for another one may say what to use."""
-    if name not in _LATER:
-        from bytepair.tokenizer.names import MODULE_NAMES
+    """A public name, imported on first use; the error for another one may say what to use."""
+    value: object
+    if name == "__version__":
+        value = _import_module("bytepair._core").VERSION
+    elif name in _HOME_OF:
+        value = getattr(_import_module(f"bytepair.{_HOME_OF[name]}"), name)
+    elif name in __all__:
+        value = _import_module(f"bytepair.{name}")
+    else:
+        from bytepair._internal.hints import MODULE_NAMES
 
         hint = f"; use {MODULE_NAMES[name]}" if name in MODULE_NAMES else ""
         raise AttributeError(f"module 'bytepair' has no attribute {name!r}{hint}", name=name)
-    home = _LATER[name]
-    module = _import_module(f"bytepair.{home or name}")
-    value = getattr(module, name) if home else module
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *__all__})

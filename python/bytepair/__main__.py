@@ -50,11 +50,25 @@ def _interrupt_soon(main_thread: int) -> None:
     if sys.platform == "win32":
         _thread.interrupt_main()
     else:  # the signal also wakes the thread from a system call
-        signal.pthread_kill(main_thread, signal.SIGINT)
+        is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        signal.pthread_kill(main_thread, signal.SIGINT if is_heard else signal.SIGTERM)
+
+
+def treat_as_interrupts() -> None:
+    """Let SIGTERM and SIGHUP raise `KeyboardInterrupt`, also where SIGINT is ignored.
+
+    Schedulers and closed terminals send them. A shell ignores SIGINT in the jobs that a script
+    starts with `&`. A SIGHUP that is ignored (`nohup`) stays ignored.
+    """
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def main() -> None:
     """Import the command and run it."""
+    treat_as_interrupts()
     sys.unraisablehook = repeat_lost_interrupt
     gc.set_threshold(GC_OBJECTS)
     atexit.register(gc.freeze)

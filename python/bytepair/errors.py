@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -21,6 +23,10 @@ __all__ = [
     "PlanError", "PortError", "ShardError", "SkippedWarning", "SpecialTokenError", "SpillError",
     "SplitError", "UnknownIdError", "UnsupportedError", "VocabularyError",
 ]  # fmt: skip
+
+
+#: The folder of the package, as it stands in the names of files of code.
+_PACKAGE: Final = __file__.removesuffix("errors.py")
 
 
 def shortened(text: str) -> str:
@@ -113,6 +119,14 @@ class BytepairError(Described, Exception):
 
 class BytepairWarning(Described, UserWarning):
     """A warning of this package; its attributes are those of `BytepairError`."""
+
+
+def warn(warning: Warning | str) -> None:
+    """Issue a warning that points at the line outside of this package that led to it."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
 
 
 class PatternError(BytepairError, ValueError):
@@ -216,15 +230,17 @@ class PortError(BytepairError, OSError):
 
 
 class OverwriteError(BytepairError, FileExistsError):
-    """A tokenizer would overwrite a file with different content.
+    """A file that exists would be replaced.
 
     Attributes:
         path: the existing file.
     """
 
-    def __init__(self, path: os.PathLike[str]) -> None:
+    def __init__(
+        self, path: os.PathLike[str], what: str = "exists and has different content"
+    ) -> None:
         super().__init__(
-            f"{path} exists and has different content",
+            f"{path} {what}",
             option="overwrite",
             value=False,
             hint="pass overwrite=True to replace it, or choose another path",

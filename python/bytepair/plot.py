@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import Markup
 
 if TYPE_CHECKING:
@@ -80,7 +79,6 @@ class Scale:
         return [round(n * step, 10) for n in range(first, last + 1)]
 
 
-@checked
 def bars(
     rows: Mapping[str, float], *, title: str, unit: str = "", strong: Sequence[str] = ()
 ) -> Markup:
@@ -116,7 +114,6 @@ def bars(
     return _svg(parts, height, title)
 
 
-@checked
 def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "") -> Markup:
     """Draw a dot plot: one line per row, and one dot per series on it.
 
@@ -157,7 +154,6 @@ def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "")
     return _svg(parts, bottom + (36 if unit else 20), title)
 
 
-@checked
 def lines(
     series: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,

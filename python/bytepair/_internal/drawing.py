@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 
 #: Background colours of consecutive tokens (from the 256 colours of a terminal), for black text.
 COLORS: Final = (153, 194, 223, 218, 189)
@@ -158,7 +157,6 @@ def draw_all(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> list[TokenDrawin
     return [draw(tokenizer.token_bytes(id), special=id in special) for id in ids]
 
 
-@checked
 def readable(token: bytes, *, special: bool = False) -> str:
     r"""Return the bytes of one token as printable text.
 

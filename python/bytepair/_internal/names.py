@@ -11,7 +11,7 @@ import re
 import stat
 from pathlib import Path
 
-from bytepair.errors import ShardError, WayOut
+from bytepair.errors import ShardError
 
 
 def is_plain(name: str) -> bool:
@@ -63,7 +63,7 @@ def check_own_folder(path: Path) -> None:
     """
     if path.is_symlink():
         raise ShardError(
-            f"{path} is a symbolic link, and its target would be changed", WayOut("remove the link")
+            f"{path} is a symbolic link, and its target would be changed", hint="remove the link"
         )
     if path.exists() and not path.is_dir():
-        raise ShardError(f"{path} is a file, and a folder is kept there", WayOut("remove it"))
+        raise ShardError(f"{path} is a file, and a folder is kept there", hint="remove it")

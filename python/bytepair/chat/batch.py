@@ -15,20 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.arguments import checked as checked_arguments
-from bytepair._internal.arguments import place_of
-from bytepair._internal.later import Later
+from bytepair._internal.checks import place_of
 from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
-from bytepair.errors import ANY, ArgumentError, ConversationError, Option, SpecialTokenError, WayOut
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError, WayOut
 from bytepair.files.safe import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
-else:
-    pa = Later("pyarrow")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +84,9 @@ class RenderedBatch:
         present = {name: values for name, values in columns.items() if values is not None}
         return pa.table({name: self._lists(values) for name, values in present.items()})
 
-    @checked_arguments
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
-        return saved(self.to_arrow(), path)
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
+        return saved(self.to_arrow(), path, overwrite=overwrite)
 
     def _lists(self, values: NDArray[Any]) -> pa.Array:
         from bytepair._internal.extras import pyarrow as pa
@@ -101,14 +96,14 @@ class RenderedBatch:
         return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(values))
 
 
-def saved(table: pa.Table, path: str | os.PathLike[str]) -> Path:
+def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Write a table to a parquet file, whole or not at all; return its path."""
     from bytepair._internal.extras import pyarrow as pa
     from bytepair._internal.extras import pyarrow_parquet as pq
 
     stream = pa.BufferOutputStream()
     pq.write_table(table, stream)
-    write_whole(Path(path), memoryview(stream.getvalue()))
+    write_whole(Path(path), memoryview(stream.getvalue()), overwrite=overwrite)
     return Path(path)
 
 
@@ -116,12 +111,11 @@ def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
     """The number of ids in a row; None if there are no rows."""
     if pad_to is not None and pack_to is not None:
         raise ArgumentError(
-            "pass either", Option("pad_to"), "(one conversation per row) or", Option("pack_to"),
-            "(several)",
-        )  # fmt: skip
+            "pass either pad_to (one conversation per row) or pack_to (several)", option="pad_to"
+        )
     width = pad_to if pad_to is not None else pack_to
     if width is not None and width < 1:
-        raise ArgumentError(f"the row width is {width}", WayOut("pass at least 1"))
+        raise ArgumentError(f"the row width is {width}", hint="pass at least 1")
     return width
 
 
@@ -175,8 +169,12 @@ def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
     special = tokenizer.special_tokens
     if name is None or name not in special:
         raise SpecialTokenError(
-            f"rows are padded with the special token {name!r}, which this tokenizer does not have",
-            WayOut.passing("pad", ANY, f"one of {' '.join(special) or 'none'}"),
+            (
+                f"rows are padded with the special token {name!r}, which this tokenizer does not "
+                "have"
+            ),
+            option="pad",
+            hint=f"pass pad= one of {' '.join(special) or 'none'}",
         )
     return special[name]
 

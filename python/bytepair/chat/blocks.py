@@ -17,7 +17,7 @@ from bytepair.chat import checks
 from bytepair.chat.disguise import Rendering
 from bytepair.chat.environment import START, STOP
 from bytepair.chat.regions import Region, unmarked
-from bytepair.errors import ConversationError, WayOut
+from bytepair.errors import ConversationError
 
 _BLOCK: Final = re.compile(f"{START}[^{STOP}]*{STOP}")
 
@@ -84,7 +84,10 @@ def _with(message: Any, character: str) -> Any:
 
 def _unclear(why: str) -> ConversationError:
     return ConversationError(
-        f"some turns are not to be trained on, but it is unclear which {{% generation %}} blocks "
-        f"are theirs: {why}",
-        WayOut.passing("mask", "prefixes", "to the template"),
+        (
+            "some turns are not to be trained on, but it is unclear which {% generation %} "
+            f"blocks are theirs: {why}"
+        ),
+        option="mask",
+        hint='pass mask="prefixes" to the template',
     )

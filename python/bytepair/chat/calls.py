@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from bytepair.chat.rows import REASONING, reasoning_of
 from bytepair.chat.segments import role_or_none
 from bytepair.chat.template import MessageField, Piece, Template, Tools
-from bytepair.errors import ConversationError, WayOut
+from bytepair.errors import ConversationError
 
 #: A message with its index in the conversation.
 Numbered: TypeAlias = "tuple[int, Any]"
@@ -131,9 +131,11 @@ def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]
     if thought and (has_no_place or template.reasoning is None):
         name = next(name for name in REASONING if message.get(name))
         raise ConversationError(
-            f"message {index} has {name}, which the template {template.name!r} does not support "
-            f"for {role!r}",
-            WayOut("use a template that does, or remove it"),
+            (
+                f"message {index} has {name}, which the template {template.name!r} does not "
+                f"support for {role!r}"
+            ),
+            hint="use a template that does, or remove it",
         )
     if called and (has_no_place or tools is None):
         raise ConversationError(

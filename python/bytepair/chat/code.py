@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from bytepair.chat.rows import Row, TrainOn
 from bytepair.chat.segments import role_or_none
 from bytepair.chat.template import CodeTool, Template
-from bytepair.errors import ConversationError, WayOut
+from bytepair.errors import ConversationError
 
 _Numbered: TypeAlias = "tuple[int, Any]"
 
@@ -79,9 +79,11 @@ def of_turns(
         flags[start] = any(own)
         if train_on != "last" and not all(own) and any(own):
             raise ConversationError(
-                f"the messages {start} to {end - 1} are one turn in this template, so all of "
-                "them are trained on, or none",
-                WayOut("give them the same train or weight"),
+                (
+                    f"the messages {start} to {end - 1} are one turn in this template, so all of "
+                    "them are trained on, or none"
+                ),
+                hint="give them the same train or weight",
             )
     return flags
 

@@ -21,7 +21,7 @@ from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.regions import Region
 from bytepair.chat.rows import REASONING, reasoning_of, text_of
 from bytepair.chat.template import MessageField
-from bytepair.errors import ConversationError, Option, WayOut
+from bytepair.errors import ConversationError
 
 #: The start and the end of a field.
 _Span: TypeAlias = "tuple[int, int, MessageField]"
@@ -123,8 +123,10 @@ class _Finder:
 
     def _unclear(self, why: str) -> ConversationError:
         return ConversationError(
-            Option("train_fields"),
-            f"leaves out fields of message {self._index}, but the template does not write them "
-            f"apart: {why}",
-            WayOut("train on all fields, or put reasoning and calls into fields of their own"),
+            (
+                f"train_fields leaves out fields of message {self._index}, but the template does "
+                f"not write them apart: {why}"
+            ),
+            option="train_fields",
+            hint="train on all fields, or put reasoning and calls into fields of their own",
         )

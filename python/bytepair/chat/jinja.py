@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import check_fields, checked
+from bytepair._internal.checks import check_choice, check_kind
 from bytepair.chat import blocks, checks, fields, prefixes, regions, usage
 from bytepair.chat.disguise import Disguise, Rendering, deep
 from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
 from bytepair.chat.rows import DEFAULT, Row, RowOptions, reasoning_of, text_of
 from bytepair.chat.segments import Items, Segments, structural
-from bytepair.errors import BytepairWarning, ConversationError, Phrase, WayOut
+from bytepair.errors import BytepairWarning, ConversationError, Phrase, WayOut, warn
 from bytepair.properties.metadata import engine_tokens
 
 #: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
@@ -82,14 +81,14 @@ class JinjaTemplate:
     checks: Literal["error", "warn", "off"] = "error"
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_kind("source", self.source, str, "read the file first")
+        check_choice("checks", self.checks, ("error", "warn", "off"))
 
     def padding(self) -> str | None:
         """The name of the special token that pads rows, or None."""
         variables = self.variables or {}
         return self.pad or variables.get("pad_token") or variables.get("eos_token")
 
-    @checked
     def writer(self, tokenizer: _core.Tokenizer) -> JinjaWriter:
         """Create the object that converts conversations to segments for one tokenizer."""
         return JinjaWriter(tokenizer, self)
@@ -205,7 +204,7 @@ class JinjaWriter:
         if self.template.checks == "error":
             way_out = WayOut.passing("checks", "warn", 'or "off" to the template')
             raise ConversationError(*phrases, way_out)
-        warnings.warn(BytepairWarning(*phrases), stacklevel=6)
+        warn(BytepairWarning(*phrases))
 
     def rendering(
         self, messages: Sequence[Any], fields: Mapping[str, Any], *, prompt: bool = False
@@ -242,9 +241,11 @@ class JinjaWriter:
             if disguise.take_off(string) == plain:
                 return self._rendering(string, disguise, disguised)
         raise ConversationError(
-            f"the template {self.template.name!r} searches for special tokens in the text of "
-            "messages, but text never contains any",
-            WayOut("pass this content in the fields that the template has for it"),
+            (
+                f"the template {self.template.name!r} searches for special tokens in the text of "
+                "messages, but text never contains any"
+            ),
+            hint="pass this content in the fields that the template has for it",
         )
 
     def _rendering(self, string: str, disguise: Disguise, fields: dict[str, Any]) -> Rendering:

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
-from bytepair._internal.arguments import checked, integers
-from bytepair._internal.later import Later
+from bytepair._internal.checks import integers
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import Row, RowKind, TrainOn, read_row, row_options
 from bytepair.chat.segments import (
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.preferences import PreferenceBatch
     from bytepair.chat.sources import ConversationSource
-else:
-    ConversationSource = Later("bytepair.chat.sources", "ConversationSource")
-    RenderedBatch = Later("bytepair.chat.batch", "RenderedBatch")
-    PreferenceBatch = Later("bytepair.chat.preferences", "PreferenceBatch")
 
 
 class ChatMethods(_core.Tokenizer):
@@ -71,7 +66,6 @@ class ChatMethods(_core.Tokenizer):
         """
         return roles.chat_templates(self)
 
-    @checked
     def render_conversation(
         self,
         conversation: Conversation,
@@ -145,7 +139,6 @@ class ChatMethods(_core.Tokenizer):
             raise ConversationError(*nothing_to_learn(trained, len(mask), max_tokens))
         return RenderedIds(ids.tolist(), mask.tolist())
 
-    @checked
     def render_for_completion(
         self,
         conversation: Conversation,
@@ -189,7 +182,6 @@ class ChatMethods(_core.Tokenizer):
         ids = encoded.ids
         return list(ids.tolist())
 
-    @checked
     def render_turn(
         self,
         ids: Sequence[int],
@@ -257,7 +249,6 @@ class ChatMethods(_core.Tokenizer):
         more = encoded.ids
         return RenderedIds([*ids, *more.tolist()], [*so_far, *[0] * len(more)])
 
-    @checked
     def encode_segments(
         self, segments: Iterable[tuple[str, Origin]], *, join: bool = False
     ) -> list[int]:
@@ -299,7 +290,6 @@ class ChatMethods(_core.Tokenizer):
         ids = encoded.ids
         return list(ids.tolist())
 
-    @checked
     def render_batch(
         self,
         conversations: ConversationSource,
@@ -387,7 +377,6 @@ class ChatMethods(_core.Tokenizer):
             rendered = batch.laid_out(rendered, width, filler, packed=pack_to is not None)
         return rendered if ignore_index is None else batch.labelled(rendered, ignore_index)
 
-    @checked
     def render_preferences(
         self,
         pairs: ConversationSource,
@@ -459,7 +448,6 @@ class ChatMethods(_core.Tokenizer):
         filler = pad_id(self, name) if pad or name in self.special_tokens else None
         return preferences.batch(ids, mask, offsets, on_untrained, filler)
 
-    @checked
     def parse_conversation(
         self, ids: Iterable[int], *, template: Template | None = None, tool_calls: bool = False
     ) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bytepair import _core
 from bytepair.chat.jinja import JinjaTemplate
 from bytepair.chat.template import NANOCHAT, Template
-from bytepair.errors import ArgumentError, WayOut
+from bytepair.errors import ArgumentError
 from bytepair.properties import roles
 
 
@@ -46,9 +46,11 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
     name = name or roles.DEFAULT
     if name not in sources:
         raise ArgumentError(
-            f"template is {name[:40]!r}, but the tokenizer has "
-            f"{'the chat templates ' + ', '.join(sources) if sources else 'no chat template'}",
-            WayOut(
+            (
+                f"template is {name[:40]!r}, but the tokenizer has "
+                f"{'the chat templates ' + ', '.join(sources) if sources else 'no chat template'}"
+            ),
+            hint=(
                 "pass the name of one, a template of bytepair.chat, such as chat.CHATML, or "
                 "chat.JinjaTemplate(source)"
             ),

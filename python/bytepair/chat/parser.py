@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair.chat import code
 from bytepair.chat.alphabet import Alphabet
 from bytepair.chat.answer import AnswerParser
@@ -30,7 +29,7 @@ from bytepair.chat.events import (
 )
 from bytepair.chat.segments import structural
 from bytepair.chat.template import Part, Role, Special, Template
-from bytepair.errors import ConversationError, Option, WayOut
+from bytepair.errors import ConversationError
 
 #: An element of a frame of a template: a special token or text.
 _Piece: TypeAlias = "int | str"
@@ -125,7 +124,6 @@ class Parser:
         run 1+1
     """
 
-    @checked
     def __init__(
         self,
         tokenizer: _core.Tokenizer,
@@ -184,7 +182,6 @@ class Parser:
         """Whether a message has begun and not ended."""
         return self._message is not None
 
-    @checked
     def feed(self, id: int) -> list[Event]:
         """Process one id and return the resulting events, in order.
 
@@ -352,9 +349,10 @@ def _default(tokenizer: _core.Tokenizer) -> Template:
     if not isinstance(template, Template):
         raise ConversationError(
             "the tokenizer's own chat template is in Jinja, which cannot be parsed",
-            WayOut(
-                "pass the template of bytepair.chat that writes the same, such as",
-                Option("template", python="template=chat.QWEN3"),
+            option="template",
+            hint=(
+                "pass the template of bytepair.chat that writes the same, such as "
+                "template=chat.QWEN3"
             ),
         )
     return template

@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked as checked_arguments
-from bytepair._internal.arguments import place_of
-from bytepair._internal.later import Later
+from bytepair._internal.checks import place_of
 from bytepair.chat.batch import saved
 from bytepair.chat.rows import Reader, Row, RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import (
-    ANY,
     ArgumentError,
     ConversationError,
     Option,
@@ -35,8 +32,6 @@ from bytepair.errors import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-else:
-    pa = Later("pyarrow")
 
 #: What to do with a pair from which nothing can be learned.
 OnUntrainedPair: TypeAlias = Literal["error", "keep", "drop"]
@@ -111,7 +106,6 @@ class PreferenceBatch:
             self.completion_mask[rejected],
         )
 
-    @checked_arguments
     def padded(self, pad_to: int | None = None) -> dict[str, NDArray[np.int64]]:
         """Arrange all pairs in rows: first the prompts with the better answers, then the others.
 
@@ -132,14 +126,15 @@ class PreferenceBatch:
         width = longest if pad_to is None else pad_to
         if longest > width:
             raise ArgumentError(
-                Option("pad_to"),
-                f"is {width}, but a pair has {longest} ids",
-                WayOut("render with", Option("max_tokens", width)),
+                f"pad_to is {width}, but a pair has {longest} ids",
+                option="pad_to",
+                hint=f"render with max_tokens={width!r}",
             )
         if self.pad_id is None:
             raise SpecialTokenError(
                 "the template names no token that fills rows",
-                WayOut.passing("pad", ANY, "to render_preferences"),
+                option="pad",
+                hint="pass pad= to render_preferences",
             )
         order = np.concatenate([np.arange(0, 2 * len(self), 2), np.arange(1, 2 * len(self), 2)])
         attention = np.arange(width) < lengths[order, None]
@@ -167,10 +162,9 @@ class PreferenceBatch:
         }
         return pa.table(lists)
 
-    @checked_arguments
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
-        return saved(self.to_arrow(), path)
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
+        return saved(self.to_arrow(), path, overwrite=overwrite)
 
 
 # ---------------------------------------------------------------------------- rendering

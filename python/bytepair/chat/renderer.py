@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import refuse
+from bytepair._internal.checks import refuse
 from bytepair.chat import calls, code
 from bytepair.chat.calls import Body, FieldSpan, Numbered
 from bytepair.chat.rows import DEFAULT, Row, RowOptions
@@ -279,9 +279,7 @@ class _Role:
         if not self.parts or not isinstance(content, list | Sequence) or isinstance(content, bytes):
             expected = "a string or a list of parts" if self.parts else _STRING
             if content is None:
-                raise ConversationError(
-                    f"message {index} has no content", WayOut(f"pass {expected}")
-                )
+                raise ConversationError(f"message {index} has no content", hint=f"pass {expected}")
             raise ConversationError(
                 f"the content of message {index} must be {expected}, not {type(content).__name__}"
             )
@@ -303,9 +301,11 @@ class _Role:
             raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
         if unused := sorted(part.keys() - {"type", "text"}):
             raise ConversationError(
-                f"{place} has the fields {', '.join(unused)}, which the template "
-                f"{self._writer.name!r} does not use",
-                WayOut("remove them"),
+                (
+                    f"{place} has the fields {', '.join(unused)}, which the template "
+                    f"{self._writer.name!r} does not use"
+                ),
+                hint="remove them",
             )
         kind = part.get("type")
         if kind not in self.parts:
@@ -350,8 +350,9 @@ def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
         template: the template; its name among those of the tokenizer; or None for its own.
     """
     global _last
-    if _last is not None and _last[0] is tokenizer and _last[1] is template:
-        return _last[2]
+    last = _last  # read once: another thread may replace it
+    if last is not None and last[0] is tokenizer and last[1] is template:
+        return last[2]
     resolved: Any = template
     if template is None or isinstance(template, str):
         from bytepair.chat import own

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from bytepair._internal.arguments import refuse
+from bytepair._internal.checks import refuse
 from bytepair.chat.segments import Conversation, role_of
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError, Option, WayOut
@@ -260,11 +260,12 @@ def _read_fields(fields: dict[str, Any], reader: Reader) -> None:
 def _unused(what: str, fields: list[str], reader: Reader) -> ConversationError:
     names = ", ".join(map(repr, fields))
     return ConversationError(
-        f"{what} has the {'field' if len(fields) == 1 else 'fields'} {names}, which the template "
-        f"{reader.name!r} does not use",
-        WayOut.passing(
-            "ignore_fields", fields, f"to leave {'it' if len(fields) == 1 else 'them'} out"
+        (
+            f"{what} has the {'field' if len(fields) == 1 else 'fields'} {names}, which the "
+            f"template {reader.name!r} does not use"
         ),
+        option="ignore_fields",
+        hint=f"pass ignore_fields={fields!r} to leave {'it' if len(fields) == 1 else 'them'} out",
     )
 
 
@@ -303,7 +304,7 @@ def _message(
     if "content" not in fields:
         if fields.keys() <= {"role", "name", "tool_call_id"}:
             raise ConversationError(
-                f"message {index} has no content", WayOut("pass a string or a list of parts")
+                f"message {index} has no content", hint="pass a string or a list of parts"
             )
         fields["content"] = None  # templates test for it
     elif reader.joins_parts(role) and (text := text_of(fields["content"])) is not None:
@@ -377,9 +378,12 @@ def _check_result(
         if ids[place : place + 1] != [id]:
             if not reader.writes_ids_of_calls:
                 raise ConversationError(
-                    f"message {index} is the result of the call {id!r}, but result {place} of "
-                    f"this turn, and the template {reader.name!r} does not write the ids of calls",
-                    WayOut("put the results in the order of the calls"),
+                    (
+                        f"message {index} is the result of the call {id!r}, but result {place} of "
+                        f"this turn, and the template {reader.name!r} does not write the ids of "
+                        "calls"
+                    ),
+                    hint="put the results in the order of the calls",
                 )
             place = ids.index(id)
     called = calls[place] if place < len(calls) else {}
@@ -411,8 +415,12 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
     first = messages[0] if messages else None
     if isinstance(first, dict) and "role" not in first and {"from", "value"} <= first.keys():
         raise ConversationError(
-            'message 0 must be a mapping with a string under "role", but it has "from" and "value"',
-            WayOut.passing("rows", "sharegpt"),
+            (
+                'message 0 must be a mapping with a string under "role", but it has "from" '
+                'and "value"'
+            ),
+            option="rows",
+            hint='pass rows="sharegpt"',
         )
     return list(messages)
 

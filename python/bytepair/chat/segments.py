@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import refuse
-from bytepair.errors import ArgumentError, ConversationError, Option, SpecialTokenError, WayOut
+from bytepair._internal.checks import refuse
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 #: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
 Conversation: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -86,7 +86,9 @@ class Segments:
             ConversationError: if `errors` is "strict" and a text has a lone surrogate.
         """
         if max_tokens is not None and max_tokens < 0:
-            raise ArgumentError(Option("max_tokens"), f"is {max_tokens}; it cannot be negative")
+            raise ArgumentError(
+                f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"
+            )
         if truncate not in ("tokens", "messages"):
             raise refuse("truncate", truncate, '"tokens" or "messages"')
         if errors not in ("strict", "replace"):
@@ -115,8 +117,8 @@ class Segments:
         which = f"conversation {bisect_right(self.ends, at)}: " if len(self.ends) > 1 else ""
         raise ConversationError(
             f"{which}{reason}, of {texts[number][:200]!a}",
-            WayOut("repair it"),
-            WayOut.passing("errors", "replace"),
+            option="errors",
+            hint='repair it, or pass errors="replace"',
         )
 
 
@@ -163,9 +165,11 @@ def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int])
             items.append(special[text])
         else:
             raise SpecialTokenError(
-                f"segment {number} is control and must be one special token, but {text!r} is "
-                f"not; the tokenizer has {' '.join(special) or 'none'}",
-                WayOut('pass text around special tokens as separate "untrusted" segments'),
+                (
+                    f"segment {number} is control and must be one special token, but {text!r} is "
+                    f"not; the tokenizer has {' '.join(special) or 'none'}"
+                ),
+                hint='pass text around special tokens as separate "untrusted" segments',
             )
     return items
 

@@ -18,7 +18,7 @@ from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.files import Input, files_of
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.errors import ConversationError, WayOut
+from bytepair.errors import ConversationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,11 +48,11 @@ def read(source: ConversationSource, options: RowOptions = DEFAULT) -> Iterator[
     if is_table(source):
         return _read_tables(_tables(source), "the table", options)
     if isinstance(source, Mapping):
-        raise ConversationError("this is one conversation", WayOut("pass a list of conversations"))
+        raise ConversationError("this is one conversation", hint="pass a list of conversations")
     if not isinstance(source, Iterable):
         raise ConversationError(
             f"a {type(source).__name__} has no conversations",
-            WayOut("pass a list of them, files or a table"),
+            hint="pass a list of them, files or a table",
         )
     return iter(source)
 
@@ -77,7 +77,7 @@ def sequence(source: Any, options: RowOptions) -> Sequence[Conversation]:
     ):
         raise ConversationError(
             f"a {type(source).__name__} is not a sequence of conversations",
-            WayOut("pass a list, a table or files"),
+            hint="pass a list, a table or files",
         )
     rows: Sequence[Conversation] = source
     return rows

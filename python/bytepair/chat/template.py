@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from bytepair._internal.arguments import check_fields
 from bytepair.errors import ArgumentError
 
 
@@ -89,7 +88,6 @@ class Role:
     each: Part | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
         object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
 
 
@@ -227,7 +225,6 @@ class Template:
     stop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_fields(self)
         object.__setattr__(self, "roles", MappingProxyType(dict(self.roles)))
         for role in (*self.alternate, self.prompted):
             if role not in self.roles:

@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bytepair._internal.arguments import integers
+from bytepair._internal.checks import integers
 from bytepair.chat import calls, code, prefixes
 from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.renderer import TemplateWriter
 from bytepair.chat.rows import Row
 from bytepair.chat.segments import Segments, role_of
-from bytepair.errors import ANY, ArgumentError, ConversationError, Option, WayOut
+from bytepair.errors import ArgumentError, ConversationError, WayOut
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaWriter
@@ -68,7 +68,7 @@ def appended(
         if flag:
             raise ConversationError(
                 f"message {index} is to be trained on, but only sampled ids are",
-                WayOut("remove the flag"),
+                hint="remove the flag",
             )
     if not ids:
         out = Segments()
@@ -95,7 +95,7 @@ def _after_value(
     if fields.get("tools"):
         raise ConversationError(
             "tools are defined at the start of a conversation",
-            WayOut("pass them with the first messages"),
+            hint="pass them with the first messages",
         )
     out, prompted = Segments(), writer.prompted
     closed_role, rest = _end_of(writer, ids)
@@ -147,9 +147,9 @@ def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]
             return name, []
     raise ConversationError(
         f"the ids end neither with a closed turn nor within one of {prompted.name!r}",
-        WayOut(
-            "pass the prompt that was rendered and all that was sampled after it, up to the "
-            "stop token"
+        hint=(
+            "pass the prompt that was rendered and all that was sampled after it, up to the stop "
+            "token"
         ),
     )
 
@@ -190,13 +190,17 @@ def _after_jinja(
             raise
         raise ConversationError(
             f"after an invented history: {error}",
-            WayOut("pass the messages so far as", Option("history", ANY)),
+            option="history",
+            hint="pass the messages so far as history=",
         ) from error
     if any(other != suffixes[0] for other in suffixes):
         raise ConversationError(
-            f"the template {writer.template.name!r} renders the new messages differently for "
-            "different histories",
-            WayOut("pass the messages so far as", Option("history", ANY)),
+            (
+                f"the template {writer.template.name!r} renders the new messages differently for "
+                "different histories"
+            ),
+            option="history",
+            hint="pass the messages so far as history=",
         )
     opening, end, following = suffixes[0]
     closing = [item for item in end if isinstance(item, int)]
@@ -210,7 +214,7 @@ def _after_jinja(
     start = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] == opening), len(ids))
     if stops & set(ids[start + 1 :]):
         raise ConversationError(
-            "the ids continue after the stop token", WayOut("pass only the ids up to that token")
+            "the ids continue after the stop token", hint="pass only the ids up to that token"
         )
     done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
     return [*end[done:], *following]

@@ -29,7 +29,6 @@ from bytepair.cli.messages import (
     tell_of,
 )
 from bytepair.cli.output import is_closed_pipe, use_output
-from bytepair.cli.signals import treat_as_interrupts
 from bytepair.errors import BytepairError
 
 #: The commands in the order of `--help`. Each is a function in the file of the same name.
@@ -118,7 +117,6 @@ def command() -> None:
 
 def main() -> None:
     """Run the command and exit with its exit code."""
-    treat_as_interrupts()
     warnings.showwarning = _one_line
     show_log()
     use_output(sys.stdout)

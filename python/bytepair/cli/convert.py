@@ -74,7 +74,7 @@ def convert(
     losses = tokenizer.export_losses(format or target, target)
     for lost in losses:
         tell("warning", f"not kept in {path}: {lost}")
-    advice = advice_in_words(", or ".join(map(str, losses.ways_out)))
+    advice = advice_in_words(losses.hint)
     if advice:
         tell("hint", advice)
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")

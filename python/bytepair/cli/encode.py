@@ -20,7 +20,7 @@ from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import ResolvedSource, Texts
-from bytepair.errors import CorpusError, WayOut
+from bytepair.errors import CorpusError
 from bytepair.reference import seed_at
 
 PIECE_BYTES: Final = 1 << 20
@@ -96,7 +96,7 @@ def encode(
             _write(chain([before], _parts(ids), [after]), as_json)
         else:
             _write(encode_batch(["".join(pieces)]), as_json)
-    inputs.skips.warn(stacklevel=1)
+    inputs.skips.warn()
 
 
 def _parts(ids: Iterator[int]) -> Iterator[list[int]]:
@@ -207,7 +207,7 @@ def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
         if not done and block.startswith(LFS):
             raise CorpusError(
                 f"{name}: it is a pointer of Git LFS, not the file itself",
-                WayOut("fetch the file with `git lfs pull`"),
+                hint="fetch the file with `git lfs pull`",
             )
         try:
             piece = decoder.decode(block, final=not block)

@@ -111,7 +111,8 @@ def render(
     else:
         batch = tok.render_batch(source, template=own_or_named, rows=rows, **how, **options)  # type: ignore[arg-type]
     if out is not None:
-        click.echo(f"{batch.save(out)}: {len(batch):,} {'pairs' if rows == PAIRS else 'rows'}")
+        path = batch.save(out, overwrite=True)  # the command has checked it
+        click.echo(f"{path}: {len(batch):,} {'pairs' if rows == PAIRS else 'rows'}")
         return
     for line in map(_drawing(tok) if show else _json, _rows(batch)):
         sys.stdout.write(f"{line}\n")

@@ -19,10 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair._internal.later import Later
 from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
-from bytepair.errors import ConversationError, NotFoundError, WayOut
+from bytepair.errors import ConversationError, NotFoundError
 from bytepair.formats import nanochat
 from bytepair.properties.tokens import token_lengths
 from bytepair.shards import TextBatches
@@ -33,10 +32,6 @@ if TYPE_CHECKING:
     from bytepair.chat.segments import Conversation
     from bytepair.corpus.splits import Split
     from bytepair.shards.texts import TextState
-else:
-    Conversation = Later("bytepair.chat.segments", "Conversation")
-    Split = Later("bytepair.corpus.splits", "Split")
-    TextState = Later("bytepair.shards.texts", "TextState")
 
 __all__ = [
     "PICKLE_NAME", "SPECIAL_TOKENS", "SPLIT_PATTERN", "TOKEN_BYTES_NAME", "RustBPETokenizer",
@@ -346,7 +341,7 @@ def _loaded(
     if not files:
         command = f"bytepair download climbmix -n 170 -o {get_base_dir()}/base_data_climbmix"
         raise NotFoundError(
-            f"{get_base_dir()} has no shards of text", WayOut(f"download them: {command}")
+            f"{get_base_dir()} has no shards of text", hint=f"download them: {command}"
         )
     batches = TextBatches(
         [Path(name) for name in files], _inner(tokenizer.enc), batch_size, length,

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.corpus.column import Column, strings
-from bytepair.errors import ANY, ArgumentError, CorpusError, WayOut
+from bytepair.errors import ArgumentError, CorpusError, WayOut
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +46,7 @@ def imported(source: Any) -> pa.Array | pa.ChunkedArray:
     else:
         kind = type(source).__name__
         raise ArgumentError(
-            f"a {kind} is not Arrow data", WayOut("pass a list of str to encode_batch_to_numpy")
+            f"a {kind} is not Arrow data", hint="pass a list of str to encode_batch_to_numpy"
         )
     if pa.types.is_struct(array.type):
         if not _is_column_of_duckdb(source):
@@ -189,7 +189,8 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
         columns = ", ".join(names) or "none"
         raise CorpusError(
             f"{place} has no column {column!r}; it has {columns}",
-            WayOut.passing("column", ANY, "to read one of these"),
+            option="column",
+            hint="pass column= to read one of these",
         )
     try:
         check_text(schema.field(column).type)

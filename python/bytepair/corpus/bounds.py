@@ -7,9 +7,10 @@ compression ratio causes a warning.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Final
+
+from bytepair.errors import warn
 
 #: The default maximum size of a document; each document is held in memory completely.
 DOCUMENT_BYTES: Final = 128_000_000
@@ -75,9 +76,8 @@ class Expansion:
         """Set the number of bytes decompressed so far."""
         before, self._read = self._read, total
         if before <= self._most < total:
-            warnings.warn(
+            warn(
                 f"{self._name}: {self._size:,} bytes decompressed to {total:,} so far, more than "
                 f"{MOST_EXPANSION:,} times as many; if this is unexpected, exclude the file",
                 ExpansionWarning,
-                stacklevel=2,
             )

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
-from bytepair._internal.later import Later
+from bytepair._internal.checks import check_choice, check_kind, check_whole
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
@@ -33,8 +32,6 @@ from bytepair.errors import CorpusError, WayOut
 
 if TYPE_CHECKING:
     import pyarrow as pa
-else:
-    pa = Later("pyarrow")
 
 #: The approximate size of a column in bytes.
 BATCH_BYTES: Final = 1 << 24
@@ -61,6 +58,11 @@ class ReadOptions:
     batch_bytes: int | None = None
     kind: Literal["lines"] | None = None
 
+    def __post_init__(self) -> None:
+        check_kind("column", self.column, str)
+        check_choice("errors", self.errors, ("strict", "replace", "skip"))
+        check_whole("max_document_bytes", self.max_document_bytes, least=1)
+
 
 @dataclass(frozen=True)
 class DocumentSelection:
@@ -77,7 +79,6 @@ class DocumentSelection:
     step: int = 1
 
 
-@checked
 def read_documents(
     source: Source,
     column: str = "text",
@@ -124,7 +125,7 @@ def read_documents(
     """
     if start < 0 or step < 1:
         raise CorpusError(
-            f"start is {start} and step is {step}", WayOut("pass start >= 0 and step >= 1")
+            f"start is {start} and step is {step}", hint="pass start >= 0 and step >= 1"
         )
     files = files_by_position(source, split)
     limits = Limits(max_chars, doc_cap)
@@ -148,7 +149,7 @@ def _strided(
                 yield piece
             else:
                 skips.add(piece.input, piece.first, piece.reason, piece.ways_out)
-    skips.warn(stacklevel=2)
+    skips.warn()
 
 
 # ---------------------------------------------------------------------------- one file

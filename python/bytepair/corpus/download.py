@@ -26,11 +26,11 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.names import is_plain
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
-from bytepair.errors import DownloadError, WayOut
+from bytepair.errors import DownloadError, NotAFileError
+from bytepair.files.outputs import check_alone, open_own, remove_own, write_whole
 
 ENDPOINT: Final = "https://huggingface.co"
 
@@ -111,7 +111,6 @@ def folder(dataset: str = "fineweb-edu") -> Path:
     return Path("~/.cache/bytepair").expanduser() / name
 
 
-@checked
 def download_dataset(
     dataset: str = "fineweb-edu",
     n: int = 8,
@@ -145,7 +144,7 @@ def download_dataset(
     """
     if n < -1 or n == 0 or workers < 1:
         raise DownloadError(
-            f"n is {n} and workers {workers}", WayOut("pass a positive number (or -1 for n)")
+            f"n is {n} and workers {workers}", hint="pass a positive number (or -1 for n)"
         )
     base = (endpoint or os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
     if not re.match(r"https?://[^/\s]", base):
@@ -154,7 +153,7 @@ def download_dataset(
         if pattern != "*.parquet":
             raise DownloadError(
                 f"pattern is {pattern!r}, but {dataset} has a fixed list of files",
-                WayOut("pass n, or the name of a data set on the Hub (owner/name)"),
+                hint="pass n, or the name of a data set on the Hub (owner/name)",
             )
         root = f"{base}/datasets/{DATASETS[dataset].repository}/resolve/main"
         files = [Remote(f"{root}/{name}", name) for name in DATASETS[dataset].names(n)]
@@ -171,7 +170,7 @@ def _files_on_hub(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]
         names = ", ".join(DATASETS)
         raise DownloadError(
             f"unknown data set {dataset!r}",
-            WayOut(f"pass {names}, or the name of a data set on the Hub (owner/name)"),
+            hint=f"pass {names}, or the name of a data set on the Hub (owner/name)",
         )
     try:
         from huggingface_hub import HfApi
@@ -323,6 +322,8 @@ def fetch(
         before = transfer.size
         try:
             return transfer.run()
+        except NotAFileError:
+            raise
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, DownloadError) and not isinstance(error, _RetryError):
                 raise
@@ -379,6 +380,8 @@ class _Transfer:
 
     def run(self) -> Path:
         """Download what is missing, check the file and rename it."""
+        for path in (self._partial, self._tag):
+            check_alone(path)
         if self._size is None:
             self._size, self._sha256 = self._announced()
             if self._path.exists() and self._path.stat().st_size == self._size:
@@ -387,7 +390,7 @@ class _Transfer:
             self._receive()
         self._check()
         self._partial.replace(self._path)
-        self._tag.unlink(missing_ok=True)
+        remove_own(self._tag)
         return self._path
 
     def _announced(self) -> tuple[int | None, str | None]:
@@ -415,7 +418,7 @@ class _Transfer:
         self.has_answer = True
         with response:
             if status == 416:
-                self._partial.unlink(missing_ok=True)
+                remove_own(self._partial)
                 raise _RetryError(f"{self._file.url}: the partial file is longer than the original")
             if status == 206:
                 self._check_range(headers.get("Content-Range") or "", have, total)
@@ -425,7 +428,7 @@ class _Transfer:
             self._save_version(headers, end)
             if end is not None:
                 self._on_size(end - start)
-            with self._partial.open("r+b" if start else "wb") as out:
+            with open_own(self._partial) as out:
                 out.seek(start)
                 out.truncate()
                 self._copy(response, out, start)
@@ -458,7 +461,7 @@ class _Transfer:
         """Check that the response continues at the right byte of a file of the same size."""
         match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", header)
         if not match or int(match[1]) != have or (total and match[2] not in ("*", str(total))):
-            self._tag.unlink(missing_ok=True)
+            remove_own(self._tag)
             raise _RetryError(
                 f"{self._file.url}: requested bytes from {have} on, but the server sent {header}"
             )
@@ -467,7 +470,7 @@ class _Transfer:
         """Save the identity of this version of the file, to resume no other version."""
         tag = headers.get("ETag") or ""
         strong = tag if tag.startswith('"') else headers.get("Last-Modified") or ""
-        self._tag.write_text(f"{total or 0} {strong}", encoding="utf-8")
+        write_whole(self._tag, f"{total or 0} {strong}".encode())
 
     def _saved_version(self) -> tuple[int, str]:
         """The size and the ETag or date of the version in the partial file; 0 and "" if unknown."""
@@ -488,7 +491,7 @@ class _Transfer:
                 wrong = f"its SHA-256 is {digest}, but {self._sha256} was announced"
         if wrong is not None:
             if self._size is None or self.size >= self._size:
-                self._partial.unlink()
+                remove_own(self._partial)
             raise _RetryError(f"{self._file.url} is corrupt: {wrong}")
 
 
@@ -555,5 +558,5 @@ def _opened(
         if error.code in (408, 425, 429) or error.code >= 500:
             after = error.headers.get("Retry-After") or ""
             raise _RetryError(message, float(_number(after) or 0)) from None
-        raise DownloadError(message, WayOut("check the name and your access")) from None
+        raise DownloadError(message, hint="check the name and your access") from None
     return response, response.headers, response.status

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeAlias
 
-from bytepair._internal.arguments import checked
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.folders import in_cloud, in_folder, matching
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.splits import HoldOut, Split, files_of_split, part, splits_of
-from bytepair.errors import CorpusError, Option, WayOut
+from bytepair.errors import CorpusError, WayOut
 
 #: What names files: a path, a folder, a glob or a URL, or an iterable of these.
 Names: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
@@ -154,10 +153,9 @@ def of_split(all_files: Files, split: Split | None, holdout: HoldOut | None) -> 
     if holdout is not None:
         if any(splits_of(all_files.files)):
             raise CorpusError(
-                Option("hold_out"),
-                "is not needed: the source says which files are for validation",
-                WayOut.passing("split", "train"),
-                WayOut.passing("split", "val"),
+                "hold_out is not needed: the source says which files are for validation",
+                option="hold_out",
+                hint='pass split="train", or split="val"',
             )
         return all_files
     files, actual = files_of_split(all_files.files, split)
@@ -259,7 +257,6 @@ def files_matching(names: Names | Files, way_out: str = "check the path") -> Fil
     return Files(files, skipped, is_listed=is_listed)
 
 
-@checked
 def list_files(names: Names) -> list[str]:
     """The names of the files that match a path, a folder, a glob or a URL.
 
@@ -303,7 +300,7 @@ def _local(name: str, way_out: str) -> Files:
     if not exists(name):
         if not glob.has_magic(name):
             short = name if len(name) < 80 else f"{name[:77]}..."
-            raise CorpusError(f"there is no file or folder {short!r}", WayOut(way_out))
+            raise CorpusError(f"there is no file or folder {short!r}", hint=way_out)
         listing = matching(name)
     elif Path(name).is_dir():
         listing = in_folder(Path(name))

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
-from bytepair._internal.arguments import shown
+from bytepair import _core
 from bytepair.corpus.kinds import is_listed, kind_of, listed_endings
-from bytepair.errors import CorpusError, WayOut
+from bytepair.errors import CorpusError
 
 #: The parts of a glob that match any name, and so select nothing by it.
 _ANY: Final = ("*", "**")
@@ -94,7 +94,7 @@ def matching(pattern: str) -> Listing:
         else:
             files[path] = None
     if not files:
-        raise CorpusError(f"no file matches {shown(pattern)}")
+        raise CorpusError(f"no file matches {_core.shown(pattern)}")
     unique = _once(files)
     listing = Listing(unique, [])
     if says_any:
@@ -126,7 +126,7 @@ def _entries(folder: Path) -> list[Path]:
     except OSError as error:
         raise CorpusError(
             f"the folder {folder} cannot be read: {error.strerror}",
-            WayOut("change its permissions, or name the files to read"),
+            hint="change its permissions, or name the files to read",
         ) from error
 
 
@@ -142,7 +142,7 @@ def _is_folder(path: Path) -> bool:
         reason = f"cannot be read: {error.strerror}"
         if path.is_symlink():
             reason = f"is a link to {path.readlink()}, which cannot be read: {error.strerror}"
-        raise CorpusError(f"{path} {reason}", WayOut("repair or remove it")) from error
+        raise CorpusError(f"{path} {reason}", hint="repair or remove it") from error
     return path.is_dir()
 
 

@@ -32,7 +32,7 @@ from bytepair.corpus.source import (
     announce_column,
     resolve,
 )
-from bytepair.errors import ANY, CorpusError, WayOut
+from bytepair.errors import CorpusError
 
 BATCH_CHARS: Final = 1 << 22
 BATCH_TEXTS: Final = 1 << 13
@@ -159,7 +159,8 @@ def _fields(rows: Iterable[Any], column: str) -> Iterator[Any]:
             fields = ", ".join(map(str, row)) or "none"
             raise CorpusError(
                 f"row {index} of the source has no field {column!r}; it has {fields}",
-                WayOut.passing("column", ANY, "to read one of these"),
+                option="column",
+                hint="pass column= to read one of these",
             )
         yield "" if row[column] is None else row[column]
 
@@ -216,7 +217,8 @@ def _tables(data: Any, column: str) -> Iterator[Any]:
     if names is not None and column not in names:
         raise CorpusError(
             f"the data set has no column {column!r}; it has {', '.join(names)}",
-            WayOut.passing("column", ANY, "to read one of these"),
+            option="column",
+            hint="pass column= to read one of these",
         )
     yield from data.select_columns([column]).with_format("arrow").iter(BATCH_ROWS)
 

@@ -120,7 +120,7 @@ def sample(
             max_document_bytes=max_document_bytes,
         ):  # fmt: skip
             draw.add(batch)
-    skips.warn(stacklevel=3)
+    skips.warn()
     number = len(resolved.files) if isinstance(resolved, Files) else 0
     drawn = draw.texts()
     chars = sum(map(len, drawn))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
-from bytepair.errors import SkippedWarning, WayOut, message
+from bytepair.errors import SkippedWarning, WayOut, message, warn
 
 #: The maximum number of documents that the warning names.
 MOST_NAMED: Final = 3
@@ -101,9 +100,9 @@ class SkipLog:
         more = self.documents - len(lines)
         return "; ".join([*lines, f"and {more:,} more"] if more else lines)
 
-    def warn(self, stacklevel: int) -> None:
-        """Warn if any document was skipped; `stacklevel` is that of the caller."""
+    def warn(self) -> None:
+        """Warn if any document was skipped."""
         if self.documents:
             what = "1 document" if self.documents == 1 else f"{self.documents:,} documents"
             warning = SkippedWarning(f"{what} skipped as invalid: {self}", *self.ways_out)
-            warnings.warn(warning, stacklevel=stacklevel + 1)
+            warn(warning)

@@ -26,11 +26,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from bytepair._internal.checks import MOST, check_whole
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.files import LOG, MOST_NAMED, Files, announce, exists, files_matching, of_split
 from bytepair.corpus.kinds import has_known_ending
 from bytepair.corpus.splits import HoldOut, Split, unsplit
-from bytepair.errors import ANY, ArgumentError, CorpusError, Option, WayOut
+from bytepair.errors import ArgumentError, CorpusError, WayOut
 
 #: The type of a source of text; see the table above.
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
@@ -62,9 +63,9 @@ class Limits:
     def __post_init__(self) -> None:
         """Reject negative limits: as slices, they would silently cut text at the end."""
         for name, value in (("max_chars", self.max_chars), ("doc_cap", self.doc_cap)):
-            if value is not None and value < 1:
+            if value is not None and check_whole(name, value, -MOST) < 1:
                 raise CorpusError(
-                    f"{name} is {value}", WayOut("pass at least 1, or None for no limit")
+                    f"{name} is {value}", hint="pass at least 1, or None for no limit"
                 )
 
 
@@ -149,9 +150,7 @@ def resolve(
         True
     """
     if sum(one is not None for one in (source, files, texts)) != 1:
-        raise ArgumentError(
-            "pass exactly one of", Option("source"), ",", Option("files"), "and", Option("texts")
-        )
+        raise ArgumentError("pass exactly one of source, files and texts", option="source")
     for value in (source, files):
         if isinstance(value, ResolvedSource):
             return value
@@ -169,22 +168,20 @@ def _resolved(source: Source, files: Any, texts: Any) -> ResolvedSource:
     """Resolve a source, whatever its splits."""
     if texts is not None:
         if isinstance(texts, str | bytes):
-            raise CorpusError(f"texts is a {type(texts).__name__}", WayOut("pass a list of texts"))
+            raise CorpusError(f"texts is a {type(texts).__name__}", hint="pass a list of texts")
         return Texts(texts)
     if files is not None:
         return files_matching(files)
     if isinstance(source, str | os.PathLike):
         return files_matching(source, "to pass a text instead of a path, pass [text]")
     if isinstance(source, bytes):
-        raise CorpusError(
-            "the source is bytes", WayOut("decode it to str and pass a list of texts")
-        )
+        raise CorpusError("the source is bytes", hint="decode it to str and pass a list of texts")
     if is_arrow(source):
         return ArrowData(source)
     if isinstance(source, Mapping):
         raise CorpusError(
-            f"a mapping ({type(source).__name__}) is not a source of text, but its values may be",
-            WayOut(f"pass one of {', '.join(map(repr, itertools.islice(source, MOST_NAMED)))}"),
+            (f"a mapping ({type(source).__name__}) is not a source of text, but its values may be"),
+            hint=f"pass one of {', '.join(map(repr, itertools.islice(source, MOST_NAMED)))}",
         )
     if _is_of_datasets(source):
         return HubData(source)
@@ -267,8 +264,8 @@ def _of_items(items: Iterable[Any]) -> ResolvedSource:
             return files_matching(rest)
         raise CorpusError(
             "the source contains both paths and other items",
-            WayOut.passing("files", ANY, "for paths"),
-            WayOut.passing("texts", ANY, "for texts"),
+            option="files",
+            hint="pass files= for paths, or texts= for texts",
         )
     if any(is_arrow(item) for item in first):
         return ArrowData(rest)
@@ -299,8 +296,8 @@ def _check_texts(first: list[str]) -> None:
     if path is not None:
         raise CorpusError(
             f"strings in a source are texts, but {path!r} looks like a path",
-            WayOut("pass", Option("files", python="files=[...]"), "to read files"),
-            WayOut("pass", Option("texts", python="texts=[...]"), "to use the strings as texts"),
+            option="files",
+            hint="pass files=[...] to read files, or texts=[...] to use the strings as texts",
         )
 
 

@@ -25,7 +25,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from bytepair.corpus.column import Column, Skip, TextBatch
-from bytepair.errors import ANY, ArgumentError, CorpusError, Option, WayOut
+from bytepair.errors import ArgumentError, CorpusError
 
 #: What is read of a data set: the documents for training, those for validation, or all.
 Split: TypeAlias = Literal["train", "val", "all"]
@@ -125,13 +125,13 @@ def _read_manifest(path: Path) -> dict[str, list[str]]:
     try:
         splits = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise CorpusError(f"{path} is not JSON: {error}", WayOut("repair or remove it")) from None
+        raise CorpusError(f"{path} is not JSON: {error}", hint="repair or remove it") from None
     values: list[Any] = list(splits.values()) if isinstance(splits, dict) else [None]
     lists = all(isinstance(names, list) for names in values)
     if not lists or not all(isinstance(name, str) for names in values for name in names):
         raise CorpusError(
             f'{path} must hold lists of file names, as {{"val": ["a.parquet"]}}',
-            WayOut("repair or remove it"),
+            hint="repair or remove it",
         )
     return dict(splits)
 
@@ -169,9 +169,12 @@ def files_of_split(files: list[AnyFile], split: Split | None) -> tuple[list[AnyF
     if not of_name:
         others = ", ".join(dict.fromkeys(split for split in splits if split))
         raise CorpusError(
-            f"no file of the source belongs to the split {name!r}: {files[0].name} belongs to "
-            f"{others}",
-            WayOut.passing("split", "all", "to read it"),
+            (
+                f"no file of the source belongs to the split {name!r}: {files[0].name} belongs to "
+                f"{others}"
+            ),
+            option="split",
+            hint='pass split="all" to read it',
         )
     return of_name, name
 
@@ -191,7 +194,8 @@ def part(files: list[AnyFile], split: Split | None) -> list[AnyFile]:
     if split == "train" and len(files) == 1:
         raise CorpusError(
             f"{files[0].name} is the only file, and the last file is the validation split",
-            WayOut.passing("split", "all", "to read it"),
+            option="split",
+            hint='pass split="all" to read it',
         )
     return files[-1:] if split == "val" else files[:-1]
 
@@ -200,9 +204,8 @@ def unsplit(split: str) -> CorpusError:
     """The error for a source that does not say which documents are for validation."""
     return CorpusError(
         f"the source does not say which documents belong to the split {split!r}",
-        WayOut("name the files yourself"),
-        WayOut.passing("hold_out", ANY, "to hold documents out"),
-        WayOut.passing("split", "all"),
+        option="hold_out",
+        hint='name the files yourself, or pass hold_out= to hold documents out, or split="all"',
     )
 
 
@@ -289,19 +292,17 @@ def hold_out(amount: Any, split: Split | None) -> HoldOut | None:
     if amount is None:
         return None
     is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
-    is_count = is_number and amount >= 1 and amount == int(amount)
+    is_count = is_number and 1 <= amount < 1 << 63 and amount == int(amount)
     if not is_count and not (is_number and 0 < amount < 1):
+        is_shown = not isinstance(amount, int) or abs(amount) < 1 << 63
         raise ArgumentError(
-            Option("hold_out"),
-            f"is {amount!r}",
-            WayOut("pass a number of documents, such as 1000, or a share below 1, such as 0.01"),
+            f"hold_out is {amount!r}" if is_shown else "hold_out is too large",
+            option="hold_out",
+            hint="pass a number of documents, such as 1000, or a share below 1, such as 0.01",
         )
     if split == "all":
         raise ArgumentError(
-            Option("hold_out"),
-            "would be ignored with",
-            Option("split", "all"),
-            WayOut("pass one of them"),
+            'hold_out would be ignored with split="all"', option="hold_out", hint="pass one of them"
         )
     return HoldOut(amount, split or "train")
 

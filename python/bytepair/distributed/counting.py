@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal import extras
-from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
@@ -50,7 +49,6 @@ JOB: Final = "bytepair.job"
 FIRST_TASK_BIT: Final = 40
 
 
-@checked
 def count(
     source: Source,
     out: str | os.PathLike[str] | None = None,
@@ -164,7 +162,7 @@ def count(
         count_task(task, root, {**options, "threads": threads}, partitions)
 
     counts, skips = _put_together(path, root, work, job, partitions, redo, ray=ray)
-    skips.warn(stacklevel=3)
+    skips.warn()
     return counts
 
 

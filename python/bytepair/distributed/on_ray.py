@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bytepair.errors import ShardError, WayOut
+from bytepair.errors import ShardError
 
 CONNECT_SECONDS = 10.0
 """The number of seconds in which a cluster must answer."""
@@ -92,7 +92,7 @@ def _check_reachable() -> None:
     except OSError as error:
         raise ConnectionError(
             f"no Ray cluster answers at {address}, which {origin} names: {error}",
-            WayOut(
+            hint=(
                 "start one with `ray start --head`, name another in RAY_ADDRESS, or set "
                 "RAY_ADDRESS=local to use this machine alone"
             ),

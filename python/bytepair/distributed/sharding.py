@@ -17,12 +17,11 @@ from typing import Any, Final, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
-from bytepair.errors import InUseError, ShardError, WayOut
+from bytepair.errors import InUseError, ShardError
 from bytepair.shards import Manifest, manifest, resume
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.encode import encode_all
@@ -46,7 +45,6 @@ FILES: Final = ("ids", "lengths", "places")
 COPIED_DOCUMENTS: Final = 1 << 13
 
 
-@checked
 def shard(
     source: Source,
     tokenizer: Tokenizer,
@@ -256,7 +254,7 @@ class _Part:
         mapped = np.memmap(ids, dtype, "r") if mark["tokens"] else np.empty(0, dtype)
         if len(rows) != mark["documents"] or not ends[-1, 0] == mark["tokens"] == len(mapped):
             raise ShardError(
-                f"{folder} does not match its marker file", WayOut("remove it and start again")
+                f"{folder} does not match its marker file", hint="remove it and start again"
             )
         return cls(mapped, ends, runs, [(int(at), left) for at, left in mark["skipped"]])
 

@@ -11,17 +11,15 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_own_folder, check_regular
 from bytepair.corpus.files import Input
-from bytepair.errors import Option, ShardError, WayOut
+from bytepair.errors import ShardError, warn
 from bytepair.shards import manifest
 from bytepair.shards.manifest import part_from_json
 from bytepair.shards.whole import part_of, wrong_parts
@@ -97,9 +95,8 @@ def check_ranks(rank: int | None, world_size: int | None, *, ray: bool) -> None:
     """
     if ray and (rank is not None or world_size is not None):
         raise ShardError(
-            "Ray needs no ranks: pass either", Option("ray"), ", or", Option("rank"), "and",
-            Option("world_size"),
-        )  # fmt: skip
+            "Ray needs no ranks: pass either ray, or rank and world_size", option="ray"
+        )
 
 
 def check_held(amount: float | None) -> None:
@@ -110,13 +107,15 @@ def check_held(amount: float | None) -> None:
     """
     if amount is not None and amount >= 1:
         raise ShardError(
-            Option("hold_out"),
-            f"is {amount}, but ranks and Ray cannot count the documents before their own",
-            WayOut("pass a share, such as", Option("hold_out", 0.01)),
+            (
+                f"hold_out is {amount}, but ranks and Ray cannot count the documents before their "
+                "own"
+            ),
+            option="hold_out",
+            hint="pass a share, such as hold_out=0.01",
         )
 
 
-@checked
 def place(
     rank: int | None, world_size: int | None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
@@ -148,13 +147,10 @@ def place(
             world_size = int(variables[number])
         break
     if rank is None or world_size is None:
-        raise ShardError("the rank and the number of ranks are unknown", WayOut("pass both"))
+        raise ShardError("the rank and the number of ranks are unknown", hint="pass both")
     if not 0 <= rank < world_size:
         raise ShardError(
-            Option("rank"),
-            f"{rank} is not below",
-            Option("world_size"),
-            f"{world_size}, or is negative",
+            f"rank {rank} is not below world_size {world_size}, or is negative", option="rank"
         )
     return rank, world_size
 
@@ -231,10 +227,7 @@ def redo_broken(root: Path, tasks: list[Task], redo: Callable[[Task], None]) -> 
     """Run the tasks again whose files are not as their markers say."""
     for task in tasks:
         if wrong := _wrong(task, root):
-            warnings.warn(
-                f"{task.folder(root)} is not as it was written: {wrong}; it is written again",
-                stacklevel=5,
-            )
+            warn(f"{task.folder(root)} is not as it was written: {wrong}; it is written again")
             (task.folder(root) / MARK).unlink()
             redo(task)
 

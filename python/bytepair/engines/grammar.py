@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
-from bytepair._internal.later import Later
-from bytepair.errors import ArgumentError, Option, SpecialTokenError, WayOut
+from bytepair.errors import ArgumentError, SpecialTokenError
 from bytepair.properties import roles
 from bytepair.properties.tokens import all_tokens
 
@@ -21,10 +19,6 @@ if TYPE_CHECKING:
     import llguidance
     import outlines_core
     import xgrammar
-else:
-    outlines_core = Later("outlines_core")
-    xgrammar = Later("xgrammar")
-    llguidance = Later("llguidance")
 
 #: The special tokens that end a text, by name or id; None means the token with the role `eos`.
 Stop: TypeAlias = str | int | Sequence[str | int] | None
@@ -55,9 +49,9 @@ def _padding(tokenizer: _core.Tokenizer, vocab_size: int | None) -> list[bytes]:
     more = (vocab_size or tokenizer.vocab_size) - tokenizer.vocab_size
     if more < 0:
         raise ArgumentError(
-            Option("vocab_size"),
-            f"is {vocab_size}, but the tokenizer has {tokenizer.vocab_size} ids",
-            WayOut("pass the vocabulary size of the model, which must be at least as large"),
+            f"vocab_size is {vocab_size}, but the tokenizer has {tokenizer.vocab_size} ids",
+            option="vocab_size",
+            hint="pass the vocabulary size of the model, which must be at least as large",
         )
     return [b""] * more
 
@@ -79,7 +73,6 @@ class _Vocabulary:
         return self._encode(text)
 
 
-@checked
 def to_llguidance(
     tokenizer: _core.Tokenizer, *, stop: Stop = None, vocab_size: int | None = None
 ) -> llguidance.LLTokenizer:
@@ -116,7 +109,6 @@ def to_llguidance(
     return llguidance.LLTokenizer(wrapper, eos_token=stop_ids(tokenizer, stop))
 
 
-@checked
 def to_xgrammar(
     tokenizer: _core.Tokenizer, *, stop: Stop = None, vocab_size: int | None = None
 ) -> xgrammar.TokenizerInfo:
@@ -153,7 +145,6 @@ def to_xgrammar(
     return xgrammar.TokenizerInfo(tokens, stop_token_ids=stop_ids(tokenizer, stop))
 
 
-@checked
 def to_outlines(
     tokenizer: _core.Tokenizer, *, stop: str | int | None = None
 ) -> outlines_core.Vocabulary:

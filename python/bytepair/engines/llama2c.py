@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import chain
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair.errors import VocabularyError
 from bytepair.formats.llama2c import FIRST_BYTE_ID
 from bytepair.properties.roles import NOTES, roles
@@ -13,7 +12,6 @@ from bytepair.tokenizer.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import renumbered
 
 
-@checked
 def with_sentencepiece_ids(tokenizer: Tokenizer) -> Tokenizer:
     """Return a copy with the ids that `run.c` of llama2.c expects.
 

@@ -25,7 +25,7 @@ from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.formats import tiktoken
-from bytepair.formats.huggingface import objects
+from bytepair.formats.huggingface import folder
 from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer import Tokenizer, load
 
@@ -73,7 +73,7 @@ def side_of(
         return Side(name, own, _ours(own, special))
     if tiktoken.is_encoding(source):
         return Side(name, own, _tiktokens(source, special), "tiktoken")
-    assert objects.is_object(source)
+    assert folder.is_object(source)
     inner = getattr(source, "backend_tokenizer", source)
     return Side(name, own, _huggingfaces(inner, special), "tokenizers")
 
@@ -264,7 +264,7 @@ def compare(
             if difference is None:
                 numbers = shared.of(a, b) if shared else (a, b)
                 difference = _difference(first, second, (place[0], row), (a, b), numbers)
-    skips.warn(stacklevel=2)
+    skips.warn()
     return Comparison(names, texts_read, tokens, differing, _values(first, second), difference)
 
 

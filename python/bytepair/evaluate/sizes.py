@@ -67,12 +67,12 @@ class Sweep:
         """Bytes per token of the training text at one size."""
         return float(self.bytes_per_token[np.searchsorted(self.sizes, size)])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV file with a header and one line per size."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write a CSV file with a header and one line per size; replace one only if asked."""
         columns = (self.sizes, self.tokens, self.bytes_per_token, self.embedding_parameters)
         lines = ["size,tokens,bytes_per_token,embedding_parameters"]
         lines += [f"{s},{t},{b:.6f},{e}" for s, t, b, e in zip(*columns, strict=True)]
-        write_whole(Path(path), ("\n".join(lines) + "\n").encode())
+        write_whole(Path(path), ("\n".join(lines) + "\n").encode(), overwrite=overwrite)
 
 
 def compression_curve(tokenizer: Tokenizer) -> NDArray[np.uint64]:
@@ -197,16 +197,20 @@ def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
     return nats / (math.log(2) * size) if size else math.inf
 
 
-def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path:
+def save_token_bytes(
+    tokenizer: Tokenizer, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> Path:
     """Write the number of bytes of each id, atomically.
 
     Args:
         tokenizer: the tokenizer.
         path: the file: `.npy` for numpy, or `.pt` for torch, which must be installed.
+        overwrite: whether a file that exists is replaced.
 
     Raises:
         ArgumentError: if the file has another suffix.
         ImportError: if torch is needed and not installed.
+        OverwriteError: if the file exists, and `overwrite` is false.
 
     Example:
         >>> import bytepair, numpy, tempfile
@@ -229,5 +233,5 @@ def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path
         torch.save(torch.from_numpy(lengths), data)
     else:
         raise ArgumentError(f"{path.name} must end in .npy or .pt")
-    write_whole(path, data.getvalue())
+    write_whole(path, data.getvalue(), overwrite=overwrite)
     return path

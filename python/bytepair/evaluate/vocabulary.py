@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair import _core
 from bytepair._internal.checks import check_kind, check_many, refuse
 from bytepair.tokenizer import Tokenizer, pruning
 
@@ -75,7 +76,7 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
         >>> inspection.numbers["365"]
         [b'3', b'6', b'5']
     """
-    check_kind("tokenizer", tokenizer, Tokenizer)
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     ranks = tokenizer.mergeable_ranks()
     by_length = sorted(ranks.items(), key=lambda item: (-len(item[0]), item[1]))
     numbers = {n: [tokenizer.token_bytes(i) for i in tokenizer.encode(n)] for n in NUMBERS}
@@ -104,6 +105,7 @@ def unreachable(tokenizer: Tokenizer) -> list[int]:
         >>> unreachable(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
         [256]
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     return pruning.unreachable(tokenizer)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from bytepair import _core, chat
-from bytepair._internal.arguments import checked
 from bytepair._internal.drawing import MARKED
 from bytepair.chat import own
 from bytepair.errors import ConversationError
@@ -102,7 +101,6 @@ class Step:
     rank: int | None = None
 
 
-@checked
 def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
     """Split a word into pretokens, merge each, and record every step.
 

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from bytepair._internal.arguments import checked
 from bytepair.errors import ArgumentError
 from bytepair.explore.answers import Answers
 from bytepair.files.safe import write_whole
@@ -27,7 +26,6 @@ from bytepair.tokenizer import Tokenizer
 _HERE: Final = Path(__file__).parent
 
 
-@checked
 def save(
     tokenizers: Mapping[str, Tokenizer],
     text: str,
@@ -35,6 +33,7 @@ def save(
     *,
     special: bool = False,
     all_views: bool = False,
+    overwrite: bool = False,
 ) -> Path:
     """Write the page to a file, atomically.
 
@@ -44,20 +43,21 @@ def save(
         path: the file to write.
         special: see `to_html`.
         all_views: see `to_html`.
+        overwrite: whether a file that exists is replaced.
 
     Returns:
         The path.
 
     Raises:
+        OverwriteError: if the file exists, and `overwrite` is false.
         ArgumentError: as `to_html`.
         OSError: if the file cannot be written.
     """
     page = to_html(tokenizers, text, special=special, all_views=all_views)
-    write_whole(Path(path), page.encode())
+    write_whole(Path(path), page.encode(), overwrite=overwrite)
     return Path(path)
 
 
-@checked
 def to_html(
     tokenizers: Mapping[str, Tokenizer],
     text: str,

@@ -31,7 +31,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, BytepairError, PortError, WayOut
+from bytepair.errors import ArgumentError, BytepairError, PortError
 from bytepair.explore.answers import Answers
 from bytepair.tokenizer import Tokenizer
 
@@ -115,12 +115,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _check(self) -> None:
         host = self.headers.get("Host", "")
         if not _is_ours(host, self.server.host):
-            raise RefusedError(HTTPStatus.FORBIDDEN, f"this is not the server of {host!r}")
+            raise RefusedError(f"{HTTPStatus.FORBIDDEN} this is not the server of {host!r}")
         origin = self.headers.get("Origin")
         foreign = self.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}
         followed = self.command == "GET" and self.headers.get("Sec-Fetch-Mode") == "navigate"
         if (foreign and not followed) or (origin is not None and urlsplit(origin).netloc != host):
-            raise RefusedError(HTTPStatus.FORBIDDEN, "requests from other pages are refused")
+            raise RefusedError(f"{HTTPStatus.FORBIDDEN} requests from other pages are refused")
 
     def _answer(self, body: bytes) -> tuple[str, str | bytes]:
         """A file of the page, or the answer to a question; links change nothing."""
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
             return _KINDS[files[name].suffix], files[name].read_bytes()
         what = url.path.removeprefix("/api/")
         if what not in (reads if self.command == "GET" else reads | changes):
-            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is no {url.path}")
+            raise RefusedError(f"{HTTPStatus.NOT_FOUND} there is no {url.path}")
         answer = self.server.answers.answer(
             {"t": "0", **dict(parse_qsl(url.query)), "what": what}, body
         )
@@ -140,13 +140,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
-            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
+            raise RefusedError(f"{HTTPStatus.LENGTH_REQUIRED} the request has no Content-Length")
         if int(length) > MOST_REQUEST_BYTES:
             limit = f"a request has at most {MOST_REQUEST_BYTES >> 20} MB"
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
+            raise RefusedError(f"{HTTPStatus.REQUEST_ENTITY_TOO_LARGE} {limit}")
         body = self.rfile.read(int(length))
         if len(body) < int(length):
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "the request is incomplete")
+            raise RefusedError(f"{HTTPStatus.BAD_REQUEST} the request is incomplete")
         return body
 
     def _error(self, status: HTTPStatus, reason: str) -> None:
@@ -208,7 +208,7 @@ class Server(ThreadingTCPServer):
         missing: Sequence[str] = (),
     ) -> None:
         if not tokenizers:
-            raise ArgumentError("there is no tokenizer to explore", WayOut("name one"))
+            raise ArgumentError("there is no tokenizer to explore", hint="name one")
         self.answers, self.host = Answers(tokenizers, missing), host
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         if ":" in host:
@@ -218,7 +218,7 @@ class Server(ThreadingTCPServer):
         except OSError as error:
             raise PortError(
                 f"cannot listen on port {port} of {host}: {error.strerror}",
-                WayOut("pass another port, or 0 for any free port"),
+                hint="pass another port, or 0 for any free port",
             ) from None
 
     def verify_request(self, request: Any, client_address: Any) -> bool:

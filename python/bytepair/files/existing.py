@@ -36,14 +36,15 @@ def check(
         write: a function that writes the tokenizer to a path.
         read: a function that reads the existing files in the same format.
         merged: the names of files in a folder to which writing adds.
-        stale: existing files that writing removes.
+        stale: existing files that writing removes, whatever tokenizer is there.
 
     Raises:
         OverwriteError: if a file would be replaced that does not contain an equal tokenizer, or
             removed.
     """
+    if stale:
+        raise OverwriteError(stale[0])
     replaced = _replaced(path, write, merged) if path.exists() else None
-    replaced = next(iter(stale), replaced)
     if replaced is None:
         return
     with suppress(ValueError, OSError):  # an unreadable file is different content

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bytepair import _core
-from bytepair.errors import FormatError, Option, UnsupportedError, WayOut
+from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import (
     MAX_VOCAB_SIZE,
     id_of,
@@ -21,9 +21,9 @@ from bytepair.files.safe import (
     typed,
     write_whole,
 )
-from bytepair.formats.huggingface.charmap import lost_twins, to_bytes, to_characters
+from bytepair.formats.huggingface.charmap import to_bytes, to_characters
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.properties.tokens import EMPTY, empty_token, listed_merges, unmade
+from bytepair.properties.tokens import EMPTY, empty_token, listed_merges
 
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
@@ -68,8 +68,8 @@ def _special(
             if ids.get(name, id) != id:
                 raise FormatError(
                     f"{VOCABULARY}[{name!r}]",
-                    f"its id is {ids[name]}, not {id} as in",
-                    Option("special_tokens"),
+                    f"its id is {ids[name]}, not {id} as in special_tokens",
+                    option="special_tokens",
                 )
         return dict(options.special_tokens)
     is_merged = END_OF_TEXT.encode() in {left + right for left, right in merges}
@@ -97,12 +97,14 @@ def read_vocabulary(ids: dict[str, int], place: str, options: LoadOptions) -> di
             if options.lossy and name:
                 continue
             if not name:
-                raise UnsupportedError(f"{place}['']", "the token is empty", WayOut("remove it"))
+                raise UnsupportedError(f"{place}['']", "the token is empty", hint="remove it")
             raise UnsupportedError(
                 f"{place}[{name!r}]",
                 "a character of the token does not represent a byte, so this is not a byte-level "
                 "token",
-                WayOut.passing("lossy", True, "to skip it"),
+                option="lossy",
+                value=False,
+                hint="pass lossy=True to skip it",
             )
         if id in names:
             raise FormatError(f"{place}[{name!r}]", f"{names[id]!r} also has the id {id}")
@@ -153,18 +155,10 @@ def check_merges(
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What the two files cannot represent."""
-    lost = lost_twins(tokenizer)
-    if tokenizer.pattern != _core.PATTERNS["gpt2"]:
-        lost.append("the split pattern: readers use GPT-2's")
-    others = [name for name in tokenizer.special_tokens if name != END_OF_TEXT]
-    if others:
-        lost.append(f"the special tokens {', '.join(map(repr, others))}")
+    """What the two files lose beside the values that the table of capabilities has."""
     if any(left.startswith(b"#version") for left, _ in listed_merges(tokenizer)):
-        lost.append("merges that begin with #version, which readers treat as a comment")
-    if tokenizer.ignore_merges or (tokenizer.merge_rule == "ranks" and unmade(tokenizer)):
-        lost.append("pretokens that are tokens: readers merge them instead of using the token")
-    return lost
+        return ["merges that begin with #version, which readers treat as a comment"]
+    return []
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:

@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 
 from bytepair import _core
-from bytepair.errors import ANY, FormatError, LossError, Option, UnsupportedError, WayOut
+from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.metadata import engine_tokens
@@ -130,7 +130,8 @@ def _special(
                 "special tokens",
                 f"the file does not mark special tokens, and {len(unmade)} tokens are not the "
                 f"result of a merge, such as {unmade[0]!r}",
-                WayOut.passing("special_tokens", ANY, ", or {} if there are none"),
+                option="special_tokens",
+                hint="pass special_tokens=, or {} if there are none",
             )
         return {}
     options.check_special(ids)
@@ -162,13 +163,9 @@ def _merges(
 def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     """What the file cannot represent, and what the engines do differently."""
     lost = _unknown_values(tokenizer, layout)
-    lost.append("the split pattern: the engines also merge across pretokens")
-    if tokenizer.special_tokens:
-        lost.append("which tokens are special")
+    lost.append("the borders of pretokens: the engines also merge across them")
     if names := [name for name in tokenizer.special_tokens if _is_made(name, tokenizer)]:
         lost.append(f"protection of special tokens: the engines merge text to {names[0]!r}")
-    if tokenizer.merge_rule == "merges":
-        lost.append("the list of merges: the engines merge any two neighbours that join to a token")
     lost += _in_run_c(tokenizer) if layout is LLAMA2C else [_DROPPED]
     if across := [token for token in tokenizer.mergeable_ranks() if _crosses_character(token)]:
         lost.append(
@@ -220,13 +217,12 @@ def _are_ends_in_place(tokenizer: _core.Tokenizer) -> bool:
     return special.get(roles(tokenizer).get("bos", "")) == 1 and 2 in special.values()
 
 
-def ways_out(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[WayOut]:
+def hints(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     """How a file loses less."""
     ways = [giving(role) for role in _unknown_roles(tokenizer, layout).values()]
     in_place = _are_bytes_in_place(tokenizer) and _are_ends_in_place(tokenizer)
     if layout is LLAMA2C and not in_place:
-        ids = Option("sentencepiece_ids", True, "bytepair.engines.with_sentencepiece_ids()")
-        ways.append(WayOut("renumber the ids for run.c with", ids))
+        ways.append("renumber the ids for run.c with bytepair.engines.with_sentencepiece_ids()")
     return ways
 
 
@@ -277,7 +273,7 @@ def entries_of(tokenizer: _core.Tokenizer) -> list[bytes]:
 def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> None:
     """Write a file, if all values of the header are known."""
     if unsaid := _unknown_values(tokenizer, layout):
-        raise LossError(layout.name, unsaid, *ways_out(tokenizer, layout))
+        raise LossError(layout.name, unsaid, hint=", or ".join(hints(tokenizer, layout)))
     entries, by_token = entries_of(tokenizer), scores(tokenizer)
     ids, ends = tokenizer.special_tokens, _ends(tokenizer)
     header = [max(map(len, entries), default=0), *(ids[ends[field]] for field in layout.fields)]

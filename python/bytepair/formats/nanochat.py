@@ -21,12 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.errors import FormatError, WayOut
+from bytepair.errors import FormatError
 from bytepair.files.safe import read_file, write_whole
 from bytepair.formats import tiktoken
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.published import encodings as published
-from bytepair.properties.rules import unspeakable
 from bytepair.properties.tokens import token_lengths
 
 PICKLE_NAME: Final = "tokenizer.pkl"
@@ -93,11 +92,10 @@ def read(path: Path, options: LoadOptions) -> Parts:
         raise FormatError(
             PICKLE_NAME,
             "a pickle may contain code, so it is read only on request",
-            WayOut.passing(
-                "allow_pickle",
-                True,
-                "to read it (no code in it is executed), and save the tokenizer in another format",
-            ),
+            option="allow_pickle",
+            value=False,
+            hint="pass allow_pickle=True to read it (no code in it is executed), and save the "
+            "tokenizer in another format",
         )
     values = _values(read_file(path / PICKLE_NAME if path.is_dir() else path))
     if isinstance(values, str):
@@ -118,13 +116,6 @@ def _check(mapping: Any, kind: type) -> None:
 
 
 # ---------------------------------------------------------------------------- writing
-
-
-def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a `tiktoken.Encoding` cannot represent."""
-    lost = tiktoken.lost_merges(tokenizer)
-    asks = unspeakable(tokenizer)
-    return [*lost, f"that the tokenizer asks {asks}"] if asks else lost
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from bytepair import _core
-from bytepair.errors import ANY, FormatError, Option, WayOut
+from bytepair.errors import FormatError
 from bytepair.properties.tokens import is_rule_of_ranks
 
 #: The rules of a text, or the pattern that says the usual ones: a regular expression, or several of
@@ -97,11 +97,8 @@ class LoadOptions:
             raise FormatError(
                 "split pattern",
                 f"{what} does not contain it",
-                WayOut.passing(
-                    "pattern",
-                    ANY,
-                    f", one of {', '.join(_core.PATTERNS)}, or a regular expression",
-                ),
+                option="pattern",
+                hint=f"pass pattern=, one of {', '.join(_core.PATTERNS)}, or a regular expression",
             )
         return self.pattern
 
@@ -110,5 +107,5 @@ class LoadOptions:
         for name, id in (self.special_tokens or {}).items():
             if ids.get(name.encode()) != id:
                 raise FormatError(
-                    f"id {id}", f"it is not {name!r}, as in", Option("special_tokens")
+                    f"id {id}", f"it is not {name!r}, as in special_tokens", option="special_tokens"
                 )

@@ -12,36 +12,33 @@ from typing import Any, Final, TypeAlias, get_args
 
 from bytepair import _core
 from bytepair.errors import (
-    ANY,
     ArgumentError,
+    BytepairError,
     FormatError,
     LossError,
     NotFoundError,
-    Option,
     PatternError,
     UnsupportedError,
     VocabularyError,
-    WayOut,
 )
 from bytepair.files import existing
 from bytepair.files.safe import read_file
-from bytepair.formats import gpt2, llama2c, llmc, nanochat, tekken, tiktoken
+from bytepair.formats import gpt2, llama2c, nanochat, tekken, tiktoken
 from bytepair.formats.gguf import file as gguf
-from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.huggingface import companions, objects
 from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.losses import Losses
-from bytepair.formats.names import WrittenFormat
+from bytepair.formats.losses import losses as losses_of
+from bytepair.formats.losses import lost_units
+from bytepair.formats.names import Losses, WrittenFormat
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.published import encodings as published
 from bytepair.formats.published import hub
 from bytepair.formats.sentencepiece import model as sentencepiece
-from bytepair.properties import entries, metadata
+from bytepair.properties import entries
 
 _Read: TypeAlias = Callable[[Path, LoadOptions], Parts]
 _Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
 _Stale: TypeAlias = Callable[[_core.Tokenizer, Path], list[Path]]
-_Losses: TypeAlias = Callable[[_core.Tokenizer], list[str]]
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
 HEAD_BYTES: Final = 1 << 16
@@ -56,46 +53,38 @@ class Format:
             not say what the caller does not say either; and an `UnsupportedError` if the file asks
             for what is not done exactly.
         write: writes a tokenizer to a path. It raises a `LossError` for what no program could read.
-        losses: says what of a tokenizer the format cannot hold.
         suffixes: how the names of its files end.
         merged: the names of files in a folder to which `write` adds.
         stale: the files in a folder that `write` removes.
-        ways_out: says how less is lost.
     """
 
     read: _Read
     write: _Write | None
-    losses: _Losses
     suffixes: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
     stale: _Stale = lambda _tokenizer, _path: []
-    ways_out: Callable[[_core.Tokenizer], list[WayOut]] = lambda _tokenizer: []
 
 
 FORMATS: Final[dict[str, Format]] = {
     "huggingface": Format(
         huggingface.read,
         huggingface.write,
-        huggingface.losses,
         ("tokenizer.json",),
         (entries.GENERATION,),
         companions.stale,
     ),
-    "tiktoken": Format(tiktoken.read, tiktoken.write, tiktoken.losses, (".tiktoken",)),
-    "gpt2": Format(gpt2.read, gpt2.write, gpt2.losses, ("merges.txt", "vocab.json")),
-    "nanochat": Format(nanochat.read, nanochat.write, nanochat.losses, (".pkl",)),
-    "llama2c": Format(llama2c.read, llama2c.write, llama2c.losses, ways_out=llama2c.ways_out),
+    "tiktoken": Format(tiktoken.read, tiktoken.write, (".tiktoken",)),
+    "gpt2": Format(gpt2.read, gpt2.write, ("merges.txt", "vocab.json")),
+    "nanochat": Format(nanochat.read, nanochat.write, (".pkl",)),
+    "llama2c": Format(llama2c.read, llama2c.write),
     "qwen3": Format(
         partial(llama2c.read, layout=llama2c.QWEN3),
         partial(llama2c.write, layout=llama2c.QWEN3),
-        partial(llama2c.losses, layout=llama2c.QWEN3),
         (".tokenizer",),
-        ways_out=partial(llama2c.ways_out, layout=llama2c.QWEN3),
     ),
-    "gguf": Format(gguf.read, gguf.write, gguf.losses, (".gguf",), ways_out=gguf_metadata.ways_out),
-    "llmc": Format(llmc.read, llmc.write, llmc.losses, ways_out=llmc.ways_out),
-    "tekken": Format(tekken.read, None, lambda _: [], ("tekken.json",)),
-    "sentencepiece": Format(sentencepiece.read, None, lambda _: []),
+    "gguf": Format(gguf.read, gguf.write, (".gguf",)),
+    "tekken": Format(tekken.read, None, ("tekken.json",)),
+    "sentencepiece": Format(sentencepiece.read, None),
 }
 
 #: The tokenizer files that a folder may contain, in order of preference.
@@ -141,7 +130,7 @@ def read(
                 "train one and save it there, or name an encoding of tiktoken or a repository of "
                 "the hub"
             )  # fmt: skip
-            raise NotFoundError(f"there is no tokenizer at {path}", WayOut(way_out))
+            raise NotFoundError(f"there is no tokenizer at {path}", hint=way_out)
     return _read_path(path, format, options)
 
 
@@ -150,7 +139,10 @@ def _check_ignored(place: str, kind: str, **options: str | None) -> None:
     for name, value in options.items():
         if value is not None:
             raise FormatError(
-                place, Option(name, value), f"does not apply to this, which is {kind}"
+                place,
+                f"{name}={value!r} does not apply to this, which is {kind}",
+                option=name,
+                value=value,
             )
 
 
@@ -167,16 +159,23 @@ def _read_path(path: Path, format: str | None, options: LoadOptions) -> Parts:
         raise error from None
 
 
+def _within(source: Any, error: BytepairError) -> FormatError:
+    """An error in the values of a file, as one of the file."""
+    return FormatError(
+        str(source), error.message, option=error.option, value=error.value, hint=error.hint
+    )
+
+
 def model(parts: Parts, source: Any, options: LoadOptions) -> _core.Model:
     """Build a tokenizer; an error in its values is reported as one of its file."""
     try:
         return parts.model()
     except VocabularyError as error:
-        raise FormatError(str(source), *error.phrases) from None
+        raise _within(source, error) from None
     except PatternError as error:
         if parts.rules == options.pattern:
             raise
-        raise FormatError(str(source), *error.phrases) from None
+        raise _within(source, error) from None
 
 
 def _format(name: str) -> Format:
@@ -197,7 +196,7 @@ def recognize(path: Path) -> tuple[Path, str]:
             return path, "gpt2"
         raise NotFoundError(
             f"there is no tokenizer at {path}, no file in it is of a known format",
-            WayOut("train one and save it there"),
+            hint="train one and save it there",
         )
     return path, _of_content(path, read_file(path, HEAD_BYTES))
 
@@ -207,8 +206,6 @@ def _of_content(path: Path, head: bytes) -> str:
         raise FormatError(str(path), *reason)
     if head.startswith(gguf.MAGIC):
         return "gguf"
-    if llmc.is_one(head):
-        return "llmc"
     if path.name.endswith(".pkl") or re.match(rb"\x80[\x02-\x05](c|\x95)", head):
         return "nanochat"
     if head.startswith(b"#version") or path.name in gpt2.NAMES:
@@ -224,7 +221,9 @@ def _of_content(path: Path, head: bytes) -> str:
     if len(layouts) == 1:
         return layouts[0]
     what = f"it may be any of {', '.join(layouts)}" if layouts else "it is of no format we know"
-    raise FormatError(str(path), f"{what}", WayOut(f"name its format, one of {', '.join(FORMATS)}"))
+    raise FormatError(
+        str(path), f"{what}", option="format", hint=f"name its format, one of {', '.join(FORMATS)}"
+    )
 
 
 # ---------------------------------------------------------------------------- writing
@@ -239,13 +238,13 @@ def write(
     entry = FORMATS[format]
     if entry.write is None:
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
-    if reason := _of_characters(tokenizer, format):
+    if reason := lost_units(tokenizer, format):
         raise UnsupportedError(
-            format, f"{reason}", WayOut("write huggingface (tokenizer.json) or bytepair")
+            format, f"{reason}", hint="write huggingface (tokenizer.json) or bytepair"
         )
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
-        raise LossError(format, lost, *lost.ways_out)
+        raise LossError(format, lost, hint=lost.hint)
     put = partial(entry.write, tokenizer)
     if not overwrite:
         options = LoadOptions(
@@ -271,22 +270,8 @@ def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) ->
     """
     if format == "bytepair":
         return Losses()
-    if reason := _of_characters(tokenizer, format):
-        return Losses([reason])
-    own = _format(format).losses(tokenizer)
-    if format == "huggingface" and path is not None and huggingface.is_alone(path):
-        own += metadata.lost_alone(tokenizer)
-    lost = own if format == "gguf" else metadata.losses(tokenizer, format) + own
-    return Losses(lost, FORMATS[format].ways_out(tokenizer) if lost else ())
-
-
-def _of_characters(tokenizer: _core.Tokenizer, format: str) -> str | None:
-    """Why a tokenizer that merges no bytes cannot be written in a format at all, if so."""
-    if tokenizer.rules.has_symbols and format not in {"huggingface", "bytepair"}:
-        return f"this tokenizer merges symbols with names, and {format} merges bytes"
-    if tokenizer.merge_rule != "characters" or format in {"huggingface", "bytepair", "gguf"}:
-        return None
-    return f"this tokenizer merges characters, with byte fallback, and {format} merges bytes"
+    _format(format)
+    return losses_of(tokenizer, format, path)
 
 
 def of_path(path: Path) -> str:
@@ -298,5 +283,6 @@ def of_path(path: Path) -> str:
             return name
     raise ArgumentError(
         f"the name {path.name!r} does not say which format to write",
-        WayOut.passing("format", ANY, f", one of {written()}"),
+        option="format",
+        hint=f"pass format=, one of {written()}",
     )

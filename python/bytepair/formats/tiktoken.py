@@ -8,12 +8,11 @@ guessed.
 from __future__ import annotations
 
 import base64
-import warnings
 from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import ArgumentError
+from bytepair.errors import ArgumentError, warn
 from bytepair.files.safe import read_file, write_whole
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.rules import unspeakable
@@ -43,19 +42,6 @@ def read_ranks(data: bytes) -> tuple[dict[bytes, int], dict[str, str]]:
     return file.ranks, {} if file.empty is None else {EMPTY: str(file.empty)}
 
 
-def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a rank file cannot represent."""
-    special = ["the special tokens"] if tokenizer.special_tokens else []
-    return ["the split pattern", *special, *lost_merges(tokenizer)]
-
-
-def lost_merges(tokenizer: _core.Tokenizer) -> list[str]:
-    """The loss of the merge rule, if tiktoken does not have it."""
-    if tokenizer.merge_rule == "ranks":
-        return []
-    return ["the list of merges: tiktoken merges by rank, and a few ids may differ"]
-
-
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write a rank file, in order of rank."""
     ranks = {rank: base64.b64encode(token) for token, rank in tokenizer.mergeable_ranks().items()}
@@ -82,7 +68,7 @@ def values(tokenizer: _core.Tokenizer, *, exact: bool) -> dict[str, Any]:
         raise ArgumentError(f"tiktoken does not do what the tokenizer asks for: {asks}")
     if exact and tokenizer.merge_rule != "ranks":
         raise ArgumentError(
-            "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
+            "tiktoken merges by rank, this tokenizer by a list of merges; ids would "
             "differ, so there is no tiktoken.Encoding of it"
         )
     return {
@@ -101,10 +87,9 @@ def of_encoding(encoding: Any) -> Parts:
     special: dict[int, str] = {}
     for name, id in encoding._special_tokens.items():
         if special.setdefault(id, name) != name:
-            warnings.warn(
+            warn(
                 f"the encoding {encoding.name} has two special tokens with the id {id}; "
-                f"{special[id]!r} is kept, {name!r} is not",
-                stacklevel=2,
+                f"{special[id]!r} is kept, {name!r} is not"
             )
     names = {name: id for id, name in special.items()}
     notes = {"name": str(encoding.name)}

@@ -53,7 +53,7 @@ def _flag(name: str, key: str) -> MetadataEntry:
 
 ENTRIES: Final[tuple[MetadataEntry, ...]] = (
     _token("bos", "bos", "bos", "qwen3"),
-    _token("eos", "eos", "eos", "qwen3 llmc"),
+    _token("eos", "eos", "eos", "qwen3"),
     _token("pad", "padding", "pad"),
     _token("eot", "eot", "end_of_turn"),
     _token("eom", "eom"),

@@ -7,11 +7,11 @@ what they say, or more than they can say. It is kept in a note.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
+from bytepair.errors import warn
 from bytepair.files.safe import json_note
 from bytepair.properties import roles
 
@@ -87,10 +87,9 @@ def read(notes: dict[str, str], special: Mapping[str, int]) -> dict[str, str]:
         if notes.get(note, roles.usual(special).get(role)) != side[0]:
             new_notes[note] = side[0]
         if notes.get(flag) == "false":
-            warnings.warn(
+            warn(
                 f"{flag} is false, but the post-processor of tokenizer.json adds {side[0]!r} to "
-                "texts; it is read as true",
-                stacklevel=2,
+                "texts; it is read as true"
             )
         new_notes[flag] = "true"
     return new_notes

@@ -16,7 +16,7 @@ from typing import Final
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
-from bytepair.errors import ArgumentError, Option, SpecialTokenError, WayOut
+from bytepair.errors import ArgumentError, SpecialTokenError
 from bytepair.files.safe import json_note
 from bytepair.properties.entries import TOKENS
 
@@ -46,15 +46,14 @@ def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
     if name is None:
         raise SpecialTokenError(
             f"no special token has the role {role}",
-            giving(role, f", of {', '.join(special) or 'none'}"),
+            hint=giving(role, f", of {', '.join(special) or 'none'}"),
         )
     return special[name]
 
 
-def giving(role: str, *more: str) -> WayOut:
+def giving(role: str, more: str = "") -> str:
     """The way out where no special token has a role."""
-    option = Option(f"{role}_token", python=f'Tokenizer.replace(roles={{"{role}": ...}})')
-    return WayOut("give a special token this role with", option, *more)
+    return f'give a special token this role with Tokenizer.replace(roles={{"{role}": ...}}){more}'
 
 
 def usual(special: Collection[str]) -> dict[str, str]:

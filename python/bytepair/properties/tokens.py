@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
-from bytepair._internal.later import Later
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-else:
-    NDArray = Later("numpy.typing", "NDArray")
-    np = Later("numpy")
 
 #: The note with the id of a token without bytes. No text has it, so it is no token here, but it is
 #: written back: the files of Whisper list one.
@@ -40,7 +35,6 @@ def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
     return tokens
 
 
-@checked
 def token_lengths(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
     """The number of bytes of each id; 0 for special tokens and unused ids.
 
@@ -115,6 +109,27 @@ def listed_merges(tokenizer: _core.Tokenizer) -> list[tuple[bytes, bytes]]:
     if tokenizer.merge_rule == "ranks":
         return pairs_of_ranks(tokenizer.mergeable_ranks())
     return tokenizer.merges()
+
+
+def uncovered(tokenizer: _core.Tokenizer) -> list[int]:
+    """The bytes that a text may have and that are no token, so that encoding them is an error.
+
+    Bytes that no UTF-8 has are left out.
+
+    Example:
+        >>> tokens = {bytes([byte]): byte for byte in range(1, 192)}
+        >>> model = _core.Model.from_ranks(tokens, "gpt2", {})
+        >>> uncovered(_core.Tokenizer(model))[:3]
+        [0, 194, 195]
+    """
+    if tokenizer.merge_rule == "characters" or tokenizer.rules.has_symbols:
+        return []
+    tokens = tokenizer.mergeable_ranks()
+    return [byte for byte in _UTF_8 if bytes([byte]) not in tokens]
+
+
+#: The bytes that occur in UTF-8.
+_UTF_8: Final = (*range(0xC0), *range(0xC2, 0xF5))
 
 
 def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked, refuse
-from bytepair._internal.later import Later
+from bytepair._internal.checks import refuse
 from bytepair.errors import ShardError
 from bytepair.shards.names import Packing
 from bytepair.shards.order import BUFFER_DOCUMENTS, Order, State, TokenAddress
@@ -29,8 +28,6 @@ from bytepair.training.counts import check_names, exact_fraction
 
 if TYPE_CHECKING:
     from bytepair.shards.torch_data import TorchStream
-else:
-    TorchStream = Later("bytepair.shards.torch_data", "TorchStream")
 
 
 class Blend:
@@ -59,7 +56,6 @@ class Blend:
         ((10, 32), {'web': 7, 'code': 3}, {'web': 0, 'code': 0})
     """
 
-    @checked
     def __init__(
         self,
         datasets: Mapping[str, Dataset | str | os.PathLike[str]],
@@ -80,7 +76,6 @@ class Blend:
         total = sum(shares.values())
         self.weights = {name: share / total for name, share in shares.items()}
 
-    @checked
     def batches(
         self,
         batch_size: int,
@@ -121,7 +116,6 @@ class Blend:
         shape = (batch_size, rank, world_size)
         return BlendedBatches(orders, self.weights, shape, epochs, torch, state)
 
-    @checked
     def torch_stream(
         self,
         length: int,
@@ -173,7 +167,6 @@ def _rows_of(
 class BlendedBatches:
     """The batches of one rank; `state` is the position. Made by `Blend.batches`."""
 
-    @checked
     def __init__(
         self,
         orders: Mapping[str, Order],

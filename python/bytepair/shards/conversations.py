@@ -14,14 +14,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked
 from bytepair.chat.batch import RenderedBatch, pad_id
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import RowKind, TrainOn, row_options
 from bytepair.chat.segments import Conversation, SurrogateErrors
 from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.chat.template import FIELDS, MessageField
-from bytepair.errors import ConversationError, Option, ShardError
+from bytepair.errors import ConversationError, ShardError
 from bytepair.shards.packing import (
     Unpicklable,
     WaitingDocuments,
@@ -89,7 +88,6 @@ class ConversationBatches(Unpicklable):
         1.0
     """
 
-    @checked
     def __init__(
         self,
         conversations: Sequence[Conversation] | ConversationSource,
@@ -119,7 +117,7 @@ class ConversationBatches(Unpicklable):
         )  # fmt: skip
         if max_tokens > length + 1:
             raise ShardError(
-                Option("max_tokens"), f"is {max_tokens}; at most length + 1 is possible"
+                f"max_tokens is {max_tokens}; at most length + 1 is possible", option="max_tokens"
             )
         options = row_options(rows, ignore_fields, train_on, train_fields)
         conversations = sequence(conversations, options)

@@ -12,14 +12,14 @@ from typing import Any, Final, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import check_fields
+from bytepair._internal.checks import MOST, check_choice, check_whole
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Input, resolve_files
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Limits, Source
 from bytepair.corpus.splits import HoldOut, Split, hold_out
-from bytepair.errors import Option, ShardError, SpecialTokenError, WayOut
+from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.names import ShardFormat
 from bytepair.tokenizer import Tokenizer
@@ -73,10 +73,16 @@ class ShardOptions:
 
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
-        check_fields(self)
+        for name in ("tokens_per_shard", "max_document_bytes", "doc_cap", "seed"):
+            value = getattr(self, name)
+            if value is not None or name in ("tokens_per_shard", "max_document_bytes"):
+                object.__setattr__(self, name, check_whole(name, value, -MOST))
+        check_choice("errors", self.errors, ("strict", "replace", "skip"))
         if self.tokens_per_shard < 1:
             raise ShardError(
-                Option("tokens_per_shard"), f"is {self.tokens_per_shard}", WayOut("pass at least 1")
+                f"tokens_per_shard is {self.tokens_per_shard}",
+                option="tokens_per_shard",
+                hint="pass at least 1",
             )
         hold_out(self.hold_out, self.split)
         Limits(doc_cap=self.doc_cap)
@@ -87,13 +93,11 @@ def _check_dropout(dropout: float | None, seed: int | None) -> None:
     if dropout is None and seed is None:
         return
     if dropout is None:
-        raise ShardError(
-            Option("seed"), "would be ignored", WayOut("pass", Option("dropout"), "with it")
-        )
+        raise ShardError("seed would be ignored", option="seed", hint="pass dropout with it")
     if not 0 <= dropout <= 1:
         raise ShardError(f"dropout is {dropout}; it must be a probability between 0 and 1")
     if seed is None:
-        raise ShardError("dropout needs a seed", WayOut("pass one, and another one in each epoch"))
+        raise ShardError("dropout needs a seed", hint="pass one, and another one in each epoch")
     if not isinstance(seed, int) or not 0 <= seed < 1 << 64:
         raise ShardError(f"seed is {seed!r}; it must be a number from 0 to 2^64 - 1")
 
@@ -234,6 +238,6 @@ def special_id(tokenizer: Tokenizer, token: bool | str, role: str) -> int | None
         what = f"{role} token" if token is True else f"special token {token}"
         raise SpecialTokenError(
             f"the tokenizer has no {what}; it has {', '.join(special) or 'no special tokens'}",
-            WayOut(f"name one of them, or pass {role}=False to use none"),
+            hint=f"name one of them, or pass {role}=False to use none",
         )
     return special[name]

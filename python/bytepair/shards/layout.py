@@ -17,7 +17,6 @@ An `.ends` file has one little-endian uint64 for each document: where it ends in
 from __future__ import annotations
 
 import struct
-import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.system import sync, sync_folder
-from bytepair.errors import ShardError, WayOut
+from bytepair.errors import ShardError, warn
 from bytepair.files.safe import write_whole
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import Shard, ShardPart, crc_of, partial
@@ -99,11 +98,10 @@ class LlmC(Layout):
         """llm.c has two kinds of files, and most of its programs read only that of uint16."""
         dtype = super().dtype(largest_id)
         if dtype.itemsize > 2:
-            warnings.warn(
+            warn(
                 f"ids up to {largest_id:,} need uint32, so the header is that of llm.c's Llama 3 "
                 "(20240801, version 7): its train_llama3.py reads it, its C programs and "
-                "modded-nanogpt refuse it; they need a vocabulary of at most 65,536 ids",
-                stacklevel=2,
+                "modded-nanogpt refuse it; they need a vocabulary of at most 65,536 ids"
             )
         return dtype
 
@@ -134,7 +132,7 @@ class NanoGpt(Layout):
         if largest_id >= 1 << 16:
             raise ShardError(
                 f"nanoGPT reads ids as uint16, and this vocabulary goes up to {largest_id:,}",
-                WayOut("choose the format llmc, or a vocabulary of at most 65,536 ids"),
+                hint="choose the format llmc, or a vocabulary of at most 65,536 ids",
             )
         return np.dtype("<u2")
 

@@ -22,10 +22,9 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal import system
-from bytepair._internal.arguments import checked
 from bytepair._internal.names import check_plain, check_regular
 from bytepair.corpus.inputs import BASE, INPUTS, is_same, shared
-from bytepair.errors import InUseError, ShardError, WayOut
+from bytepair.errors import InUseError, ShardError
 from bytepair.files.outputs import check_output_folder
 from bytepair.files.safe import write_whole
 from bytepair.shards.names import ShardSplit
@@ -87,7 +86,6 @@ class Shard:
     skipped: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    @checked
     def from_json(cls, values: dict[str, Any], place: Path) -> Self:
         """Make a shard from the result of `dataclasses.asdict`, which stands at `place`.
 
@@ -187,7 +185,6 @@ class Manifest:
         shards = _number(len(self.shards), "shard")
         return f"{self.tokens:,} tokens ({self.dtype.name}) of {documents} in {shards}"
 
-    @checked
     def save(self, folder: Path) -> None:
         """Write `manifest.json` under a temporary name, then rename it."""
         values = {
@@ -197,7 +194,6 @@ class Manifest:
         write_json(folder / NAME, {**values, "crc32": _crc_of_values(values)})
 
     @classmethod
-    @checked
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read the manifest of a folder.
 
@@ -210,7 +206,7 @@ class Manifest:
             under_way = (Path(folder) / PROGRESS).is_dir()
             if under_way:
                 unfinished = f"there is no {path}: the run is not finished"
-                raise ShardError(unfinished, WayOut("start it again"))
+                raise ShardError(unfinished, hint="start it again")
             raise ShardError(f"there is no {path}: no shards are here")
         values = read_json(path, Path(folder))
         if values.get("bytepair_shards") != VERSION:
@@ -300,8 +296,8 @@ def check_job(folder: Path, before: dict[str, Any], job: dict[str, Any], base: P
     if wrong := differing(before, job, base):
         name, old, new = _difference(wrong[0], before, job, base)
         raise ShardError(
-            f"{folder} belongs to a run with different {name} ({_short(old)}, now {_short(new)})",
-            WayOut("choose another folder, or remove it"),
+            (f"{folder} belongs to a run with different {name} ({_short(old)}, now {_short(new)})"),
+            hint="choose another folder, or remove it",
         )
 
 
@@ -354,7 +350,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             locks.enter_context(system.locked(folder / LOCK))
         except BlockingIOError:
-            raise InUseError(f"another run is working on {folder}", WayOut("wait for it")) from None
+            raise InUseError(f"another run is working on {folder}", hint="wait for it") from None
         yield
 
 
@@ -396,7 +392,7 @@ class DamageError(ShardError):
 
 def damaged(path: Path, why: object, folder: Path) -> DamageError:
     """The error of a damaged file, with the way out: to remove the folder."""
-    return DamageError(f"{path} is damaged: {why}", WayOut(f"remove {folder} and start again"))
+    return DamageError(f"{path} is damaged: {why}", hint=f"remove {folder} and start again")
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.errors import ShardError, WayOut
+from bytepair.errors import ShardError
 from bytepair.shards.manifest import Shard
 from bytepair.shards.names import Packing
 
@@ -127,9 +127,7 @@ class Order:
             if chunk == self._chunks:
                 epoch, chunk, row, empty = epoch + 1, 0, 0, empty + 1
                 if empty > 1 and not runs:
-                    raise ShardError(
-                        f"no row of {self.width} ids can be filled", WayOut("pass fewer")
-                    )
+                    raise ShardError(f"no row of {self.width} ids can be filled", hint="pass fewer")
             if epoch == epochs:
                 return None
             count = len(self.plan(epoch, chunk).ends) if self._chunks else 0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, Option, ShardError, WayOut
+from bytepair.errors import ArgumentError, ShardError
 from bytepair.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -22,20 +22,17 @@ def check_numbers(rank: int, world_size: int, **positive: int) -> None:
     """Raise a `ShardError` that names the first of these numbers that is out of range."""
     for name, value in {**positive, "world_size": world_size}.items():
         if value < 1:
-            raise ShardError(Option(name), f"is {value}; it must be positive")
+            raise ShardError(f"{name} is {value}; it must be positive")
     if not 0 <= rank < world_size:
         raise ShardError(
-            Option("rank"),
-            f"is {rank}; it must be from 0 to {world_size - 1} (",
-            Option("world_size"),
-            "- 1)",
+            f"rank is {rank}; it must be from 0 to {world_size - 1} (world_size - 1)", option="rank"
         )
 
 
 def check_epochs(epochs: int | None) -> None:
     """Raise a `ShardError` unless this is a number of passes, or None for no end."""
     if epochs is not None and epochs < 1:
-        raise ShardError(f"epochs is {epochs}", WayOut("pass at least 1, or None for no end"))
+        raise ShardError(f"epochs is {epochs}", hint="pass at least 1, or None for no end")
 
 
 def check_tokenizer(tokenizer: object) -> None:
@@ -43,7 +40,7 @@ def check_tokenizer(tokenizer: object) -> None:
     if not isinstance(tokenizer, Tokenizer):
         kind = type(tokenizer).__name__
         raise ArgumentError(
-            f"tokenizer is of type {kind}", WayOut("pass a Tokenizer, as bytepair.load gives")
+            f"tokenizer is of type {kind}", hint="pass a Tokenizer, as bytepair.load gives"
         )
 
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked, place_of, refuse
-from bytepair._internal.later import Later
-from bytepair.errors import Option, ShardError, WayOut
+from bytepair._internal.checks import place_of, refuse
+from bytepair.errors import ShardError
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
@@ -28,9 +27,6 @@ from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
     from bytepair.shards.torch_data import TorchRows, TorchStream
-else:
-    TorchRows = Later("bytepair.shards.torch_data", "TorchRows")
-    TorchStream = Later("bytepair.shards.torch_data", "TorchStream")
 
 #: The number of shards that are mapped at the same time.
 MAPPED_SHARDS: Final = 64
@@ -60,7 +56,6 @@ class Dataset:
         (61, (2, 8), True)
     """
 
-    @checked
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -72,7 +67,7 @@ class Dataset:
         self._folder = Path(folder)
         self.manifest = Manifest.load(folder)
         if split not in ("train", "val", None):
-            raise ShardError(f"the split is {split!r}", WayOut("pass 'train', 'val' or None"))
+            raise ShardError(f"the split is {split!r}", hint="pass 'train', 'val' or None")
         if tokenizer is not None and tokenizer.fingerprint != self.manifest.fingerprint:
             raise ShardError(
                 f"{folder} was made by tokenizer {self.manifest.fingerprint[:12]}, not by "
@@ -89,11 +84,10 @@ class Dataset:
             there = " and ".join(dict.fromkeys(s.split for s in self.manifest.shards))
             raise ShardError(
                 f"{folder} has no shards of the split {split!r}, only of {there!r}",
-                WayOut(
-                    "write them to a folder of their own with",
-                    Option("split", split, f"bytepair.shards.write(..., split={split!r})"),
-                    "or",
-                    Option("hold_out"),
+                option="split",
+                hint=(
+                    "write them to a folder of their own with "
+                    f"bytepair.shards.write(..., split={split!r}) or hold_out="
                 ),
             )
         self._starts = np.cumsum([0, *(s.documents for s in self.shards)])
@@ -130,7 +124,6 @@ class Dataset:
         """The tokenizer that made the ids, stored beside them."""
         return load(self._folder / FILE_NAME)
 
-    @checked
     def mapped(self, shard: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The ids of a shard and where its documents end; the last few shards stay mapped."""
         if shard not in self._open:
@@ -147,7 +140,6 @@ class Dataset:
         self._open.move_to_end(shard)
         return self._open[shard]
 
-    @checked
     def batches(
         self,
         batch_size: int,
@@ -193,7 +185,6 @@ class Dataset:
         order = self.order(length, seed, packing, buffer)
         return Batches(order, batch_size, (rank, world_size), epochs, torch, state)
 
-    @checked
     def torch_rows(self, length: int, *, labels: bool = False) -> TorchRows:
         """Rows as a map-style data set of torch: `len(rows)`, `rows[i]`; samplers shuffle it.
 
@@ -215,7 +206,6 @@ class Dataset:
         check_numbers(0, 1, length=length)
         return TorchRows(self.mapped, [s.tokens for s in self.shards], length, labels=labels)
 
-    @checked
     def torch_stream(
         self,
         length: int,
@@ -258,7 +248,6 @@ class Dataset:
         batches = partial(_from_epoch, self, length, epochs, options)
         return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
 
-    @checked
     def order(self, length: int, seed: int | None, packing: Packing, buffer: int) -> Order:
         """The order of the rows of all epochs, as in `batches`."""
         return Order(self.shards, self.mapped, length + 1, seed, packing, buffer)
@@ -291,7 +280,6 @@ class Batches:
     They can be pickled, so a worker process may go on with them.
     """
 
-    @checked
     def __init__(
         self,
         order: Order,

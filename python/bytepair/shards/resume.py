@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar
 from bytepair.corpus.inputs import INPUTS, is_interleaved, shared
-from bytepair.errors import ShardError, WayOut
+from bytepair.errors import ShardError
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest
 from bytepair.shards.layout import layout
@@ -138,11 +138,11 @@ def _check_empty(folder: Path, ignore: str) -> None:
     if FILE_NAME in others:
         raise ShardError(
             f"{folder} is not empty: it has shards, but no {manifest.NAME}",
-            WayOut("remove the folder and start again, or choose another folder"),
+            hint="remove the folder and start again, or choose another folder",
         )
     if others:
         raise ShardError(
-            f"{folder} is not empty (it has {others[0]!r})", WayOut("choose another folder")
+            f"{folder} is not empty (it has {others[0]!r})", hint="choose another folder"
         )
 
 

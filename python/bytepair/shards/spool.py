@@ -67,7 +67,7 @@ def _write(resolved: ResolvedSource, path: Path, options: ShardOptions) -> None:
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(arrow.record_batch(_column(batch), options.column))
-    skips.warn(stacklevel=4)
+    skips.warn()
 
 
 def _column(batch: TextBatch) -> Column:

@@ -21,8 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
-from bytepair._internal.later import Later
 from bytepair.corpus.column import Column, Errors
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.files import files_by_position
@@ -30,7 +28,7 @@ from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import Source
 from bytepair.corpus.splits import Split
-from bytepair.errors import ShardError, WayOut
+from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
 from bytepair.shards.names import Packing
 from bytepair.shards.order import BUFFER_DOCUMENTS
@@ -45,8 +43,6 @@ from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from bytepair.shards.torch_data import TorchStream
-else:
-    TorchStream = Later("bytepair.shards.torch_data", "TorchStream")
 
 #: The position of a loader: `pq_idx`, `rg_idx` and `epoch`, as in nanochat; and `data`, a checksum
 #: of the names and sizes of the files up to this one.
@@ -112,7 +108,6 @@ class TextBatches(Unpicklable):
         {'pq_idx': 0, 'rg_idx': 1, 'epoch': 1, 'data': ...}
     """
 
-    @checked
     def __init__(
         self,
         files: Source,
@@ -166,7 +161,6 @@ class TextBatches(Unpicklable):
         return delivered(*batch, self._torch)
 
     @classmethod
-    @checked
     def torch_stream(
         cls,
         files: Source,
@@ -299,7 +293,7 @@ class _RankReader:
         if place[0] >= len(self._files) or state.get("data", data) != data:
             raise ShardError(
                 f"the state {state} belongs to other files than these {len(self._files)}",
-                WayOut("pass the files of that run, or no state to begin again"),
+                hint="pass the files of that run, or no state to begin again",
             )
         return place
 

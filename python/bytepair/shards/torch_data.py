@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import place_of, whole
+from bytepair._internal.checks import check_whole, place_of
 from bytepair._internal.extras import torch
 
 #: Inputs and targets, or `input_ids` and `labels`; tensors of int64.
@@ -99,7 +99,7 @@ class TorchStream(torch.utils.data.IterableDataset):  # type: ignore[misc]
 
         A blend and texts go on without end, so for them it changes nothing.
         """
-        self._epoch = whole("epoch", epoch)
+        self._epoch = check_whole("epoch", epoch)
 
     def __iter__(self) -> Iterator[TorchRow]:
         worker = torch.utils.data.get_worker_info()

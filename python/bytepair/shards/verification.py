@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
 from bytepair.formats.names import FILE_NAME
@@ -55,7 +54,6 @@ class Report:
         return "\n".join([*lines, *(f"document {n:,}: {text!r}" for n, text in self.samples)])
 
 
-@checked
 def verify(
     folder: str | os.PathLike[str], *, samples: int = 3, progress: bool | Callback | None = None
 ) -> Report:

@@ -10,7 +10,6 @@ missing or damaged is written again, alone if its files are its own.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -21,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
+from bytepair._internal.checks import check_kind
 from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.files import LOG, Input
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Source
-from bytepair.errors import BytepairWarning, CorpusError, Option, ShardError, WayOut
+from bytepair.errors import BytepairWarning, CorpusError, ShardError, warn
 from bytepair.files.safe import write_whole
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest, resume
@@ -54,7 +53,6 @@ Take: TypeAlias = "Callable[[Encoded | Left], None]"
 Feed: TypeAlias = "Callable[[Address, Take], None]"
 
 
-@checked
 def write(
     source: Source,
     tokenizer: Tokenizer,
@@ -99,6 +97,7 @@ def write(
         ...     made.documents, len(made.shards)
         (61, 1)
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     folder, values = Path(out), ShardOptions(**options)
     with on_disk(source, values) as files:
         job = make_job(files, tokenizer, values, folder)
@@ -158,10 +157,7 @@ def _tell(folder: Path, state: FolderState) -> None:
     if state.damage:
         first, more = next(iter(state.damage.values()))[0], len(state.damage) - 1
         others = f" (and {more:,} more shards)" if more else ""
-        warnings.warn(
-            f"{folder} is not as it was written: {first}{others}; it is written again",
-            stacklevel=5,
-        )
+        warn(f"{folder} is not as it was written: {first}{others}; it is written again")
     elif state.manifest is not None:
         LOG.info("%s has all shards already", folder)
     elif state.shards:
@@ -186,9 +182,11 @@ def _write_again(
         new = replace(run.shards[number], skipped=shards[number].skipped)
     if new != shards[number]:
         raise ShardError(
-            f"shard {number} of {folder} was missing or damaged, and writing it again gives "
-            "different data: an input has changed, or the library that writes the format",
-            WayOut(f"remove {folder} and start again"),
+            (
+                f"shard {number} of {folder} was missing or damaged, and writing it again gives "
+                "different data: an input has changed, or the library that writes the format"
+            ),
+            hint=f"remove {folder} and start again",
         )
 
 
@@ -384,13 +382,15 @@ def finish(folder: Path, job: ShardJob, shards: list[Shard]) -> Manifest:
     result.save(folder)
     remove_marks(folder)
     if shards and result.tokens and all(shard.split == "val" for shard in shards):
-        warnings.warn(
+        warn(
             BytepairWarning(
-                f"all {result.tokens:,} tokens are in the first shard, which is for validation in "
-                f"the format {result.format!r}",
-                WayOut("pass a smaller", Option("tokens_per_shard")),
-            ),
-            stacklevel=5,
+                (
+                    f"all {result.tokens:,} tokens are in the first shard, which is for "
+                    f"validation in the format {result.format!r}"
+                ),
+                option="tokens_per_shard",
+                hint="pass a smaller tokens_per_shard",
+            )
         )
     return result
 

@@ -186,7 +186,7 @@ def encode_file(
                     lossy=errors == "replace", reads=not reading.memory_map, **options,
                 )
             )  # fmt: skip
-    skips.warn(stacklevel=3)
+    skips.warn()
     return encoded
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from bytepair import _core, reference
 from bytepair._internal.checks import check_kind, integers
-from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError, WayOut
+from bytepair.errors import ArgumentError, CountsError, VocabularyError
 from bytepair.files.safe import write_whole
 from bytepair.properties.tokens import pairs_of_ranks
 from bytepair.tokenizer.vocabulary import renumbered
@@ -86,11 +86,12 @@ class Pruned:
     tokenizer: Tokenizer
     ids: NDArray[np.int32]
 
-    def save_ids(self, path: str | os.PathLike[str]) -> Path:
+    def save_ids(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write `ids` to a `.npy` file, which appears complete or not at all.
 
         Args:
-            path: The output file; an existing file is replaced.
+            path: The output file.
+            overwrite: Whether a file that exists is replaced; else this is an `OverwriteError`.
 
         Returns:
             The path of the file.
@@ -106,7 +107,7 @@ class Pruned:
 
         path, data = Path(path), io.BytesIO()
         np.save(data, self.ids)
-        write_whole(path, data.getvalue())
+        write_whole(path, data.getvalue(), overwrite=overwrite)
         return path
 
 
@@ -243,10 +244,12 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> in
     if room < len(always):
         special, least = len(tokenizer.special_tokens), vocab_size - room + len(always)
         raise VocabularyError(
-            Option("vocab_size"),
-            f"{vocab_size} is too small for the {special} special tokens and {least - special} "
-            "bytes, which are always kept",
-            WayOut(f"pass at least {least}"),
+            (
+                f"vocab_size {vocab_size} is too small for the {special} special tokens and "
+                f"{least - special} bytes, which are always kept"
+            ),
+            option="vocab_size",
+            hint=f"pass at least {least}",
         )
     return room
 
@@ -273,16 +276,21 @@ def uses(
         return {tokenizer.token_bytes(id): times for id, times in occurrences.items()}
     if tokenizer.rules.normalizer:
         raise CountsError(
-            "the tokenizer normalizes texts, so counts of pretokens do not say which tokens occur",
-            WayOut(
+            (
+                "the tokenizer normalizes texts, so counts of pretokens do not say which tokens "
+                "occur"
+            ),
+            hint=(
                 "pass how often each id occurs, such as collections.Counter(tokenizer.encode(text))"
             ),
         )
     if counts.pattern != tokenizer.pattern:
         raise CountsError(
-            f"the counts have the pattern {counts.pattern!r}, but the tokenizer has "
-            f"{tokenizer.pattern!r}",
-            WayOut("count the text with the tokenizer's pattern"),
+            (
+                f"the counts have the pattern {counts.pattern!r}, but the tokenizer has "
+                f"{tokenizer.pattern!r}"
+            ),
+            hint="count the text with the tokenizer's pattern",
         )
     occurrences = {}
     for pretoken, times in counts.items():

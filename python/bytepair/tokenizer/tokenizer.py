@@ -19,11 +19,11 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.errors import NotAFolderError
 from bytepair.files.outputs import check_output_folder
 from bytepair.files.safe import write_whole
-from bytepair.formats.losses import Losses
-from bytepair.formats.names import FILE_NAME, WrittenFormat
+from bytepair.formats.names import FILE_NAME, Losses, WrittenFormat
 from bytepair.properties import metadata
 from bytepair.properties import roles as roles_of
 from bytepair.properties.rules import pattern_text
+from bytepair.properties.tokens import uncovered
 from bytepair.tokenizer import batch, show, vocabulary
 from bytepair.tokenizer.names import NotHere, missing, unknown_keyword
 from bytepair.tokenizer.session import Session
@@ -230,6 +230,21 @@ class Tokenizer(ChatMethods):
             ('<|bos|>', '<|assistant_end|>')
         """
         return roles_of.roles(self)
+
+    @property
+    def lossless(self) -> bool:
+        """Whether every text is decoded to itself.
+
+        Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token
+        takes white space, if characters are unknown, if a decoder changes names, or if no token
+        covers a byte that texts have.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.train(["hello hello"], 269).lossless
+            True
+        """
+        return super().lossless and not uncovered(self)
 
     @property
     def bos_token_id(self) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Self
 from bytepair._internal import system
 from bytepair._internal.names import check_regular
 from bytepair.corpus.skips import SkippedPlace, SkipState
-from bytepair.errors import CountsError, InUseError, WayOut
+from bytepair.errors import CountsError, InUseError
 
 #: The name of the state in the metadata of a file of counts.
 KEY: Final = "bytepair.checkpoint"
@@ -117,7 +117,7 @@ class CountState:
 
 def damaged(path: str | Path) -> CountsError:
     """The error of a checkpoint that is not as it was written."""
-    return CountsError(f"the checkpoint {path} is damaged", WayOut("remove it to start again"))
+    return CountsError(f"the checkpoint {path} is damaged", hint="remove it to start again")
 
 
 def _crc_of(values: dict[str, Any]) -> str:
@@ -140,6 +140,6 @@ def locked(path: Path) -> Iterator[None]:
         except BlockingIOError:
             raise InUseError(
                 f"another count is using the checkpoint {path}",
-                WayOut("wait for it, or pass another file"),
+                hint="wait for it, or pass another file",
             ) from None
         yield

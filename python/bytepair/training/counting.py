@@ -12,16 +12,14 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, TypedDict, Unpack
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
+from bytepair._internal.checks import MOST, check_choice, check_whole
 from bytepair._internal.progress import Bar, Callback, Position
-from bytepair._internal.signature import short_help
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds, most_page_bytes
 from bytepair.corpus.column import Errors, TextBatch
@@ -33,7 +31,13 @@ from bytepair.corpus.skips import SkipLog, SkippedPlace
 from bytepair.corpus.source import Limits, ResolvedSource, Source, resolve
 from bytepair.corpus.splits import Split
 from bytepair.corpus.splits import hold_out as held_out
-from bytepair.errors import ArgumentError, CorpusError, CountsError, Option, WayOut, phrases_of
+from bytepair.errors import (
+    ArgumentError,
+    CorpusError,
+    CountsError,
+    phrases_of,
+    warn,
+)
 from bytepair.files.outputs import check_output_file
 from bytepair.files.scratch import scratch
 from bytepair.training import checkpoint as checkpoints
@@ -50,8 +54,6 @@ MEMORY_FRACTION: Final = 0.5
 OPEN_FILES: Final = 64
 
 
-@short_help
-@checked
 def count(
     source: Source | None = None,
     *,
@@ -187,11 +189,14 @@ class CountJob:
 
     def __post_init__(self, files: Source | None, texts: Iterable[str] | None) -> None:
         """Check all arguments before reading; the source last, since an iterator may be slow."""
-        if self.memory_limit is not None and self.memory_limit < 1:
+        check_choice("errors", self.errors, ("strict", "replace", "skip"))
+        check_whole("max_document_bytes", self.max_document_bytes, least=1)
+        limit = self.memory_limit
+        if limit is not None and check_whole("memory_limit", limit, -MOST) < 1:
             raise ArgumentError(
-                Option("memory_limit"),
-                f"is {self.memory_limit}",
-                WayOut("pass a positive number of bytes"),
+                f"memory_limit is {self.memory_limit}",
+                option="memory_limit",
+                hint="pass a positive number of bytes",
             )
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
@@ -203,7 +208,7 @@ class CountJob:
     def run(self, bar: Bar) -> Counts:
         """Count, report to an open progress bar, and warn about skipped documents."""
         counts, skips = self.counted(bar)
-        skips.warn(stacklevel=4)
+        skips.warn()
         return counts
 
     def counted(self, bar: Bar) -> tuple[Counts, SkipLog]:
@@ -316,7 +321,7 @@ class _Progress:
         text = metadata_of(path).get(checkpoints.KEY)
         if text is None:
             raise CountsError(
-                f"{path} contains counts but is not a checkpoint", WayOut("pass another file")
+                f"{path} contains counts but is not a checkpoint", hint="pass another file"
             )
         state = CountState.read(text, path)
         if state.pretokens != self._saved.total:
@@ -331,9 +336,11 @@ class _Progress:
             differing.append("files")
         if differing:
             raise CountsError(
-                f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
-                "differ",
-                WayOut("pass another file, or remove it to start again"),
+                (
+                    f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
+                    "differ"
+                ),
+                hint="pass another file, or remove it to start again",
             )
 
     def uncounted(self, stream: Iterator[TextBatch]) -> Iterator[TextBatch]:
@@ -352,9 +359,11 @@ class _Progress:
                 yield rest
         if skip or size:
             raise CountsError(
-                f"the checkpoint {self._job.checkpoint} was written for different text than the "
-                "source",
-                WayOut("remove it to start again"),
+                (
+                    f"the checkpoint {self._job.checkpoint} was written for different text than "
+                    "the source"
+                ),
+                hint="remove it to start again",
             )
 
     @property
@@ -541,11 +550,8 @@ class _Progress:
             saved.save(checkpoint, metadata={checkpoints.KEY: state.to_json()})
             self._bytes_on_disk = size
         except OSError as error:  # the counts are in memory, so the work goes on
-            warnings.warn(
-                f"the checkpoint could not be saved: {error}; counting continues without it",
-                CheckpointWarning,
-                stacklevel=2,
-            )
+            reason = f"the checkpoint could not be saved: {error}; counting continues without it"
+            warn(CheckpointWarning(reason))
         return saved
 
     def finish(self) -> Counts:
@@ -579,7 +585,7 @@ def _is_parquet(file: Path) -> bool:
 
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[list[object]]:
-    """Delay Ctrl-C until the end of the block, which must not be interrupted.
+    """Delay Ctrl-C, and signals that act as it, until the end of the block.
 
     Example:
         >>> import signal
@@ -593,8 +599,14 @@ def interrupts_held() -> Iterator[list[object]]:
     if threading.current_thread() is not threading.main_thread():
         yield pressed  # no signal is raised here
         return
-    before = signal.signal(signal.SIGINT, lambda *arguments: pressed.append(arguments))
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    before = {
+        number: signal.signal(number, lambda *arguments: pressed.append(arguments))
+        for number in numbers
+        if number is not None and signal.getsignal(number) is signal.default_int_handler
+    }
     try:
         yield pressed
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -19,13 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair.errors import (
     ArgumentError,
     CountOverflowError,
     CountsError,
     NotFoundError,
-    WayOut,
     phrases_of,
 )
 from bytepair.files.outputs import check_output_file
@@ -67,14 +65,12 @@ class Counts:
         "denominator": "The counts are in units of 1/denominator; 1 without fractional weights.",
     }
 
-    @checked
     def __init__(self, core: _core.Counts, denominator: int = 1) -> None:
         common = core.divisor(denominator) if denominator > 1 else 1
         self.core = core.divided(common) if common > 1 else core
         self.denominator = denominator // common
 
     @staticmethod
-    @checked
     def is_counts_file(path: str | os.PathLike[str]) -> bool:
         """Whether a file is parquet with the columns of counts; its name does not matter.
 
@@ -91,7 +87,6 @@ class Counts:
             return file.is_file() and _COLUMNS.issubset(_core.counts_footer(file).columns)
         return False
 
-    @checked
     def save(
         self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
     ) -> None:
@@ -131,7 +126,6 @@ class Counts:
         """List the pretokens with their counts, in order of first occurrence."""
         return self.core.items()
 
-    @checked
     def most_common(self, n: int | None = None) -> list[tuple[bytes, int]]:
         """List the `n` most frequent pretokens, or all; ties are in order of first occurrence."""
         ordered = sorted(self.items(), key=lambda item: -item[1])
@@ -140,7 +134,6 @@ class Counts:
     def __len__(self) -> int:
         return len(self.core)
 
-    @checked
     def times(self, weight: int | float | Fraction) -> Counts:
         """Multiply all counts by a weight, as if the corpus were repeated this many times.
 
@@ -176,7 +169,6 @@ class Counts:
         return Counts(self.core.times(exact.numerator // common), unit)
 
     @staticmethod
-    @checked
     def mixture(parts: Mapping[str, Counts], shares: Mapping[str, float | Fraction]) -> Counts:
         """Add corpora, weighted so that each has a given share of the bytes.
 
@@ -263,9 +255,11 @@ def check_names(option: str, values: Mapping[str, object], groups: Mapping[str, 
     """
     if not groups or set(values) != set(groups):
         raise ArgumentError(
-            f"{option} has the names {', '.join(map(repr, sorted(values))) or '(none)'}, but the "
-            f"groups are {', '.join(map(repr, sorted(groups))) or '(none)'}",
-            WayOut("pass one value for each group"),
+            (
+                f"{option} has the names {', '.join(map(repr, sorted(values))) or '(none)'}, but "
+                f"the groups are {', '.join(map(repr, sorted(groups))) or '(none)'}"
+            ),
+            hint="pass one value for each group",
         )
 
 
@@ -274,7 +268,6 @@ def exact_fraction(number: float | Fraction) -> Fraction:
     return Fraction(str(float(number)) if isinstance(number, float) else number)
 
 
-@checked
 def load_counts(
     path: str | os.PathLike[str], *, pattern: str | Sequence[str] | None = None
 ) -> Counts:
@@ -306,7 +299,7 @@ def load_counts(
     if state is not None and not checkpoint.CountState.read(state, file).complete:
         raise CountsError(
             f"{path} is the checkpoint of an unfinished count",
-            WayOut("run the count again with this checkpoint, and save its result"),
+            hint="run the count again with this checkpoint, and save its result",
         )
     return read_counts(file, pattern=pattern)
 
@@ -328,7 +321,7 @@ def metadata_of(path: Path) -> dict[str, str]:
     """The metadata of a file of counts."""
     if not path.exists():
         raise NotFoundError(
-            f"{path} does not exist", WayOut("check the path, or create it with bytepair count")
+            f"{path} does not exist", hint="check the path, or create it with bytepair count"
         )
     try:
         return dict(_core.counts_footer(path).metadata)
@@ -363,7 +356,9 @@ def _pattern_of(
     if stored is None:
         if pattern is None:
             raise CountsError(
-                "the file does not contain its split pattern", WayOut.passing("pattern")
+                "the file does not contain its split pattern",
+                option="pattern",
+                hint="pass pattern=",
             )
         return pattern
     if version != FORMAT or unicode != _core.UNICODE_VERSION:

@@ -8,18 +8,16 @@ truncates a vocabulary.)
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Unpack
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
+from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback
-from bytepair._internal.signature import short_help
 from bytepair.corpus.source import Source
-from bytepair.errors import ANY, ArgumentError, CountsError, ExhaustedWarning, Option, WayOut
+from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, Option, warn
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
@@ -29,8 +27,6 @@ from bytepair.training.superwords import NOTE, Stages
 from bytepair.training.trainer import exhausted, with_denominator
 
 
-@short_help
-@checked
 def resume(
     tokenizer: Tokenizer,
     source: Source | Counts | None = None,
@@ -79,6 +75,7 @@ def resume(
         >>> bytepair.resume(small, texts=["hello hello help"], vocab_size=269).vocab_size
         269
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     options = TrainOptions(
         vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
@@ -91,12 +88,10 @@ def resume(
         learn = partial(_core.resume, tokenizer, counts.core, options, superwords=limits)
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size < vocab_size:
-        warnings.warn(exhausted(grown, options), stacklevel=3)
+        warn(exhausted(grown, options))
     return grown if stages is None else grown.replace(notes={NOTE: tokenizer.notes[NOTE]})
 
 
-@short_help
-@checked
 def extend(
     tokenizer: Tokenizer,
     source: Source | Counts | None = None,
@@ -144,11 +139,14 @@ def extend(
         >>> more.token_bytes(272)
         b' wor'
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     if extra is None:
-        raise ArgumentError("pass", Option("extra", ANY), ", the maximum number of tokens to learn")
+        raise ArgumentError("pass extra=, the maximum number of tokens to learn", option="extra")
     if extra < 0:
         raise ArgumentError(
-            Option("extra"), f"is {extra}", WayOut("pass at least 0, the maximum number of tokens")
+            f"extra is {extra}",
+            option="extra",
+            hint="pass at least 0, the maximum number of tokens",
         )
     options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
     count = counter_of(source, splitting(tokenizer), **reading)
@@ -159,7 +157,7 @@ def extend(
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size == tokenizer.vocab_size and extra:
         reason = "no token was learnt, because the text has no pair to merge"
-        warnings.warn(ExhaustedWarning(reason, WayOut("pass more text")), stacklevel=3)
+        warn(ExhaustedWarning(reason, hint="pass more text"))
     return grown
 
 
@@ -211,7 +209,6 @@ def _verdict(merges: int, wrong: _core.UnmadeMerge | None) -> Verdict:
     return Verdict(wrong.step, (wrong.pair, wrong.count), best)
 
 
-@checked
 def verify_merges(
     tokenizer: Tokenizer,
     counts: Counts,
@@ -250,18 +247,18 @@ def verify_merges(
         >>> print(bytepair.verify_merges(tok, counts, ties="bytes-max"))
         merge 0 is (b'e', b'l') with count 3, but (b'h', b'e') with count 3 comes first
     """
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     stages = Stages.of(tokenizer)
     _check_pattern(counts, splitting(tokenizer) if stages is None else stages.pattern)
     option = Option("superword_counts")
     if stages is None and superword_counts is not None:
         raise CountsError(
-            option, "are given, but the tokenizer has no superwords", WayOut("omit them")
+            f"{option} are given, but the tokenizer has no superwords", hint="omit them"
         )
     if stages is not None and superword_counts is None:
         raise CountsError(
-            "the tokenizer has superwords; also pass",
-            option,
-            ", the counts of the same text with its split pattern",
+            f"the tokenizer has superwords; also pass {option}, the counts of the same text "
+            "with its split pattern"
         )
     merges = tokenizer.merges()
     options = TrainOptions(ties=ties, min_count=min_count)
@@ -289,5 +286,5 @@ def _check_pattern(counts: Counts, regex: str | tuple[str, ...]) -> None:
     if regex != counts.pattern:
         raise CountsError(
             f"the counts have the pattern {counts.pattern!r}, but the tokenizer has {regex!r}",
-            WayOut("count the text with the tokenizer's pattern"),
+            hint="count the text with the tokenizer's pattern",
         )

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
-from bytepair.errors import ArgumentError, CorpusError, WayOut
+from bytepair.errors import ArgumentError, CorpusError
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.sources import Groups, group_counter, splitting
@@ -83,7 +82,6 @@ class InferredMixture:
         )
 
 
-@checked
 def infer_mixture(
     tokenizer: Tokenizer,
     sources: Groups,
@@ -125,7 +123,7 @@ def infer_mixture(
     """
     for name, value in (("merges", merges), ("rounds", rounds)):
         if value < 1:
-            raise ArgumentError(f"{name} is {value}", WayOut("pass at least 1"))
+            raise ArgumentError(f"{name} is {value}", hint="pass at least 1")
     from bytepair._internal.extras import scipy_optimize  # noqa: F401 - said before the work
 
     if not reading.get("hold_out"):
@@ -138,7 +136,7 @@ def infer_mixture(
         counts = count(bar)
         for name, sample in counts.items():
             if not sample.text_bytes:
-                raise CorpusError(f"the sample {name!r} has no text", WayOut("check its path"))
+                raise CorpusError(f"the sample {name!r} has no text", hint="check its path")
         history = _core.PairHistory(
             first, [sample.core for sample in counts.values()], least=LEAST_COUNT,
             on_progress=lambda done, total: bar.update("merge", done, total, "merges"),

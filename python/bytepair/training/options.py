@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from bytepair._internal.arguments import check_fields
-from bytepair.errors import ArgumentError, Option, VocabularyError, WayOut
+from bytepair._internal.checks import MOST, check_whole
+from bytepair.errors import ArgumentError, VocabularyError
 from bytepair.tokenizer.vocabulary import check_not_ordinary, in_order, reserved
 
 #: The tie-breaking rules for pairs with equal counts; see `bytepair.reference.tie_break`.
@@ -62,13 +62,16 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         """Check the values before the corpus is read."""
-        check_fields(self)
+        for name in ("vocab_size", "reserved", "padded_to", "min_count", "max_token_bytes"):
+            value = getattr(self, name)
+            if value is not None or name != "max_token_bytes":
+                object.__setattr__(self, name, check_whole(name, value, -MOST))
         names = self.special_tokens
         if isinstance(names, str) and names != "nanochat":
             raise ArgumentError(
-                Option("special_tokens"),
-                f"is {names!r}",
-                WayOut('pass "nanochat" or a list of names'),
+                f"special_tokens is {names!r}",
+                option="special_tokens",
+                hint='pass "nanochat" or a list of names',
             )
         names = NANOCHAT_SPECIAL_TOKENS if isinstance(names, str) else names
         object.__setattr__(self, "special_tokens", in_order("special_tokens", names))
@@ -81,9 +84,7 @@ class TrainOptions:
             if value is not None and value < least:
                 why = {"min_count": " (merge every pair)",
                        "max_token_bytes": " (the shortest merged token)"}.get(name, "")  # fmt: skip
-                raise ArgumentError(
-                    Option(name), f"is {value}", WayOut(f"pass at least {least}{why}")
-                )
+                raise ArgumentError(f"{name} is {value}", hint=f"pass at least {least}{why}")
 
     @property
     def names(self) -> list[str]:
@@ -103,8 +104,10 @@ class TrainOptions:
         """
         if self.vocab_size < self.smallest:
             raise VocabularyError(
-                Option("vocab_size"),
-                f"{self.vocab_size} is too small for the 256 bytes and the {self.smallest - 256} "
-                "special tokens",
-                WayOut(f"pass at least {self.smallest}"),
+                (
+                    f"vocab_size {self.vocab_size} is too small for the 256 bytes and the "
+                    f"{self.smallest - 256} special tokens"
+                ),
+                option="vocab_size",
+                hint=f"pass at least {self.smallest}",
             )

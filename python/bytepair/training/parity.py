@@ -13,10 +13,9 @@ from math import isfinite, lcm
 from typing import Any, Final, Unpack
 
 from bytepair import _core
-from bytepair._internal.arguments import check_fields
 from bytepair._internal.progress import Bar
 from bytepair.corpus.source import Source
-from bytepair.errors import ArgumentError, CorpusError, Option, WayOut
+from bytepair.errors import ArgumentError, CorpusError
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts, check_names
 from bytepair.training.options import TrainOptions
@@ -64,26 +63,27 @@ class Parity:
 
     def __post_init__(self) -> None:
         """Check the values before the corpus is read."""
-        check_fields(self)
         if self.development is not None and self.ratios is not None:
             raise ArgumentError(
                 "development and ratios are both given",
-                WayOut("pass one of them: each defines which group compresses worst"),
+                hint="pass one of them: each defines which group compresses worst",
             )
         for name, ratio in (self.ratios or {}).items():
             if not (isfinite(ratio) and ratio > 0):
                 raise ArgumentError(f"the ratio of {name!r} is {ratio}; it must be above 0")
         if self.window is not None and self.window < 1:
             raise ArgumentError(
-                Option("window"),
-                f"is {self.window}",
-                WayOut("pass at least 1, or None for no window"),
+                f"window is {self.window}",
+                option="window",
+                hint="pass at least 1, or None for no window",
             )
         if not (isfinite(self.alpha) and self.alpha > 0):
-            raise ArgumentError(Option("alpha"), f"is {self.alpha}; it must be above 0")
+            raise ArgumentError(f"alpha is {self.alpha}; it must be above 0", option="alpha")
         if self.global_merges < 0:
             raise ArgumentError(
-                Option("global_merges"), f"is {self.global_merges}", WayOut("pass 0 or more")
+                f"global_merges is {self.global_merges}",
+                option="global_merges",
+                hint="pass 0 or more",
             )
 
 
@@ -135,7 +135,7 @@ class ParityCounts:
         for kind, texts in (("group", self.groups), ("development set", self.development)):
             for name, counts in texts.items():
                 if not counts.text_bytes:
-                    raise CorpusError(f"the {kind} {name!r} has no text", WayOut("check its path"))
+                    raise CorpusError(f"the {kind} {name!r} has no text", hint="check its path")
 
     def learn(
         self,

@@ -83,7 +83,7 @@ def counter_of(
     if isinstance(source, Mapping):
         raise ArgumentError(
             "the source is a mapping of groups, but neither mixture nor parity is given",
-            WayOut("pass a list of files to train on all text equally"),
+            hint="pass a list of files to train on all text equally",
         )
     if not isinstance(source, Counts):
         return CountJob.of(source, regex, **reading).run
@@ -98,7 +98,7 @@ def counter_of(
     if regex != source.pattern:
         raise CountsError(
             f"the counts have the pattern {source.pattern!r}, not {regex!r}",
-            WayOut(
+            hint=(
                 "pass no pattern to use that of the counts, or count the text again with the "
                 "other one"
             ),

@@ -14,15 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from bytepair import _core
-from bytepair._internal.arguments import check_fields
-from bytepair._internal.later import Later
-from bytepair.errors import ArgumentError, CountsError, Option, VocabularyError, WayOut
+from bytepair.errors import ArgumentError, CountsError, VocabularyError
 from bytepair.tokenizer.vocabulary import in_order
 
 if TYPE_CHECKING:
     from bytepair.training.counts import Counts
-else:
-    Counts = Later("bytepair.training.counts", "Counts")
 
 #: The note of a tokenizer that records how its superwords were learned.
 NOTE: Final = "superwords"
@@ -78,23 +74,24 @@ class Superwords:
 
     def __post_init__(self) -> None:
         """Check the values before the corpus is read."""
-        check_fields(self)
         object.__setattr__(self, "never", tuple(in_order("never", self.never)))
         if not self.start > 0 or (isinstance(self.start, float) and self.start > 1):
             raise ArgumentError(
                 f"start is {self.start}",
-                WayOut(
-                    "pass a fraction of the vocabulary between 0 and 1, such as 0.8, or a "
-                    "number of ids"
+                hint=(
+                    "pass a fraction of the vocabulary between 0 and 1, such as 0.8, or a number "
+                    "of ids"
                 ),
             )
         if self.max_words is not None and self.max_words < 1:
             raise ArgumentError(
-                Option("max_words"), f"is {self.max_words}", WayOut("pass at least 1, or None")
+                f"max_words is {self.max_words}",
+                option="max_words",
+                hint="pass at least 1, or None",
             )
         if not all(self.never):
             raise ArgumentError(
-                "never contains an empty string, which is in every token", WayOut("remove it")
+                "never contains an empty string, which is in every token", hint="remove it"
             )
 
     @property
@@ -115,10 +112,12 @@ class Superwords:
         size = int(self.start * vocab_size) if isinstance(self.start, float) else self.start
         if not smallest <= size <= vocab_size:
             raise VocabularyError(
-                f"superwords start at {size} ids, which is not between {smallest} (no merges) and",
-                Option("vocab_size"),
-                str(vocab_size),
-                WayOut("choose another start"),
+                (
+                    f"superwords start at {size} ids, which is not between {smallest} (no merges) "
+                    f"and vocab_size {vocab_size}"
+                ),
+                option="vocab_size",
+                hint="choose another start",
             )
         return size
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 from bytepair import _core
-from bytepair._internal.arguments import checked
 from bytepair._internal.progress import Bar, Callback
-from bytepair._internal.signature import short_help
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
@@ -26,6 +23,7 @@ from bytepair.errors import (
     Option,
     Phrase,
     WayOut,
+    warn,
 )
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import padding
@@ -45,8 +43,6 @@ from bytepair.training.sources import (
 from bytepair.training.superwords import NOTE, Superwords
 
 
-@short_help
-@checked
 def train(
     source: Source | Counts | Groups | None = None,
     vocab_size: int = 65536,
@@ -172,9 +168,7 @@ def train(
     if parity is not None:
         if mixture is not None or superwords is not None:
             other = "superwords" if mixture is None else "mixture"
-            raise ArgumentError(
-                f"{other} and parity cannot be combined", WayOut("pass one of them")
-            )
+            raise ArgumentError(f"{other} and parity cannot be combined", hint="pass one of them")
         counted_groups = parity_counter(source, parity, regex, **reading)
         with Bar(progress) as bar:
             tokenizer = _learnt(counted_groups(bar).learn, options, threads, bar)
@@ -192,10 +186,8 @@ def train(
         # If there are no merges to learn, no text is needed: the 256 bytes are a tokenizer.
         if not counts.text_bytes and vocab_size > options.smallest:
             raise CorpusError(
-                "there is no text to train on: the source has no documents, or only empty ones",
-                WayOut(
-                    "check the path and the column, or whether an iterator was already consumed"
-                ),
+                ("there is no text to train on: the source has no documents, or only empty ones"),
+                hint="check the path and the column, or whether an iterator was already consumed",
             )
         first = with_denominator(options if second is None else second.first, counts)
         tokenizer = _learnt(partial(_core.train, counts.core), first, threads, bar)
@@ -228,13 +220,15 @@ def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
     for name in options.special_tokens:
         if (id := ranks.get(name.encode())) is not None:
             warning = BytepairWarning(
-                f"the special token {name!r} became an ordinary token (id {id}) as well, as the "
-                "text contains it",
-                WayOut("choose a name that no text contains, such as <|name|>"),
+                (
+                    f"the special token {name!r} became an ordinary token (id {id}) as well, as "
+                    "the text contains it"
+                ),
+                hint="choose a name that no text contains, such as <|name|>",
             )
-            warnings.warn(warning, stacklevel=4)
+            warn(warning)
     if tokenizer.notes.get("exhausted") == "true":
-        warnings.warn(exhausted(tokenizer, options), stacklevel=4)
+        warn(exhausted(tokenizer, options))
     if tokenizer.vocab_size % options.padded_to:
         special = padding(tokenizer, options.padded_to)
         tokenizer = Tokenizer(_core.with_special_tokens(tokenizer, special))
@@ -260,20 +254,16 @@ def _check_source(
     if any(isinstance(part, Counts) == (superwords.counts is None) for part in parts):
         raise CountsError(
             "superwords need counts with two patterns",
-            WayOut(
-                "pass both as counts, the second as",
-                Option(
-                    "superword_counts",
-                    python="Superwords(counts=bytepair.count(..., "
-                    f"pattern={superwords.regex(words)!r}))",
-                ),
+            option="superword_counts",
+            hint=(
+                "pass both as counts, the second as Superwords(counts=bytepair.count(..., "
+                f"pattern={superwords.regex(words)!r})), or the text"
             ),
-            WayOut("pass the text"),
         )
     if any(isinstance(part, Iterator) for part in [*parts, *named]):
         raise CorpusError(
             "superwords read the text twice, but an iterator can be read only once",
-            WayOut("pass a list, files, or an object whose __iter__ returns a new iterator"),
+            hint="pass a list, files, or an object whose __iter__ returns a new iterator",
         )
 
 

@@ -112,7 +112,7 @@ pub unsafe extern "C" fn bytepair_decoder_flush(
     guard(error, || {
         let flush = |bytes: &mut Vec<u8>| {
             let mut last = String::new();
-            locked(decoder)?.flush(&mut last);
+            locked(decoder)?.flush(&mut last)?;
             extend(bytes, last.as_bytes())
         };
         // SAFETY: the caller guarantees that the buffer is as the library left it.

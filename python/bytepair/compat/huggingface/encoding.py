@@ -12,14 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from bytepair._internal.later import Later
 from bytepair.compat.huggingface.engine import Engine, LookedFor
 from bytepair.compat.huggingface.frame import Added, Frame, Place
 
 if TYPE_CHECKING:
     import tokenizers
-else:
-    tokenizers = Later("tokenizers")
 
 T = TypeVar("T")
 

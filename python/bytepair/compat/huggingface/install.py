@@ -41,11 +41,11 @@ def wrap(tokenizer: T) -> T:
 
     if isinstance(tokenizer, Tokenizer):
         return tokenizer
-    if isinstance(tokenizer, tokenizers.Tokenizer):
+    if isinstance(tokenizer, tokenizers.tokenizers.Tokenizer):
         face = Tokenizer(copy.deepcopy(tokenizer))
         return tokenizer if face.reason else face  # type: ignore[return-value]
     inner = getattr(tokenizer, "_tokenizer", None)
-    if not isinstance(inner, Tokenizer | tokenizers.Tokenizer):
+    if not isinstance(inner, Tokenizer | tokenizers.tokenizers.Tokenizer):
         raise TypeError(
             "pass a fast tokenizer of transformers or a tokenizers.Tokenizer, not "
             f"{type(tokenizer).__name__}"
@@ -58,7 +58,7 @@ def _wrapped(tokenizer: T) -> T:
     from bytepair._internal.extras import tokenizers
 
     inner = getattr(tokenizer, "_tokenizer", None)
-    if isinstance(inner, tokenizers.Tokenizer):
+    if isinstance(inner, tokenizers.tokenizers.Tokenizer):
         face = Tokenizer(inner)
         face.name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
         if not face.reason:

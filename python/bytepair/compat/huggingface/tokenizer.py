@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
-from bytepair._internal.later import Later
 from bytepair.compat.huggingface import batch
 from bytepair.compat.huggingface.encoding import Call, Settings, theirs
 from bytepair.compat.huggingface.engine import COMPONENTS, Engine, engine_of, state_of
@@ -25,8 +24,6 @@ from bytepair.tokenizer import Tokenizer as BytepairTokenizer
 
 if TYPE_CHECKING:
     import tokenizers
-else:
-    tokenizers = Later("tokenizers")
 
 logger = logging.getLogger("bytepair.compat.huggingface")
 
@@ -60,8 +57,8 @@ class Tokenizer:
 
         if isinstance(model, BytepairTokenizer):
             model = model.to_huggingface()
-        elif not isinstance(model, tokenizers.Tokenizer):
-            model = tokenizers.Tokenizer(model)
+        elif not isinstance(model, tokenizers.tokenizers.Tokenizer):
+            model = tokenizers.tokenizers.Tokenizer(model)
         self.name = "a tokenizers.Tokenizer"  # in the log
         self._lock = RLock()
         self._original: tokenizers.Tokenizer = model
@@ -79,21 +76,21 @@ class Tokenizer:
         """Read the text of a `tokenizer.json`."""
         from bytepair._internal.extras import tokenizers
 
-        return cls(tokenizers.Tokenizer.from_str(json))
+        return cls(tokenizers.tokenizers.Tokenizer.from_str(json))
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> Self:
         """Read the bytes of a `tokenizer.json`."""
         from bytepair._internal.extras import tokenizers
 
-        return cls(tokenizers.Tokenizer.from_buffer(buffer))
+        return cls(tokenizers.tokenizers.Tokenizer.from_buffer(buffer))
 
     @classmethod
     def from_file(cls, path: str) -> Self:
         """Read a `tokenizer.json`."""
         from bytepair._internal.extras import tokenizers
 
-        return cls(tokenizers.Tokenizer.from_file(path))
+        return cls(tokenizers.tokenizers.Tokenizer.from_file(path))
 
     @classmethod
     def from_pretrained(
@@ -102,7 +99,7 @@ class Tokenizer:
         """Read the `tokenizer.json` of a repository of the hub."""
         from bytepair._internal.extras import tokenizers
 
-        return cls(tokenizers.Tokenizer.from_pretrained(identifier, revision, token))
+        return cls(tokenizers.tokenizers.Tokenizer.from_pretrained(identifier, revision, token))
 
     def to_str(self, pretty: bool = False) -> str:
         """The text of a `tokenizer.json`."""

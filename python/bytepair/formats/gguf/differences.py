@@ -1,18 +1,16 @@
-"""Describe how two split patterns differ.
+"""Describe how two ways to split a text differ.
 
 The differences are found by splitting all short texts made of characters of every class. Everything
-that a pattern distinguishes (classes, case, contractions, the length of numbers, neighbours of
+that a rule distinguishes (classes, case, contractions, the length of numbers, neighbours of
 white space) is visible in a few adjacent characters.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+import re  # noqa: F401 - for the examples
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
-
-from bytepair.properties.rules import splitter
 
 #: The symbols that texts are made of, and their descriptions; ASCII first.
 _ASCII: Final = {
@@ -37,47 +35,62 @@ _REPEATED: Final = range(_MOST_SYMBOLS + 1, 9)
 #: The maximum number of differences to describe.
 _MOST_KINDS: Final = 3
 
-#: A regular expression, or several, of which each splits the pieces of the previous one.
-Pattern: TypeAlias = str | tuple[str, ...]
-
+#: The pretokens of a text.
+Split: TypeAlias = Callable[[str], list[str]]
+#: The ids of a pretoken.
+Ids: TypeAlias = Callable[[str], Sequence[object]]
 #: The symbols of a text.
 _Parts: TypeAlias = tuple[str, ...]
 
 
-@lru_cache
-def nearest(pattern: Pattern, others: tuple[tuple[str, Pattern], ...]) -> tuple[str, ...]:
-    r"""The names of the patterns that differ least from a given one.
+def nearest(split: Split, others: Mapping[str, Split], ids: Ids) -> list[str]:
+    r"""The names of the ways to split with which the fewest texts get other ids.
 
-    Differences on ASCII texts are compared first; among equals, differences on all texts.
+    ASCII texts count first, then all; among equals, the texts with other pretokens in this order.
 
     Example:
-        >>> nearest(r"\d{1,2}|\D+", (("words", r"\w+|\W+"), ("threes", r"\d{1,3}|\D+")))
-        ('threes',)
+        >>> regexes = {"own": r"\d{1,2}|\D+", "words": r"\w+|\W+", "threes": r"\d{1,3}|\D+"}
+        >>> splits = {name: re.compile(regex).findall for name, regex in regexes.items()}
+        >>> nearest(splits.pop("own"), splits, lambda pretoken: [pretoken])
+        ['threes']
     """
-    left = list(others)
-    for symbols in (_ASCII, _NAMES):
-        counts = [sum(1 for _ in differing(pattern, other, symbols)) for _, other in left]
-        left = [one for one, count in zip(left, counts, strict=True) if count == min(counts)]
-    return tuple(name for name, _ in left)
+
+    def distance(other: Split) -> tuple[int, int, int, int]:
+        (ascii_ids, ascii_pretokens), (every_id, every_pretoken) = (
+            _differences(own, [other(text) for text in texts], ids) for texts, own in samples
+        )
+        return ascii_ids, every_id, ascii_pretokens, every_pretoken
+
+    texts = [["".join(parts) for parts in _texts(list(symbols))] for symbols in (_ASCII, _NAMES)]
+    samples = [(each, [split(text) for text in each]) for each in texts]
+    distances = {name: distance(other) for name, other in others.items()}
+    return [name for name in others if distances[name] == min(distances.values())]
 
 
-@lru_cache
-def described(pattern: Pattern, other: Pattern) -> str:
+def _differences(own: Iterable[list[str]], other: Iterable[list[str]], ids: Ids) -> tuple[int, int]:
+    """How many texts get other ids, and how many other pretokens."""
+    pairs = [(one, two) for one, two in zip(own, other, strict=True) if one != two]
+
+    def all_ids(pretokens: list[str]) -> list[object]:
+        return [id for pretoken in pretokens for id in ids(pretoken)]
+
+    return sum(1 for one, two in pairs if all_ids(one) != all_ids(two)), len(pairs)
+
+
+def described(split: Split, other: Split) -> str:
     r"""The kinds of characters that are split differently, each with the shortest example.
 
     Example:
-        >>> described(r"\d{1,2}|\D+", r"\d{1,3}|\D+")
+        >>> described(re.compile(r"\d{1,2}|\D+").findall, re.compile(r"\d{1,3}|\D+").findall)
         "numbers ('111' becomes '111', not '11' '1')"
     """
     descriptions: dict[frozenset[str], str] = {}
-    for parts in differing(pattern, other, _NAMES):
+    for parts in differing(split, other, _NAMES):
         kinds = dict.fromkeys(_NAMES[part] for part in parts)
         alike = kinds.keys() | {kind.removesuffix(_OUTSIDE) for kind in kinds}
         if not any(kinds_before <= alike for kinds_before in descriptions):
             text = "".join(parts)
-            here, there = (
-                " ".join(map(repr, splitter(regex).pretokenize(text))) for regex in (pattern, other)
-            )
+            here, there = (" ".join(map(repr, one(text))) for one in (split, other))
             example = f"{text!r} becomes {there}, not {here}"
             descriptions[frozenset(kinds)] = f"{' next to '.join(kinds)} ({example})"
     more = len(descriptions) - _MOST_KINDS
@@ -88,10 +101,11 @@ def described(pattern: Pattern, other: Pattern) -> str:
     return ", ".join(lines) or "no difference on short texts"
 
 
-def differing(pattern: Pattern, other: Pattern, symbols: Iterable[str]) -> Iterator[_Parts]:
-    """The texts of some symbols, shortest first, that two patterns split differently."""
-    one, two = splitter(pattern).pretokenize, splitter(other).pretokenize
-    return (parts for parts in _texts(list(symbols)) if one("".join(parts)) != two("".join(parts)))
+def differing(split: Split, other: Split, symbols: Iterable[str]) -> Iterator[_Parts]:
+    """The texts of some symbols, shortest first, that are split differently."""
+    return (
+        parts for parts in _texts(list(symbols)) if split("".join(parts)) != other("".join(parts))
+    )
 
 
 def _texts(symbols: list[str]) -> Iterator[_Parts]:

@@ -4,7 +4,7 @@ A file contains the name of a split rule of llama.cpp instead of a pattern, so a
 written exactly only if llama.cpp has a name for its pattern. Tokenizers with byte fallback are
 stored in another way, as pieces with scores (`gguf_pieces`).
 
-Files written by bytepair also contain the pattern and the merge rule under custom keys.
+A file is read as llama.cpp reads it. The keys of bytepair's own restore nothing that changes ids.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from __future__ import annotations
 import mmap
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import ANY, FormatError, LossError, UnsupportedError, WayOut
+from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.gguf import metadata as gguf_metadata
@@ -29,7 +29,7 @@ from bytepair.formats.gpt2 import (
     read_pair,
     read_vocabulary,
 )
-from bytepair.formats.huggingface.charmap import lost_twins, to_characters
+from bytepair.formats.huggingface.charmap import to_bytes, to_characters
 from bytepair.formats.parts import LoadOptions, Parts, Rules
 from bytepair.formats.sentencepiece.pieces import (
     BYTE,
@@ -39,7 +39,7 @@ from bytepair.formats.sentencepiece.pieces import (
     UNUSED,
     USER_DEFINED,
 )
-from bytepair.properties.rules import form, ordinary, strips
+from bytepair.properties.rules import ordinary
 from bytepair.properties.tokens import is_rule_of_ranks
 
 MAGIC: Final = b"GGUF"
@@ -48,9 +48,11 @@ VERSIONS: Final = (2, 3)
 # The types of values.
 _NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
                    12: "d"}  # fmt: skip
-_U8, _U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 0, 4, 5, 6, 7, 8, 9
+_U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 
-_RULES_KEY: Final = "bytepair.rules"
+#: The user-defined tokens of a tokenizer with byte fallback; llama.cpp has one type for them and
+#: for added tokens that are not special.
+_USERS_KEY: Final = "bytepair.user_defined"
 _RULE_KEY: Final = "bytepair.merge_rule"
 
 # ---------------------------------------------------------------------------- reading
@@ -133,6 +135,7 @@ def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
             f"{model!r} is neither gpt2 (byte-level BPE) nor llama (BPE with byte fallback)",
         )
     names, kinds = _names_and_kinds(values)
+    kinds = llamacpp.kinds(names, kinds)
     if model == gguf_pieces.NAME:
         return _parts_of_pieces(values, names, kinds, options)
     rules, ignore = _splitting(values, options)
@@ -141,12 +144,22 @@ def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
     place = "tokenizer.ggml.merges"
     lines = enumerate(_list(values, place, str))
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
+    tokens |= _merged_names(special, pairs)
     merges = check_merges(pairs, tokens, place)
     notes = gguf_metadata.read(values, names, special)
     flags = _users(kinds, special)
     if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
         return Parts(tokens, rules, special, notes=notes, flags=flags)
     return Parts(tokens, rules, special, merges, ignore, notes, flags=flags)
+
+
+def _merged_names(
+    special: Mapping[str, int], pairs: Iterable[tuple[bytes, bytes]]
+) -> dict[bytes, int]:
+    """The special tokens that are merged from texts as well, since llama.cpp asks for no type."""
+    merged = {token for left, right in pairs for token in (left, right, left + right)}
+    names = {name.encode(): id for name, id in special.items() if to_bytes(name) == name.encode()}
+    return {token: id for token, id in names.items() if token in merged}
 
 
 def _parts_of_pieces(
@@ -157,7 +170,7 @@ def _parts_of_pieces(
     scores = _list(values, key, float)
     if len(scores) != len(names):
         raise FormatError(key, f"there are {len(scores)} scores for {len(names)} tokens")
-    own = _own_rules(values)
+    own = values.get(_USERS_KEY) and set(_list(values, _USERS_KEY, int))
     entries = {
         id: entry
         for id, entry in enumerate(zip(names, scores, kinds, strict=True))
@@ -166,16 +179,6 @@ def _parts_of_pieces(
     parts = gguf_pieces.parts(values, entries, {}, own, options)
     parts.notes.update(gguf_metadata.read(values, names, parts.special_tokens))
     return replace(parts, flags=_users(kinds, parts.special_tokens))
-
-
-def _own_rules(values: dict[str, Any]) -> _core.TextRules | None:
-    """The rules that bytepair wrote, as the native file stores them."""
-    if values.get(_RULES_KEY) is None:
-        return None
-    try:
-        return _core.TextRules.from_bytes(bytes(_list(values, _RULES_KEY, int)))
-    except (UnsupportedError, ValueError):
-        raise FormatError(_RULES_KEY, "they are not the bytes of text rules") from None
 
 
 def _names_and_kinds(values: dict[str, Any]) -> tuple[list[str], list[int]]:
@@ -201,16 +204,15 @@ def _splitting(values: dict[str, Any], options: LoadOptions) -> tuple[Rules, boo
     """The rules, and whether a pretoken that is a token is not merged."""
     name = values.get("tokenizer.ggml.pre", "default")
     rule = llamacpp.rule(name) if isinstance(name, str) else None
-    ignore = rule[1] if rule else values.get("bytepair.ignore_merges") is True
-    if (own := _own_rules(values)) is not None:
-        return own, ignore
+    ignore = rule[1] if rule else False
     if options.pattern is not None:
         return options.pattern, ignore
     if not rule:
         raise UnsupportedError(
             "tokenizer.ggml.pre",
             f"the split pattern {name!r} is not known exactly",
-            WayOut.passing("pattern", ANY, "to choose one"),
+            option="pattern",
+            hint="pass pattern= to choose one",
         )
     return rule
 
@@ -247,24 +249,22 @@ def _users(kinds: list[int], special: dict[str, int]) -> dict[str, _core.AddedTo
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a GGUF file cannot represent."""
+    """What a GGUF file loses beside the values that the table of capabilities has."""
     is_pieces = tokenizer.merge_rule == "characters"
-    lost = gguf_pieces.losses(tokenizer) if is_pieces else _losses_of_bytes(tokenizer)
-    return lost + gguf_metadata.losses(tokenizer)
+    lost = gguf_pieces.losses(tokenizer) if is_pieces else llamacpp.losses(tokenizer)
+    return [*lost, *llamacpp.lost_kinds(_kinds(tokenizer)), *gguf_metadata.losses(tokenizer)]
 
 
-def _losses_of_bytes(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a GGUF file cannot represent of a byte-level tokenizer, apart from roles."""
-    lost = [*llamacpp.losses(tokenizer), *lost_twins(tokenizer)]
-    if normalizer := form(tokenizer.rules):
-        lost.append(f"the normalization to {normalizer}, which llama.cpp does not support")
-    if strips(tokenizer):
-        lost.append("special tokens that strip white space (lstrip, rstrip)")
-    if any(token.single_word for token in tokenizer.added_tokens):
-        lost.append("that added tokens are found only as words (single_word)")
-    if any(token.normalized for token in tokenizer.added_tokens):
-        lost.append("that added tokens are found in normalized texts (normalized)")
-    return lost
+def _kinds(tokenizer: _core.Tokenizer) -> dict[str, int]:
+    """The names of the tokens that llama.cpp may take for others, with the types to write."""
+    users = ordinary(tokenizer)
+    added = {
+        name: USER_DEFINED if id in users else CONTROL
+        for name, id in tokenizer.special_tokens.items()
+    }
+    known = (name for name in llamacpp.RETYPED if name not in added)
+    ranks = tokenizer.mergeable_ranks()
+    return added | {name: NORMAL for name in known if name.encode() in ranks}
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
@@ -280,7 +280,6 @@ def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     values = {
         "general.architecture": (_STRING, _text("llama")),
         **(_keys_of_pieces(tokenizer) if is_pieces else _keys_of_bytes(tokenizer)),
-        _RULES_KEY: (_ARRAY, _array_of("B", _U8, tokenizer.rules.to_bytes())),
     }
     return values | {key: _encoded(v) for key, v in gguf_metadata.keys(tokenizer).items()}
 
@@ -314,7 +313,6 @@ def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
         "tokenizer.ggml.merges": (_ARRAY, _texts(merge_lines(tokenizer))),
         "tokenizer.ggml.add_space_prefix": (_BOOL, b"\0"),
         _RULE_KEY: (_STRING, _text(tokenizer.merge_rule)),
-        "bytepair.ignore_merges": (_BOOL, bytes([tokenizer.ignore_merges])),
     }
 
 
@@ -330,6 +328,7 @@ def _keys_of_pieces(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
         **_tokens(names, kinds),
         "tokenizer.ggml.scores": (_ARRAY, _array_of("f", _F32, scores)),
         "tokenizer.ggml.add_space_prefix": (_BOOL, bytes([gguf_pieces.puts_spaces(tokenizer)])),
+        _USERS_KEY: (_ARRAY, _array_of("i", _I32, tokenizer.rules.user_defined)),
     }
 
 

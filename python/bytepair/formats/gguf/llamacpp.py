@@ -6,16 +6,21 @@ exception: its contractions exclude `ſ` (U+017F), which the case-insensitive pu
 include. Its `gpt-4o` and `tekken` differ from the published patterns of these vocabularies: letters
 other than `a` to `z` count as both cases, and marks are not letters.
 
-If it has no name for a pattern, the name whose pattern differs least is used (`differences`).
+If it has no name for a pattern, the name is used that gives the fewest texts other ids
+(`differences`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from bytepair import _core
+from bytepair.errors import BytepairError
 from bytepair.formats.gguf import differences
+from bytepair.formats.sentencepiece.pieces import CONTROL, NORMAL, USER_DEFINED
+from bytepair.properties.rules import splitter
 from bytepair.properties.tokens import unmade
 
 _GPT2: Final = _core.PATTERNS["gpt2"]
@@ -113,6 +118,81 @@ STOPS: Final = frozenset((
     "<｜end▁of▁sentence｜>", "[e~[",
 ))  # fmt: skip
 
+#: The names of tokens that mark parts of code to fill in, which llama.cpp finds by these names.
+_FILL_IN: Final = frozenset((
+    "<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
+    "<|code_prefix|>", "<|prefix|>", "<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>",
+    "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>", "<|fim_middle|>",
+    "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>",
+    "<|middle|>", "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|fim_repo|>",
+    "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>",
+))  # fmt: skip
+
+#: The names of tokens that llama.cpp finds in every text, whatever their type.
+_IN_TEXTS: Final = frozenset(("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"))
+
+#: The names of tokens to which llama.cpp gives another type than the file may.
+RETYPED: Final = STOPS | _FILL_IN | _IN_TEXTS
+
+
+def kinds(names: Sequence[str], kinds: Sequence[int]) -> list[int]:
+    """The types that llama.cpp gives to the tokens of a file, by their names.
+
+    Example:
+        >>> kinds(["the", "</s>", "<|channel|>"], [NORMAL, USER_DEFINED, CONTROL])
+        [1, 3, 4]
+    """
+    here = set(names) & RETYPED
+    if not here:
+        return list(kinds)
+    return [
+        _kind(name, kind, here) if name in here else kind
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+
+
+def _kind(name: str, kind: int, here: set[str]) -> int:
+    """The type of a token with one of the names of which llama.cpp knows better."""
+    if name == "<|end|>" and _ends_by_call(here):
+        return USER_DEFINED  # it ends a message there, and not the turn
+    if name == "</s>" and "<|tool_response>" in here:
+        return NORMAL
+    if name in _IN_TEXTS:
+        return USER_DEFINED
+    return CONTROL if kind == USER_DEFINED else kind
+
+
+def _ends_by_call(names: set[str]) -> bool:
+    calls = not names.isdisjoint(("<|call|>", "<|calls|>"))
+    return ("<|return|>" in names and "<|call|>" in names) or ("<|flush|>" in names and calls)
+
+
+def lost_kinds(kinds_by_name: Mapping[str, int]) -> list[str]:
+    """The tokens that llama.cpp takes for tokens of another type.
+
+    Example:
+        >>> lost_kinds({"</s>": USER_DEFINED})
+        ["that '</s>' is found in every text: llama.cpp takes it for a control token"]
+    """
+    names = list(kinds_by_name)
+    there = dict(zip(names, kinds(names, list(kinds_by_name.values())), strict=True))
+    lost: dict[str, list[str]] = {}
+    for name, kind in kinds_by_name.items():
+        if kind == NORMAL and name in RETYPED:
+            lost.setdefault("is ordinary text: llama.cpp takes it for a control token", []).append(
+                name
+            )
+        elif kind != there[name]:
+            lost.setdefault(_TYPES[there[name]], []).append(name)
+    return [f"that {', '.join(map(repr, names))} {what}" for what, names in lost.items()]
+
+
+_TYPES: Final = {
+    NORMAL: "is an added token: llama.cpp takes it for an ordinary one",
+    CONTROL: "is found in every text: llama.cpp takes it for a control token",
+    USER_DEFINED: "is found in no text unless asked for: llama.cpp finds it in every text",
+}
+
 #: The names whose files get BOS before a text, or the separator between two, if no key says it.
 _ADD_BOS: Final = (
     "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken"
@@ -169,8 +249,11 @@ def name_of(tokenizer: _core.Tokenizer) -> str | None:
     return None
 
 
+@lru_cache(maxsize=16)
 def nearest(tokenizer: _core.Tokenizer) -> str:
-    """The name of the rule of this tokenizer, or else of the most similar rule.
+    """The name of the rule of this tokenizer, or else of the rule with the fewest differing ids.
+
+    Among equals, that with the fewest differing pretokens.
 
     Example:
         >>> tokens = {bytes([byte]): byte for byte in range(256)}
@@ -178,31 +261,52 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
         >>> nearest(_core.Tokenizer(model))
         'llama-bpe'
     """
-    name = name_of(tokenizer)
-    if name is None:
-        every = tuple((kind, _pattern(kind)) for kind in _STEPS)
-        kinds = differences.nearest(tokenizer.pattern, every)
-        candidates = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
-                 for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
-        name = min(candidates, key=lambda entry: (not entry[0], entry[1]))[2]
-    return name
+    if name := name_of(tokenizer):
+        return name
+    splits = {kind: splitter(_pattern(kind)).pretokenize for kind in _STEPS}
+    kinds = differences.nearest(tokenizer.pretokenize, splits, _ids_of_pretokens(tokenizer))
+    candidates = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
+             for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
+    return min(candidates, key=lambda entry: (not entry[0], entry[1]))[2]
 
 
+def _ids_of_pretokens(tokenizer: _core.Tokenizer) -> differences.Ids:
+    """The ids of a pretoken; of one with a byte that no token covers, the pretoken itself."""
+    rules = _core.TextRules(r"(?s:.+)")
+    tokens, merges = tokenizer.mergeable_ranks(), None
+    if tokenizer.merge_rule == "merges":
+        merges = tokenizer.merges()
+    unsplit = _core.Tokenizer(
+        _core.Model.from_ranks(tokens, rules, {})
+        if merges is None
+        else _core.Model.from_merges(tokens, merges, rules, {}, tokenizer.ignore_merges)
+    )
+
+    @lru_cache(maxsize=1 << 14)
+    def ids(pretoken: str) -> Sequence[object]:
+        try:
+            return unsplit.encode(pretoken)
+        except BytepairError:
+            return [pretoken]
+
+    return ids
+
+
+@lru_cache(maxsize=16)
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What llama.cpp does differently with the most similar rule."""
     if name_of(tokenizer):
         return []
     name = nearest(tokenizer)
     regex, ignore = rule(name) or ("", False)
-    own = tokenizer.pattern
     lost = []
-    if regex != own:
+    if regex != tokenizer.pattern:
         every = {_pattern(kind) for kind in _STEPS}
         names = [name for name, regex in _core.PATTERNS.items() if regex in every]
+        how = differences.described(tokenizer.pretokenize, splitter(regex).pretokenize)
         lost.append(
             f"the split pattern: llama.cpp has no name for it (it supports "
-            f"{', '.join(names)}); its rule {name!r} differs least: "
-            f"{differences.described(own, regex)}"
+            f"{', '.join(names)}); its rule {name!r} differs least: {how}"
         )
     if not _fits(tokenizer, ignore):
         what = "does not merge" if ignore else "merges"

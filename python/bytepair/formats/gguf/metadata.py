@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import WayOut
 from bytepair.files.safe import typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.properties import metadata, post_processor, roles
@@ -196,7 +195,7 @@ def _losses_of_ends(tokenizer: _core.Tokenizer) -> list[str]:
     return lost
 
 
-def ways_out(tokenizer: _core.Tokenizer) -> list[WayOut]:
+def hints(tokenizer: _core.Tokenizer) -> list[str]:
     """How a file loses less."""
     return [] if "eos_token" in role_ids(tokenizer) else [roles.giving("eos")]
 

@@ -19,12 +19,12 @@ lead back to the same merges.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import UnsupportedError, WayOut
+from bytepair.errors import UnsupportedError
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.sentencepiece import characters, pieces
 from bytepair.formats.sentencepiece.characters import BYTES, META
@@ -36,7 +36,7 @@ from bytepair.formats.sentencepiece.pieces import (
     USER_DEFINED,
     ScoredPiece,
 )
-from bytepair.properties.rules import form, ordinary, strips
+from bytepair.properties.rules import form, ordinary
 
 #: The name in `tokenizer.ggml.model`.
 NAME: Final = "llama"
@@ -55,7 +55,7 @@ def parts(
     values: Mapping[str, Any],
     entries: Mapping[int, Entry],
     notes: dict[str, str],
-    own: _core.TextRules | None,
+    own: Collection[int] | None,
     options: LoadOptions,
 ) -> Parts:
     """The tokenizer of a file.
@@ -64,7 +64,7 @@ def parts(
         values: the keys and values of the header.
         entries: the text, score and type of each id that is used.
         notes: other content of the file.
-        own: the rules that bytepair wrote, if there are any.
+        own: the ids of the user-defined tokens, if bytepair listed them.
         options: the options passed by the caller.
 
     Raises:
@@ -81,7 +81,7 @@ def parts(
     if spaces != "spaces":
         user_defined = set()
     elif own is not None:
-        user_defined &= set(own.user_defined)
+        user_defined &= set(own)
     pieces_by_id = {
         id: ScoredPiece(text.replace(" ", META), score, kind)
         if id in user_defined
@@ -94,7 +94,9 @@ def parts(
             _TOKENS,
             f"the user-defined {spaced[0]!r} is found where a text has U+2581 itself, unlike in "
             "llama.cpp",
-            WayOut.passing("lossy", True, "to find it there as well"),
+            option="lossy",
+            value=False,
+            hint="pass lossy=True to find it there as well",
         )
     return pieces.parts(pieces_by_id, spaces, notes, _TOKENS)
 
@@ -130,8 +132,6 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     if spaced := next((token for token in tokens if b" " in token), None):
         name = spaced.decode(errors="replace").replace(" ", META)
         lost.append(f"that the user-defined {name!r} is found where a text has U+2581 itself")
-    if strips(tokenizer):
-        lost.append("special tokens that strip white space (lstrip, rstrip)")
     ordinary = set(tokenizer.mergeable_ranks().values())
     if shared := [name for name, id in tokenizer.special_tokens.items() if id in ordinary]:
         lost.append(f"that {shared[0]!r} is a special and an ordinary token")

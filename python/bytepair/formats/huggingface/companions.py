@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import FormatError, UnsupportedError
+from bytepair.errors import FormatError, NotAFolderError, UnsupportedError
 from bytepair.files.safe import (
     id_of,
     json_note,
@@ -316,6 +316,10 @@ def write(tokenizer: _core.Tokenizer, folder: Path) -> None:
     A `generation_config.json` that is there keeps its other fields.
     """
     by_field = {field: name for field, name in _role_fields(tokenizer).items() if name}
+    if (folder / TEMPLATES).is_symlink():
+        raise NotAFolderError(
+            f"{folder / TEMPLATES} is a link, so its files belong to another folder"
+        )
     write_whole(folder / CONFIG, to_json(config(tokenizer)))
     write_whole(folder / MAP, to_json(by_field))
     if fields := generation(tokenizer):

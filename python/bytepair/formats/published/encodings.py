@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bytepair import _core
-from bytepair.errors import FormatError, NotFetchedError, VocabularyError, WayOut
+from bytepair.errors import FormatError, NotFetchedError, VocabularyError
 from bytepair.files.safe import read_file
 from bytepair.formats import tiktoken
 from bytepair.formats.parts import Parts
@@ -152,7 +152,7 @@ def rank_file(name: str) -> Path | None:
                 str(path),
                 f"this is not the rank file of {name}: its SHA-256 is {digest}, that of "
                 f"{URL}{ranks}.tiktoken is {expected}",
-                WayOut("remove it"),
+                hint="remove it",
             )
     return None
 
@@ -179,5 +179,5 @@ def _missing(name: str, reason: str) -> NotFetchedError:
     url = f"{URL}{ENCODINGS[name].ranks}.tiktoken"
     return NotFetchedError(
         f"{what}; bytepair vocabularies lists what is here",
-        WayOut(f"put {url} into {into} as {name}.tiktoken{then}"),
+        hint=f"put {url} into {into} as {name}.tiktoken{then}",
     )

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from bytepair.errors import FormatError, NotFoundError, WayOut
+from bytepair.errors import FormatError, NotFoundError
 from bytepair.formats.published.places import hub_place, package_places
 
 #: The files to download, as patterns: no weights.
@@ -126,5 +126,5 @@ def check(file: Path) -> None:
         raise FormatError(
             str(file),
             f"its hash is {digest}, not {blob}",
-            WayOut("remove it and download it again"),
+            hint="remove it and download it again",
         )

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from bytepair.errors import FormatError, Option, UnsupportedError, WayOut
+from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, read_file
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.sentencepiece import pieces as scored
@@ -86,10 +86,8 @@ def _check_training(training: dict[int, Field]) -> None:
         raise UnsupportedError(
             "trainer_spec.model_type",
             f"{_MODELS.get(kind, kind)} is not BPE, and only BPE merges",
-            WayOut(
-                "train a model with --model_type=bpe --byte_fallback, or use the library "
-                "sentencepiece"
-            ),
+            hint="train a model with --model_type=bpe --byte_fallback, or use the library "
+            "sentencepiece",
         )
     if 24 in training and as_int(training[24], "treat_whitespace_as_suffix"):
         raise UnsupportedError(
@@ -115,10 +113,10 @@ def _check_normalization(spec: dict[int, Field], options: LoadOptions) -> bool:
         raise UnsupportedError(
             f"normalizer_spec.{wrong[0]}",
             f"{wrong[1]}, and bytepair does not change texts",
-            WayOut("normalize them yourself and pass", Option("lossy", True), "to read the rest"),
-            WayOut(
-                "train with --normalization_rule_name=identity --remove_extra_whitespaces=false"
-            ),
+            option="lossy",
+            value=False,
+            hint="normalize them yourself and pass lossy=True to read the rest, or train with "
+            "--normalization_rule_name=identity --remove_extra_whitespaces=false",
         )
     return is_set(3, "add_dummy_prefix")
 

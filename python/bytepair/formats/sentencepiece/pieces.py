@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from bytepair.errors import FormatError, UnsupportedError, WayOut
+from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats.parts import Parts
 from bytepair.formats.sentencepiece import characters
 
@@ -133,7 +133,7 @@ def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]
                 place,
                 f"{text!r} and {following!r} have the same score {scores[text]}, so that the "
                 "leftmost goes first",
-                WayOut("give each piece that is merged a score of its own"),
+                hint="give each piece that is merged a score of its own",
             )
     return pairs
 

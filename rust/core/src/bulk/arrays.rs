@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::encode::encoder::{Edges, EncodeCall};
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
-use crate::machine::huge_pages::HugePages;
+use crate::machine::huge_pages;
 use crate::memory;
 use crate::parallel::{self, lock};
 use crate::pretokenize::Splitter;
@@ -168,7 +168,7 @@ impl Tokenizer {
         let parts = (0..).zip(texts).flat_map(|(number, text)| cut(number, text, splitter));
         let parts = parts.inspect(move |part| on_part(&part.text));
         if threads == 1 {
-            let buffer = memory::with_room_for_about(size.ids);
+            let buffer = huge_pages::vector(size.ids);
             let call = &mut self.encoder().call();
             let (ids, counts) = encode_parts(call, parts, options, buffer)?;
             let mut joined = JoinedIds { ids, ..JoinedIds::new(0) };
@@ -178,9 +178,8 @@ impl Tokenizer {
         let joiner = Joiner::new(size.ids);
         let encode = |call: &mut EncodeCall<'_>, chunk, parts: Vec<Part<'_>>| {
             let sizes = parts.iter().map(|part| Size::of(&part.text));
-            let buffer = joiner
-                .spare()
-                .unwrap_or_else(|| memory::with_room_for_about(sizes.sum::<Size>().ids));
+            let buffer =
+                joiner.spare().unwrap_or_else(|| huge_pages::vector(sizes.sum::<Size>().ids));
             joiner.add(chunk, encode_parts(call, parts, options, buffer));
         };
         // Chunks of `CHUNK_UNITS`; smaller ones if there would be fewer chunks than threads.
@@ -220,13 +219,16 @@ fn encode_parts<'a, T: Id>(
     options: &EncodeOptions,
     mut ids: Vec<T>,
 ) -> Result<Encoded<T>> {
-    let mut pages = HugePages::default();
     let mut counts = Vec::new();
     for part in parts {
         let before = ids.len();
         let start = if part.at == 0 { PartStart::Text } else { PartStart::Inside };
         let edges = Edges { start, last: part.last };
-        let sink = |block: &[u32]| pages.extend(&mut ids, block.iter().map(|&id| T::of(id)));
+        let sink = |block: &[u32]| {
+            memory::reserve(&mut ids, block.len())?;
+            ids.extend(block.iter().map(|&id| T::of(id)));
+            Ok(())
+        };
         call.for_each_block(&part.text, options, edges, sink)
             .map_err(|error| part.locate(error))?;
         counts.push((part.document, ids.len() - before));
@@ -304,7 +306,6 @@ struct PendingChunks<T> {
 /// The result so far.
 struct JoinedIds<T> {
     ids: Vec<T>,
-    pages: HugePages,
     /// The number of ids of each text so far.
     lengths: Vec<usize>,
     /// The first error; nothing is appended after it.
@@ -365,8 +366,7 @@ impl<T> PendingChunks<T> {
 
 impl<T: Id> JoinedIds<T> {
     fn new(ids: usize) -> Self {
-        let (ids, pages) = (memory::with_room_for_about(ids), HugePages::default());
-        Self { ids, pages, lengths: Vec::new(), failed: None }
+        Self { ids: huge_pages::vector(ids), lengths: Vec::new(), failed: None }
     }
 
     /// Append a chunk and return its vector, emptied for reuse.
@@ -377,7 +377,6 @@ impl<T: Id> JoinedIds<T> {
         let appended = encoded.and_then(|(mut ids, counts)| {
             self.count(&counts)?;
             memory::reserve(&mut self.ids, ids.len())?;
-            self.pages.prepare(&mut self.ids, ids.len());
             self.ids.extend_from_slice(&ids);
             ids.clear();
             Ok(ids)

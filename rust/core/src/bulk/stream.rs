@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::Special;
 use crate::encode::Id;
 use crate::encode::certain::{Certain, Tried};
 use crate::encode::encoder::Edges;
@@ -14,7 +15,6 @@ use crate::memory;
 use crate::rules::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
-use crate::Special;
 
 /// Encode once this many bytes are buffered.
 const BUFFER_BYTES: usize = 1 << 16;

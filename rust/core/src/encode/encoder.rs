@@ -11,8 +11,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use crate::encode::cache::SharedCache;
 use crate::encode::lines::{self, LineBuffers, LineScratch, Superwords};
-use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW_PRETOKENS};
+use crate::encode::lookup::{self, Lookup, WINDOW_PRETOKENS};
 use crate::encode::misses::{self, Misses};
 use crate::encode::options::{EncodeOptions, SearchPasses, TextOrId};
 use crate::encode::passes;
@@ -29,10 +30,11 @@ use crate::memory;
 use crate::merge::start_symbols::SizedId;
 use crate::merge::whole::MergeScratch;
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
-use crate::rules::growth::Growth;
+use crate::rules::growth::TextGrowth;
 use crate::rules::normalizer::Normalizer;
 use crate::rules::unicode::Form;
 use crate::rules::{PartStart, SpacePrefix, TextRules};
+use crate::search::budget;
 use crate::text::Text;
 
 /// This many bytes of text fill a cache that is one size below the largest.
@@ -64,7 +66,7 @@ pub(crate) struct Encoder {
     message: EncodeOptions,
     /// Built for the first conversation if messages need another encoder.
     of_messages: OnceLock<Box<Self>>,
-    cache: PretokenCache,
+    cache: SharedCache,
     /// Built for the first long pretoken with a space between words; `None` if no token crosses a space.
     superwords: OnceLock<Option<Box<Superwords>>>,
     repeats: Repeats,
@@ -191,7 +193,7 @@ impl Encoder {
             aligner: OnceLock::new(),
             one_pass,
             of_messages: OnceLock::new(),
-            cache: PretokenCache::default(),
+            cache: SharedCache::default(),
             superwords: OnceLock::new(),
             repeats: Repeats::new(repeats::DEFAULT_LIMIT),
             pool: ScratchPool::default(),
@@ -248,7 +250,7 @@ impl Encoder {
         if options.finds_none() && !self.normalizes() {
             return sink(TextPart::Ordinary(text));
         }
-        let mut growth = Growth::of(text.len());
+        let mut growth = TextGrowth::of(text.len());
         options.divide_original(text, start, |part| match (part, self.preparation()) {
             (TextOrId::Id(id, _), _) => sink(TextPart::Id(id)),
             (TextOrId::Text(part, start), Some(preparation)) => {
@@ -353,6 +355,7 @@ impl Encoder {
         out: &mut Vec<u32>,
     ) -> Result<usize> {
         let WindowScratch { ends, sections, pretokens } = scratch;
+        budget::poll()?;
         self.splitter.fill(text, start, ends)?;
         let ends = ends.as_slice();
         let end = ends.last().copied().unwrap_or(start);

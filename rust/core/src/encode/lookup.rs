@@ -47,17 +47,10 @@ const MAX_FILLED_IDS: usize = 1 << 10;
 const MISSING: u8 = 16;
 const _: () = assert!(entry::IN_OVERFLOW < MISSING);
 
-/// 32 MiB of entries, and 10 MiB of overflow.
-const BITS: u32 = 19;
-const OVERFLOW: usize = 10 << 20;
-
-/// The ids of pretokens, in a cache that all threads share.
-pub(crate) type PretokenCache = SharedCache<BITS, OVERFLOW>;
-
 /// The state of one thread for looking up pretokens.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
-    cache: Cache<BITS, OVERFLOW>,
+    cache: Cache,
     hot: HotTable,
     batch: Box<Batch>,
     window: Box<Window>,
@@ -160,7 +153,7 @@ impl Lookup {
     /// them. `tokens` is the vocabulary if a pretoken that is a token is encoded as that token.
     pub(crate) fn look_up(
         &mut self,
-        cache: &PretokenCache,
+        cache: &SharedCache,
         tokens: Option<&Vocabulary>,
         text: &[u8],
         start: usize,
@@ -250,13 +243,13 @@ impl Lookup {
         count
     }
 
-    /// Read the other lines of a probe's group; then prefetch its ids in the overflow, or add it to
+    /// Look for a probe elsewhere in the cache; then prefetch its ids in the overflow, or add it to
     /// the misses or duplicates.
     #[inline]
     fn read_again(&mut self, Probe { key, line, index }: Probe, start: usize, ends: &[usize]) {
         let Self { cache, hot, window, misses, duplicate_finder, duplicates, .. } = self;
         if window.counts[index] == MISSING
-            && let Some(entry) = cache.find_beside(key, line)
+            && let Some(entry) = cache.find_elsewhere(key, line)
         {
             window.put(index, &entry);
             hot.put_if(entry::count(&entry) != entry::IN_OVERFLOW, key, &entry);
@@ -293,9 +286,10 @@ impl Lookup {
     }
 
     /// Append the ids of one pretoken if they are in the cache now; returns whether they are.
-    pub(crate) fn append_one(&self, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
+    pub(crate) fn append_one(&mut self, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
         let key = Key::of(pretoken, 0..pretoken.len());
-        self.cache.append(key, self.cache.table().locate(key), pretoken, out)
+        let line = self.cache.table().locate(key);
+        self.cache.append(key, line, pretoken, out)
     }
 
     /// Add the ids of one pretoken to the cache.

@@ -195,7 +195,7 @@ impl AddedFinder {
 
     /// The added tokens of `text` from left to right; if they are forbidden, an error for each.
     pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<AddedMatch>> {
-        let mut done = 0;
+        let (mut done, mut blank) = (0, BlankRun::default());
         self.automaton.find_iter(text).filter_map(move |hit| {
             let SelectedToken { name, token, action } = &self.tokens[hit.pattern().as_usize()];
             let (mut start, mut end) = (hit.start(), hit.end());
@@ -210,10 +210,11 @@ impl AddedFinder {
                 return None;
             }
             if token.lstrip {
-                start = text[..start].trim_end().len().max(done);
+                // No further back than the last token, so that no white space is read twice.
+                start = text.get(done..start).map_or(done, |text| done + text.trim_end().len());
             }
             if token.rstrip {
-                end = text.len() - text[end..].trim_start().len();
+                end = blank.end(text, end);
             }
             done = end;
             Some(Ok(AddedMatch { start, end, id: token.id }))
@@ -232,6 +233,7 @@ impl AddedFinder {
         }
         // `end` is the first place, from `start` on, that more text may make part of a token.
         let (mut start, mut end) = (0, self.first_open(text, 0));
+        let mut blank = BlankRun::default();
         for hit in self.automaton.find_iter(text) {
             // With more text, a longer token that begins earlier may take the place of this match.
             if end <= hit.start() {
@@ -240,7 +242,7 @@ impl AddedFinder {
             let mut done = hit.end();
             let next_open = self.first_open(text, done);
             if self.tokens[hit.pattern().as_usize()].token.rstrip {
-                done = text.len() - text[done..].trim_start().len();
+                done = blank.end(text, done);
                 // More white space may follow, or a token may begin in it.
                 if done == text.len() || next_open < done {
                     end = hit.start();
@@ -267,6 +269,20 @@ impl AddedFinder {
         (from.max((text.len() + 1).saturating_sub(self.longest))..text.len())
             .find(is_open)
             .unwrap_or(text.len())
+    }
+}
+
+/// The last run of white space that was read: tokens of white space may lie in a long one.
+#[derive(Debug, Default)]
+struct BlankRun(Range<usize>);
+
+impl BlankRun {
+    /// The end of the white space from a position on. Positions never decrease.
+    fn end(&mut self, text: &str, from: usize) -> usize {
+        if !self.0.contains(&from) {
+            self.0 = from..text.len() - text[from..].trim_start().len();
+        }
+        self.0.end.max(from)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A buffer of the ends of pretokens, and the kinds of a position between two characters.
 
-use std::time::Duration;
+use crate::search::budget::Budget;
 
 /// What the two characters around a position determine about it, for any surrounding text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,13 +21,13 @@ pub struct PretokenEnds {
     pub(super) length: usize,
     /// If the pattern has steps, all ends, in any number; otherwise empty.
     pub(super) more: Vec<usize>,
-    /// How long the regular-expression engine has searched this text so far.
-    pub(super) searched: Duration,
+    /// What is left of the time for searches in this text, if its pattern needs searches.
+    pub(super) budget: Option<Budget>,
 }
 
 impl Default for PretokenEnds {
     fn default() -> Self {
-        Self { buffer: [0; Self::CAPACITY], length: 0, more: Vec::new(), searched: Duration::ZERO }
+        Self { buffer: [0; Self::CAPACITY], length: 0, more: Vec::new(), budget: None }
     }
 }
 

@@ -141,7 +141,11 @@ fn contraction<'a>(
     is_lower.then_some(Contraction::Lower)
 }
 
-/// The largest number of digits in a pretoken; the outer `None` if the part has another form.
+/// A scanner counts digits within a word of this many bits.
+const MAX_DIGITS: u8 = 63;
+
+/// The largest number of digits in a pretoken; the outer `None` if the part has another form, or a
+/// bound that the scanner cannot count.
 #[expect(clippy::option_option, reason = "the inner one is a value of `PatternShape::digits`")]
 fn digits(part: &str, prefix: Prefix) -> Option<Option<u8>> {
     match (part, prefix) {
@@ -149,7 +153,7 @@ fn digits(part: &str, prefix: Prefix) -> Option<Option<u8>> {
         (r"\p{N}", Prefix::Any) => Some(Some(1)),
         (part, Prefix::Any) => {
             let most = part.strip_prefix(r"\p{N}{1,")?.strip_suffix('}')?;
-            most.parse().ok().filter(|&most| most > 0).map(Some)
+            most.parse().ok().filter(|most| (1..=MAX_DIGITS).contains(most)).map(Some)
         }
         _ => None,
     }

@@ -14,10 +14,11 @@ use crate::rules::aligned::{
 };
 use crate::rules::byte_level::character;
 use crate::rules::characters::CharacterClass;
-use crate::rules::growth::Growth;
+use crate::rules::growth::TextGrowth;
 use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION};
 use crate::rules::{Behavior, PartStart, PreTokenizer, PreTokenizerStep, SpacePrefix};
 use crate::search::Expression;
+use crate::search::budget::Budget;
 
 /// A pre-tokenizer, ready to use.
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl CompiledPreTokenizer {
         &self,
         text: AlignedText,
         start: PartStart,
-        growth: &mut Growth,
+        growth: &mut TextGrowth,
     ) -> Result<Pieces> {
         let whole = 0..text.len();
         let ranges = if text.is_empty() { Vec::new() } else { vec![whole] };
@@ -106,7 +107,7 @@ impl CompiledPreTokenizer {
         for (number, step) in self.steps.iter().enumerate() {
             memory::check(pieces.text.len().saturating_mul(BYTES_PER_CHAR))?;
             growth.begin("pre_tokenizer", number, step.kind());
-            pieces = step.apply(pieces, start)?;
+            pieces = step.apply(pieces, start, &mut growth.time)?;
             growth.add(utf8_bytes(&pieces.text))?;
             pieces.ranges.retain(|range| !range.is_empty());
         }
@@ -162,10 +163,10 @@ impl SplitStep {
         }
     }
 
-    fn apply(&self, pieces: Pieces, start: PartStart) -> Result<Pieces> {
+    fn apply(&self, pieces: Pieces, start: PartStart, time: &mut Budget) -> Result<Pieces> {
         match self {
             Self::Split { expression, behavior, invert } => {
-                pieces.split(expression, *behavior, *invert)
+                pieces.split(expression, *behavior, *invert, time)
             }
             Self::Class { class, behavior } => {
                 Ok(pieces.divided(|text| cut(matches(text, class), *behavior)))
@@ -192,7 +193,7 @@ impl SplitStep {
                     prepended(adds.then_some(' '), text)
                 })?;
                 if let Some(expression) = split {
-                    pieces = pieces.split(expression, Behavior::Isolated, false)?;
+                    pieces = pieces.split(expression, Behavior::Isolated, false, time)?;
                     pieces.ranges.retain(|range| !range.is_empty());
                 }
                 pieces.each(|text, _| mapped(&text))
@@ -227,17 +228,23 @@ impl Pieces {
     }
 
     /// The pieces, each split at the matches of an expression.
-    fn split(self, expression: &Expression, behavior: Behavior, invert: bool) -> Result<Self> {
+    fn split(
+        self,
+        expression: &Expression,
+        behavior: Behavior,
+        invert: bool,
+        time: &mut Budget,
+    ) -> Result<Self> {
         let searchable = Searchable::new(&self.text)?;
         let mut ranges = Vec::with_capacity(self.ranges.len());
         for piece in &self.ranges {
             let [start, end] = [piece.start, piece.end].map(|at| searchable.byte(at));
-            let mut parts: Vec<MarkedRange> = Vec::new();
-            expression.for_each(&searchable.text[start..end], |part, is_match| {
+            let parts = expression.parts(&searchable.text[start..end], time)?;
+            let marked = parts.into_iter().map(|(part, is_match)| {
                 let [from, to] = [part.start, part.end].map(|at| searchable.character(start + at));
-                parts.push((from..to, is_match != invert));
-            })?;
-            ranges.extend(cut(parts, behavior));
+                (from..to, is_match != invert)
+            });
+            ranges.extend(cut(marked.collect(), behavior));
         }
         Ok(Self { text: self.text, ranges })
     }
@@ -402,7 +409,7 @@ mod tests {
 
     fn split(steps: Vec<PreTokenizerStep>, text: &str) -> Vec<String> {
         let compiled = CompiledPreTokenizer::new(&PreTokenizer { steps }).unwrap();
-        let mut growth = Growth::of(text.len());
+        let mut growth = TextGrowth::of(text.len());
         let aligned = aligned(text).unwrap();
         let pieces = compiled.split(aligned, PartStart::Text, &mut growth).unwrap();
         pieces.ranges.iter().map(|range| plain(&pieces.text[range.clone()])).collect()

@@ -4,8 +4,6 @@
 //! An empty match is ignored. Text that no match covers is a pretoken of its own, so no byte is
 //! lost.
 
-use std::time::Duration;
-
 use crate::error::Result;
 use crate::pretokenize::ends::PretokenEnds;
 use crate::search::Expression;
@@ -30,11 +28,22 @@ impl RegexSplitter {
         Ok(Self { expression: Expression::with_backtrack_limit(regex, LOW_LIMIT)? })
     }
 
+    /// The ends of the pretokens of a text that is shorter than a buffer.
+    pub(super) fn ends(&self, text: &str) -> Result<Vec<usize>> {
+        let mut ends = PretokenEnds::default();
+        self.fill(text, 0, &mut ends, &mut Budget::new(text.len()))?;
+        Ok(ends.as_slice().to_vec())
+    }
+
     /// Push the ends of the pretokens from `start` on, until `ends` is full or the text ends.
-    pub(super) fn fill(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> Result<()> {
+    pub(super) fn fill(
+        &self,
+        text: &str,
+        start: usize,
+        ends: &mut PretokenEnds,
+        budget: &mut Budget,
+    ) -> Result<()> {
         let (mut done, mut from) = (start, start);
-        let spent = if start == 0 { Duration::ZERO } else { ends.searched };
-        let mut budget = Budget::new(text.len(), spent);
         // One match may push two ends.
         while done < text.len() && ends.spare_capacity() >= 2 {
             budget.count(done)?;
@@ -57,7 +66,6 @@ impl RegexSplitter {
                 break;
             }
         }
-        ends.searched = spent + budget.spent();
         Ok(())
     }
 }

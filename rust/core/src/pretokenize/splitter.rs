@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
 use crate::pretokenize::pattern::Pattern;
@@ -10,6 +10,7 @@ use crate::pretokenize::pattern_shape::{PatternShape, ends_between};
 use crate::pretokenize::regex::RegexSplitter;
 use crate::pretokenize::scan::Scanner;
 use crate::pretokenize::table::TableSplitter;
+use crate::search::budget::Budget;
 use crate::text::Text;
 
 /// The number of units in which a cut is searched.
@@ -73,12 +74,27 @@ impl Splitter {
     }
 
     /// Compile a regular expression to an automaton over classes of characters. `None` if the
-    /// automaton would not be exact or would be too large, or if the regular-expression engine splits
-    /// one of some sample texts differently.
+    /// automaton would not be exact or would be too large.
+    ///
+    /// The automaton is compared with the regular-expression engine on sample texts. Where they
+    /// disagree, neither is believed: `regex-automata` decides. Fails with [`Error::Pattern`] if it
+    /// does not know the expression, or finds both wrong.
     pub fn by_table(regex: &str) -> Result<Option<Self>> {
         let Some(table) = TableSplitter::new(regex) else { return Ok(None) };
-        let agrees = table.agrees(&RegexSplitter::with_low_limit(regex)?);
-        Ok(agrees.then(|| Self { tier: Tier::Table(Box::new(table)) }))
+        let engine = RegexSplitter::with_low_limit(regex)?;
+        let Some(text) = table.difference(|text| engine.ends(text).ok()) else {
+            return Ok(Some(Self { tier: Tier::Table(Box::new(table)) }));
+        };
+        let judge = regex_automata::meta::Regex::new(regex).ok();
+        let judged = |text: &str| judge.as_ref().map(|judge| ends_of_matches(judge, text));
+        if judge.is_some() && table.difference(judged).is_none() {
+            return Ok(Some(Self { tier: Tier::Table(Box::new(table)) }));
+        }
+        if judge.is_some() && judged(&text) == engine.ends(&text).ok() {
+            return Ok(None);
+        }
+        let reason = format!("the engines for regular expressions split {text:?} differently");
+        Err(Error::Pattern { pattern: regex.to_owned(), at: None, reason })
     }
 
     /// Compile any `pattern` for the regular-expression engine: the slow reference.
@@ -105,22 +121,48 @@ impl Splitter {
     /// `start` must be 0 or the last end of the previous call.
     /// Fails if the regular-expression engine fails on the text.
     pub fn fill(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> Result<()> {
+        if !self.may_fail() {
+            return self.fill_within(text, start, ends, None);
+        }
+        let budget = ends.budget.take().filter(|_| start > 0);
+        let mut budget = budget.map_or_else(|| Budget::new(text.len()), Budget::resumed);
+        let result = self.fill_within(text, start, ends, Some(&mut budget));
+        ends.budget = Some(budget);
+        result
+    }
+
+    /// The same with the budget of the whole text, which only the regular-expression engine needs.
+    fn fill_within(
+        &self,
+        text: &str,
+        start: usize,
+        ends: &mut PretokenEnds,
+        budget: Option<&mut Budget>,
+    ) -> Result<()> {
         ends.clear();
         match &self.tier {
             Tier::Scan(scanner) => scanner.fill(text, start, ends),
             Tier::Table(table) => table.fill(text, start, ends),
-            Tier::Regex(splitter) => splitter.fill(text, start, ends)?,
-            Tier::Steps(steps) => ends.more = Self::fill_by(steps, text, start)?,
+            Tier::Regex(splitter) => {
+                let budget = budget.expect("a pattern that may fail has a budget");
+                splitter.fill(text, start, ends, budget)?;
+            }
+            Tier::Steps(steps) => ends.more = Self::fill_by(steps, text, start, budget)?,
             Tier::Whole => ends.push(text.len()),
         }
         Ok(())
     }
 
     /// The ends of all pretokens in the next pieces of the first step.
-    fn fill_by(steps: &[Self], text: &str, start: usize) -> Result<Vec<usize>> {
+    fn fill_by(
+        steps: &[Self],
+        text: &str,
+        start: usize,
+        mut budget: Option<&mut Budget>,
+    ) -> Result<Vec<usize>> {
         let Some((first, later)) = steps.split_first() else { return Ok(vec![text.len()]) };
         let mut buffer = PretokenEnds::default();
-        first.fill(text, start, &mut buffer)?;
+        first.fill_within(text, start, &mut buffer, budget.as_deref_mut())?;
         let mut ends = memory::copy(buffer.as_slice())?;
         for step in later {
             let (mut new_ends, mut begin) = (memory::with_room(ends.len())?, start);
@@ -129,7 +171,8 @@ impl Splitter {
                 // The buffer may be full before the piece ends; the next call continues after the
                 // last end.
                 while done < piece.len() {
-                    step.fill(piece, done, &mut buffer).map_err(|error| error.shifted(begin))?;
+                    step.fill_within(piece, done, &mut buffer, budget.as_deref_mut())
+                        .map_err(|error| error.shifted(begin))?;
                     memory::reserve(&mut new_ends, buffer.as_slice().len())?;
                     new_ends.extend(buffer.as_slice().iter().map(|at| begin + at));
                     done = buffer.as_slice().last().map_or(piece.len(), |&at| at);
@@ -272,4 +315,14 @@ impl Splitter {
             Tier::Whole => "whole",
         }
     }
+}
+
+/// The ends of the pretokens of a text, as [`RegexSplitter`] finds them with another engine.
+fn ends_of_matches(regex: &regex_automata::meta::Regex, text: &str) -> Vec<usize> {
+    let matches = regex.find_iter(text).filter(|hit| !hit.is_empty());
+    let mut ends: Vec<usize> = matches.flat_map(|hit| [hit.start(), hit.end()]).collect();
+    ends.push(text.len());
+    ends.dedup();
+    ends.retain(|&end| end > 0);
+    ends
 }

@@ -1,11 +1,13 @@
 //! How much the rules may make of a text.
 //!
 //! The rules may come from a stranger's file, in which a few steps that double a text would make more
-//! than any memory holds. So what each step makes is counted, for all parts of a text together.
+//! than any memory holds. So what each step makes is counted, for all parts of a text together, and so
+//! is the time of searches.
 
 use super::{Decoder, PreTokenizerStep, TextRules};
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::search::budget::Budget;
 
 /// Bytes that a step may make of each byte of a text.
 const BYTES_PER_BYTE: usize = 64;
@@ -23,23 +25,26 @@ const STRING_BYTES: usize = 64;
 
 /// What the rules have made of one text so far.
 #[derive(Debug)]
-pub(crate) struct Growth {
+pub(crate) struct TextGrowth {
     limit: usize,
     /// Of the parts of the text before this one.
     before: usize,
     /// By this step, of the parts so far.
     made: usize,
     unchecked: usize,
+    /// The time for searches in the text.
+    pub(crate) time: Budget,
     stage: &'static str,
     number: usize,
     kind: &'static str,
 }
 
-impl Growth {
+impl TextGrowth {
     /// For a text of so many bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         let limit = bytes.saturating_mul(BYTES_PER_BYTE).saturating_add(BYTES_PER_TEXT);
-        Self { limit, before: 0, made: 0, unchecked: 0, stage: "", number: 0, kind: "" }
+        let time = Budget::new(bytes);
+        Self { limit, before: 0, made: 0, unchecked: 0, time, stage: "", number: 0, kind: "" }
     }
 
     /// Begin a step, which is counted from 0: the field of its stage in a `tokenizer.json`, and its
@@ -121,7 +126,7 @@ mod tests {
 
     #[test]
     fn all_parts_of_a_text_count() {
-        let mut growth = Growth::of(10);
+        let mut growth = TextGrowth::of(10);
         for _ in 0..2 {
             growth.begin("normalizer", 0, "Replace");
             growth.add(BYTES_PER_TEXT / 2).unwrap();

@@ -3,15 +3,13 @@
 //! [`unicode`](super::unicode) is the fast way for the usual normalizers, which need no spans. Source:
 //! the normalizers of Hugging Face `tokenizers` 0.23.
 
-use std::ops::Range;
-
 use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_canonical, decompose_compatible,
 };
 
 use super::aligned::{AlignedChar, AlignedText, Searchable, aligned, plain, prepended, utf8_bytes};
 use super::characters::CharacterClass;
-use super::growth::Growth;
+use super::growth::TextGrowth;
 use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
 use super::spaces::{META, PartStart};
 use super::unicode::is_younger;
@@ -65,7 +63,7 @@ impl CompiledNormalizer {
     }
 
     /// A name, normalized as a part of a text that follows an added token is.
-    pub(crate) fn normalized(&self, name: &str, growth: &mut Growth) -> Result<String> {
+    pub(crate) fn normalized(&self, name: &str, growth: &mut TextGrowth) -> Result<String> {
         let name = plain(&self.apply(aligned(name)?, PartStart::Special, growth)?);
         growth.end_part(name.len());
         Ok(name)
@@ -78,7 +76,7 @@ impl CompiledNormalizer {
         &self,
         mut text: AlignedText,
         start: PartStart,
-        growth: &mut Growth,
+        growth: &mut TextGrowth,
     ) -> Result<AlignedText> {
         for (number, step) in self.steps.iter().enumerate() {
             growth.begin("normalizer", number, step.kind());
@@ -166,12 +164,11 @@ fn replaced(
     text: &[AlignedChar],
     expression: &Expression,
     content: &str,
-    growth: &mut Growth,
+    growth: &mut TextGrowth,
 ) -> Result<AlignedText> {
     let searchable = Searchable::new(text)?;
     let (mut result, mut at) = (memory::with_room(text.len())?, 0);
-    let mut outcome = Ok(());
-    let mut add = |range: Range<usize>, is_match: bool| {
+    for (range, is_match) in expression.parts(&searchable.text, &mut growth.time)? {
         let end = searchable.character(range.end);
         growth.add(if is_match { content.len() } else { range.len() })?;
         if is_match {
@@ -182,14 +179,8 @@ fn replaced(
             memory::extend(&mut result, &text[at..end])?;
         }
         at = end;
-        Ok(())
-    };
-    expression.for_each(&searchable.text, |range, is_match| {
-        if outcome.is_ok() {
-            outcome = add(range, is_match);
-        }
-    })?;
-    outcome.map(|()| result)
+    }
+    Ok(result)
 }
 
 // ---------------------------------------------------------------------------- forms of Unicode
@@ -292,7 +283,7 @@ mod tests {
     fn normalize(steps: &[NormalizerStep], text: &str) -> AlignedText {
         let normalizer = Normalizer { steps: steps.to_vec() };
         let compiled = CompiledNormalizer::new(&normalizer).unwrap();
-        let mut growth = Growth::of(text.len());
+        let mut growth = TextGrowth::of(text.len());
         compiled.apply(aligned(text).unwrap(), PartStart::Text, &mut growth).unwrap()
     }
 

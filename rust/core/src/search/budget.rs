@@ -19,18 +19,19 @@ const TIME_PER_TEXT: Duration = Duration::from_secs(5);
 const TIME_PER_BYTE: Duration = Duration::from_micros(20);
 
 /// The clock is read after this many searches, or after each if they are slow.
-const SEARCHES: u32 = 16;
+const SEARCHES: u32 = 4;
 const SLOW_SEARCH_TIME: Duration = Duration::from_millis(5);
 
 /// The time between two polls.
 const BETWEEN_POLLS: Duration = Duration::from_millis(100);
 
 thread_local! {
-    static POLL: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
+    /// What is asked whether to stop, and when it was asked last.
+    static POLL: Cell<Option<(fn() -> bool, Instant)>> = const { Cell::new(None) };
 }
 
-/// Do some work on this thread; while the regular-expression engine searches in it, ask `poll`
-/// whether to stop, ten times a second. If so, the work fails with [`Error::Interrupted`].
+/// Do some work on this thread; during it, ask `poll` whether to stop, ten times a second. If so, the
+/// work fails with [`Error::Interrupted`].
 ///
 /// ```
 /// use bytepair::{Pattern, Splitter, pretokenize::with_poll};
@@ -41,34 +42,54 @@ thread_local! {
 /// # Ok::<(), bytepair::Error>(())
 /// ```
 pub fn with_poll<R>(poll: fn() -> bool, work: impl FnOnce() -> R) -> R {
-    let before = POLL.replace(Some(poll));
-    let result = work();
-    POLL.set(before);
-    result
+    /// Sets the poll from before, also after a panic.
+    struct Restore(Option<(fn() -> bool, Instant)>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            POLL.set(self.0);
+        }
+    }
+    let _restore = Restore(POLL.replace(Some((poll, Instant::now()))));
+    work()
 }
 
-/// Measures the searches of one window of a text.
+/// Ask whether to stop, if this thread is to ask and has not done so for a while. Fails with
+/// [`Error::Interrupted`] if so.
+#[inline]
+pub(crate) fn poll() -> Result<()> {
+    if POLL.get().is_none() { Ok(()) } else { poll_at(Instant::now()) }
+}
+
+fn poll_at(now: Instant) -> Result<()> {
+    let Some((poll, asked)) = POLL.get() else { return Ok(()) };
+    if now - asked < BETWEEN_POLLS {
+        return Ok(());
+    }
+    POLL.set(Some((poll, now)));
+    if poll() { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+/// The time of all searches in one text: in all its windows and pieces, by all steps.
+#[derive(Debug)]
 pub(crate) struct Budget {
     limit: Duration,
-    begun: Instant,
-    polled: Instant,
+    spent: Duration,
     /// When the clock was last read, and the number of searches until it is read again.
     looked: Instant,
     left: u32,
 }
 
 impl Budget {
-    /// Begin a window of a text of this many bytes, of which some time was spent before.
-    pub(crate) fn new(bytes: usize, spent: Duration) -> Self {
+    /// The budget of a text of this many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let (limit, now) =
-            ((TIME_PER_TEXT + TIME_PER_BYTE * bytes).saturating_sub(spent), Instant::now());
-        Self { limit, begun: now, polled: now, looked: now, left: SEARCHES }
+        let limit = TIME_PER_TEXT + TIME_PER_BYTE * bytes;
+        Self { limit, spent: Duration::ZERO, looked: Instant::now(), left: SEARCHES }
     }
 
-    /// The time since the window began.
-    pub(crate) fn spent(&self) -> Duration {
-        self.begun.elapsed()
+    /// The budget after other work, whose time does not count.
+    pub(crate) fn resumed(self) -> Self {
+        Self { looked: Instant::now(), ..self }
     }
 
     /// Count a search at a position. Fails if the time is used up, or if the poll says to stop.
@@ -80,9 +101,11 @@ impl Budget {
 
     fn check(&mut self, at: usize) -> Result<()> {
         let now = Instant::now();
-        self.left = if now - self.looked > SLOW_SEARCH_TIME { 1 } else { SEARCHES };
+        let time = now - self.looked;
+        self.left = if time > SLOW_SEARCH_TIME { 1 } else { SEARCHES };
         self.looked = now;
-        if now - self.begun > self.limit {
+        self.spent += time;
+        if self.spent > self.limit {
             let reason = format!(
                 "the split pattern takes too long for this text, more than {} s and {} \u{b5}s per \
                  byte",
@@ -91,13 +114,7 @@ impl Budget {
             );
             return Err(Error::Split { at, reason });
         }
-        if now - self.polled > BETWEEN_POLLS {
-            self.polled = now;
-            if POLL.get().is_some_and(|poll| poll()) {
-                return Err(Error::Interrupted);
-            }
-        }
-        Ok(())
+        poll_at(now)
     }
 }
 
@@ -107,17 +124,18 @@ mod tests {
 
     #[test]
     fn time_is_limited_for_all_windows_together() {
-        let mut fresh = Budget::new(1000, Duration::ZERO);
+        let mut fresh = Budget::new(1000);
         assert!((0..100).all(|at| fresh.count(at).is_ok()));
-        let mut late = Budget::new(1000, Duration::from_secs(6));
+        let spent = Duration::from_secs(6);
+        let mut late = Budget { spent, ..Budget::new(1000) }.resumed();
         let failed = (0..100).find_map(|at| late.count(at).err());
-        assert!(matches!(failed, Some(Error::Split { at: 15, .. })), "{failed:?}");
+        assert!(matches!(failed, Some(Error::Split { at: 3, .. })), "{failed:?}");
     }
 
     #[test]
     fn a_poll_stops_the_work_of_its_thread_only() {
         let wait = || {
-            let mut budget = Budget::new(0, Duration::ZERO);
+            let mut budget = Budget::new(0);
             let begun = Instant::now();
             while begun.elapsed() < 2 * BETWEEN_POLLS {
                 budget.count(0)?;
@@ -127,5 +145,7 @@ mod tests {
         assert_eq!(with_poll(|| true, wait), Err(Error::Interrupted));
         assert_eq!(with_poll(|| false, wait), Ok(()));
         assert_eq!(wait(), Ok(()));
+        let panicked = std::panic::catch_unwind(|| with_poll(|| true, || panic!("in the work")));
+        assert!(panicked.is_err() && wait() == Ok(()));
     }
 }

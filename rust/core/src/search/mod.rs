@@ -6,11 +6,11 @@
 pub(crate) mod budget;
 
 use std::ops::Range;
-use std::time::Duration;
 
 use fancy_regex::{Error as RegexError, Regex, RegexBuilder};
 
 use crate::error::{Error, Result};
+use crate::memory;
 use budget::Budget;
 
 /// The number of times that one search may backtrack: enough for white space of several megabytes,
@@ -57,17 +57,16 @@ impl Expression {
         Ok(first.map(|hit| hit.range()))
     }
 
-    /// Call `sink` with the matches, and the parts between them, which cover the text in order; the
-    /// flag says which are matches. Matches of no characters are passed over.
+    /// The matches, and the parts between them, which cover the text in order; the flag says which
+    /// are matches. Matches of no characters are passed over.
     ///
-    /// Fails as [`find`](Self::find) does, and if all searches take too long.
-    pub(crate) fn for_each(
+    /// Fails as [`find`](Self::find) does, if the budget is used up, or if there is not enough memory.
+    pub(crate) fn parts(
         &self,
         text: &str,
-        mut sink: impl FnMut(Range<usize>, bool),
-    ) -> Result<()> {
-        let mut budget = Budget::new(text.len(), Duration::ZERO);
-        let (mut done, mut from) = (0, 0);
+        budget: &mut Budget,
+    ) -> Result<Vec<(Range<usize>, bool)>> {
+        let (mut parts, mut done, mut from) = (Vec::new(), 0, 0);
         while from <= text.len() {
             budget.count(done)?;
             let Some(range) = self.find(text, from, done)? else { break };
@@ -76,15 +75,15 @@ impl Expression {
                 continue;
             }
             if done < range.start {
-                sink(done..range.start, false);
+                memory::push(&mut parts, (done..range.start, false))?;
             }
             (done, from) = (range.end, range.end);
-            sink(range, true);
+            memory::push(&mut parts, (range, true))?;
         }
         if done < text.len() {
-            sink(done..text.len(), false);
+            memory::push(&mut parts, (done..text.len(), false))?;
         }
-        Ok(())
+        Ok(parts)
     }
 }
 
@@ -103,10 +102,8 @@ mod tests {
     use super::*;
 
     fn parts(regex: &str, text: &str) -> Vec<(String, bool)> {
-        let mut parts = Vec::new();
-        let expression = Expression::new(regex).unwrap();
-        expression.for_each(text, |range, is| parts.push((text[range].to_owned(), is))).unwrap();
-        parts
+        let parts = Expression::new(regex).unwrap().parts(text, &mut Budget::new(text.len()));
+        parts.unwrap().into_iter().map(|(range, is)| (text[range].to_owned(), is)).collect()
     }
 
     #[test]

@@ -52,8 +52,9 @@ impl DecodeStream {
     }
 
     /// Take one id and append the text that is now complete, possibly nothing. Bytes that cannot
-    /// become a character become U+FFFD. Where the decoder works on the names of tokens, the text of
-    /// an id comes with the next one, and that of a long run of bytes when it ends.
+    /// become a character become U+FFFD. Where the decoder works on the names of tokens, the text of a
+    /// run of bytes comes when it ends; if a step replaces text in joined names, all text comes at the
+    /// end.
     ///
     /// Fails if the vocabulary does not have the id; the stream does not change then.
     pub fn push(&mut self, id: u32, text: &mut String) -> Result<()> {
@@ -74,11 +75,14 @@ impl DecodeStream {
 
     /// End the text: append the rest, or U+FFFD if a character is incomplete. The stream can be used
     /// again.
-    pub fn flush(&mut self, text: &mut String) {
+    ///
+    /// Fails if a step of the decoder fails on what is left, as [`Tokenizer::decode`] does.
+    pub fn flush(&mut self, text: &mut String) -> Result<()> {
         self.begun = false;
         match &mut self.names {
-            Some(names) => text.push_str(&names.flush(&self.tokenizer)),
+            Some(names) => text.push_str(&names.flush(&self.tokenizer)?),
             None => self.stream.flush(text),
         }
+        Ok(())
     }
 }

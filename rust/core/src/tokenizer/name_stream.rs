@@ -1,29 +1,25 @@
 //! Decodes ids that arrive one by one, where the decoder works on the names of tokens.
 //!
-//! A step may change what the last token gives once another follows, and bytes may not be a character
-//! yet. So the last ids are decoded again for each id, and what two successive results have in common
-//! is given out. Steps look no further back than a run of bytes, except a replacement in joined
-//! names: there all ids are decoded again, which takes quadratic time. A run of bytes is text only as
-//! a whole, so a long one is decoded when it ends.
+//! A run of byte tokens is text only as a whole: one byte too many makes U+FFFD of each. So a run is
+//! held back until another token ends it. All other text is final at once, but for a character of
+//! GPT-2's bytes that may not be complete. The last few ids are decoded again with each new one, for
+//! steps that treat the first token in another way. If a step replaces text in joined names, any
+//! text may still change, so all ids are held back.
 
 use super::Tokenizer;
 use crate::error::Result;
 use crate::rules::{Decoder, DecoderStep};
 
 /// Ids are dropped when there are so many.
-const MAX_HELD_IDS: usize = 64;
-/// At least so many ids are kept then.
-const MIN_KEPT_IDS: usize = 16;
+const MAX_HELD_IDS: usize = 16;
+/// At least so many ids are kept then: a character has at most four bytes.
+const MIN_KEPT_IDS: usize = 4;
 
-/// The last ids, and the text that was given out.
+/// The last ids, and how much of their text was given out.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NameStream {
     ids: Vec<u32>,
-    /// The text of these ids, but for the last ones if `is_behind`.
-    text: String,
-    /// Whether a long run of bytes has not ended, and is not decoded yet.
-    is_behind: bool,
-    /// The number of bytes of the text that were given out.
+    /// The number of bytes of the text of these ids that were given out.
     returned_bytes: usize,
 }
 
@@ -33,50 +29,43 @@ impl NameStream {
     pub(crate) fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<String> {
         tokenizer.token_bytes(id)?;
         self.ids.push(id);
-        let is_full = self.ids.len() >= MAX_HELD_IDS && looks_back_little(tokenizer);
-        if is_full && self.ids.len() > MAX_HELD_IDS && is_byte(tokenizer, id) {
-            self.is_behind = true;
+        if is_byte(tokenizer, id) || replaces_in_joined_names(tokenizer) {
             return Ok(String::new());
         }
         let text = tokenizer.decode(&self.ids).inspect_err(|_| {
             self.ids.pop();
         })?;
-        let pairs = self.text.char_indices().zip(text.chars());
-        let same = pairs.take_while(|((_, one), other)| one == other);
-        let common = same.map(|((at, c), _)| at + c.len_utf8()).last().unwrap_or(0);
-        let complete = text[..common].trim_end_matches(char::REPLACEMENT_CHARACTER).len();
-        let from = self.returned_bytes;
-        (self.returned_bytes, self.text, self.is_behind) = (complete.max(from), text, false);
-        let piece = self.text.get(from..self.returned_bytes).unwrap_or_default().to_owned();
-        if is_full {
-            self.drop_ids(tokenizer)?;
+        // The bytes of an incomplete character are decoded as one U+FFFD.
+        let complete = text.strip_suffix(char::REPLACEMENT_CHARACTER).unwrap_or(&text).len();
+        let piece = text.get(self.returned_bytes..complete).unwrap_or_default().to_owned();
+        self.returned_bytes = complete.max(self.returned_bytes);
+        if self.ids.len() > MAX_HELD_IDS {
+            self.drop_ids(tokenizer, &text[self.returned_bytes..])?;
         }
         Ok(piece)
     }
 
-    /// Drop ids up to one that is not the token of a byte, if the rest of the text stays the same.
-    fn drop_ids(&mut self, tokenizer: &Tokenizer) -> Result<()> {
-        let movable = &self.ids[..self.ids.len() - MIN_KEPT_IDS];
-        let Some(from) =
-            movable.iter().rposition(|&id| !is_byte(tokenizer, id)).filter(|&at| at > 0)
-        else {
-            return Ok(());
-        };
+    /// Drop ids, but not the bytes before another, if the text of the others ends with `rest`, the part
+    /// that was not given out. Some text is left before it, so that no step takes the next token for
+    /// the first.
+    fn drop_ids(&mut self, tokenizer: &Tokenizer, rest: &str) -> Result<()> {
+        let droppable = &self.ids[..=self.ids.len() - MIN_KEPT_IDS];
+        let from = droppable.iter().rposition(|&id| !is_byte(tokenizer, id)).unwrap_or(0);
         let text = tokenizer.decode(&self.ids[from..])?;
-        let rest = self.text.get(self.returned_bytes..).unwrap_or_default();
-        if text.ends_with(rest) {
+        if text.len() > rest.len() && text.ends_with(rest) {
             self.returned_bytes = text.len() - rest.len();
-            self.text = text;
             self.ids.drain(..from);
         }
         Ok(())
     }
 
     /// End the text, and return the rest of it. The stream can be used again.
-    pub(crate) fn flush(&mut self, tokenizer: &Tokenizer) -> String {
-        let Self { ids, text, is_behind, returned_bytes } = std::mem::take(self);
-        let whole = if is_behind { tokenizer.decode(&ids).unwrap_or(text) } else { text };
-        whole.get(returned_bytes..).unwrap_or_default().to_owned()
+    ///
+    /// Fails as [`Tokenizer::decode`] does.
+    pub(crate) fn flush(&mut self, tokenizer: &Tokenizer) -> Result<String> {
+        let Self { ids, returned_bytes } = std::mem::take(self);
+        let text = tokenizer.decode(&ids)?;
+        Ok(text.get(returned_bytes..).unwrap_or_default().to_owned())
     }
 }
 
@@ -85,23 +74,28 @@ fn is_byte(tokenizer: &Tokenizer, id: u32) -> bool {
     tokenizer.token_name(id).starts_with("<0x")
 }
 
-/// Whether no step replaces text in joined names.
-fn looks_back_little(tokenizer: &Tokenizer) -> bool {
+/// Whether a step replaces text in joined names, or strips their end.
+fn replaces_in_joined_names(tokenizer: &Tokenizer) -> bool {
     let Decoder::Steps(steps) = &tokenizer.rules().decoder else { return false };
     let joins = |step: &DecoderStep| matches!(step, DecoderStep::Fuse | DecoderStep::ByteLevel);
     let joined = steps.iter().skip_while(|step| !joins(step));
-    !joined.into_iter().any(|step| matches!(step, DecoderStep::Replace { .. }))
+    joined.into_iter().any(|step| match step {
+        DecoderStep::Replace { .. } => true,
+        DecoderStep::Strip { stop, .. } => *stop > 0,
+        _ => false,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Vocabulary;
-    use crate::rules::{Decoder, DecoderStep, StartSymbols, TextRules};
+    use crate::rules::normalizer::ReplacePattern;
+    use crate::rules::{StartSymbols, TextRules};
     use proptest::prelude::*;
 
     fn tokenizer(steps: Vec<DecoderStep>) -> Tokenizer {
-        let names = ["a</w>", "b", "<0xC3>", "<0xA9>", "\u{2581}c"];
+        let names = ["a</w>", "b", "<0xC3>", "<0xA9>", "\u{2581}c", "<0x0A>", " "];
         let tokens = names.iter().zip(0..).map(|(name, id)| (name.as_bytes().to_vec(), id));
         let (symbols, decoder) = (Some(StartSymbols::default()), Decoder::Steps(steps));
         let rules = TextRules { symbols, decoder, ..TextRules::default() };
@@ -111,7 +105,7 @@ mod tests {
 
     /// Runs of names, of bytes, and of the two bytes of a character.
     fn long_runs() -> impl Strategy<Value = Vec<u32>> {
-        let parts = [vec![0], vec![1], vec![2], vec![2, 3], vec![4]];
+        let parts = [vec![0], vec![1], vec![2], vec![2, 3], vec![4], vec![5], vec![6]];
         let run = (prop::sample::select(parts.to_vec()), 1..150usize);
         let runs = prop::collection::vec(run, 0..6);
         runs.prop_map(|runs| {
@@ -122,14 +116,21 @@ mod tests {
     proptest! {
         #[test]
         fn a_stream_equals_decoding_the_whole(
-            ids in prop_oneof![prop::collection::vec(0u32..5, 0..200), long_runs()],
+            ids in prop_oneof![prop::collection::vec(0u32..7, 0..200), long_runs()],
         ) {
             let meta = DecoderStep::Metaspace { replacement: '\u{2581}', drops_first: true };
             let suffix = DecoderStep::WordSuffix("</w>".to_owned());
             let strip = DecoderStep::Strip { content: ' ', start: 1, stop: 0 };
+            let strip_more = DecoderStep::Strip { content: ' ', start: 3, stop: 0 };
+            let strip_ends = DecoderStep::Strip { content: ' ', start: 0, stop: 2 };
+            let pattern = ReplacePattern::Literal("bb".to_owned());
+            let replace = DecoderStep::Replace { pattern, content: "c".to_owned() };
             for steps in [
                 vec![DecoderStep::ByteFallback, meta.clone()],
                 vec![DecoderStep::ByteFallback, meta, DecoderStep::Fuse, strip],
+                vec![DecoderStep::ByteFallback, DecoderStep::Fuse, strip_more],
+                vec![DecoderStep::ByteFallback, DecoderStep::Fuse, strip_ends],
+                vec![DecoderStep::ByteFallback, DecoderStep::Fuse, replace],
                 vec![DecoderStep::ByteLevel],
                 vec![suffix],
                 Vec::new(),
@@ -137,7 +138,7 @@ mod tests {
                 let tokenizer = tokenizer(steps);
                 let mut stream = NameStream::default();
                 let pieces = ids.iter().map(|&id| stream.push(&tokenizer, id).unwrap());
-                let text = pieces.collect::<String>() + &stream.flush(&tokenizer);
+                let text = pieces.collect::<String>() + &stream.flush(&tokenizer).unwrap();
                 prop_assert_eq!(text, tokenizer.decode(&ids).unwrap());
             }
         }

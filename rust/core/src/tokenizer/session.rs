@@ -130,16 +130,20 @@ impl Session {
         let begins = state.begins;
         let certain = encoder.certain(&rest[..complete], begins, &self.options, &mut tried);
         let Certain { at: certain, start } = certain.map_err(shifted)?;
-        let mut ids = Vec::new();
         let mut call = encoder.call();
-        let mut encode = |text: &str, start| {
+        let mut encode = |text: &str, start| -> Result<Vec<u32>> {
+            let mut ids = Vec::new();
             let edges = Edges { start, last: true };
             call.append_part(&Text::Utf8(text), &self.options, edges, &mut ids)?;
-            Ok(ids.len())
+            Ok(ids)
         };
-        let stable = encode(&rest[..certain], begins).map_err(shifted)?;
+        // The text before the position is encoded together with what follows, since a pretoken may
+        // end elsewhere where the text ends.
+        let ids = encode(&rest, begins).map_err(shifted)?;
         let shifted = |error: Error| error.shifted(state.start + certain);
-        encode(&rest[certain..], start).map_err(shifted)?;
+        let after = encode(&rest[certain..], start).map_err(shifted)?;
+        debug_assert!(ids.ends_with(&after), "the ids of {rest:?} divide at {certain}");
+        let stable = ids.len() - after.len();
         let change = state.replace(&ids, stable)?;
         state.half = half;
         state.tried = if certain > 0 { Tried::default() } else { tried };

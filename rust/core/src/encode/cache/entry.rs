@@ -28,9 +28,6 @@ const _: () = assert!(MAX_VOCAB_SIZE <= 1 << PACKED_BITS);
 const COUNT: u32 = 60;
 const KEY: u64 = u64::MAX >> 4;
 
-/// The highest bit of the second word: the entry was hit since the last eviction.
-pub(crate) const HIT: u64 = 1 << 63;
-
 /// The entry of a pretoken with at most [`PACKED`] ids.
 pub(crate) fn of_ids(key: Key, ids: &[u32]) -> Entry {
     let count = u8::try_from(ids.len()).expect("a few");
@@ -76,7 +73,7 @@ pub(crate) fn key(entry: &Entry) -> Key {
 /// The number of ids of an entry, or [`IN_OVERFLOW`].
 #[inline]
 pub(crate) fn count(entry: &Entry) -> u8 {
-    u8::try_from((entry[1] & !HIT) >> COUNT).expect("three bits")
+    u8::try_from(entry[1] >> COUNT).expect("four bits")
 }
 
 /// The last two words of an entry: its ids, or their location.

@@ -20,9 +20,6 @@ const HUGE_BITS: u32 = 14;
 /// The table has at least 2 to the power of this many entries.
 const MIN_BITS: u32 = 1;
 
-/// The number of words of a larger table that one call makes ready on small pages: 16 of them.
-const STEP_WORDS: usize = 1 << 13;
-
 /// The words of 2 to the power of `bits` entries, and of a spare one.
 fn words(bits: u32) -> usize {
     entry::WORDS * ((1 << bits) + 1)
@@ -34,13 +31,11 @@ pub(crate) struct HotTable {
     words: AlignedBuffer,
     /// The number of low bits of a hash that are not part of an index.
     shift: u32,
-    /// The words of a larger table, and how many of them are ready.
-    next: Option<(AlignedBuffer, usize)>,
 }
 
 impl HotTable {
-    /// Grow to about 2 to the power of `bits` entries, at most the largest size; on small pages in
-    /// steps, one in each call. If there is not enough memory, the table stays as it is.
+    /// Grow to about 2 to the power of `bits` entries, at most the largest size. If there is not
+    /// enough memory, the table stays as it is.
     #[inline]
     pub(crate) fn grow(&mut self, bits: u32, page_size: PageSize) {
         let bits = if bits < HUGE_BITS { bits } else { BITS };
@@ -55,20 +50,8 @@ impl HotTable {
             let smallest = AlignedBuffer::zeros(words(MIN_BITS)).expect("memory for 3 entries");
             self.replace(smallest);
         }
-        let next = self.next.take().filter(|(next, _)| next.len() >= words(bits));
-        let next = next.or_else(|| {
-            let next = AlignedBuffer::zeros_on(page_size, words(bits)).ok()?;
-            Some((next, 0))
-        });
-        let Some((next, ready)) = next else { return };
-        let step = if page_size == PageSize::Huge { next.len() } else { STEP_WORDS };
-        let end = next.len().min(ready + step);
-        // A page that is read before it is written costs two page faults.
-        next.touch(ready..end);
-        if end < next.len() {
-            self.next = Some((next, end));
-        } else {
-            self.replace(next);
+        if let Ok(larger) = AlignedBuffer::zeros_on(page_size, words(bits)) {
+            self.replace(larger);
         }
     }
 
@@ -157,24 +140,5 @@ mod tests {
                 prop_assert_eq!(hot.get(key(pretoken)), &entry);
             }
         }
-    }
-
-    #[test]
-    fn a_table_that_grows_in_steps_answers_all_the_time() {
-        let key = |number: u32| Key::of(&number.to_le_bytes(), 0..4);
-        let entry = |number| entry::of_ids(key(number), &[number]);
-        let mut hot = HotTable::default();
-        hot.grow(HUGE_BITS - 1, PageSize::Huge);
-        let mut steps = 0;
-        while hot.words.len() < words(BITS) {
-            let number = steps % 20;
-            hot.put_if(true, key(number), &entry(number));
-            hot.grow(HUGE_BITS, PageSize::Small);
-            assert_eq!(hot.get(key(number)), &entry(number));
-            steps += 1;
-        }
-        assert_eq!(steps as usize, words(BITS).div_ceil(STEP_WORDS));
-        let kept = (0..20).filter(|&number| hot.get(key(number)) == &entry(number)).count();
-        assert!(kept > 15, "few share an index: {kept}");
     }
 }

@@ -1,13 +1,15 @@
 //! A cache from pretokens to ids, which all threads read and fill.
 //!
 //! Text repeats itself, so the ids of a pretoken are cached, and the next lookup costs one cache
-//! line. The ids are in a [`table`] that all threads share, so a pretoken that one thread has
-//! merged is not merged by another. Threads that find the table crowded make a larger one in small
-//! steps ([`growth`]), and continue with the old one until it is finished; some entries that they
-//! add in that time are lost. At full size, entries without a recent hit are evicted.
+//! line. The ids are in a [`table`] that all threads share, so a pretoken that one thread has merged
+//! is not merged by another.
+//!
+//! A crowded table is followed by an empty one, larger until the full size is reached: the next
+//! *generation*. A pretoken that is not found there is looked up in the table before, and copied.
+//! So each lookup pays for its own entry and no call copies a table; and at full size, entries that
+//! are not used for a generation are evicted.
 
 pub(crate) mod entry;
-mod growth;
 
 pub(crate) mod hot;
 
@@ -19,102 +21,111 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use crate::encode::cache::table::{CacheTable, MIN_BITS};
-use crate::error::Result;
 use crate::hash::key::Key;
 use crate::machine::huge_pages::PageSize;
 use entry::Entry;
-use growth::{Growth, RetiredTable};
+
+/// 2 to the power of this many lines: 32 MiB of entries.
+const BITS: u32 = 19;
+
+/// The overflow of a table of full size, in words: 10 MiB.
+const OVERFLOW_WORDS: usize = (10 << 20) / size_of::<u64>();
 
 /// The first table has 2 to the power of this many lines: 8 KiB.
 const FIRST_BITS: u32 = 7;
 
-/// The second table has 16 times as many lines: 128 KiB. Each later table has 4 times as many as the one
-/// before. A table is fresh memory, whose page faults cost more than filling it, so larger steps save
-/// time; but with 16 times in every step, some thousand short texts take a fifth longer.
+/// The second table has 16 times as many lines: 128 KiB. Each later table has 4 times as many as the
+/// one before. A table is fresh memory, whose page faults cost more than filling it, so larger steps
+/// save time; but with 16 times in every step, some thousand short texts take a fifth longer.
 const SECOND_BITS: u32 = 11;
 
-/// The fill level, in eighths of the entries and of the overflow, at which a table grows, or at
-/// full size evicts. By then, requests for the overflow may reach twice its size, so that most of a
-/// text slightly larger than the cache stays cached when it is read repeatedly.
+/// The fill level, in eighths of the entries and of the overflow, at which a smaller table, and one of
+/// full size, are followed by the next generation. Requests for the overflow of the latter may then
+/// reach twice its size, so that most of a text slightly larger than the cache stays cached when it
+/// is read repeatedly.
 const HALF_EIGHTHS: [usize; 2] = [4, 4];
 const FULL_EIGHTHS: [usize; 2] = [7, 16];
 
-/// After an allocation fails, this many requests for a larger table are ignored before the next
-/// attempt.
+/// After an allocation fails, this many requests for the next generation are ignored.
 const REQUESTS_IGNORED: usize = 1 << 12;
 
 /// The smallest overflow, in words.
 const MIN_OVERFLOW_WORDS: usize = 1 << 12;
 
-/// A window of fewer pretokens may be a short text, which gets no huge page: the system may have to
-/// move other pages for it first.
+/// A window of fewer pretokens may be a short text, which gets no huge page.
 const MIN_PRETOKENS_HUGE_PAGES: usize = 1 << 10;
 
 /// Why the first tables can be allocated.
 const FIRST_TABLES_ARE_SMALL: &str = "memory for some kilobytes";
 
-/// The cache of all threads: at most 2 to the power of `BITS` lines, and `OVERFLOW` bytes of
-/// overflow.
+/// The cache of all threads.
 #[derive(Debug)]
-pub(crate) struct SharedCache<const BITS: u32, const OVERFLOW: usize> {
-    latest: Mutex<Arc<CacheTable>>,
-    /// The number of the latest table.
+pub(crate) struct SharedCache {
+    /// The largest table has 2 to the power of this many lines, and an overflow of this many words.
+    max_bits: u32,
+    max_overflow: usize,
+    latest: Mutex<Latest>,
+    /// The number of the latest generation.
     number: AtomicUsize,
-    /// Locked by the thread that makes the next table, or frees an earlier one.
-    renewal: Mutex<Renewal>,
-    /// Whether there is a table to free.
-    has_retired: AtomicBool,
     /// Whether much text was announced, for which huge pages are worth their price.
     expects_bulk: AtomicBool,
 }
 
-/// The next table.
-#[derive(Debug, Default)]
-struct Renewal {
-    /// How far it is, if it was begun.
-    growth: Option<Growth>,
-    /// The number of requests to ignore before it is begun, since memory was short.
-    pause: usize,
-    /// An earlier table that no thread uses any more.
-    retired: Option<RetiredTable>,
+/// The latest generation.
+#[derive(Debug)]
+struct Latest {
+    generation: Generation,
+    /// The number of requests for the next one to ignore, since memory was short.
+    ignored: usize,
 }
 
-/// A thread's view of the cache: the latest table that it has seen.
-#[derive(Debug)]
-pub(crate) struct Cache<const BITS: u32, const OVERFLOW: usize> {
+/// A table, and the one before it.
+#[derive(Debug, Clone)]
+struct Generation {
+    number: usize,
     table: Arc<CacheTable>,
+    previous: Option<Arc<CacheTable>>,
+}
+
+/// A thread's view of the cache: the latest generation that it has seen.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    generation: Generation,
     /// The number of entries that this thread added and has not yet reported to the table.
     added: usize,
-    /// Whether hits are marked, because the table will soon evict.
-    marks: bool,
 }
 
-impl<const BITS: u32, const OVERFLOW: usize> Default for SharedCache<BITS, OVERFLOW> {
+impl Default for SharedCache {
     fn default() -> Self {
-        let first = Self::table(1, FIRST_BITS.min(BITS), PageSize::Small);
-        let first = first.expect(FIRST_TABLES_ARE_SMALL);
-        let number = AtomicUsize::new(first.number());
+        Self::new(BITS, OVERFLOW_WORDS)
+    }
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        let own = CacheTable::new(MIN_BITS, 0, PageSize::Small).expect(FIRST_TABLES_ARE_SMALL);
         Self {
-            latest: Mutex::new(Arc::new(first)),
-            number,
-            renewal: Mutex::default(),
-            has_retired: AtomicBool::new(false),
-            expects_bulk: AtomicBool::new(false),
+            generation: Generation { number: 0, table: Arc::new(own), previous: None },
+            added: 0,
         }
     }
 }
 
-impl<const BITS: u32, const OVERFLOW: usize> Default for Cache<BITS, OVERFLOW> {
-    fn default() -> Self {
-        let own = CacheTable::new(0, MIN_BITS, 0, PageSize::Small).expect(FIRST_TABLES_ARE_SMALL);
-        Self { table: Arc::new(own), added: 0, marks: false }
-    }
-}
-
-impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
-    fn table(number: usize, bits: u32, page_size: PageSize) -> Result<CacheTable> {
-        let overflow = (OVERFLOW / size_of::<u64>()) >> (BITS - bits);
-        CacheTable::new(number, bits, overflow.max(MIN_OVERFLOW_WORDS), page_size)
+impl SharedCache {
+    /// A cache whose largest table has 2 to the power of `max_bits` lines, and an overflow of
+    /// `max_overflow` words.
+    fn new(max_bits: u32, max_overflow: usize) -> Self {
+        let bits = FIRST_BITS.min(max_bits);
+        let first = CacheTable::new(bits, MIN_OVERFLOW_WORDS, PageSize::Small);
+        let table = Arc::new(first.expect(FIRST_TABLES_ARE_SMALL));
+        let generation = Generation { number: 1, table, previous: None };
+        Self {
+            max_bits,
+            max_overflow,
+            latest: Mutex::new(Latest { generation, ignored: 0 }),
+            number: AtomicUsize::new(1),
+            expects_bulk: AtomicBool::new(false),
+        }
     }
 
     /// Take huge pages from now on, for much text.
@@ -129,168 +140,125 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
         if is_bulk { PageSize::Huge } else { PageSize::Small }
     }
 
-    /// Make the table of full size at once, for much text: smaller ones would soon be crowded, and
+    /// Take a table of full size at once, for much text: smaller ones would soon be crowded, and
     /// each is fresh memory, whose page faults may cost more than filling it.
     #[cold]
     pub(crate) fn grow_to_full_size(&self) {
-        let latest = self.latest.try_lock().ok().map(|latest| Arc::clone(&latest));
-        if let Some(table) = latest.filter(|table| table.bits() < BITS) {
-            self.renew(&table, |renewal| {
-                let next = Self::begun(renewal, &table, BITS, PageSize::Huge)?;
-                Some(next.finish(&table))
-            });
-        }
-    }
-
-    /// Do a step, in proportion to this many pretokens, of replacing a table by one of 2 to the
-    /// power of `bits` lines.
-    #[cold]
-    fn grow(&self, table: &CacheTable, bits: u32, pretokens: usize) {
-        self.renew(table, |renewal| {
-            let mut growth = Self::begun(renewal, table, bits, self.page_size(pretokens))?;
-            if growth.step(table, pretokens) {
-                return Some(growth.table());
-            }
-            renewal.growth = Some(growth);
-            None
+        self.replace(|latest| {
+            let is_smaller = latest.table.bits() < self.max_bits;
+            is_smaller.then_some((self.max_bits, PageSize::Huge))
         });
     }
 
-    /// Publish the table that `next` returns, if it does, unless another thread has replaced this
-    /// table or is at it.
+    /// Start the next generation, if this one is the latest.
+    #[cold]
+    fn grow(&self, crowded: &Generation, page_size: PageSize) {
+        let bits = crowded.table.bits();
+        let larger = if bits < SECOND_BITS { SECOND_BITS } else { bits + 2 };
+        self.replace(|latest| {
+            let is_latest = latest.number == crowded.number;
+            is_latest.then_some((larger.min(self.max_bits), page_size))
+        });
+    }
+
+    /// Start a generation whose table has the size that `next` gives for the latest one, if any.
     ///
-    /// No thread waits for a lock: in a forked process, the thread that held it may not exist.
-    fn renew(&self, table: &CacheTable, next: impl FnOnce(&mut Renewal) -> Option<CacheTable>) {
-        let Ok(mut renewal) = self.renewal.try_lock() else { return };
-        if self.number.load(Relaxed) == table.number()
-            && let Some(next) = next(&mut renewal)
-            && let Ok(mut latest) = self.latest.try_lock()
-        {
-            self.number.store(next.number(), Relaxed);
-            *latest = Arc::new(next);
+    /// No thread waits for the lock: in a forked process, the thread that held it may not exist.
+    fn replace(&self, next: impl FnOnce(&Generation) -> Option<(u32, PageSize)>) {
+        let Ok(mut latest) = self.latest.try_lock() else { return };
+        let Some((bits, page_size)) = next(&latest.generation) else { return };
+        if latest.ignored > 0 {
+            latest.ignored -= 1;
+            return;
         }
-    }
-
-    /// Free a table that no thread uses any more: in steps, or at once if another is being freed.
-    #[cold]
-    fn retire(&self, table: CacheTable) {
-        if let Ok(mut renewal) = self.renewal.try_lock()
-            && renewal.retired.is_none()
-        {
-            renewal.retired = Some(RetiredTable::new(table));
-            self.has_retired.store(true, Relaxed);
-        }
-    }
-
-    /// Free the next part of a table that no thread uses any more.
-    #[cold]
-    fn free_part(&self) {
-        if let Ok(mut renewal) = self.renewal.try_lock() {
-            renewal.retired = renewal.retired.take().and_then(RetiredTable::free_part);
-            self.has_retired.store(renewal.retired.is_some(), Relaxed);
-        }
-    }
-
-    /// The next table as far as it is made; `None` if there is not enough memory for it.
-    fn begun(
-        renewal: &mut Renewal,
-        table: &CacheTable,
-        bits: u32,
-        page_size: PageSize,
-    ) -> Option<Growth> {
-        if let Some(growth) = renewal.growth.take().filter(|growth| growth.bits() >= bits) {
-            return Some(growth);
-        }
-        if renewal.pause > 0 {
-            renewal.pause -= 1;
-            return None;
-        }
-        let next = Self::table(table.number() + 1, bits, page_size);
-        if next.is_err() {
-            renewal.pause = REQUESTS_IGNORED;
-        }
-        Some(Growth::new(next.ok()?))
+        let overflow = self.max_overflow >> (self.max_bits - bits);
+        let table = CacheTable::new(bits, overflow.max(MIN_OVERFLOW_WORDS), page_size);
+        let Ok(table) = table else {
+            latest.ignored = REQUESTS_IGNORED;
+            return;
+        };
+        let previous = std::mem::replace(&mut latest.generation.table, Arc::new(table));
+        latest.generation.previous = Some(previous);
+        latest.generation.number += 1;
+        self.number.store(latest.generation.number, Relaxed);
     }
 }
 
-impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
-    /// Take the latest table for a window of this many pretokens, and do a step of its replacement
-    /// if it is crowded. Results of earlier calls of `locate` become invalid.
+impl Cache {
+    /// Take the latest generation for a window of this many pretokens, and start the next one if it
+    /// is crowded. Results of earlier calls of `locate` become invalid.
     #[inline]
-    pub(crate) fn prepare(&mut self, shared: &SharedCache<BITS, OVERFLOW>, pretokens: usize) {
+    pub(crate) fn prepare(&mut self, shared: &SharedCache, pretokens: usize) {
+        let table = &self.generation.table;
         // Reported once a window: an addition to a shared count for each entry would make threads wait.
         if self.added > 0 {
-            self.table.count_added(std::mem::take(&mut self.added));
+            table.count_added(std::mem::take(&mut self.added));
         }
-        let is_full_size = self.table.bits() == BITS;
-        self.marks = is_full_size && self.table.is_filled(HALF_EIGHTHS);
-        if self.table.is_filled(if is_full_size { FULL_EIGHTHS } else { HALF_EIGHTHS }) {
-            let bits = self.table.bits();
-            let larger = if bits < SECOND_BITS { SECOND_BITS } else { bits + 2 };
-            shared.grow(&self.table, larger.min(BITS), pretokens);
+        let is_full_size = table.bits() == shared.max_bits;
+        if table.is_filled(if is_full_size { FULL_EIGHTHS } else { HALF_EIGHTHS }) {
+            shared.grow(&self.generation, shared.page_size(pretokens));
         }
-        if shared.number.load(Relaxed) != self.table.number() {
-            self.take_latest(shared, pretokens);
-        } else if shared.has_retired.load(Relaxed) {
-            shared.free_part();
+        if shared.number.load(Relaxed) != self.generation.number {
+            self.take_latest(shared);
         }
     }
 
     #[cold]
-    fn take_latest(&mut self, shared: &SharedCache<BITS, OVERFLOW>, pretokens: usize) {
-        let latest = shared.latest.try_lock().ok().map(|latest| Arc::clone(&latest));
-        if let Some(latest) = latest
-            && let Some(old) = Arc::into_inner(std::mem::replace(&mut self.table, latest))
-            // Nobody waits for one window of much text, so it frees the table at once.
-            && shared.page_size(pretokens) == PageSize::Small
-        {
-            shared.retire(old);
+    fn take_latest(&mut self, shared: &SharedCache) {
+        if let Ok(latest) = shared.latest.try_lock() {
+            self.generation = latest.generation.clone();
         }
     }
 
     /// The table has 2 to the power of this many lines.
     pub(crate) fn bits(&self) -> u32 {
-        self.table.bits()
+        self.table().bits()
     }
 
     /// The table.
     #[inline]
     pub(crate) fn table(&self) -> &CacheTable {
-        &self.table
+        &self.generation.table
     }
 
     /// The entry of a pretoken in its line, or another entry and `false`; without a branch.
     #[inline]
     pub(crate) fn look(&self, key: Key, line: usize) -> (bool, Entry) {
-        self.table.look(key, line, self.marks)
+        self.table().look(key, line)
     }
 
-    /// The entry of a pretoken in the other lines of its group.
+    /// The entry of a pretoken that is not in its line: in the other lines of its group, or copied
+    /// from the previous generation.
     #[inline]
-    pub(crate) fn find_beside(&self, key: Key, line: usize) -> Option<Entry> {
-        self.table.find_beside(key, line, self.marks)
+    pub(crate) fn find_elsewhere(&mut self, key: Key, line: usize) -> Option<Entry> {
+        self.table().find_beside(key, line).or_else(|| self.recall(key, line))
     }
 
-    /// The entry of a pretoken.
-    #[inline]
-    pub(crate) fn find(&self, key: Key, line: usize) -> Option<Entry> {
-        let (is_here, entry) = self.look(key, line);
-        if is_here { Some(entry) } else { self.find_beside(key, line) }
+    /// Copy the entry of a pretoken from the previous generation, if it is there.
+    fn recall(&mut self, key: Key, line: usize) -> Option<Entry> {
+        let Generation { table, previous, .. } = &self.generation;
+        let previous = previous.as_deref()?;
+        let entry = previous.find(key, previous.locate(key))?;
+        let (entry, is_new) = table.put_again(line, previous, entry)?;
+        self.added += usize::from(is_new);
+        Some(entry)
     }
 
     /// Append the ids of a pretoken; returns whether it is cached.
     pub(crate) fn append(
-        &self,
+        &mut self,
         key: Key,
         line: usize,
         pretoken: &[u8],
         out: &mut Vec<u32>,
     ) -> bool {
-        let Some(entry) = self.find(key, line) else { return false };
+        let (is_here, entry) = self.look(key, line);
+        let entry = if is_here { Some(entry) } else { self.find_elsewhere(key, line) };
+        let Some(entry) = entry else { return false };
         let (count, words) = (entry::count(&entry), entry::words(&entry));
-        let mut room = [0; overflow::READ_BUFFER_IDS];
-        let Some(count) = self.table.read(count, words, pretoken, &mut room) else { return false };
-        out.extend_from_slice(&room[..count]);
+        let mut ids = [0; overflow::READ_BUFFER_IDS];
+        let Some(count) = self.table().read(count, words, pretoken, &mut ids) else { return false };
+        out.extend_from_slice(&ids[..count]);
         true
     }
 
@@ -303,7 +271,7 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
         pretoken: &[u8],
         ids: &[u32],
     ) -> Option<Entry> {
-        let (entry, is_new) = self.table.put(key, line, pretoken, ids)?;
+        let (entry, is_new) = self.table().put(key, line, pretoken, ids)?;
         self.added += usize::from(is_new);
         Some(entry)
     }
@@ -315,14 +283,14 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    const OVERFLOW: usize = 1 << 20;
+    const OVERFLOW_WORDS: usize = (1 << 20) / size_of::<u64>();
 
     fn key(pretoken: &[u8]) -> Key {
         Key::of(pretoken, 0..pretoken.len())
     }
 
-    impl<const BITS: u32> Cache<BITS, OVERFLOW> {
-        fn get(&self, pretoken: &[u8]) -> Option<Vec<u32>> {
+    impl Cache {
+        fn get(&mut self, pretoken: &[u8]) -> Option<Vec<u32>> {
             let (mut ids, place) = (Vec::new(), self.table().locate(key(pretoken)));
             self.append(key(pretoken), place, pretoken, &mut ids).then_some(ids)
         }
@@ -349,7 +317,7 @@ mod tests {
                 1..600,
             ),
         ) {
-            let (shared, mut cache) = (SharedCache::<5, OVERFLOW>::default(), Cache::default());
+            let (shared, mut cache) = (SharedCache::new(5, OVERFLOW_WORDS), Cache::default());
             let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
             for (pretoken, ids) in puts {
                 cache.prepare(&shared, 1);
@@ -366,7 +334,7 @@ mod tests {
 
     #[test]
     fn it_grows_and_then_forgets_what_is_not_met_again() {
-        let (shared, mut cache) = (SharedCache::<13, OVERFLOW>::default(), Cache::default());
+        let (shared, mut cache) = (SharedCache::new(13, OVERFLOW_WORDS), Cache::default());
         let (mut misses, mut lost) = (0, 0);
         for number in 0..200_000 {
             cache.prepare(&shared, 1);
@@ -392,7 +360,7 @@ mod tests {
 
     #[test]
     fn it_is_as_large_as_it_may_be_where_much_is_expected() {
-        let (shared, mut cache) = (SharedCache::<13, OVERFLOW>::default(), Cache::default());
+        let (shared, mut cache) = (SharedCache::new(13, OVERFLOW_WORDS), Cache::default());
         cache.prepare(&shared, 1);
         cache.keep(b"known", &[7]);
         for _ in 0..2 {
@@ -400,13 +368,13 @@ mod tests {
             cache.prepare(&shared, 1);
             assert_eq!((cache.bits(), cache.get(b"known")), (13, Some(vec![7])));
         }
-        assert_eq!(cache.table().number(), 2);
+        assert_eq!(cache.generation.number, 2);
     }
 
     /// Threads add the same pretokens at the same time, while tables grow and evict.
     #[test]
     fn threads_never_see_half_of_anything() {
-        let shared = SharedCache::<9, OVERFLOW>::default();
+        let shared = SharedCache::new(9, OVERFLOW_WORDS);
         let numbers = if cfg!(miri) { 100 } else { 40_000 };
         let work = &|offset: u32| {
             let mut cache = Cache::default();
@@ -431,8 +399,8 @@ mod tests {
     /// A lock may be held forever.
     #[test]
     fn nobody_waits_for_a_lock() {
-        let shared = SharedCache::<9, OVERFLOW>::default();
-        let (_latest, _renewal) = (shared.latest.lock(), shared.renewal.lock());
+        let shared = SharedCache::new(9, OVERFLOW_WORDS);
+        let _latest = shared.latest.lock();
         let mut cache = Cache::default();
         for number in 0..2000 {
             cache.prepare(&shared, 1);

@@ -5,7 +5,6 @@
 //! nothing is overwritten. An entry that points into the arena is published after its words are
 //! written.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::encode::cache::entry::{self, THREE};
@@ -53,31 +52,6 @@ impl Overflow {
     pub(crate) fn put_again(&self, other: &Self, named: [u64; 2]) -> Option<[u64; 2]> {
         let entry = other.entry(named)?;
         self.fill(named, entry.iter().map(|word| word.load(Relaxed)))
-    }
-
-    /// The number of words.
-    pub(crate) fn len(&self) -> usize {
-        self.words.len()
-    }
-
-    /// Return the memory of some words to the system. What they held is lost.
-    pub(crate) fn release(&mut self, words: Range<usize>) {
-        self.words.release(words);
-    }
-
-    /// The number of words in use.
-    pub(crate) fn used(&self) -> usize {
-        self.reserved_words.0.load(Relaxed).min(self.words.len())
-    }
-
-    /// Copy some words of another overflow, which is not larger, to the same locations of this one,
-    /// whose free words begin after them.
-    pub(crate) fn copy(&self, other: &Self, words: Range<usize>) {
-        self.words.touch(words.clone());
-        for (to, from) in self.words[words.clone()].iter().zip(&other.words[words.clone()]) {
-            to.store(from.load(Relaxed), Relaxed);
-        }
-        self.reserved_words.0.store(words.end, Relaxed);
     }
 
     /// Write words to the next free location.

@@ -2,14 +2,13 @@
 //!
 //! The table consists of lines of two entries, each one cache line. Four lines form a group: a
 //! pretoken takes the first free entry of its own line, or else of the other lines, and is not
-//! cached if all are filled. A filled entry never changes or moves, except for its hit mark, so a
-//! thread that sees the key can read the ids. A thread claims a free entry by its second word, and
+//! cached if all are filled. A filled entry never changes or moves, so a thread that sees the key can
+//! read the ids. A thread claims a free entry by its second word, and
 //! stores that word again, with the key, once all others are written.
 //!
 //! An [`entry`](super::entry) holds up to six ids; longer lists, and the bytes of long pretokens,
 //! are in the [`overflow`](super::overflow).
 
-use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
@@ -43,37 +42,19 @@ pub(crate) struct CacheTable {
     overflow: Overflow,
     /// The number of filled entries, as far as threads have reported.
     filled_entries: Padded<AtomicUsize>,
-    /// The number of this table in the sequence of tables.
-    number: usize,
 }
 
 impl CacheTable {
     /// A table of 2 to the power of `bits` lines, with an overflow of this many words.
-    pub(crate) fn new(
-        number: usize,
-        bits: u32,
-        overflow: usize,
-        page_size: PageSize,
-    ) -> Result<Self> {
+    pub(crate) fn new(bits: u32, overflow: usize, page_size: PageSize) -> Result<Self> {
         let words = AlignedBuffer::zeros_on(page_size, LINE << bits)?;
         let overflow = Overflow::new(page_size, overflow)?;
-        Ok(Self { words, bits, overflow, filled_entries: Padded::default(), number })
-    }
-
-    /// The number of this table in the sequence of tables.
-    #[inline]
-    pub(crate) fn number(&self) -> usize {
-        self.number
+        Ok(Self { words, bits, overflow, filled_entries: Padded::default() })
     }
 
     /// The table has 2 to the power of this many lines.
     pub(crate) fn bits(&self) -> u32 {
         self.bits
-    }
-
-    /// The number of lines.
-    pub(crate) fn lines(&self) -> usize {
-        1 << self.bits
     }
 
     /// Report that this many entries were added.
@@ -111,26 +92,28 @@ impl CacheTable {
         self.words[place..].first_chunk().expect("the words are inside the table")
     }
 
-    /// The entry of a pretoken at its line, or another entry and `false`; without a branch, which
-    /// would be mispredicted. With `marks`, a hit is marked.
+    /// The entry of a pretoken.
     #[inline]
-    pub(crate) fn look(&self, key: Key, place: usize, marks: bool) -> (bool, Entry) {
+    pub(crate) fn find(&self, key: Key, place: usize) -> Option<Entry> {
+        let (is_here, entry) = self.look(key, place);
+        if is_here { Some(entry) } else { self.find_beside(key, place) }
+    }
+
+    /// The entry of a pretoken at its line, or another entry and `false`; without a branch, which
+    /// would be mispredicted.
+    #[inline]
+    pub(crate) fn look(&self, key: Key, place: usize) -> (bool, Entry) {
         let line = self.chunk::<LINE>(place);
         // The result of the second comparison, 0 or 1, selects the entry that is read: no branch. If
         // two threads added the pretoken at once, both entries have it, with the same ids.
         let is_first = entry::is(&name(line, 0), key);
         let is_second = entry::is(&name(line, entry::WORDS), key);
-        let (is_here, at) = (is_first | is_second, usize::from(is_second) * entry::WORDS);
-        let entry = read(line, at);
-        if marks && is_here {
-            mark(line, at);
-        }
-        (is_here, entry)
+        (is_first | is_second, read(line, usize::from(is_second) * entry::WORDS))
     }
 
-    /// The entry of a pretoken in the other lines of its group; with `marks`, a hit is marked.
+    /// The entry of a pretoken in the other lines of its group.
     #[cold]
-    pub(crate) fn find_beside(&self, key: Key, place: usize, marks: bool) -> Option<Entry> {
+    pub(crate) fn find_beside(&self, key: Key, place: usize) -> Option<Entry> {
         let mut lines = group(place);
         let mut last = lines.next()?;
         for line in lines {
@@ -139,12 +122,8 @@ impl CacheTable {
                 return None;
             }
             let words = self.chunk::<LINE>(line);
-            if let Some(at) =
-                [0, entry::WORDS].into_iter().find(|&at| entry::is(&name(words, at), key))
-            {
-                if marks {
-                    mark(words, at);
-                }
+            let here = [0, entry::WORDS].into_iter().find(|&at| entry::is(&name(words, at), key));
+            if let Some(at) = here {
                 return Some(read(words, at));
             }
             last = line;
@@ -217,53 +196,20 @@ impl CacheTable {
         &self.overflow
     }
 
-    /// Have the memory of some lines at hand.
-    pub(crate) fn touch(&self, lines: Range<usize>) {
-        self.words.touch(LINE * lines.start..LINE * lines.end);
-    }
-
-    /// Return a part of the memory to the system; what it held is lost.
-    pub(crate) fn release(&mut self, part: usize, parts: usize) {
-        let [words, overflow] = [self.words.len(), self.overflow.len()]
-            .map(|all| all * part / parts..all * (part + 1) / parts);
-        self.words.release(words);
-        self.overflow.release(overflow);
-    }
-
-    /// Copy some lines of another table, whose overflow will be copied later to the same locations.
-    pub(crate) fn copy(&self, other: &Self, lines: Range<usize>) {
-        let entries = other.entries(lines);
-        let added = entries.filter(|entry| self.put_entry(self.place(entry::key(entry)), *entry));
-        self.count_added(added.count());
-    }
-
-    /// Copy those entries in some lines of another table that were hit, without their marks, until
-    /// this many eighths of the entries, or of the overflow, are filled.
-    pub(crate) fn copy_hits(&self, other: &Self, lines: Range<usize>, eighths: [usize; 2]) {
-        for entry in other.entries(lines).filter(|entry| entry[1] & entry::HIT != 0) {
-            if self.is_filled(eighths) {
-                break;
-            }
-            self.count_added(usize::from(self.put_again(&other.overflow, entry).is_some()));
-        }
-    }
-
-    /// Copy an entry of another table, unless the overflow is full.
-    fn put_again(&self, overflow: &Overflow, entry: Entry) -> Option<()> {
-        let (key, count, mut words) =
-            (entry::key(&entry), entry::count(&entry), entry::words(&entry));
+    /// Add an entry of another table. Returns the entry and whether it was added, or `None` if the
+    /// overflow is full.
+    pub(crate) fn put_again(
+        &self,
+        place: usize,
+        other: &Self,
+        entry: Entry,
+    ) -> Option<(Entry, bool)> {
+        let (count, mut words) = (entry::count(&entry), entry::words(&entry));
         if count == entry::IN_OVERFLOW {
-            words = self.overflow.put_again(overflow, words)?;
+            words = self.overflow.put_again(&other.overflow, words)?;
         }
-        self.put_entry(self.place(key), entry::with(key, count, words)).then_some(())
-    }
-
-    /// The filled entries of some lines.
-    fn entries(&self, lines: Range<usize>) -> impl Iterator<Item = Entry> {
-        let entries = self.words[LINE * lines.start..LINE * lines.end].as_chunks().0.iter();
-        entries
-            .map(|words: &[_; entry::WORDS]| read(words, 0))
-            .filter(|entry| entry[1] != 0 && entry[1] != CLAIMED)
+        let entry = entry::with(entry::key(&entry), count, words);
+        Some((entry, self.put_entry(place, entry)))
     }
 }
 
@@ -279,16 +225,6 @@ fn name(words: &[AtomicU64], at: usize) -> Entry {
 fn read(words: &[AtomicU64], at: usize) -> Entry {
     let [low, high, ..] = name(words, at);
     [low, high, words[at + 2].load(Relaxed), words[at + 3].load(Relaxed)]
-}
-
-/// Mark an entry, whose key was read, as hit.
-#[inline]
-fn mark(words: &[AtomicU64], at: usize) {
-    let high = words[at + 1].load(Acquire);
-    if high & entry::HIT == 0 {
-        // A thread that reads the mark also reads everything written before it.
-        words[at + 1].store(high | entry::HIT, Release);
-    }
 }
 
 /// Fill an entry if it is free; returns whether it was.

@@ -24,7 +24,8 @@ mod second_phase;
 
 use std::slice;
 
-use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW_PRETOKENS};
+use crate::encode::cache::SharedCache;
+use crate::encode::lookup::{self, Lookup, WINDOW_PRETOKENS};
 use crate::encode::misses::{self, Misses};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
@@ -52,7 +53,7 @@ const MAX_SCAN_BYTES: usize = 16 * WINDOW_PRETOKENS;
 pub(crate) struct Superwords {
     /// Encodes words with the merges below the limit.
     words: PretokenEncoder,
-    cache: PretokenCache,
+    cache: SharedCache,
     /// A bit for each pair of bytes: whether they are adjacent in a character or in a token of the
     /// first phase.
     joined: Box<[u64; 1 << 10]>,
@@ -104,7 +105,7 @@ impl Superwords {
         // The table contains the ids, so the rule only determines that merging starts with bytes.
         let low = Merger::new(vocabulary, MergeRule::Ranks, phases.low.finish(vocabulary))?;
         let words = encoder.with_merger(low);
-        let cache = PretokenCache::default();
+        let cache = SharedCache::default();
         let scanner = Splitter::new(&Pattern::new(WORDS)?)?;
         Ok(Some(Self { words, cache, joined, second, whole, scanner }))
     }

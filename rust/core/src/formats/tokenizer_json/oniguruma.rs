@@ -133,7 +133,7 @@ pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
 }
 
 /// The name of the group that matched, and its text.
-fn kind_and_text<'t>(captures: &Captures<'t, str>) -> Option<(&'static str, &'t str)> {
+fn kind_and_text<'t>(captures: &Captures<'t>) -> Option<(&'static str, &'t str)> {
     let kinds = ["class", "escape", "open", "close", "count", "times", "bar", "end", "character"];
     kinds.iter().find_map(|kind| Some((*kind, captures.name(kind)?.as_str())))
 }
