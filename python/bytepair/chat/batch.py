@@ -20,8 +20,17 @@ from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
-from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError, WayOut
+from bytepair.chat.template import Template
+from bytepair.errors import (
+    ArgumentError,
+    ConversationError,
+    SkippedWarning,
+    SpecialTokenError,
+    WayOut,
+    warn,
+)
 from bytepair.files.safe import write_whole
+from bytepair.properties import roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,6 +139,21 @@ def segments(writer: Any, conversations: ConversationSource, options: RowOptions
     return out
 
 
+def report_cut(lengths: Any, offsets: NDArray[np.int64], max_tokens: int | None) -> None:
+    """Warn if ids of conversations were cut off: how many, of how many."""
+    cut = 0 if lengths is None else int(lengths.sum() - offsets[-1])
+    if cut:
+        count = int((np.diff(offsets) < lengths).sum())
+        warn(
+            SkippedWarning(
+                f"{count:,} of {len(lengths):,} conversations are longer than {max_tokens:,} ids: "
+                f"{cut:,} of {int(lengths.sum()):,} ids are cut off",
+                option="max_tokens",
+                value=max_tokens,
+            ),
+        )
+
+
 def checked(
     ids: NDArray[np.uint32],
     mask: NDArray[np.uint8],
@@ -159,9 +183,24 @@ def checked(
                 f"to drop such conversations ({int(bad.sum())} of {len(bad)})",
             ),
         )
+    warn(
+        SkippedWarning(
+            f"{int(bad.sum()):,} of {len(bad):,} conversations have nothing to train on and are "
+            "dropped",
+            option="on_untrained",
+            value=on_untrained,
+        ),
+    )
     keep = np.repeat(~bad, lengths)
     ends = np.concatenate([[0], np.cumsum(lengths[~bad])]).astype(np.int64)
     return RenderedBatch(batch.input_ids[keep], mask[keep], offsets=ends)
+
+
+def padding(tokenizer: _core.Tokenizer, template: Any, pad: str | None) -> str | None:
+    """The name of the special token that pads rows: `pad`, the tokenizer's own, the template's."""
+    own = roles.roles(tokenizer).get("pad")
+    chosen = None if isinstance(template, Template) else template.pad
+    return pad or chosen or own or template.padding()
 
 
 def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
@@ -196,6 +235,8 @@ def laid_out(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> 
     conversations = np.full(shape, -1, np.int32)
     ids.ravel()[places] = batch.input_ids
     mask.ravel()[places] = batch.loss_mask
+    if packed:  # the id before it is of another conversation
+        mask[rows[lengths > 0], columns[lengths > 0]] = 0
     conversations.ravel()[places] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     return RenderedBatch(ids, mask, conversations=conversations)
 
