@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from bytepair import _core
-from bytepair.formats.huggingface.charmap import to_characters
+from bytepair._core import to_characters
 
 
 def pattern_of(node: Any) -> str | tuple[str, ...]:

@@ -279,13 +279,13 @@ def test_a_mask_of_ones_is_an_error() -> None:
 def test_a_tokenizer_without_the_tokens_of_the_template_is_an_error() -> None:
     bare = bytepair.train(["hello"], vocab_size=258, special_tokens=("<|bos|>",))
     with pytest.raises(SpecialTokenError, match=r"needs the special token '<\|user_start\|>'"):
-        bare.render_conversation(TALK)
+        bare.render_conversation(TALK, template=chat.NANOCHAT)
 
 
 def test_options_that_make_no_sense_are_errors() -> None:
     with pytest.raises(ValueError, match="truncate is 'words'"):
         TOK.render_conversation(TALK, truncate="words")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_tokens is -1; it must be"):
+    with pytest.raises(ValueError, match="max_tokens is -1; it"):
         TOK.render_conversation(TALK, max_tokens=-1)
     with pytest.raises(ValueError, match="pass either pad_to"):
         TOK.render_batch([TALK], pad_to=9, pack_to=9)

@@ -20,6 +20,9 @@ from bytepair.errors import ArgumentError, ConversationError
 NAMES = [*bytepair.NANOCHAT_SPECIAL_TOKENS, "<|im_start|>", "<|im_end|>", "<tool_call>",
          "</tool_call>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
          "<|eot_id|>"]  # fmt: skip
+#: Rows of one table with different arguments; the warning has a test of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:.*is null in the arguments")
+
 TOK = bytepair.train(bytepair.sample.paths(), 1200, special_tokens=NAMES)
 
 JINJA = (
@@ -158,6 +161,7 @@ def test_a_row_is_the_same_from_every_source(source: str, template: Any, tmp_pat
 
 
 @pytest.mark.parametrize("source", ["jsonl", "parquet", "polars", "datasets", "table", "structs"])
+@pytest.mark.filterwarnings("ignore:.*are cut off")
 def test_batches_take_the_same_sources(source: str, tmp_path: Path) -> None:
     ours, theirs = (
         next(bytepair.shards.ConversationBatches(rows, TOK, 2, 150, template=chat.CHATML))
@@ -204,16 +208,12 @@ def test_the_messages_have_one_of_three_names(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("source", ["list", *SOURCES])
 @pytest.mark.parametrize("template", EVERY, ids=lambda t: t.name)
-def test_an_unknown_field_of_a_row_is_an_error(source: str, template: Any, tmp_path: Path) -> None:
+def test_columns_beside_the_messages_are_ignored(
+    source: str, template: Any, tmp_path: Path
+) -> None:
     row = {"messages": TALK, "metadata": {"a": 1}, "source": "web"}
     rows = [row] if source == "list" else SOURCES[source]([row], tmp_path)
-    message = (
-        r"has the fields 'metadata', 'source', which .* ignore_fields=\['metadata', 'source'\]"
-    )
-    with pytest.raises(ConversationError, match=f"conversation 0: .*{message}"):
-        TOK.render_batch(rows, template=template)
-    rows = [row] if source == "list" else SOURCES[source]([row], tmp_path)
-    batch = TOK.render_batch(rows, template=template, ignore_fields=["source", "metadata"])
+    batch = TOK.render_batch(rows, template=template)
     assert lists(batch) == [TOK.render_conversation(TALK, template=template)]
 
 
@@ -270,8 +270,13 @@ def test_a_name_that_a_template_leaves_out_is_an_error() -> None:
 def test_a_row_cannot_set_the_variables_of_templates(field: str) -> None:
     source = "{{ bos_token }}{% if not messages %}{{ raise_exception('none') }}{% endif %}" + JINJA
     template = jinja(source, variables={"bos_token": "<|bos|>"})
+    row = {"messages": TALK, field: "x"}
+    expected = TOK.render_conversation(TALK, template=template)
+    assert TOK.render_conversation(row, template=template) == expected
     with pytest.raises(ConversationError, match=f"has the field '{field}'"):
-        TOK.render_conversation({"messages": TALK, field: "x"}, template=template)
+        TOK.render_conversation(
+            {"messages": TALK, "chat_template_kwargs": {field: "x"}}, template=template
+        )
 
 
 def test_arguments_of_the_template_in_a_row() -> None:
@@ -595,7 +600,6 @@ def test_a_format_is_never_guessed(kind: str) -> None:
         ("alpaca", {"instruction": "x", "history": 3}, "history must be a list of pairs"),
         ("completion", {"prompt": "x"}, 'messages under "completion"'),
         ("completion", {"prompt": [3], "completion": "x"}, "prompt must be a string or a list"),
-        ("alpaca", {"instruction": "x", "output": "y", "text": "z"}, "has the field 'text'"),
     ],
 )
 def test_rows_that_are_not_of_their_format_are_errors(kind: Any, row: Any, message: str) -> None:

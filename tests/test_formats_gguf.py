@@ -21,9 +21,9 @@ import pytest
 
 import bytepair
 import pieces
+from bytepair._core import to_characters
 from bytepair.errors import LossError, UnsupportedError
 from bytepair.formats.gguf import differences, llamacpp
-from bytepair.formats.huggingface.charmap import to_characters
 from bytepair.properties.rules import splitter
 from formats import small
 from fuzz_encode import text

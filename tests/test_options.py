@@ -95,8 +95,8 @@ def test_contradictory_or_ignored_options_are_wrong_usage(
         ("count a.txt --ray --rank 0", "Ray needs no ranks"),
         ("shard a.txt -o out --ray --world-size 2", "Ray needs no ranks"),
         ("download fineweb-edu --pattern *.json", "fineweb-edu has a fixed list of files"),
-        ("train counts.parquet --max-chars 5", "the source is counts"),
-        ("train counts.parquet --pattern gpt2", "the counts have the pattern"),
+        ("train counts.parquet --force --max-chars 5", "the source is counts"),
+        ("train counts.parquet --force --pattern gpt2", "the counts have the pattern"),
         ("convert tokenizer x.json --pattern gpt2", "not \"'(?:[sdmt]"),
         ("convert tokenizer x.json --revision main", "--revision main does not apply"),
         ("convert tokenizer x.json --special-tokens {\"<x>\":1}", "<x>' does not exist"),
@@ -180,7 +180,7 @@ def test_a_min_count_that_is_too_high_is_reported(tmp_path: Path) -> None:
 def test_the_order_of_special_tokens_is_that_of_their_ids(call: Any) -> None:
     more = [["hello"]] if call is bytepair.train else []
     for wrong, message in [
-        ({"<|bos|>": 0}, "a dict, but training assigns the ids"), ({"<|bos|>"}, "has no order"),
+        ({"<|bos|>": 0}, "a dict, but training assigns the ids"), ({"<|bos|>"}, "has an order"),
         ("<|bos|>", 'pass "nanochat" or a list of names'),
     ]:  # fmt: skip
         with pytest.raises(TypeError, match=message):
@@ -226,7 +226,7 @@ def test_a_file_and_the_caller_do_not_contradict_each_other(format: str, tmp_pat
     if "special_tokens" not in options:
         with pytest.raises(FormatError, match="omit special_tokens"):
             bytepair.load(path, format, **options, special_tokens={"<|bos|>": 7})
-    with pytest.raises(FormatError, match='revision="main" does not apply'):
+    with pytest.raises(FormatError, match=r"revision=.main. does not apply"):
         bytepair.load(path, format, **options, revision="main")
 
 
@@ -241,12 +241,12 @@ def test_counts_replace_neither_text_nor_what_is_read(tmp_path: Path) -> None:
     text = "hello hello help " * 10
     (tmp_path / "a.txt").write_text(text)
     refused = run("count", "a.txt", "-o", "a.txt", cwd=tmp_path, code=2).stderr
-    assert b"a.txt exists and is not a file of counts" in refused
+    assert b"a.txt is also read" in refused
     assert (tmp_path / "a.txt").read_text() == text
     for _ in range(2):  # counts may be replaced
         run("count", "a.txt", "-o", "counts.parquet", cwd=tmp_path)
     refused = run("count", ".", "-o", "counts.parquet", cwd=tmp_path, code=2).stderr
-    assert b"counts.parquet is also read, as part of SOURCE" in refused
+    assert b"counts.parquet is also read" in refused
 
 
 def test_shards_without_a_manifest_are_not_verified(folder: Path, tmp_path: Path) -> None:

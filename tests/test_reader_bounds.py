@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import bytepair
-from bytepair.formats.huggingface.charmap import to_characters
+from bytepair._core import to_characters
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs limits of Linux")
 

@@ -205,10 +205,9 @@ def test_contradictions(nanochat: Path) -> None:
         bytepair.count(TEXTS, hold_out=3, split="all")
     with pytest.raises(CorpusError, match="hold_out is not needed"):
         bytepair.count(nanochat, hold_out=3)
-    with pytest.raises(
-        ArgumentError, match=r'split is .* it must be "train", "val", "all" or None'
-    ):
+    with pytest.raises(ArgumentError) as refused:
         bytepair.count(nanochat, split="test")  # type: ignore[arg-type]
+    assert (refused.value.option, refused.value.value) == ("split", "test")
 
 
 def test_a_data_set_without_validation_has_no_such_split(

@@ -230,15 +230,17 @@ class PortError(BytepairError, OSError):
 
 
 class OverwriteError(BytepairError, FileExistsError):
-    """A tokenizer would overwrite a file with different content.
+    """A file that exists would be replaced.
 
     Attributes:
         path: the existing file.
     """
 
-    def __init__(self, path: os.PathLike[str]) -> None:
+    def __init__(
+        self, path: os.PathLike[str], what: str = "exists and has different content"
+    ) -> None:
         super().__init__(
-            f"{path} exists and has different content",
+            f"{path} {what}",
             option="overwrite",
             value=False,
             hint="pass overwrite=True to replace it, or choose another path",

@@ -20,8 +20,17 @@ from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.rows import RowOptions, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
-from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError, WayOut
+from bytepair.chat.template import Template
+from bytepair.errors import (
+    ArgumentError,
+    ConversationError,
+    SkippedWarning,
+    SpecialTokenError,
+    WayOut,
+    warn,
+)
 from bytepair.files.safe import write_whole
+from bytepair.properties import roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,9 +93,9 @@ class RenderedBatch:
         present = {name: values for name, values in columns.items() if values is not None}
         return pa.table({name: self._lists(values) for name, values in present.items()})
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
-        return saved(self.to_arrow(), path)
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
+        return saved(self.to_arrow(), path, overwrite=overwrite)
 
     def _lists(self, values: NDArray[Any]) -> pa.Array:
         from bytepair._internal.extras import pyarrow as pa
@@ -96,14 +105,14 @@ class RenderedBatch:
         return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(values))
 
 
-def saved(table: pa.Table, path: str | os.PathLike[str]) -> Path:
+def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Write a table to a parquet file, whole or not at all; return its path."""
     from bytepair._internal.extras import pyarrow as pa
     from bytepair._internal.extras import pyarrow_parquet as pq
 
     stream = pa.BufferOutputStream()
     pq.write_table(table, stream)
-    write_whole(Path(path), memoryview(stream.getvalue()))
+    write_whole(Path(path), memoryview(stream.getvalue()), overwrite=overwrite)
     return Path(path)
 
 
@@ -128,6 +137,21 @@ def segments(writer: Any, conversations: ConversationSource, options: RowOptions
         except ConversationError as error:
             raise ConversationError(f"conversation {number}:", *error.phrases) from None
     return out
+
+
+def report_cut(lengths: Any, offsets: NDArray[np.int64], max_tokens: int | None) -> None:
+    """Warn if ids of conversations were cut off: how many, of how many."""
+    cut = 0 if lengths is None else int(lengths.sum() - offsets[-1])
+    if cut:
+        count = int((np.diff(offsets) < lengths).sum())
+        warn(
+            SkippedWarning(
+                f"{count:,} of {len(lengths):,} conversations are longer than {max_tokens:,} ids: "
+                f"{cut:,} of {int(lengths.sum()):,} ids are cut off",
+                option="max_tokens",
+                value=max_tokens,
+            ),
+        )
 
 
 def checked(
@@ -159,9 +183,24 @@ def checked(
                 f"to drop such conversations ({int(bad.sum())} of {len(bad)})",
             ),
         )
+    warn(
+        SkippedWarning(
+            f"{int(bad.sum()):,} of {len(bad):,} conversations have nothing to train on and are "
+            "dropped",
+            option="on_untrained",
+            value=on_untrained,
+        ),
+    )
     keep = np.repeat(~bad, lengths)
     ends = np.concatenate([[0], np.cumsum(lengths[~bad])]).astype(np.int64)
     return RenderedBatch(batch.input_ids[keep], mask[keep], offsets=ends)
+
+
+def padding(tokenizer: _core.Tokenizer, template: Any, pad: str | None) -> str | None:
+    """The name of the special token that pads rows: `pad`, the tokenizer's own, the template's."""
+    own = roles.roles(tokenizer).get("pad")
+    chosen = None if isinstance(template, Template) else template.pad
+    return pad or chosen or own or template.padding()
 
 
 def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
@@ -196,6 +235,8 @@ def laid_out(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> 
     conversations = np.full(shape, -1, np.int32)
     ids.ravel()[places] = batch.input_ids
     mask.ravel()[places] = batch.loss_mask
+    if packed:  # the id before it is of another conversation
+        mask[rows[lengths > 0], columns[lengths > 0]] = 0
     conversations.ravel()[places] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     return RenderedBatch(ids, mask, conversations=conversations)
 

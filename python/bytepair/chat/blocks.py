@@ -23,7 +23,7 @@ _BLOCK: Final = re.compile(f"{START}[^{STOP}]*{STOP}")
 
 
 def regions(rendering: Rendering, off: Sequence[int], on: Sequence[int]) -> list[Region]:
-    """The blocks with the messages that wrote them, without those of the messages `off`.
+    """The blocks with the messages that wrote them; those of the messages `off` are empty.
 
     Raises:
         ConversationError: if it cannot be told which message a block belongs to, or a message of
@@ -38,7 +38,9 @@ def regions(rendering: Rendering, off: Sequence[int], on: Sequence[int]) -> list
             )
     _, places = unmarked(rendering.string)
     blocks = [Region(owner, *place) for owner, place in zip(owners, places, strict=True)]
-    return [region for region in blocks if region.owner not in off]
+    return [
+        region._replace(end=region.start) if region.owner in off else region for region in blocks
+    ]
 
 
 def _owners(rendering: Rendering) -> list[int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from bytepair.chat.rows import REASONING, reasoning_of
+from bytepair.chat.rows import REASONING, read_json, reasoning_of
 from bytepair.chat.segments import role_or_none
 from bytepair.chat.template import MessageField, Piece, Template, Tools
 from bytepair.errors import ConversationError
@@ -142,6 +142,14 @@ def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]
             f"message {index} has tool calls, which the template {template.name!r} does not "
             f"support for {role!r}"
         )
+    if template.reasoning and not has_no_place and isinstance(content, str):
+        tag = next((tag for tag in ("<think>", "</think>") if tag in content), None)
+        if tag:
+            raise ConversationError(
+                f"the content of message {index} contains {tag!r}, which would be trained on as "
+                "text",
+                hint="put the reasoning into the field reasoning_content of the message",
+            )
     thinks = thought or (template.reasoning and template.reasoning.always and not has_no_place)
     if thinks or called:
         return _answer(template, index, message, thought or "", _builtin(fields))
@@ -227,8 +235,8 @@ def _arguments(value: Any, place: str) -> Any:
     """The arguments of a call, which may be a JSON string, as servers return them."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except json.JSONDecodeError as error:
+            value = read_json(value)
+        except ValueError as error:
             raise ConversationError(f"the arguments of {place} are not JSON: {error}") from None
     if not isinstance(value, Mapping):
         raise ConversationError(
@@ -249,8 +257,8 @@ def _written(name: str, arguments: Mapping[str, Any], place: str) -> str:
 def _json(value: Any, place: str, indent: int | None) -> str:
     """JSON as written by Hugging Face templates."""
     try:
-        return json.dumps(value, ensure_ascii=False, indent=indent)
-    except (TypeError, ValueError) as error:
+        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise ConversationError(f"{place} cannot be written as JSON: {error}") from None
 
 

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
@@ -26,12 +26,13 @@ _TOOLS: Final = "the tool definitions"
 # ---------------------------------------------------------------------------- dropped content
 
 
-def dropped(rendering: Rendering) -> Iterator[Sequence[Phrase]]:
+def dropped(rendering: Rendering, off: Collection[int] = ()) -> Iterator[Sequence[Phrase]]:
     """Report content of messages that the template drops.
 
     A private-use character is inserted into each text, and the conversation is rendered again: if
     the character is missing from the result, the text was dropped. If the template fails on such
-    text, nothing is reported.
+    text, nothing is reported. Messages `off`, the turns that are not trained on, may lose text, as
+    earlier reasoning does in use.
     """
     places: dict[str, str] = {}  # the description of the text of each mark
 
@@ -42,7 +43,10 @@ def dropped(rendering: Rendering) -> Iterator[Sequence[Phrase]]:
             text = text[:at] + character + text[at:]
         return text
 
-    messages = [with_marks(m, f"message {i}", mark) for i, m in enumerate(rendering.messages)]
+    messages = [
+        m if i in off else with_marks(m, f"message {i}", mark)
+        for i, m in enumerate(rendering.messages)
+    ]
     tools = _texts(rendering.tools, _TOOLS, mark)
     try:
         visible = set(rendering.run(messages, tools=tools))

@@ -122,5 +122,10 @@ def _to_json(
 ) -> str:
     """The filter `tojson` of `transformers`, which escapes nothing for HTML."""
     return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+        allow_nan=False,
     )

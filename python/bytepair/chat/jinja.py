@@ -15,21 +15,34 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
 from bytepair.chat import blocks, checks, fields, prefixes, regions, usage
 from bytepair.chat.disguise import Disguise, Rendering, deep
 from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
-from bytepair.chat.rows import DEFAULT, Row, RowOptions, reasoning_of, text_of
-from bytepair.chat.segments import Items, Segments, structural
+from bytepair.chat.rows import (
+    CALL_FIELDS,
+    DEFAULT,
+    MESSAGE_FIELDS,
+    Row,
+    RowOptions,
+    reasoning_of,
+    text_of,
+)
+from bytepair.chat.segments import BREAK, Items, Segments, structural
 from bytepair.errors import BytepairWarning, ConversationError, Phrase, WayOut, warn
 from bytepair.properties.metadata import engine_tokens
 
 #: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
 MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
+
+
+#: The keys that this package looks for, whatever the template names.
+_KEYS: Final = MESSAGE_FIELDS | CALL_FIELDS | {"messages", "tools", "text"}
 
 
 @dataclass(frozen=True)
@@ -82,6 +95,7 @@ class JinjaTemplate:
 
     def __post_init__(self) -> None:
         check_kind("source", self.source, str, "read the file first")
+        check_choice("mask", self.mask or "none", ("blocks", "prefixes", "none"))
         check_choice("checks", self.checks, ("error", "warn", "off"))
 
     def padding(self) -> str | None:
@@ -146,12 +160,16 @@ class JinjaWriter:
         whole = rendering.string
         if trained_regions is not None:
             whole = regions.marked(whole.translate(NO_MARKS), trained_regions)
+        whole = _apart(whole)
         if self.template.checks != "off":
-            for problem in self._problems(rendering, whole):
+            for problem in self._problems(rendering, whole, self._off(row, options)):
                 self._report(problem)
         if options.train_fields is None or trained_regions is None:
             return whole
-        some = fields.limited(rendering, trained_regions, options.train_fields, self._find)
+        wide = [region for region in trained_regions if region.start < region.end]
+        some = [*fields.limited(rendering, wide, options.train_fields, self._find)]
+        some += [region._replace(end=region.start) for region in trained_regions]
+        some.sort(key=lambda region: (region.start, region.end))
         return regions.marked(whole.translate(NO_MARKS), some)
 
     def _regions(
@@ -169,7 +187,19 @@ class JinjaWriter:
     def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation and the start of the model's turn."""
         rendering = self.rendering(row.messages, row.fields, prompt=True)
-        self.append(rendering.string.translate(NO_MARKS), rendering.disguise, out)
+        string = rendering.string
+        if self._mask == "prefixes":  # turns of the assistant begin apart, as in training
+            with suppress(ConversationError):
+                own = prefixes.regions(rendering, self.template.prompted, None)
+                string = regions.marked(string, own)
+        start = len(out.trained)
+        self.append(_apart(string), rendering.disguise, out)
+        self.end_prompt(out, start)
+
+    @staticmethod
+    def end_prompt(out: Segments, start: int) -> None:
+        """Nothing of a prompt is trained on."""
+        out.trained[start:] = bytes(len(out.trained) - start)
         out.ends.append(len(out.items))
 
     def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
@@ -192,8 +222,16 @@ class JinjaWriter:
             after.trained = bytearray([1] * len(after.items))
         return (before.items, bytes(len(before.items))), (after.items, bytes(after.trained))
 
-    def _problems(self, rendering: Rendering, marked: str) -> Iterator[Sequence[Phrase]]:
-        yield from checks.dropped(rendering)
+    def _off(self, row: Row, options: RowOptions) -> set[int]:
+        """The turns of the assistant that are not trained on."""
+        role = self.template.prompted
+        trained = row.trained(options.train_on, role) or ()
+        return {i for i, on in enumerate(trained) if not on and row.messages[i]["role"] == role}
+
+    def _problems(
+        self, rendering: Rendering, marked: str, off: set[int]
+    ) -> Iterator[Sequence[Phrase]]:
+        yield from checks.dropped(rendering, off)
         out = Segments()
         self.append(marked, rendering.disguise, out)
         segments = zip(out.items, out.trained, strict=True)
@@ -236,7 +274,7 @@ class JinjaWriter:
                 )
         for everywhere in (True, False):
             disguise = Disguise(self.special, characters, everywhere=everywhere)
-            disguised = deep(fields, disguise.put_on)
+            disguised = deep(fields, disguise, self._usage.names | _KEYS)
             string = self._run(disguised, prompt)
             if disguise.take_off(string) == plain:
                 return self._rendering(string, disguise, disguised)
@@ -269,11 +307,16 @@ class JinjaWriter:
 
     def append(self, string: str, disguise: Disguise, out: Segments) -> None:
         """Split a string at special tokens and at the boundaries of trained parts."""
-        trained = 0
+        trained, before = 0, " "
         for piece in re.split(f"([{START}{STOP}])", string):
             if piece in (START, STOP) and piece:
-                trained = int(piece == START)
+                is_empty = piece == STOP and before == ""
+                trained, before = int(piece == START), piece
+                if is_empty and out.items and isinstance(out.items[-1], str):
+                    out.items.append(BREAK)
+                    out.trained.append(0)
                 continue
+            before = piece
             end = 0
             for match in self._find.finditer(piece):
                 self._text(disguise.take_off(piece[end : match.start()]), trained, out)
@@ -293,6 +336,11 @@ class JinjaWriter:
         if text:
             out.items.append(text)
             out.trained.append(trained)
+
+
+def _apart(string: str) -> str:
+    """Put an empty region before each: there the turn begins, and texts are encoded apart."""
+    return string.replace(START, START + STOP + START)
 
 
 def _aliased(message: Any) -> Any:

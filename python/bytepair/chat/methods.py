@@ -371,9 +371,10 @@ class ChatMethods(_core.Tokenizer):
         )
         ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
         on_untrained = on_untrained if write.has_mask else "keep"
+        batch.report_cut(encoded.lengths, offsets, max_tokens)
         rendered = batch.checked(ids, mask, offsets, on_untrained, max_tokens)
         if width is not None:
-            filler = batch.pad_id(self, pad or write.template.padding())
+            filler = batch.pad_id(self, batch.padding(self, write.template, pad))
             rendered = batch.laid_out(rendered, width, filler, packed=pack_to is not None)
         return rendered if ignore_index is None else batch.labelled(rendered, ignore_index)
 
@@ -430,7 +431,7 @@ class ChatMethods(_core.Tokenizer):
             (2, 9)
         """
         from bytepair.chat import preferences
-        from bytepair.chat.batch import pad_id
+        from bytepair.chat.batch import pad_id, padding
 
         write = writer(self, template)
         options = row_options("messages", ignore_fields, "all", train_fields)
@@ -444,7 +445,7 @@ class ChatMethods(_core.Tokenizer):
             threads=threads,
         )
         ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
-        name = pad or write.template.padding()
+        name = padding(self, write.template, pad)
         filler = pad_id(self, name) if pad or name in self.special_tokens else None
         return preferences.batch(ids, mask, offsets, on_untrained, filler)
 

@@ -42,7 +42,14 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
     """
     sources = roles.chat_templates(tokenizer)
     if name is None and roles.DEFAULT not in sources:
-        return NANOCHAT
+        if NANOCHAT.names() <= tokenizer.special_tokens.keys():
+            return NANOCHAT
+        raise ArgumentError(
+            "the tokenizer has no chat template of its own",
+            option="template",
+            hint="pass template=, one of bytepair.chat, such as chat.CHATML, or "
+            "chat.JinjaTemplate(source)",
+        )
     name = name or roles.DEFAULT
     if name not in sources:
         raise ArgumentError(

@@ -30,6 +30,7 @@ from bytepair.chat.events import (
 from bytepair.chat.segments import structural
 from bytepair.chat.template import Part, Role, Special, Template
 from bytepair.errors import ConversationError
+from bytepair.properties import roles
 
 #: An element of a frame of a template: a special token or text.
 _Piece: TypeAlias = "int | str"
@@ -154,7 +155,9 @@ class Parser:
         self._template = template
         self._code = template.code if tool_calls else None
         self._inner = {self._special[n] for n in template.inner() if n in self._special}
-        self._stops = {self._special[n] for n in template.stop if n in self._special}
+        own = roles.roles(tokenizer)
+        stops = {*template.stop, *(own[role] for role in ("eos", "end_of_turn") if role in own)}
+        self._stops = {self._special[name] for name in stops if name in self._special}
         self._begin = set(self._frame(template.begin))
         self._alphabet = Alphabet(self._special, {*self._special} & template.names())
         self._results = _results(template, self._alphabet)
@@ -243,6 +246,10 @@ class Parser:
             if id in self._begin and not any(id in frame for frame in self._frames.values()):
                 self._between = []
                 return []
+            ends = self._stops | {self._last(self._template.roles[self._template.prompted])}
+            ended = self.messages and self.messages[-1]["role"] == self._template.prompted
+            if ended and id in ends and not any(id in frame for frame in self._frames.values()):
+                return []  # a model may end its turn twice
             self._between.append(id)
             return self._opened()
         if self._message.open is not None:

@@ -162,9 +162,9 @@ class PreferenceBatch:
         }
         return pa.table(lists)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the table of `to_arrow` to a parquet file, whole or not at all; return its path."""
-        return saved(self.to_arrow(), path)
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
+        return saved(self.to_arrow(), path, overwrite=overwrite)
 
 
 # ---------------------------------------------------------------------------- rendering

@@ -13,6 +13,7 @@ text would differ from what the model sees in use.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from bytepair.chat.disguise import Rendering
 from bytepair.chat.regions import Region
@@ -28,18 +29,24 @@ _WAYS_OUT = (
 def regions(rendering: Rendering, role: str, trained: Sequence[bool] | None) -> list[Region]:
     """The parts of the string that messages of a role added.
 
-    Messages that are not `trained` on are left out, and need not be prefix-stable; None means that
-    all are.
+    Those of messages that are not `trained` on are empty, and left out if they are not
+    prefix-stable; None means that all are trained on.
 
     Raises:
         ConversationError: if the rendering of a prefix of the conversation is not a prefix of the
             whole rendering.
     """
-    return [
-        Region(index, *_span(rendering, index))
-        for index, message in enumerate(rendering.messages)
-        if role_or_none(message) == role and (trained is None or trained[index])
-    ]
+    found = []
+    for index, message in enumerate(rendering.messages):
+        if role_or_none(message) != role:
+            continue
+        if trained is None or trained[index]:
+            found.append(Region(index, *_span(rendering, index)))
+        else:
+            with suppress(ConversationError):
+                start, _ = _span(rendering, index)
+                found.append(Region(index, start, start))
+    return found
 
 
 def _span(rendering: Rendering, index: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from bytepair._internal.checks import refuse
 from bytepair.chat import calls, code
 from bytepair.chat.calls import Body, FieldSpan, Numbered
 from bytepair.chat.rows import DEFAULT, Row, RowOptions
-from bytepair.chat.segments import Items, Segments, role_of, structural
+from bytepair.chat.segments import BREAK, Items, Segments, role_of, structural
 from bytepair.chat.template import MessageField, Part, Piece, Role, Special, Template
 from bytepair.errors import ConversationError, Option, Phrase, SpecialTokenError, WayOut
 
@@ -203,6 +203,8 @@ class _Role:
     def __init__(self, writer: TemplateWriter, name: str, role: Role) -> None:
         self.name = name
         self.open, self.close = writer.frames(role)
+        if writer.join and name == writer.template.prompted:
+            self.open = [*self.open[0], BREAK], self.open[1] + b"\0"
         self.trained = role.trained
         self.is_trained = role.trained or any(part.trained for part in role.parts.values())
         self.end = _ended(self.close)

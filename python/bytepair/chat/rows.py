@@ -9,6 +9,7 @@ A field without a value (null) is absent.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -40,8 +41,15 @@ MESSAGE_FIELDS: Final = frozenset(
 #: The fields of a tool call, and of the function in it.
 CALL_FIELDS: Final = frozenset({"id", "type", "index", "function", "name", "arguments"})
 
+#: The fields of a row that a model is to see; a template must use them. Others may be left out.
+_MEANT: Final = ("tools", "documents", "system", "functions", "builtin_tools")
+
 #: The fields of a message that say whether it is trained on.
 FLAGS: Final = ("train", "weight")
+
+#: The levels of lists and objects in a field of a conversation, and the bits of its integers.
+MOST_DEPTH: Final = 200
+MOST_BITS: Final = 4096
 
 _PLAIN: Final = frozenset({"role", "content"})
 
@@ -207,7 +215,7 @@ def text_of(parts: Any) -> str | None:
         return None
     texts = [
         part["text"]
-        for part in parts
+        for part in map(_valued, parts)
         if isinstance(part, Mapping)
         and part.keys() == {"type", "text"}
         and part["type"] == "text"
@@ -240,6 +248,7 @@ def _no_conversation(problem: str, *ways_out: WayOut) -> ConversationError:
 
 def _read_fields(fields: dict[str, Any], reader: Reader) -> None:
     """Check the fields besides the messages, and read those whose value may have two forms."""
+    _drop_columns(fields, reader)
     more = fields.pop("chat_template_kwargs", None)  # as in TRL
     if more is not None:
         if not isinstance(more, Mapping):
@@ -250,11 +259,23 @@ def _read_fields(fields: dict[str, Any], reader: Reader) -> None:
     unused = [name for name in fields if not reader.reads(name)]
     if unused:
         raise _unused("the conversation", unused, reader)
+    for name, value in fields.items():
+        if reason := no_json(value):
+            raise ConversationError(f"the value of {name!r} is not JSON: {reason}")
     tools = fields.get("tools")
     if isinstance(tools, str):
         tools = fields["tools"] = _json(tools, "tools") if tools.strip() else None
     if not tools:
         fields.pop("tools", None)
+
+
+def _drop_columns(fields: dict[str, Any], reader: Reader) -> None:
+    """Leave out the columns beside the messages, such as an id or a score."""
+    for name in [name for name in fields if not reader.reads(name)]:
+        if name in _MEANT:
+            raise _unused("the conversation", [name], reader)
+        if name != "chat_template_kwargs":
+            del fields[name]
 
 
 def _unused(what: str, fields: list[str], reader: Reader) -> ConversationError:
@@ -271,9 +292,85 @@ def _unused(what: str, fields: list[str], reader: Reader) -> ConversationError:
 
 def _json(text: str, what: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
+        return read_json(text)
+    except ValueError as error:
         raise ConversationError(f"{what} is a string, but not JSON: {error}") from None
+
+
+def read_json(text: str) -> Any:
+    """A value of JSON, without numbers that JSON cannot hold and without keys that occur twice.
+
+    Raises:
+        ValueError: if the text is not JSON, with the reason.
+
+    Example:
+        >>> read_json('{"a": 1, "a": 2}')
+        Traceback (most recent call last):
+        ...
+        ValueError: the key 'a' occurs twice in an object
+    """
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep") from None
+    reason = no_json(value)
+    if reason:
+        raise ValueError(reason)
+    return value
+
+
+def no_json(value: Any) -> str:
+    """Why JSON cannot hold a value; empty if it can.
+
+    Example:
+        >>> no_json({"a": [float("nan")]}), no_json({"a": None})
+        ('it contains the number nan', '')
+    """
+    level: list[Any] = [value]
+    for _ in range(MOST_DEPTH):
+        parts: list[Any] = []
+        for one in level:
+            if isinstance(one, float) and not math.isfinite(one):
+                return f"it contains the number {one}"
+            if isinstance(one, int) and one.bit_length() > MOST_BITS:
+                return f"it contains an integer of {one.bit_length():,} bits"
+            if isinstance(one, bytes | bytearray):
+                return f"it contains {type(one).__name__}"
+            if isinstance(one, Mapping):
+                if not all(isinstance(key, str) for key in one):
+                    return "it contains a key that is not a string"
+                parts += one.values()
+            elif isinstance(one, Sequence) and not isinstance(one, str):
+                parts += one
+        if not parts:
+            return ""
+        level = parts
+    return f"it is nested more than {MOST_DEPTH} levels deep"
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return number
+
+
+def _constant(text: str) -> Any:
+    raise ValueError(f"{text} is not a value of JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:40]!r} occurs twice in an object")
+    return fields
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_float=_number, parse_constant=_constant, object_pairs_hook=_object
+)
 
 
 # ---------------------------------------------------------------------------- messages
@@ -288,7 +385,10 @@ def _message(
     flag = _flag(index, role, fields, reader)
     if flag is not None:
         flags[index] = flag
+    if reason := no_json(fields):
+        raise ConversationError(f"message {index} is not JSON: {reason}")
     if "tool_calls" in fields:
+        fields["tool_calls"] = _without_nulls(fields["tool_calls"])
         if not fields["tool_calls"]:
             del fields["tool_calls"]
         else:
@@ -310,6 +410,26 @@ def _message(
     elif reader.joins_parts(role) and (text := text_of(fields["content"])) is not None:
         fields["content"] = text
     return fields
+
+
+def _without_nulls(calls: Any) -> Any:
+    """Tool calls without absent fields; what is absent in arguments is their own affair."""
+    if not _is_list(calls):
+        return calls
+    present = [_valued(call) for call in calls]
+    return [
+        {**call, "function": _valued(call["function"])}
+        if isinstance(call, Mapping) and "function" in call
+        else call
+        for call in present
+    ]
+
+
+def _valued(fields: Any) -> Any:
+    """A mapping without the fields that have no value; anything else as it is."""
+    if not isinstance(fields, Mapping):
+        return fields
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _flag(index: int, role: str, fields: dict[str, Any], reader: Reader) -> bool | None:

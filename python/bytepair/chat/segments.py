@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
@@ -31,6 +31,20 @@ SurrogateErrors: TypeAlias = Literal["strict", "replace"]
 #: The origin of a segment of `Tokenizer.encode_segments`: untrusted text, or the program, which
 #: names a special token.
 Origin: TypeAlias = Literal["untrusted", "control"]
+
+
+#: Between two texts of a template that joins texts: they are encoded apart. It stands where the
+#: prompt ends, so that the ids of a training text begin with those of its prompt.
+BREAK: Final = -1
+
+
+class Encoded(NamedTuple):
+    """Encoded conversations: ids, mask, the start of each, and its length before it was cut."""
+
+    ids: Any
+    mask: Any
+    offsets: Any
+    lengths: Any
 
 
 class RenderedIds(NamedTuple):
@@ -78,8 +92,8 @@ class Segments:
         truncate: Truncate,
         errors: SurrogateErrors,
         threads: int | None,
-    ) -> _core.Rendered:
-        """Encode in parallel, to the ids, the mask and the offsets of the conversations.
+    ) -> Encoded:
+        """Encode in parallel, and cut what is longer than `max_tokens`.
 
         Raises:
             ArgumentError: if an option has a value that it cannot have.
@@ -95,16 +109,37 @@ class Segments:
             raise refuse("errors", errors, '"strict" or "replace"')
         if errors == "strict":
             self._check_surrogates()
-        return _core.render(
-            tokenizer,
-            self.items,
-            bytes(self.trained),
-            self.ends,
-            join=join,
-            max_tokens=max_tokens,
-            whole_messages=truncate == "messages",
-            threads=threads,
+        items, ends = self.items, self.ends
+        if join and BREAK in items:
+            items = [None if item == BREAK else item for item in items]
+        if max_tokens is not None and truncate == "messages":
+            inner = {i + 1 for i, item in enumerate(self.items) if item is None}
+            ends = sorted([*ends, *inner.difference(ends)])
+        rendered = _core.render(
+            tokenizer, items, bytes(self.trained), ends, join=join, threads=threads
         )
+        if max_tokens is None:
+            return Encoded(rendered.ids, rendered.mask, rendered.offsets, None)
+        return self._cut(rendered, ends, max_tokens)
+
+    def _cut(self, rendered: _core.Rendered, ends: list[int], max_tokens: int) -> Encoded:
+        """The first ids of each conversation, up to the last of `ends` that fits if it is long."""
+        import numpy as np
+
+        offsets = rendered.offsets
+        at = np.searchsorted(np.asarray(ends), np.asarray(self.ends), side="right")
+        wholes = np.concatenate([[0], offsets[at]]).astype(np.int64)
+        starts, lengths = wholes[:-1], np.diff(wholes)
+        if not (lengths > max_tokens).any():
+            return Encoded(rendered.ids, rendered.mask, wholes, lengths)
+        kept = np.minimum(lengths, max_tokens)
+        if len(ends) > len(self.ends):
+            last = offsets[np.searchsorted(offsets, starts + kept, side="right") - 1]
+            kept = np.where(lengths > max_tokens, last - starts, lengths)
+        place = np.arange(wholes[-1]) - np.repeat(starts, lengths)
+        here = place < np.repeat(kept, lengths)
+        cut = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+        return Encoded(rendered.ids[here], rendered.mask[here], cut, lengths)
 
     def _check_surrogates(self) -> None:
         """Refuse lone surrogates; the message names the conversation if there are several."""

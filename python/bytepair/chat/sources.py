@@ -7,18 +7,17 @@ null there. Such nulls are removed, so that a row is the same whatever it was re
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from bytepair.chat.rows import COLUMNS, DEFAULT, RowOptions
+from bytepair.chat.rows import COLUMNS, DEFAULT, RowOptions, read_json
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.files import Input, files_of
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.errors import ConversationError
+from bytepair.errors import BytepairWarning, ConversationError, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +28,9 @@ ConversationSource: TypeAlias = Iterable[Conversation] | str | os.PathLike[str] 
 
 #: Removes the nulls that a table adds to a value.
 _Clean: TypeAlias = "Callable[[Any], Any]"
+
+#: The fields whose value may be any JSON.
+_FREE: Final = ("arguments", "tools", "parameters")
 
 #: The number of rows of a table that are converted at once.
 _BATCH_ROWS: Final = 1024
@@ -123,8 +125,8 @@ def _read_jsonl(file: Input) -> Iterator[Conversation]:
             if not line.strip():
                 continue
             try:
-                row: Conversation = json.loads(line)
-            except json.JSONDecodeError as error:
+                row: Conversation = read_json(line)
+            except ValueError as error:
                 raise ConversationError(f"{file.name}, line {number}: {error}") from None
             yield row
 
@@ -187,25 +189,44 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _cleaner(kind: pa.DataType) -> _Clean | None:
-    """What removes the nulls of structs from values of a type; None if it has no structs."""
+def _cleaner(kind: pa.DataType, free: bool = False) -> _Clean | None:
+    """What removes the nulls of structs from values of a type; None if it has no structs.
+
+    In a value of free form (`free`), a null may be meant: that it is left out is a warning.
+    """
     from bytepair._internal.extras import pyarrow as pa
 
     if pa.types.is_struct(kind):
-        return _of_struct({field.name: _cleaner(field.type) or _same for field in kind})
+        cleaners = {
+            field.name: _cleaner(field.type, free or field.name in _FREE) or _same for field in kind
+        }
+        return _of_struct(cleaners, free)
     if pa.types.is_map(kind):
-        clean = _cleaner(kind.item_type) or _same
+        clean = _cleaner(kind.item_type, free) or _same
         return lambda value: value and {k: clean(v) for k, v in value}
     if hasattr(kind, "value_type") and not pa.types.is_dictionary(kind):
-        inner = _cleaner(kind.value_type)
+        inner = _cleaner(kind.value_type, free)
         return inner and (lambda value: value and [inner(item) for item in value])
     return None
 
 
-def _of_struct(cleaners: Mapping[str, _Clean]) -> _Clean:
+def _of_struct(cleaners: Mapping[str, _Clean], free: bool) -> _Clean:
+    is_quiet = not free
+
     def clean(value: Any) -> Any:
+        nonlocal is_quiet
         if value is None:
             return None
+        if not is_quiet and None in value.values():
+            is_quiet = True
+            name = next(name for name, one in value.items() if one is None)
+            warn(
+                BytepairWarning(
+                    f"{name!r} is null in the arguments of a tool call or in a tool of a table, "
+                    "which has nulls for all that other rows have; nulls are left out there",
+                    hint="store arguments and tools as JSON strings",
+                ),
+            )
         return {k: cleaners[k](v) for k, v in value.items() if v is not None}
 
     return clean

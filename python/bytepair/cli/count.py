@@ -9,8 +9,8 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.cli.messages import Misuse
 from bytepair.corpus.column import Errors
+from bytepair.files.outputs import remove_own
 
 
 @option.command(
@@ -20,7 +20,7 @@ from bytepair.corpus.column import Errors
 )
 @option.sources
 @option.path(
-    "--out", "-o", default="counts.parquet", type=option.OUTPUT_FILE,
+    "--out", "-o", default="counts.parquet", type=option.COUNTS_FILE,
     help="The output file (parquet).",
 )  # fmt: skip
 @option.pattern
@@ -58,7 +58,6 @@ def count(
 
     SOURCE: files, folders, globs or URLs; - is text on standard input.
     """
-    _check_out(source, out)
     if ray or rank is not None or world_size is not None:
         option.refuse(
             "ranks and Ray read all text and resume without a checkpoint",
@@ -94,18 +93,8 @@ def count(
     counts = option.weighted(source, weight, counts_of) if weight else counts_of(*source)
     counts.save(out)
     if checkpoint is not None:
-        checkpoint.unlink()
+        remove_own(checkpoint)
     _report(counts, out)
-
-
-def _check_out(source: tuple[str, ...], out: Path) -> None:
-    """Refuse to replace a file that is not counts, or that would be read."""
-    if out.exists() and not bytepair.Counts.is_counts_file(out):
-        raise Misuse(f"{out} exists and is not a file of counts", "pass another --out")
-    names = [name for name in source if name != "-" and "://" not in name]
-    read = (file for name in names for file in bytepair.corpus.list_files(name))
-    if any(Path(file).resolve() == out.resolve() for file in read):
-        raise Misuse(f"{out} is also read, as part of SOURCE", "pass another --out")
 
 
 def _report(counts: bytepair.Counts, out: Path) -> None:

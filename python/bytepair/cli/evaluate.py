@@ -107,7 +107,7 @@ def evaluate(
     option.ending(token_bytes, ".npy", ".pt")
     if token_bytes:  # before measuring, which is slow: torch may be missing
         own = bytepair.load(options["tokenizer"], pattern=options["pattern"])
-        bytepair.evaluate.save_token_bytes(own, token_bytes)
+        bytepair.evaluate.save_token_bytes(own, token_bytes, overwrite=True)
     evaluation = parallel_for(parallel, base, **options) if parallel else evaluation_for(**options)
     if sizes and isinstance(evaluation, bytepair.evaluate.Evaluation):
         _write_sizes(evaluation, sizes)
@@ -125,7 +125,7 @@ def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
     if path.suffix == ".svg":
         write_whole(path, bytepair.plot.sizes(sweep, evaluation.corpus).encode())
     else:
-        sweep.save(path)
+        sweep.save(path, overwrite=True)
 
 
 def evaluation_for(

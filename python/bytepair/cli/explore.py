@@ -86,7 +86,9 @@ def explore(
     if export is not None:
         if text is None:
             text = PROMPT if all_views and sys.stdin.isatty() else _input()
-        bytepair.explore.save(loaded, text, export, special=special == "all", all_views=all_views)
+        bytepair.explore.save(
+            loaded, text, export, special=special == "all", all_views=all_views, overwrite=True
+        )
         click.echo(f"{export.stat().st_size / 1e3:,.0f} kB: {export}")
         if open_page:
             webbrowser.open(export.resolve().as_uri())

@@ -10,6 +10,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import Misuse
+from bytepair.files.outputs import check_output
 
 
 @option.command(
@@ -54,6 +55,8 @@ def prune(
     option.one_of("counts", "unreachable")
     option.one_of("vocab_size", "unreachable")
     option.ending(ids, ".npy")
+    if out.is_dir():
+        check_output(out / "tokenizer.bytepair", overwrite=overwrite)
     tok = bytepair.load(tokenizer, pattern=pattern)
     if unreachable:
         pruned = bytepair.prune(tok, drop=bytepair.evaluate.unreachable(tok))
@@ -67,7 +70,7 @@ def prune(
         raise Misuse("pass --counts, --vocab-size or --unreachable: which tokens to keep")
     path = pruned.tokenizer.save(out, overwrite=overwrite)
     if ids is not None:
-        pruned.save_ids(ids)
+        pruned.save_ids(ids, overwrite=overwrite)
     gone = tok.vocab_size - pruned.tokenizer.vocab_size
     click.echo(f"{path}: {pruned.tokenizer.vocab_size:,} ids, {gone:,} fewer")
     more = "" if pattern is None else f" --pattern {shlex.quote(pattern)}"

@@ -40,7 +40,7 @@ TEMPLATES: Final = {
 @click.option(
     "--template",
     help="The name of a chat template of the tokenizer, such as tool_use, or of one of "
-    f"{', '.join(TEMPLATES)}.  [default: the tokenizer's own]",
+    f"{', '.join(TEMPLATES)}; or a file, such as template.jinja.  [default: the tokenizer's own]",
 )
 @click.option(
     "--rows",
@@ -102,6 +102,9 @@ def render(
     own_or_named: Any = template
     if template is not None and template not in tok.chat_templates:
         own_or_named = TEMPLATES.get(template, template)
+    if template is not None and template.endswith(".jinja"):
+        source_text = Path(template).read_text(encoding="utf-8")
+        own_or_named = chat.JinjaTemplate(source_text, name=template)
     batch: Any
     if rows == PAIRS:
         others = ("train_on", "truncate", "pad_to", "pack_to")
@@ -111,7 +114,8 @@ def render(
     else:
         batch = tok.render_batch(source, template=own_or_named, rows=rows, **how, **options)  # type: ignore[arg-type]
     if out is not None:
-        click.echo(f"{batch.save(out)}: {len(batch):,} {'pairs' if rows == PAIRS else 'rows'}")
+        path = batch.save(out, overwrite=True)  # the command has checked it
+        click.echo(f"{path}: {len(batch):,} {'pairs' if rows == PAIRS else 'rows'}")
         return
     for line in map(_drawing(tok) if show else _json, _rows(batch)):
         sys.stdout.write(f"{line}\n")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import shutil
 import sys
 import time
@@ -15,8 +13,8 @@ import click
 
 import bytepair
 from bytepair.cli import groups, option, superwords
-from bytepair.cli.messages import tell
 from bytepair.cli.output import can_write
+from bytepair.files.outputs import check_output, remove_own
 
 #: The default vocabulary size for the sample text, which is small.
 SAMPLE_VOCAB_SIZE = 8192
@@ -86,13 +84,8 @@ def train(
     option.one_of("weight", "mixture", "parity")
     option.check_checkpoint(checkpoint, source, "weight", "mixture", "parity", "superwords")
     parity = groups.parity_of(options)
-    if (out / "tokenizer.bytepair").exists() and not overwrite:
-        tell(
-            "warning",
-            f"{out} already contains a tokenizer; a different one will be saved to a new folder "
-            "beside it",
-            "pass --force to overwrite",
-        )
+    if out.is_dir():
+        check_output(out / "tokenizer.bytepair", overwrite=overwrite)
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
     options["vocab_size"] = default_size if vocab_size is None else vocab_size
     training, rules = option.train_options(options), superwords.rules_of(options)
@@ -117,9 +110,9 @@ def train(
     )  # fmt: skip
     seconds = time.perf_counter() - started
     tokenizer = option.with_roles(tokenizer, roles)
-    path = _saved(tokenizer, out, overwrite)
+    path = tokenizer.save(out, overwrite=overwrite)
     if checkpoint is not None:
-        checkpoint.unlink()
+        remove_own(checkpoint)
     click.echo(tokenizer.show(SENTENCE, color=option.colored()))
     curve = bytepair.evaluate.compression_curve(tokenizer)
     if len(curve) > 1 and curve[0]:
@@ -129,24 +122,6 @@ def train(
     size = path.stat().st_size / 1e6
     click.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
     click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
-    if path.parent != out:
-        tell(
-            "error",
-            f"{out} contains a different tokenizer, which is unchanged; the new one is in "
-            f"{path.parent}",
-            "pass --force to overwrite",
-        )
-        sys.exit(1)
-
-
-def _saved(tokenizer: bytepair.Tokenizer, out: Path, overwrite: bool) -> Path:
-    """Save to the folder, or to a new one beside it if it contains another tokenizer."""
-    with contextlib.suppress(bytepair.errors.OverwriteError):
-        return tokenizer.save(out, overwrite=overwrite)
-    for number in itertools.count(2):
-        with contextlib.suppress(bytepair.errors.OverwriteError):
-            return tokenizer.save(out.parent / f"{out.resolve().name}-{number}")
-    raise AssertionError("itertools.count is infinite")
 
 
 def _source(names: tuple[str, ...], weight: tuple[str, ...], **reading: Any) -> dict[str, Any]:

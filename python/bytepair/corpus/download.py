@@ -29,7 +29,8 @@ from typing import Any, Final
 from bytepair._internal.names import is_plain
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
-from bytepair.errors import DownloadError
+from bytepair.errors import DownloadError, NotAFileError
+from bytepair.files.outputs import check_alone, open_own, remove_own, write_whole
 
 ENDPOINT: Final = "https://huggingface.co"
 
@@ -321,6 +322,8 @@ def fetch(
         before = transfer.size
         try:
             return transfer.run()
+        except NotAFileError:
+            raise
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, DownloadError) and not isinstance(error, _RetryError):
                 raise
@@ -377,6 +380,8 @@ class _Transfer:
 
     def run(self) -> Path:
         """Download what is missing, check the file and rename it."""
+        for path in (self._partial, self._tag):
+            check_alone(path)
         if self._size is None:
             self._size, self._sha256 = self._announced()
             if self._path.exists() and self._path.stat().st_size == self._size:
@@ -385,7 +390,7 @@ class _Transfer:
             self._receive()
         self._check()
         self._partial.replace(self._path)
-        self._tag.unlink(missing_ok=True)
+        remove_own(self._tag)
         return self._path
 
     def _announced(self) -> tuple[int | None, str | None]:
@@ -413,7 +418,7 @@ class _Transfer:
         self.has_answer = True
         with response:
             if status == 416:
-                self._partial.unlink(missing_ok=True)
+                remove_own(self._partial)
                 raise _RetryError(f"{self._file.url}: the partial file is longer than the original")
             if status == 206:
                 self._check_range(headers.get("Content-Range") or "", have, total)
@@ -423,7 +428,7 @@ class _Transfer:
             self._save_version(headers, end)
             if end is not None:
                 self._on_size(end - start)
-            with self._partial.open("r+b" if start else "wb") as out:
+            with open_own(self._partial) as out:
                 out.seek(start)
                 out.truncate()
                 self._copy(response, out, start)
@@ -456,7 +461,7 @@ class _Transfer:
         """Check that the response continues at the right byte of a file of the same size."""
         match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", header)
         if not match or int(match[1]) != have or (total and match[2] not in ("*", str(total))):
-            self._tag.unlink(missing_ok=True)
+            remove_own(self._tag)
             raise _RetryError(
                 f"{self._file.url}: requested bytes from {have} on, but the server sent {header}"
             )
@@ -465,7 +470,7 @@ class _Transfer:
         """Save the identity of this version of the file, to resume no other version."""
         tag = headers.get("ETag") or ""
         strong = tag if tag.startswith('"') else headers.get("Last-Modified") or ""
-        self._tag.write_text(f"{total or 0} {strong}", encoding="utf-8")
+        write_whole(self._tag, f"{total or 0} {strong}".encode())
 
     def _saved_version(self) -> tuple[int, str]:
         """The size and the ETag or date of the version in the partial file; 0 and "" if unknown."""
@@ -486,7 +491,7 @@ class _Transfer:
                 wrong = f"its SHA-256 is {digest}, but {self._sha256} was announced"
         if wrong is not None:
             if self._size is None or self.size >= self._size:
-                self._partial.unlink()
+                remove_own(self._partial)
             raise _RetryError(f"{self._file.url} is corrupt: {wrong}")
 
 

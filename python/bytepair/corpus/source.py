@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from bytepair._internal.checks import MOST, check_whole
+from bytepair._internal.checks import MOST, check_choice, check_whole
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.files import LOG, MOST_NAMED, Files, announce, exists, files_matching, of_split
 from bytepair.corpus.kinds import has_known_ending
@@ -149,6 +149,8 @@ def resolve(
         >>> resolve(bytepair.sample.paths()) == resolve(files=bytepair.sample.paths())
         True
     """
+    if split is not None:
+        check_choice("split", split, ("train", "val", "all"))
     if sum(one is not None for one in (source, files, texts)) != 1:
         raise ArgumentError("pass exactly one of source, files and texts", option="source")
     for value in (source, files):

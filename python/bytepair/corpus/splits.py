@@ -292,10 +292,11 @@ def hold_out(amount: Any, split: Split | None) -> HoldOut | None:
     if amount is None:
         return None
     is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
-    is_count = is_number and amount >= 1 and amount == int(amount)
+    is_count = is_number and 1 <= amount < 1 << 63 and amount == int(amount)
     if not is_count and not (is_number and 0 < amount < 1):
+        is_shown = not isinstance(amount, int) or abs(amount) < 1 << 63
         raise ArgumentError(
-            f"hold_out is {amount!r}",
+            f"hold_out is {amount!r}" if is_shown else "hold_out is too large",
             option="hold_out",
             hint="pass a number of documents, such as 1000, or a share below 1, such as 0.01",
         )

@@ -82,15 +82,19 @@ def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
     return nats / (math.log(2) * size) if size else math.inf
 
 
-def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path:
+def save_token_bytes(
+    tokenizer: Tokenizer, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> Path:
     """Write the number of bytes of each id, atomically.
 
     Args:
         tokenizer: the tokenizer.
         path: the file: `.npy` for numpy, or `.pt` for torch, which must be installed.
+        overwrite: whether a file that exists is replaced.
 
     Raises:
         ArgumentError: if the file has another suffix.
+        OverwriteError: if the file exists, and `overwrite` is false.
         ImportError: if torch is needed and not installed.
 
     Example:
@@ -114,5 +118,5 @@ def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path
         torch.save(torch.from_numpy(lengths), data)
     else:
         raise ArgumentError(f"{path.name} must end in .npy or .pt")
-    write_whole(path, data.getvalue())
+    write_whole(path, data.getvalue(), overwrite=overwrite)
     return path

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from bytepair.formats import tiktoken
-from bytepair.formats.huggingface import objects
+from bytepair.formats.huggingface import folder
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def side_of(
         return Side(name, own, _ours(own, special))
     if tiktoken.is_encoding(source):
         return Side(name, own, _tiktokens(source, special), "tiktoken")
-    assert objects.is_object(source)
+    assert folder.is_object(source)
     inner = getattr(source, "backend_tokenizer", source)
     return Side(name, own, _huggingfaces(inner, special), "tokenizers")
 

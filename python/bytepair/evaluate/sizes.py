@@ -63,12 +63,12 @@ class Sweep:
         """Bytes per token of the training text at one size."""
         return float(self.bytes_per_token[np.searchsorted(self.sizes, size)])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV file with a header and one line per size."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write a CSV file with a header and one line per size; replace one only if asked."""
         columns = (self.sizes, self.tokens, self.bytes_per_token, self.embedding_parameters)
         lines = ["size,tokens,bytes_per_token,embedding_parameters"]
         lines += [f"{s},{t},{b:.6f},{e}" for s, t, b, e in zip(*columns, strict=True)]
-        write_whole(Path(path), ("\n".join(lines) + "\n").encode())
+        write_whole(Path(path), ("\n".join(lines) + "\n").encode(), overwrite=overwrite)
 
 
 def compression_curve(tokenizer: Tokenizer) -> NDArray[np.uint64]:

@@ -33,6 +33,7 @@ def save(
     *,
     special: bool = False,
     all_views: bool = False,
+    overwrite: bool = False,
 ) -> Path:
     """Write the page to a file, atomically.
 
@@ -42,16 +43,18 @@ def save(
         path: the file to write.
         special: see `to_html`.
         all_views: see `to_html`.
+        overwrite: whether a file that exists is replaced.
 
     Returns:
         The path.
 
     Raises:
+        OverwriteError: if the file exists, and `overwrite` is false.
         ArgumentError: as `to_html`.
         OSError: if the file cannot be written.
     """
     page = to_html(tokenizers, text, special=special, all_views=all_views)
-    write_whole(Path(path), page.encode())
+    write_whole(Path(path), page.encode(), overwrite=overwrite)
     return Path(path)
 
 

@@ -1,13 +1,21 @@
-"""Check before the work whether an output path can be written, and say why a write failed."""
+"""How files are written: what may be an output, and how it is opened, replaced and removed.
+
+An output is a regular file with one name. A link is not followed, since its target may belong to
+somebody else; a second name (a hard link) and a pipe are refused for the same reason.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
-from bytepair.errors import NotAFileError, NotAFolderError
+from bytepair._internal.system import sync
+from bytepair.errors import ArgumentError, NotAFileError, NotAFolderError, OverwriteError
 
 #: Suffixes of files with vocabularies or ids, which a new folder gets only by mistake.
 OF_FILES: Final = (".json", ".bytepair", ".gguf", ".tiktoken", ".bin")
@@ -17,16 +25,140 @@ def check_output_file(path: Path) -> None:
     """Check that a file can be written.
 
     Raises:
-        OSError: if the path is a folder, or its folder does not exist or is not writable.
+        OSError: if something other than a regular file with one name has this path, or its folder
+            does not exist or is not writable.
     """
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         raise NotAFileError(f"{str(path)!r} is a folder", hint="pass a file")
+    check_alone(path)
     if not path.parent.is_dir():
         raise NotAFolderError(
             f"the folder {str(path.parent)!r} does not exist", hint="create it first"
         )
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise PermissionError(f"the folder {str(path.parent)!r} is not writable")
+
+
+def check_output(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False) -> None:
+    """Check before the work begins that an output file may be written.
+
+    Args:
+        path: the output file.
+        inputs: the files that the same call reads.
+        overwrite: whether a file that exists may be replaced, unless it is an input.
+
+    Raises:
+        ArgumentError: if it is one of the inputs.
+        OverwriteError: if it exists, and `overwrite` is false.
+        OSError: if it cannot be written.
+    """
+    check_output_file(path)
+    if not path.exists():
+        return
+    if any(file.exists() and file.samefile(path) for file in inputs):
+        raise ArgumentError(f"{path} is also read", hint="choose another path for the output")
+    if not overwrite:
+        raise OverwriteError(path, "exists")
+
+
+def check_alone(path: Path) -> None:
+    """Check that what stands at a path, if anything, is a regular file with one name.
+
+    Raises:
+        NotAFileError: if it is a link, a pipe, a device or a folder, or has a second name.
+    """
+    with suppress(FileNotFoundError):
+        _check_status(path, path.lstat())
+
+
+def _check_status(path: Path, status: os.stat_result) -> None:
+    mode = status.st_mode
+    if stat.S_ISREG(mode) and status.st_nlink <= 1:
+        return
+    kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+    kind = kinds.get(stat.S_IFMT(mode), "not a regular file")
+    if stat.S_ISREG(mode):
+        kind = f"a file with {status.st_nlink} names (hard links)"
+    raise NotAFileError(f"{str(path)!r} is {kind}, so it is not written to", hint="remove it")
+
+
+def open_own(path: Path) -> BinaryIO:
+    """Open a file that this job may have begun, for reading and writing; create it if it is new.
+
+    Raises:
+        NotAFileError: if something other than a regular file with one name has this path.
+        OSError: if the file cannot be opened.
+    """
+    check_alone(path)
+    flags = os.O_RDWR | os.O_CREAT
+    for name in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"):  # a pipe would wait for its other end
+        flags |= getattr(os, name, 0)
+    handle = os.open(path, flags, 0o666)
+    try:
+        _check_status(path, os.fstat(handle))  # it may have been exchanged since
+    except BaseException:
+        os.close(handle)
+        raise
+    return os.fdopen(handle, "r+b")
+
+
+def remove_own(path: Path) -> None:
+    """Remove a file that this job has written, if it exists.
+
+    Raises:
+        NotAFileError: if something other than a regular file with one name has this path.
+        OSError: if it cannot be removed.
+    """
+    check_alone(path)
+    path.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, data: bytes | memoryview, *, overwrite: bool = True) -> None:
+    """Write a file atomically: create a temporary one beside it, sync, rename, sync the folder.
+
+    A file that is replaced keeps its permissions.
+
+    Raises:
+        OverwriteError: if the file exists, and `overwrite` is false.
+        OSError: if that fails; it names the file, and its size if the disk is full.
+    """
+    check_output(path, overwrite=overwrite)
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    with _opened(path.parent) as folder:
+        old, new = (str(one) if folder is None else one.name for one in (path, temporary))
+
+        def create(name: str, flags: int) -> int:
+            return os.open(name, flags, 0o666, dir_fd=folder)
+
+        try:
+            with open(new, "xb", opener=create) as file:
+                with suppress(FileNotFoundError):
+                    os.chmod(new, stat.S_IMODE(path.stat().st_mode), dir_fd=folder)
+                file.write(data)
+                file.flush()
+                sync(file.fileno())
+            os.replace(new, old, src_dir_fd=folder, dst_dir_fd=folder)
+            if folder is not None:
+                os.fsync(folder)
+        except BaseException as error:
+            with suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=folder)
+            if isinstance(error, OSError):
+                raise not_written(error, path, len(data)) from error
+            raise
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int | None]:
+    """The descriptor of a folder; None on Windows, which cannot open one."""
+    if not hasattr(os, "O_DIRECTORY"):
+        yield None
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def check_output_folder(path: Path) -> None:

@@ -1,26 +1,23 @@
-"""Read untrusted files safely, and write files atomically.
+"""Read untrusted files safely.
 
 Reading returns a complete regular file, or parses numbers and strings from its bytes one by one.
 Invalid content raises a `FormatError` with its place, such as the offset of a length that exceeds
-the file. Writing uses a temporary name, which is synced and renamed.
+the file.
 """
 
 from __future__ import annotations
 
 import json
 import mmap
-import os
 import stat
 import struct
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from bytepair._internal.system import sync, sync_folder
 from bytepair.errors import FormatError
-from bytepair.files.outputs import check_output_file, not_written
+from bytepair.files.outputs import write_whole as write_whole
 
 #: The limit for ids, as in the core, so that a damaged count cannot exhaust memory.
 MAX_VOCAB_SIZE = (1 << 21) - 2
@@ -133,32 +130,6 @@ class Cursor:
     def u64(self, what: str) -> int:
         """The next number of 8 bytes."""
         return int(self.number("Q", what))
-
-
-def write_whole(path: Path, data: bytes | memoryview) -> None:
-    """Write a file atomically: write to a temporary name, sync, rename, sync the folder.
-
-    A file that is replaced keeps its permissions.
-
-    Raises:
-        OSError: if that fails; it names the file, and its size if the disk is full.
-    """
-    check_output_file(path)
-    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    try:
-        with temporary.open("xb") as file:
-            with suppress(FileNotFoundError):
-                temporary.chmod(stat.S_IMODE(path.stat().st_mode))
-            file.write(data)
-            file.flush()
-            sync(file.fileno())
-        temporary.replace(path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise not_written(error, path, len(data)) from error
-        raise
-    sync_folder(path.parent)
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> bytes:

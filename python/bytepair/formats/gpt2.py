@@ -1,8 +1,8 @@
 """GPT-2's pair of files: `vocab.json` with the ids, `merges.txt` with the merges in order.
 
-Both map bytes to characters (`charmap`). The tokenizer splits by GPT-2's pattern and merges listed
-pairs. The files do not mark special tokens; `<|endoftext|>` is treated as special if no merge
-produces it.
+Both map bytes to printable characters: a space is `Ġ`, a line break `Ċ`. The tokenizer splits by
+GPT-2's pattern and merges listed pairs. The files do not mark special tokens; `<|endoftext|>` is
+treated as special if no merge produces it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bytepair import _core
+from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import (
     MAX_VOCAB_SIZE,
@@ -21,7 +22,6 @@ from bytepair.files.safe import (
     typed,
     write_whole,
 )
-from bytepair.formats.huggingface.charmap import to_bytes, to_characters
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.tokens import EMPTY, empty_token, listed_merges
 
@@ -176,3 +176,16 @@ def merge_lines(tokenizer: _core.Tokenizer) -> list[str]:
     """The lines of merges: two tokens as characters, separated by a space."""
     merges = listed_merges(tokenizer)
     return [f"{to_characters(left)} {to_characters(right)}" for left, right in merges]
+
+
+def lookalikes(tokenizer: _core.Tokenizer) -> list[str]:
+    """The special tokens whose name equals an ordinary token, written as characters."""
+    ranks = tokenizer.mergeable_ranks()
+    special = tokenizer.special_tokens.items()
+    return [name for name, id in special if ranks.get(to_bytes(name) or b"", id) != id]
+
+
+def lost_twins(tokenizer: _core.Tokenizer) -> list[str]:
+    """The entry of `Tokenizer.export_losses` for such special tokens, if there are any."""
+    twins = lookalikes(tokenizer)
+    return [f"special tokens equal to ordinary tokens, such as {twins[0]!r}"] if twins else []

@@ -15,8 +15,8 @@ from bytepair import _core
 from bytepair.formats import gpt2, llama2c
 from bytepair.formats.gguf import file as gguf
 from bytepair.formats.gguf import metadata as gguf_metadata
+from bytepair.formats.gpt2 import lost_twins
 from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.huggingface.charmap import lost_twins
 from bytepair.formats.names import Losses
 from bytepair.properties import metadata
 from bytepair.properties.rules import form

@@ -25,7 +25,7 @@ from bytepair.files import existing
 from bytepair.files.safe import read_file
 from bytepair.formats import gpt2, llama2c, nanochat, tekken, tiktoken
 from bytepair.formats.gguf import file as gguf
-from bytepair.formats.huggingface import companions, objects
+from bytepair.formats.huggingface import companions
 from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.losses import losses as losses_of
 from bytepair.formats.losses import lost_units
@@ -109,8 +109,8 @@ def read(
         )
         if tiktoken.is_encoding(source):
             return tiktoken.of_encoding(source)
-        if objects.is_object(source):
-            return objects.of_object(source, options)
+        if huggingface.is_object(source):
+            return huggingface.of_object(source, options)
         raise ArgumentError(
             "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
             f"loaded, not {type(source).__name__}"

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair.chat.batch import RenderedBatch, pad_id
+from bytepair.chat.batch import RenderedBatch, pad_id, padding
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import RowKind, TrainOn, row_options
 from bytepair.chat.segments import Conversation, SurrogateErrors
@@ -132,7 +132,9 @@ class ConversationBatches(Unpicklable):
         )  # fmt: skip
         numbers = (number % len(conversations) for number in count(rank, world_size))
         self._rendered = _rendered(conversations, numbers, render)
-        self._filler = pad_id(tokenizer, pad or writer(tokenizer, template).template.padding())
+        self._filler = pad_id(
+            tokenizer, padding(tokenizer, writer(tokenizer, template).template, pad)
+        )
         self._shape, self._torch = (batch_size, length), torch
         self._count, self._used, self._step = len(conversations), rank, world_size
         self._waiting = WaitingDocuments[Rendered](length + 1, buffer, cut=False)
@@ -164,6 +166,7 @@ class ConversationBatches(Unpicklable):
         for (ids, mask), length in pieces:
             row[filled : filled + length] = ids
             row_mask[filled : filled + length] = mask
+            row_mask[filled] = 0  # the id before it is of another conversation
             filled += length
             self._used += self._step
 

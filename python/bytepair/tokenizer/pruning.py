@@ -86,11 +86,12 @@ class Pruned:
     tokenizer: Tokenizer
     ids: NDArray[np.int32]
 
-    def save_ids(self, path: str | os.PathLike[str]) -> Path:
+    def save_ids(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write `ids` to a `.npy` file, which appears complete or not at all.
 
         Args:
-            path: The output file; an existing file is replaced.
+            path: The output file.
+            overwrite: Whether a file that exists is replaced; else this is an `OverwriteError`.
 
         Returns:
             The path of the file.
@@ -106,7 +107,7 @@ class Pruned:
 
         path, data = Path(path), io.BytesIO()
         np.save(data, self.ids)
-        write_whole(path, data.getvalue())
+        write_whole(path, data.getvalue(), overwrite=overwrite)
         return path
 
 

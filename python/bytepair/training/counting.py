@@ -550,10 +550,8 @@ class _Progress:
             saved.save(checkpoint, metadata={checkpoints.KEY: state.to_json()})
             self._bytes_on_disk = size
         except OSError as error:  # the counts are in memory, so the work goes on
-            warn(
-                f"the checkpoint could not be saved: {error}; counting continues without it",
-                CheckpointWarning,
-            )
+            reason = f"the checkpoint could not be saved: {error}; counting continues without it"
+            warn(CheckpointWarning(reason))
         return saved
 
     def finish(self) -> Counts:

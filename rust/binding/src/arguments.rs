@@ -14,8 +14,9 @@ use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyIterator, PyList, PyMapping, PyString, PyTuple,
 };
 
-use crate::callables::callables;
-use crate::errors::{self, ArgumentError};
+use crate::errors;
+use crate::errors::ArgumentError;
+use crate::interrupt::callables;
 use crate::text::text;
 
 /// The number of characters of a value in a message.

@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 
-use crate::callables::callables;
 use crate::errors;
+use crate::interrupt::callables;
 use crate::ints::Ints;
 
 /// An array of 16-bit or 32-bit ids; and the start of each text in it, then the end of the last

@@ -11,8 +11,8 @@ use bytepair::{Tokenizer, parallel};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::decode_stream::PyDecodeStream;
 use crate::ids::{Ids, Slice};
+use crate::streams::PyDecodeStream;
 use crate::text::decoded;
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, errors};

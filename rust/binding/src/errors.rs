@@ -4,11 +4,10 @@ use std::io;
 use std::path::Path;
 
 use bytepair::{Error, OptionValue, Reason, WayOut, memory, shortened};
-use pyo3::PyErrArguments;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError};
-use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString, PyTuple};
+use pyo3::{PyErrArguments, import_exception};
 
 use crate::interrupt;
 

@@ -1,14 +1,23 @@
-//! `parquet_rows` and `unpack`: what Python asks of a whole file.
+//! Files: documents, the tokens of a rank file, the footer of counts, rows of parquet, decompression.
 
+use std::io;
+use std::io::Read;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytepair::corpus::parquet::TextColumn;
-use bytepair::corpus::{CorpusFile, FileKind};
+use bytepair::CountsFile;
+use bytepair::corpus::parquet::{ReadAt, TableReader, TextColumn, Windowed};
+use bytepair::corpus::{
+    Bounds, Compression, CorpusFile, DocumentOptions, DocumentReader, DocumentSelection, Documents,
+    FileKind, OnError,
+};
+use bytepair::formats::ranks::RankFile;
+use pyo3::exceptions::{PyStopIteration, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
-use crate::file_object::{FileObject, Raised};
-use crate::reading;
+use crate::results::PyDocumentBatch;
+use crate::{arguments, arrays, errors};
 
 /// The number of rows of a parquet file with the column; `None` if it cannot be read.
 #[pyfunction]
@@ -29,7 +38,7 @@ pub(crate) fn unpack(
 ) -> PyResult<()> {
     let raised = Raised::default();
     let failed = |error: bytepair::Error| raised.or(&error);
-    let compression = reading::compression(compression)?;
+    let compression = named_compression(compression)?;
     let file = CorpusFile { path, kind: FileKind::Text, compression };
     let source = source.map(|file| Box::new(FileObject::new(file, 0, &raised)) as _);
     let mut stream = py.detach(|| file.unpack(source)).map_err(failed)?;
@@ -41,4 +50,310 @@ pub(crate) fn unpack(
         write.call1((PyBytes::new(py, &bytes),))?;
         py.check_signals()?;
     }
+}
+
+/// What a rank file contains.
+#[pyclass(frozen, get_all, name = "RankFile", module = "bytepair._core")]
+pub(crate) struct PyRankFile {
+    /// The tokens with their ranks.
+    pub(crate) ranks: Py<PyDict>,
+    /// The rank of the token without bytes, if there is one.
+    pub(crate) empty: Option<u32>,
+}
+
+/// Read the bytes of a rank file.
+#[pyfunction]
+pub(crate) fn rank_file(py: Python<'_>, data: &[u8]) -> PyResult<PyRankFile> {
+    let file = errors::checked(py.detach(|| RankFile::read(data)))?;
+    let ranks = PyDict::new(py);
+    for (token, rank) in file.tokens {
+        ranks.set_item(PyBytes::new(py, &token), rank)?;
+    }
+    Ok(PyRankFile { ranks: ranks.unbind(), empty: file.empty })
+}
+
+/// The names of the columns of a parquet file, and its metadata.
+#[pyclass(frozen, get_all, name = "CountsFooter", module = "bytepair._core")]
+pub(crate) struct PyCountsFooter {
+    /// The names of the columns.
+    pub(crate) columns: Vec<String>,
+    /// Keys and values.
+    pub(crate) metadata: Vec<(String, String)>,
+}
+
+/// What a parquet file says of itself.
+#[pyfunction]
+pub(crate) fn counts_footer(py: Python<'_>, path: PathBuf) -> PyResult<PyCountsFooter> {
+    let file = errors::checked(py.detach(|| CountsFile::open(path)))?;
+    let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    let columns = file.columns().map(str::to_owned).collect();
+    Ok(PyCountsFooter { columns, metadata: file.metadata().map(owned).collect() })
+}
+
+/// The exception that a Python file object raised, if any; a reader and its file object share it.
+#[derive(Clone, Default)]
+pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    fn put(&self, error: PyErr) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// The exception of the file object, if it caused this error of the core; otherwise the error.
+    pub(crate) fn or(&self, error: &bytepair::Error) -> PyErr {
+        let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        raised.unwrap_or_else(|| errors::python(error))
+    }
+}
+
+/// A Python file object as a source of bytes.
+pub(crate) struct FileObject {
+    file: Py<PyAny>,
+    size: u64,
+    raised: Raised,
+}
+
+impl FileObject {
+    /// A file of `size` bytes; reading from the current position needs no size.
+    pub(crate) fn new(file: Py<PyAny>, size: u64, raised: &Raised) -> Self {
+        Self { file, size, raised: raised.clone() }
+    }
+
+    /// Read from the current position of the file object, or from `offset`.
+    fn read_from(&self, offset: Option<u64>, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = |py: Python<'_>| {
+            if let Some(offset) = offset {
+                self.file.call_method1(py, "seek", (offset,))?;
+            }
+            let bytes = self.file.call_method1(py, "read", (buffer.len(),))?;
+            let bytes = bytes.bind(py).cast::<PyBytes>()?.as_bytes();
+            let wrong = || PyValueError::new_err("read(size) returned more than size bytes");
+            let destination = buffer.get_mut(..bytes.len()).ok_or_else(wrong)?;
+            destination.copy_from_slice(bytes);
+            Ok(bytes.len())
+        };
+        Python::attach(read).map_err(|error: PyErr| {
+            let text = error.to_string();
+            self.raised.put(error);
+            // Of a kind that no decompressor uses: a source that fails is not a damaged file.
+            io::Error::new(io::ErrorKind::ConnectionAborted, text)
+        })
+    }
+}
+
+impl Read for FileObject {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read_from(None, buffer)
+    }
+}
+
+impl ReadAt for FileObject {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read_from(Some(offset), buffer)
+    }
+}
+
+/// Reads the documents of a file in order, as batches of arrays.
+#[pyclass(frozen, name = "DocumentReader", module = "bytepair._core")]
+pub(crate) struct PyDocumentReader {
+    reader: Mutex<FileReader>,
+    /// The exception that the Python file object raised, if any.
+    raised: Raised,
+}
+
+enum FileReader {
+    Blocks(Box<DocumentReader>),
+    Table(Box<TableReader>),
+}
+
+impl FileReader {
+    fn read(&mut self) -> bytepair::Result<Option<Documents>> {
+        match self {
+            Self::Blocks(reader) => reader.read(),
+            Self::Table(reader) => reader.read(),
+        }
+    }
+}
+
+impl PyDocumentReader {
+    fn lock(&self) -> MutexGuard<'_, FileReader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PyDocumentReader {
+    /// Read a file of the kind `"text"`, `"jsonl"`, `"lines"` or `"parquet"`.
+    ///
+    /// Without `source`, the file at the path is read. With it, the path is for messages, and the
+    /// `size` bytes of the file come from `source.read(n)`; for parquet, each read follows
+    /// `source.seek(offset)`, and `source` must not decompress. Parquet pages of more than
+    /// `page_bytes` are not read.
+    #[new]
+    #[pyo3(signature = (file, field, *, errors="strict", doc_cap=None, bounds, page_bytes,
+                        selection=None, source=None, size=0))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    fn new(
+        py: Python<'_>,
+        file: FileFields,
+        field: String,
+        errors: &str,
+        doc_cap: Option<usize>,
+        bounds: BoundFields,
+        page_bytes: usize,
+        selection: Option<SelectionFields>,
+        source: Option<Py<PyAny>>,
+        size: u64,
+    ) -> PyResult<Self> {
+        let options = options(field, errors, doc_cap, bounds)?;
+        let selection = selection.map_or_else(DocumentSelection::default, DocumentSelection::from);
+        let raised = Raised::default();
+        let object = source.map(|file| FileObject::new(file, size, &raised));
+        let reader = if file.is_table() {
+            py.detach(|| table(&file.path, object, options, page_bytes, selection))
+                .map(|table| FileReader::Table(Box::new(table)))
+        } else {
+            let file = file.file()?;
+            py.detach(|| blocks(file, object, options))
+                .map(|reader| FileReader::Blocks(Box::new(reader.with_selection(selection))))
+        };
+        let reader = Mutex::new(reader.map_err(|error| raised.or(&error))?);
+        Ok(Self { reader, raised })
+    }
+
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// The next documents.
+    fn __next__(&self, py: Python<'_>) -> PyResult<PyDocumentBatch> {
+        arrays::ready(py)?;
+        py.check_signals()?;
+        let read = py.detach(|| self.lock().read());
+        let read = read.map_err(|error| self.raised.or(&error))?;
+        let documents = read.ok_or_else(|| PyStopIteration::new_err(()))?;
+        PyDocumentBatch::new(py, documents)
+    }
+
+    /// The number of bytes read from the file, before decompression; 0 for parquet.
+    #[getter]
+    fn packed(&self, py: Python<'_>) -> u64 {
+        py.detach(|| match &*self.lock() {
+            FileReader::Blocks(reader) => reader.packed(),
+            FileReader::Table(_) => 0,
+        })
+    }
+
+    /// The number of rows of a parquet file, according to its footer; 0 for other files.
+    #[getter]
+    fn rows(&self, py: Python<'_>) -> usize {
+        py.detach(|| match &*self.lock() {
+            FileReader::Blocks(_) => 0,
+            FileReader::Table(reader) => reader.rows(),
+        })
+    }
+
+    /// The decompressed bytes so far, if the file was found to exceed the expansion bounds since
+    /// the last call; `None` for parquet.
+    fn take_expanded(&self, py: Python<'_>) -> Option<u64> {
+        py.detach(|| match &mut *self.lock() {
+            FileReader::Blocks(reader) => reader.take_expanded(),
+            FileReader::Table(_) => None,
+        })
+    }
+}
+
+fn blocks(
+    file: CorpusFile,
+    object: Option<FileObject>,
+    options: DocumentOptions,
+) -> bytepair::Result<DocumentReader> {
+    match object {
+        Some(object) => DocumentReader::from_source(file, object.size(), Box::new(object), options),
+        None => Ok(DocumentReader::new(file, options)),
+    }
+}
+
+fn table(
+    path: &PathBuf,
+    object: Option<FileObject>,
+    options: DocumentOptions,
+    page_bytes: usize,
+    selection: DocumentSelection,
+) -> bytepair::Result<TableReader> {
+    let column = match object {
+        Some(object) => {
+            TextColumn::of_source(Arc::new(Windowed::new(object)), path, &options.field)
+        }
+        None => TextColumn::open(&[path], &options.field),
+    };
+    Ok(TableReader::new(column?.with_bounds(page_bytes, usize::MAX), options, selection))
+}
+
+/// The fields of `bytepair.corpus.kinds.CorpusFile`.
+#[derive(FromPyObject)]
+pub(crate) struct FileFields {
+    pub(crate) path: PathBuf,
+    kind: String,
+    compression: Option<String>,
+}
+
+impl FileFields {
+    pub(crate) fn is_table(&self) -> bool {
+        self.kind == "parquet"
+    }
+
+    /// The file for the core, which has no kind for tables.
+    pub(crate) fn file(self) -> PyResult<CorpusFile> {
+        let kind = arguments::choice("the kind of the file", &self.kind, &FileKind::NAMED)?;
+        let compression = named_compression(self.compression.as_deref())?;
+        Ok(CorpusFile { path: self.path, kind, compression })
+    }
+}
+
+/// The name of a compression; `None` means that a file is not compressed.
+pub(crate) fn named_compression(name: Option<&str>) -> PyResult<Compression> {
+    name.map_or(Ok(Compression::None), |name| {
+        arguments::choice("the compression", name, &Compression::NAMED)
+    })
+}
+
+/// The fields of `bytepair.corpus.bounds.ReadBounds`, in bytes; `harmless_times` is a ratio.
+#[derive(FromPyObject)]
+pub(crate) struct BoundFields {
+    block_bytes: usize,
+    document_bytes: usize,
+    harmless_bytes: u64,
+    harmless_times: u64,
+}
+
+/// The fields of `bytepair.corpus.documents.DocumentSelection`.
+#[derive(FromPyObject)]
+pub(crate) struct SelectionFields {
+    first: u64,
+    start: u64,
+    step: u64,
+}
+
+impl From<SelectionFields> for DocumentSelection {
+    fn from(SelectionFields { first, start, step }: SelectionFields) -> Self {
+        Self { first_row: first, start, step }
+    }
+}
+
+/// The options of the core for reading documents.
+pub(crate) fn options(
+    field: String,
+    errors: &str,
+    doc_cap: Option<usize>,
+    bounds: BoundFields,
+) -> PyResult<DocumentOptions> {
+    let on_error = arguments::choice("errors", errors, &OnError::NAMED)?;
+    let BoundFields { block_bytes, document_bytes, harmless_bytes, harmless_times } = bounds;
+    let bounds = Bounds { block_bytes, document_bytes, harmless_bytes, harmless_times };
+    Ok(DocumentOptions { field, on_error, doc_cap, bounds })
 }

@@ -2,11 +2,10 @@
 
 use bytepair::{Result, Tokenizer, decode, memory};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::{ffi, intern};
 
 use crate::{arguments, arrays, errors};
 

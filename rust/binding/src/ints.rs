@@ -3,6 +3,7 @@
 //! A list of ids mostly repeats the same few thousand numbers. Counting another reference to an
 //! existing integer takes a fraction of the time of creating one, and no memory. At most one
 //! integer (32 bytes) is created for each id, when the id first occurs.
+
 #![expect(unsafe_code, reason = "a new list is filled without checks; 3 times as fast")]
 
 use std::ptr;

@@ -1,14 +1,15 @@
 //! `render`: batches of conversations, from segments to arrays.
 
+use std::borrow::Cow;
+
 use bytepair::bulk::conversations::{RenderOptions, Segment};
 use bytepair::memory;
 use numpy::IntoPyArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyString};
-use std::borrow::Cow;
 
-use crate::rendered::PyRendered;
+use crate::results::PyRendered;
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, arrays, errors};
 

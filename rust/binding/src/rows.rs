@@ -1,16 +1,17 @@
-//! `encode_rows`: reads and encodes documents of parquet files without Python.
+//! Rows of ids: a file or a list of texts to rows, and the packer.
 
 use std::path::PathBuf;
 
 use bytepair::bulk::parquet_rows::{Job, Rows};
 use bytepair::corpus::parquet::{RowRange, TextColumn};
 use bytepair::encode::Id;
-use bytepair::{Error, Tokenizer};
-use numpy::{Element, IntoPyArray};
+use bytepair::rows::{RowEnd, RowPacker, RowPiece, SourceRange};
+use bytepair::{Error, Tokenizer, rows};
+use numpy::{Element, IntoPyArray, PyReadonlyArray1, PyReadwriteArray1};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::file_place::PyFilePlace;
-use crate::row_range::PyRowRange;
+use crate::results::{PyFilePlace, PyRowPiece, PyRowPlaces, PyRowPlan, PyRowRange};
 use crate::{arguments, arrays, errors};
 
 /// Larger pages, in bytes, are not decompressed here, because every thread would hold one.
@@ -127,4 +128,115 @@ fn hand_over<T: Element>(
     let Rows { ids, offsets, text_ends, .. } = rows;
     let arrays = (ids.into_pyarray(py), offsets.into_pyarray(py), text_ends.into_pyarray(py));
     take.call1(py, (arrays.0, arrays.1, arrays.2, parts)).map(drop)
+}
+
+/// Fills rows with documents by best fit, while documents come.
+#[pyclass(name = "RowPacker", module = "bytepair._core")]
+pub(crate) struct PyRowPacker(RowPacker);
+
+#[pymethods]
+impl PyRowPacker {
+    /// With `cut`, the shortest waiting document is cut to fill a row into which none fits; else
+    /// the row ends there.
+    #[new]
+    #[pyo3(signature = (width, buffer, *, cut))]
+    fn new(width: usize, buffer: usize, cut: bool) -> Self {
+        let end = if cut { RowEnd::Cut } else { RowEnd::Pad };
+        Self(RowPacker::new(width, buffer, end))
+    }
+
+    /// Add a document; of equally long ones, that with the lowest number is first.
+    fn add(&mut self, document: usize, length: usize) {
+        self.0.add(document, length);
+    }
+
+    /// The next complete row; None if more documents must be added first.
+    fn row(&mut self) -> Option<Vec<PyRowPiece>> {
+        let piece = |piece: RowPiece| {
+            let RowPiece { document, length } = piece;
+            PyRowPiece { document, length }
+        };
+        Some(self.0.row()?.into_iter().map(piece).collect())
+    }
+}
+
+/// Pack documents of known lengths into full rows: the document of each piece, its number of ids,
+/// the end of each row.
+#[pyfunction]
+pub(crate) fn plan_rows(
+    py: Python<'_>,
+    lengths: arrays::ArrayArgument<'_, usize>,
+    width: usize,
+    buffer: usize,
+) -> PyResult<PyRowPlan> {
+    let lengths = lengths.as_slice()?;
+    let plan = errors::checked(py.detach(|| rows::plan_rows(lengths, width, buffer)))?;
+    let [documents, takes, ends] =
+        [plan.documents, plan.takes, plan.ends].map(|numbers| numbers.into_pyarray(py).unbind());
+    Ok(PyRowPlan { documents, takes, ends })
+}
+
+/// Place whole documents in rows: the row of each, and its first column in that row.
+#[pyfunction]
+pub(crate) fn pack(
+    py: Python<'_>,
+    lengths: arrays::ArrayArgument<'_, i64>,
+    width: usize,
+) -> PyResult<PyRowPlaces> {
+    let lengths = lengths.as_array();
+    let lengths = lengths.iter().map(|&length| Ok(usize::try_from(length)?));
+    let lengths: Vec<usize> = errors::collect(lengths)?;
+    let places = errors::checked(py.detach(|| rows::place_whole(&lengths, width)))?;
+    let of_rows = errors::collect(places.iter().map(|&(row, _)| Ok(arrays::integer(row))))?;
+    let columns = errors::collect(places.iter().map(|&(_, column)| Ok(arrays::integer(column))))?;
+    let [rows, columns] = [of_rows, columns].map(|numbers| numbers.into_pyarray(py).unbind());
+    Ok(PyRowPlaces { rows, columns })
+}
+
+/// The CRC-32 of an array, continuing from `start`, the CRC-32 of the preceding bytes.
+#[pyfunction]
+#[pyo3(signature = (bytes, start=0))]
+pub(crate) fn crc32(
+    py: Python<'_>,
+    bytes: arrays::ArrayArgument<'_, u8>,
+    start: u32,
+) -> PyResult<u32> {
+    let bytes = bytes.as_slice()?;
+    Ok(py.detach(|| bytepair::crc32(bytes, start)))
+}
+
+/// Copy ranges of ids, one after the other, until `out` is full.
+#[pyfunction]
+pub(crate) fn gather<'py>(
+    py: Python<'py>,
+    sources: Vec<Bound<'py, PyAny>>,
+    which: arrays::ArrayArgument<'py, usize>,
+    starts: arrays::ArrayArgument<'py, usize>,
+    lengths: arrays::ArrayArgument<'py, usize>,
+    out: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let (which, starts, lengths) = (which.as_slice()?, starts.as_slice()?, lengths.as_slice()?);
+    let pieces = which.iter().zip(starts).zip(lengths);
+    let pieces = errors::collect(
+        pieces.map(|((&source, &start), &length)| Ok(SourceRange { source, start, length })),
+    )?;
+    match out.extract::<PyReadwriteArray1<'py, u16>>() {
+        Ok(out) => copy(py, &sources, &pieces, out),
+        Err(_) => copy(py, &sources, &pieces, out.extract::<PyReadwriteArray1<'py, u32>>()?),
+    }
+}
+
+fn copy<'py, T: Element + Copy + Sync + Send>(
+    py: Python<'py>,
+    sources: &[Bound<'py, PyAny>],
+    pieces: &[SourceRange],
+    mut out: PyReadwriteArray1<'py, T>,
+) -> PyResult<()> {
+    let array = |ids: &Bound<'py, PyAny>| ids.extract::<PyReadonlyArray1<'py, T>>();
+    let arrays = errors::collect(sources.iter().map(array))?;
+    let slices = errors::collect(arrays.iter().map(|ids| Ok(ids.as_slice()?)))?;
+    let out = out.as_slice_mut()?;
+    py.detach(|| bytepair::rows::gather(&slices, pieces, out)).ok_or_else(|| {
+        PyValueError::new_err("the pieces exceed their source arrays, or do not fill `out` exactly")
+    })
 }

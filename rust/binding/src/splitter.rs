@@ -1,9 +1,10 @@
-//! `Splitter`: splits text by a pattern, without a tokenizer.
+//! `Splitter` and what is asked about patterns.
 
-use bytepair::{Result, Splitter, memory};
+use bytepair::{Pattern, Result, Splitter, memory};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyString};
 
+use crate::rules::python_pattern;
 use crate::{arguments, errors, interrupt, rules};
 
 /// Bytes of memory for a pretoken in Python.
@@ -53,4 +54,44 @@ pub(crate) fn pretokens<'py>(
         Ok(pretokens)
     });
     errors::list(py, errors::checked(pretokens)?)
+}
+
+/// The regular expression of a named pattern, or the given expression itself if it is valid; of a list,
+/// those of its items, which are the steps of a pattern.
+#[pyfunction]
+pub(crate) fn pattern<'py>(
+    py: Python<'py>,
+    name_or_regex: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let expression = |name: &Bound<'_, PyAny>| -> PyResult<Vec<String>> {
+        let name: String = name.extract()?;
+        Ok(errors::checked(Pattern::new(&name))?.steps().to_vec())
+    };
+    if name_or_regex.is_instance_of::<PyString>() {
+        return python_pattern(
+            py,
+            &errors::checked(Pattern::in_steps(expression(name_or_regex)?))?,
+        );
+    }
+    let mut steps = Vec::new();
+    for name in name_or_regex.try_iter()? {
+        steps.extend(expression(&name?)?);
+    }
+    python_pattern(py, &errors::checked(Pattern::in_steps(steps))?)
+}
+
+/// The numbers of characters that a match of a regular expression may have.
+#[pyclass(frozen, get_all, name = "MatchLengths", module = "bytepair._core")]
+pub(crate) struct PyMatchLengths {
+    /// The smallest.
+    pub(crate) fewest: usize,
+    /// The largest; None if there is none.
+    pub(crate) most: Option<usize>,
+}
+
+/// How long the matches of a regular expression can be.
+#[pyfunction]
+pub(crate) fn match_lengths(regex: &str) -> PyMatchLengths {
+    let (fewest, most) = bytepair::pretokenize::match_lengths(regex);
+    PyMatchLengths { fewest, most: Some(most).filter(|&most| most < usize::MAX) }
 }

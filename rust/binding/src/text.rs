@@ -4,6 +4,7 @@
 //! lives as long as the `str`, so the storage is read directly. When Python creates a `str` from
 //! UTF-8, it may widen and copy the storage repeatedly; for long texts, the widest character is
 //! determined first, and the characters are written into their final storage.
+
 #![expect(
     unsafe_code,
     reason = "Python gives access to the storage of a str only through pointers"

@@ -11,14 +11,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::added_token::PyAddedToken;
-use crate::callables::callables;
+use crate::interrupt::callables;
 use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::options::{Options, Prepared};
-use crate::rules::{PyTextRules, python_pattern};
+use crate::rules::{PyAddedToken, PyTextRules, python_pattern};
 use crate::text::{string, text as text_of};
-use crate::{arguments, arrays, errors, interrupt, splitter, vocabulary};
+use crate::{arguments, arrays, errors, interrupt, model, splitter};
 
 /// An immutable tokenizer, which threads may share.
 #[pyclass(frozen, subclass, name = "Tokenizer", module = "bytepair._core")]
@@ -479,7 +478,7 @@ impl PyTokenizer {
     ///     >>> tok.token_id("hello"), tok.token_id(b"hello")
     ///     (259, 259)
     fn token_id(&self, token: &Bound<'_, PyAny>) -> PyResult<u32> {
-        vocabulary::token_id(&self.core, token)
+        model::token_id(&self.core, token)
     }
 
     /// The pretokens of a text, in order; their concatenation is the text.
@@ -581,7 +580,7 @@ impl PyTokenizer {
     ///     >>> bytepair.train(["hello hello"], 267).merges()
     ///     [(b'e', b'l'), (b'h', b'el')]
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        vocabulary::merges(py, &self.core)
+        model::merges(py, &self.core)
     }
 
     /// The ordinary tokens with their ranks, as tiktoken has them; a new dict at each call.
@@ -592,7 +591,7 @@ impl PyTokenizer {
     ///     >>> len(tok.mergeable_ranks()), tok.mergeable_ranks()[b"hel"]
     ///     (258, 257)
     fn mergeable_ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        vocabulary::ranks(py, &self.core)
+        model::ranks(py, &self.core)
     }
 
     /// Where the tokenizer comes from, as keys and values.

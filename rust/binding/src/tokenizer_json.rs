@@ -1,17 +1,17 @@
 //! `tokenizer.json`, rank files, and what belongs to them: the core reads and writes them.
 
 use bytepair::formats::ranks::RankFile;
-use bytepair::formats::tokenizer_json as file;
-use bytepair::formats::{recognize, rule_of_ranks};
+use bytepair::formats::{recognize, rule_of_ranks, tokenizer_json as file};
 use bytepair::memory;
 use bytepair::rules::byte_level;
 use pyo3::PyErrArguments as _;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::{self, Phrases};
-use crate::rules::{self, python_pattern};
+use crate::errors::Phrases;
+use crate::rules::python_pattern;
 use crate::tokenizer::PyTokenizer;
+use crate::{errors, rules};
 
 /// The text of a `tokenizer.json`.
 #[pyfunction]

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
 use crate::model::PyModel;
+use crate::results::PyUnmadeMerge;
 use crate::tokenizer::PyTokenizer;
-use crate::unmade_merge::PyUnmadeMerge;
 use crate::{arguments, errors};
 
 /// The time between two checks for Ctrl-C and reports of progress.

@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyFrozenSet, PyString};
 
-use crate::errors::{self, ArgumentError, ConversationError};
+use crate::errors;
+use crate::errors::{ArgumentError, ConversationError};
 use crate::tokenizer::PyTokenizer;
 
 /// Some tokenizers, and the answers to questions about them.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bytepair.compat.huggingface.encoding import Call, Encoding
-from bytepair.compat.huggingface.frame import Frame
+from bytepair.compat.huggingface.engine import Frame
 from bytepair.errors import BytepairError
 
 

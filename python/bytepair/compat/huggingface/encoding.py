@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from bytepair.compat.huggingface.engine import Engine, LookedFor
-from bytepair.compat.huggingface.frame import Added, Frame, Place
+from bytepair.compat.huggingface.engine import Added, Engine, Frame, LookedFor, Place
 
 if TYPE_CHECKING:
     import tokenizers

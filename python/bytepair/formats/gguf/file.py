@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
+from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gguf import llamacpp
@@ -29,7 +30,6 @@ from bytepair.formats.gpt2 import (
     read_pair,
     read_vocabulary,
 )
-from bytepair.formats.huggingface.charmap import to_bytes, to_characters
 from bytepair.formats.parts import LoadOptions, Parts, Rules
 from bytepair.formats.sentencepiece.pieces import (
     BYTE,

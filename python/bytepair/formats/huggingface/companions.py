@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import FormatError, NotAFolderError, UnsupportedError
@@ -27,7 +27,7 @@ from bytepair.files.safe import (
     typed,
     write_whole,
 )
-from bytepair.formats.huggingface import added_tokens
+from bytepair.formats.gpt2 import lookalikes
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import metadata, post_processor, roles
 from bytepair.properties.entries import (
@@ -246,8 +246,8 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         **json_note(tokenizer.notes, metadata.CONFIG_NOTE, dict),
         **_role_fields(tokenizer),
         "added_tokens_decoder": {
-            str(token["id"]): {flag: token[flag] for flag in ("content", *added_tokens.FLAGS)}
-            for token in added_tokens.written(tokenizer)
+            str(token["id"]): {flag: token[flag] for flag in ("content", *TOKEN_FLAGS)}
+            for token in added_tokens(tokenizer)
         },
         "clean_up_tokenization_spaces": False,
         **metadata.flags(tokenizer),
@@ -338,3 +338,31 @@ def stale(tokenizer: _core.Tokenizer, folder: Path) -> list[Path]:
     current = {folder / name for name in _templates(tokenizer)}
     files = [path for path in [folder / TEMPLATE] if path.is_file()] + _additional(folder)
     return [path for path in files if path not in current]
+
+
+TOKEN_FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
+#: The note with the tokens whose flag `normalized` changes nothing.
+_NORMALIZED: Final = "huggingface.normalized"
+
+#: The id of a token, and its flags.
+Token: TypeAlias = dict[str, Any]
+
+
+def _normalized(tokenizer: _core.Tokenizer) -> set[str]:
+    """The tokens that a file calls `normalized` although that changes nothing."""
+    return set(json.loads(tokenizer.notes.get(_NORMALIZED, "[]")))
+
+
+def added_tokens(tokenizer: _core.Tokenizer) -> list[Token]:
+    """The added tokens in the form of a `tokenizer.json`, in the order of their ids."""
+    left_out, normalized = set(lookalikes(tokenizer)), _normalized(tokenizer)
+    return [
+        {
+            "id": token.id,
+            "content": token.content,
+            **{flag: getattr(token, flag) for flag in TOKEN_FLAGS},
+            "normalized": token.normalized or token.content in normalized,
+        }
+        for token in tokenizer.added_tokens
+        if token.content not in left_out
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, PatternError, VocabularyError
@@ -92,3 +92,16 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     companions.write(tokenizer, path)
     write_whole(path / FILE, data)
+
+
+def is_object(value: Any) -> bool:
+    """Whether this is a tokenizer of `tokenizers`, of our wrapper of it, or of `transformers`."""
+    return hasattr(value, "backend_tokenizer") or hasattr(value, "to_str")
+
+
+def of_object(value: Any, options: LoadOptions) -> Parts:
+    """Read a tokenizer object through the `tokenizer.json` that it would write."""
+    inner = getattr(value, "backend_tokenizer", value)
+    parts = parse(inner.to_str().encode(), options)
+    parts.notes.update(companions.object_notes(value, parts))
+    return parts

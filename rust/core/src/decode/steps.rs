@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::rules::DecoderStep;
 use crate::rules::byte_level::to_bytes;
-use crate::rules::growth::Growth;
+use crate::rules::growth::TextGrowth;
 use crate::rules::normalizer::ReplacePattern;
 use crate::search::Expression;
 
@@ -36,7 +36,7 @@ pub(crate) fn decode(
     bytes: usize,
     steps: &[DecoderStep],
 ) -> Result<String> {
-    let mut growth = Growth::of(bytes);
+    let mut growth = TextGrowth::of(bytes);
     growth.begin("decoder", 0, "names of tokens");
     let mut names = memory::try_collect(names.map(|name| {
         growth.add(name.len())?;
@@ -53,9 +53,9 @@ pub(crate) fn decode(
     concatenated(&names)
 }
 
-fn apply(step: &DecoderStep, names: Vec<String>, growth: &mut Growth) -> Result<Vec<String>> {
+fn apply(step: &DecoderStep, names: Vec<String>, growth: &mut TextGrowth) -> Result<Vec<String>> {
     let last = names.len().saturating_sub(1);
-    let one = |text: String, growth: &mut Growth| growth.add(text.len()).map(|()| vec![text]);
+    let one = |text: String, growth: &mut TextGrowth| growth.add(text.len()).map(|()| vec![text]);
     match step {
         DecoderStep::ByteLevel => one(of_bytes(&names)?, growth),
         DecoderStep::ByteFallback => fallen_back(&names, growth),
@@ -113,7 +113,7 @@ fn of_bytes(names: &[String]) -> Result<String> {
 }
 
 /// Runs of names of bytes become their text, or U+FFFD for each if they are not UTF-8.
-fn fallen_back(names: &[String], growth: &mut Growth) -> Result<Vec<String>> {
+fn fallen_back(names: &[String], growth: &mut TextGrowth) -> Result<Vec<String>> {
     let (mut result, mut run) = (memory::with_room(names.len())?, Vec::new());
     for name in names {
         if let Some(byte) = byte_of(name) {
@@ -150,7 +150,7 @@ fn replaced(
     name: &str,
     expression: &Expression,
     content: &str,
-    growth: &mut Growth,
+    growth: &mut TextGrowth,
 ) -> Result<String> {
     let mut text = String::new();
     for (range, is_match) in expression.parts(name, &mut growth.time)? {
@@ -163,7 +163,12 @@ fn replaced(
 }
 
 /// A name with `content` for each occurrence of a text.
-fn replaced_literal(name: &str, text: &str, content: &str, growth: &mut Growth) -> Result<String> {
+fn replaced_literal(
+    name: &str,
+    text: &str,
+    content: &str,
+    growth: &mut TextGrowth,
+) -> Result<String> {
     let most = name.len().saturating_add(name.matches(text).count().saturating_mul(content.len()));
     growth.add(most)?;
     memory::check(most)?;

@@ -10,7 +10,7 @@ use crate::encode::prepare::{PreparedPart, PreparedText};
 use crate::error::Result;
 use crate::memory;
 use crate::rules::PartStart;
-use crate::rules::growth::Growth;
+use crate::rules::growth::TextGrowth;
 
 /// An id and the text that it stands for.
 pub(crate) struct AlignedId {
@@ -34,7 +34,7 @@ impl EncodeCall<'_> {
     ) -> Result<Vec<AlignedId>> {
         let mut spans = Vec::new();
         let aligner = self.encoder().aligner()?;
-        let mut growth = Growth::of(text.len());
+        let mut growth = TextGrowth::of(text.len());
         options.divide_original(text, start, |part| match part {
             TextOrId::Id(id, range) => {
                 let (span, name) = ([range.start, range.end], Some(text[range].into()));

@@ -30,7 +30,7 @@ use crate::memory;
 use crate::merge::start_symbols::SizedId;
 use crate::merge::whole::MergeScratch;
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
-use crate::rules::growth::Growth;
+use crate::rules::growth::TextGrowth;
 use crate::rules::normalizer::Normalizer;
 use crate::rules::unicode::Form;
 use crate::rules::{PartStart, SpacePrefix, TextRules};
@@ -250,7 +250,7 @@ impl Encoder {
         if options.finds_none() && !self.normalizes() {
             return sink(TextPart::Ordinary(text));
         }
-        let mut growth = Growth::of(text.len());
+        let mut growth = TextGrowth::of(text.len());
         options.divide_original(text, start, |part| match (part, self.preparation()) {
             (TextOrId::Id(id, _), _) => sink(TextPart::Id(id)),
             (TextOrId::Text(part, start), Some(preparation)) => {

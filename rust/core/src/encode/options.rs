@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::encode::special::{AddedFinder, Special};
 use crate::error::Result;
-use crate::rules::growth::Growth;
+use crate::rules::growth::TextGrowth;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::{Normalizer, PartStart};
 use crate::vocabulary::Vocabulary;
@@ -53,7 +53,7 @@ impl EncodeOptions {
         let compiled = || CompiledNormalizer::new(normalizer);
         let names = (!one_is_enough).then(compiled).transpose()?;
         let contents = vocabulary.added_tokens().iter().map(|token| token.content.len());
-        let mut growth = Growth::of(contents.sum());
+        let mut growth = TextGrowth::of(contents.sum());
         let finder = AddedFinder::new(
             vocabulary,
             special,

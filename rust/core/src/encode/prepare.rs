@@ -10,7 +10,7 @@ use crate::memory;
 use crate::pretokenize::pieces::CompiledPreTokenizer;
 use crate::rules::aligned::{AlignedText, Searchable, SourceSpan, aligned, utf8_bytes};
 use crate::rules::byte_level;
-use crate::rules::growth::Growth;
+use crate::rules::growth::TextGrowth;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::{PartStart, PreTokenizerStep, TextRules};
 
@@ -72,7 +72,7 @@ impl Preparation {
 
     /// The name of an added token, normalized.
     pub(crate) fn normalized(&self, name: &str) -> Result<String> {
-        self.normalizer.normalized(name, &mut Growth::of(name.len()))
+        self.normalizer.normalized(name, &mut TextGrowth::of(name.len()))
     }
 
     /// The pretokens of a part of a text, and the added tokens that `finder` finds in it once it is
@@ -84,7 +84,7 @@ impl Preparation {
         part: &str,
         start: PartStart,
         finder: Option<&AddedFinder>,
-        growth: &mut Growth,
+        growth: &mut TextGrowth,
     ) -> Result<PreparedText> {
         let mut prepared = PreparedText::default();
         if part.is_empty() {
@@ -123,7 +123,7 @@ impl Preparation {
         text: AlignedText,
         start: PartStart,
         prepared: &mut PreparedText,
-        growth: &mut Growth,
+        growth: &mut TextGrowth,
     ) -> Result<()> {
         let pieces = self.pre_tokenizer.split(text, start, growth)?;
         let bytes = utf8_bytes(&pieces.text);

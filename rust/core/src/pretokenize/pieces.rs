@@ -14,7 +14,7 @@ use crate::rules::aligned::{
 };
 use crate::rules::byte_level::character;
 use crate::rules::characters::CharacterClass;
-use crate::rules::growth::Growth;
+use crate::rules::growth::TextGrowth;
 use crate::rules::pre_tokenizer::{GPT2_SPLIT, PUNCTUATION};
 use crate::rules::{Behavior, PartStart, PreTokenizer, PreTokenizerStep, SpacePrefix};
 use crate::search::Expression;
@@ -99,7 +99,7 @@ impl CompiledPreTokenizer {
         &self,
         text: AlignedText,
         start: PartStart,
-        growth: &mut Growth,
+        growth: &mut TextGrowth,
     ) -> Result<Pieces> {
         let whole = 0..text.len();
         let ranges = if text.is_empty() { Vec::new() } else { vec![whole] };
@@ -409,7 +409,7 @@ mod tests {
 
     fn split(steps: Vec<PreTokenizerStep>, text: &str) -> Vec<String> {
         let compiled = CompiledPreTokenizer::new(&PreTokenizer { steps }).unwrap();
-        let mut growth = Growth::of(text.len());
+        let mut growth = TextGrowth::of(text.len());
         let aligned = aligned(text).unwrap();
         let pieces = compiled.split(aligned, PartStart::Text, &mut growth).unwrap();
         pieces.ranges.iter().map(|range| plain(&pieces.text[range.clone()])).collect()

@@ -25,7 +25,7 @@ const STRING_BYTES: usize = 64;
 
 /// What the rules have made of one text so far.
 #[derive(Debug)]
-pub(crate) struct Growth {
+pub(crate) struct TextGrowth {
     limit: usize,
     /// Of the parts of the text before this one.
     before: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Growth {
     kind: &'static str,
 }
 
-impl Growth {
+impl TextGrowth {
     /// For a text of so many bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         let limit = bytes.saturating_mul(BYTES_PER_BYTE).saturating_add(BYTES_PER_TEXT);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn all_parts_of_a_text_count() {
-        let mut growth = Growth::of(10);
+        let mut growth = TextGrowth::of(10);
         for _ in 0..2 {
             growth.begin("normalizer", 0, "Replace");
             growth.add(BYTES_PER_TEXT / 2).unwrap();

@@ -9,7 +9,7 @@ use unicode_normalization::char::{
 
 use super::aligned::{AlignedChar, AlignedText, Searchable, aligned, plain, prepended, utf8_bytes};
 use super::characters::CharacterClass;
-use super::growth::Growth;
+use super::growth::TextGrowth;
 use super::normalizer::{Normalizer, NormalizerStep, ReplacePattern};
 use super::spaces::{META, PartStart};
 use super::unicode::is_younger;
@@ -63,7 +63,7 @@ impl CompiledNormalizer {
     }
 
     /// A name, normalized as a part of a text that follows an added token is.
-    pub(crate) fn normalized(&self, name: &str, growth: &mut Growth) -> Result<String> {
+    pub(crate) fn normalized(&self, name: &str, growth: &mut TextGrowth) -> Result<String> {
         let name = plain(&self.apply(aligned(name)?, PartStart::Special, growth)?);
         growth.end_part(name.len());
         Ok(name)
@@ -76,7 +76,7 @@ impl CompiledNormalizer {
         &self,
         mut text: AlignedText,
         start: PartStart,
-        growth: &mut Growth,
+        growth: &mut TextGrowth,
     ) -> Result<AlignedText> {
         for (number, step) in self.steps.iter().enumerate() {
             growth.begin("normalizer", number, step.kind());
@@ -164,7 +164,7 @@ fn replaced(
     text: &[AlignedChar],
     expression: &Expression,
     content: &str,
-    growth: &mut Growth,
+    growth: &mut TextGrowth,
 ) -> Result<AlignedText> {
     let searchable = Searchable::new(text)?;
     let (mut result, mut at) = (memory::with_room(text.len())?, 0);
@@ -283,7 +283,7 @@ mod tests {
     fn normalize(steps: &[NormalizerStep], text: &str) -> AlignedText {
         let normalizer = Normalizer { steps: steps.to_vec() };
         let compiled = CompiledNormalizer::new(&normalizer).unwrap();
-        let mut growth = Growth::of(text.len());
+        let mut growth = TextGrowth::of(text.len());
         compiled.apply(aligned(text).unwrap(), PartStart::Text, &mut growth).unwrap()
     }
 

@@ -5,7 +5,7 @@ use crate::encode::{EncodeOptions, Special};
 use crate::error::Result;
 use crate::memory;
 use crate::rules::PartStart;
-use crate::rules::growth::Growth;
+use crate::rules::growth::TextGrowth;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -137,7 +137,7 @@ impl Tokenizer {
             return self.splitter().for_each(&text, |pretoken| sink(pretoken.as_bytes()));
         };
         let prepared =
-            preparation.prepare(text, PartStart::Text, None, &mut Growth::of(text.len()))?;
+            preparation.prepare(text, PartStart::Text, None, &mut TextGrowth::of(text.len()))?;
         prepared.for_each_pretoken(&mut sink);
         Ok(())
     }

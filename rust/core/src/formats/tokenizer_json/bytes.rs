@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::formats::rule_of_ranks::is_rule_of_ranks;
 use crate::memory;
 use crate::rules::byte_level::to_bytes;
-use crate::rules::growth::Growth;
+use crate::rules::growth::TextGrowth;
 use crate::rules::normalize::CompiledNormalizer;
 use crate::rules::{AddedToken, Decoder, DecoderStep, PreTokenizer, PreTokenizerStep, TextRules};
 use crate::tokenizer::parts::TokenizerParts;
@@ -68,7 +68,7 @@ impl File<'_> {
     fn decoder_of_bytes(&mut self, added: &[AddedToken]) -> Result<Decoder> {
         let normalizer = CompiledNormalizer::new(&self.rules.normalizer)?;
         let mut is_plain = true;
-        let mut growth = Growth::of(added.iter().map(|token| token.content.len()).sum());
+        let mut growth = TextGrowth::of(added.iter().map(|token| token.content.len()).sum());
         for AddedToken { content, normalized, .. } in added {
             let name = match normalized {
                 true => normalizer.normalized(content, &mut growth)?,

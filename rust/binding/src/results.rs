@@ -1,0 +1,285 @@
+//! The results of calls, as Python sees them: frozen classes with attributes.
+
+use std::collections::BTreeMap;
+
+use bytepair::corpus::{Documents, FilePlace, SkippedRows};
+use bytepair::train::Mismatch;
+use bytepair::{FileProgress, Progress, Reached};
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::errors;
+use crate::model::PyModel;
+
+/// The places of whole documents in rows.
+#[pyclass(frozen, get_all, name = "RowPlaces", module = "bytepair._core")]
+pub(crate) struct PyRowPlaces {
+    /// The row of each document.
+    pub(crate) rows: Py<PyArray1<i64>>,
+    /// Its first column in that row.
+    pub(crate) columns: Py<PyArray1<i64>>,
+}
+
+/// Documents packed into full rows.
+#[pyclass(frozen, get_all, name = "RowPlan", module = "bytepair._core")]
+pub(crate) struct PyRowPlan {
+    /// The document of each piece.
+    pub(crate) documents: Py<PyArray1<usize>>,
+    /// The number of its ids in the piece.
+    pub(crate) takes: Py<PyArray1<usize>>,
+    /// The end of each row in the pieces.
+    pub(crate) ends: Py<PyArray1<usize>>,
+}
+
+/// The first ids of a document in a row.
+#[pyclass(frozen, get_all, name = "RowPiece", module = "bytepair._core")]
+pub(crate) struct PyRowPiece {
+    /// The number of the document.
+    pub(crate) document: usize,
+    /// The number of its ids in the row.
+    pub(crate) length: usize,
+}
+
+/// Consecutive rows of a parquet file.
+#[pyclass(frozen, get_all, name = "RowRange", module = "bytepair._core")]
+pub(crate) struct PyRowRange {
+    /// The index of the file.
+    pub(crate) file: usize,
+    /// The first row.
+    pub(crate) row: usize,
+    /// The number of rows.
+    pub(crate) rows: usize,
+}
+
+/// Rendered conversations.
+#[pyclass(frozen, get_all, name = "Rendered", module = "bytepair._core")]
+pub(crate) struct PyRendered {
+    /// The ids of all conversations.
+    pub(crate) ids: Py<PyArray1<u32>>,
+    /// 1 for each id that is trained on.
+    pub(crate) mask: Py<PyArray1<u8>>,
+    /// The start of each conversation, and the end of the last.
+    pub(crate) offsets: Py<PyArray1<i64>>,
+}
+
+/// Pairs whose weighted count exceeds that of the merged pair.
+#[pyclass(frozen, get_all, name = "Rivals", module = "bytepair._core")]
+pub(crate) struct PyRivals {
+    /// The step of each.
+    pub(crate) steps: Py<PyArray1<u32>>,
+    /// The index of each.
+    pub(crate) pairs: Py<PyArray1<u32>>,
+    /// The counts of each in all texts, concatenated.
+    pub(crate) counts: Py<PyArray1<u64>>,
+}
+
+/// The columns of a table of counts.
+#[pyclass(frozen, get_all, name = "CountColumns", module = "bytepair._core")]
+pub(crate) struct PyCountColumns {
+    /// The bytes of all pretokens.
+    pub(crate) data: Py<PyArray1<u8>>,
+    /// The start of each pretoken, and the end of the last.
+    pub(crate) offsets: Py<PyArray1<i64>>,
+    /// The count of each pretoken.
+    pub(crate) counts: Py<PyArray1<u64>>,
+}
+
+/// A range of skipped documents of a file.
+#[pyclass(frozen, name = "SkippedRows", module = "bytepair._core")]
+pub(crate) struct PySkippedRows(SkippedRows);
+
+#[pymethods]
+impl PySkippedRows {
+    /// The index of the file.
+    #[getter]
+    fn file(&self) -> usize {
+        self.0.file
+    }
+
+    /// The first skipped row of the file.
+    #[getter]
+    fn row(&self) -> u64 {
+        self.0.row
+    }
+
+    /// The number of skipped rows; 0 if it is unknown: the rest of the file, which is damaged.
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.0.rows
+    }
+
+    /// Why they were skipped.
+    #[getter]
+    fn reason(&self) -> &str {
+        self.0.reason.text()
+    }
+
+    /// What to do about it, as tuples that `bytepair.errors` reads.
+    #[getter]
+    fn ways_out<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.0.reason.ways_out().iter().map(|one| errors::way_out(py, one)).collect()
+    }
+}
+
+impl From<SkippedRows> for PySkippedRows {
+    fn from(skipped: SkippedRows) -> Self {
+        Self(skipped)
+    }
+}
+
+/// Documents that were skipped.
+#[pyclass(frozen, get_all, name = "Skips", module = "bytepair._core")]
+pub(crate) struct PySkips {
+    /// The number of skipped documents.
+    pub(crate) documents: u64,
+    /// The first of them.
+    pub(crate) first: Vec<Py<PySkippedRows>>,
+}
+
+/// How far the counting of files has come.
+#[pyclass(frozen, get_all, name = "CountProgress", module = "bytepair._core")]
+#[derive(Default)]
+pub(crate) struct PyCountProgress {
+    /// The number of texts in the counter.
+    texts: u64,
+    /// The number of bytes of these texts.
+    text_bytes: u64,
+    /// The number of characters counted, if there is a limit.
+    chars: u64,
+    /// The number of bytes read from the files, before decompression; 0 for parquet.
+    packed: u64,
+    /// The number of bytes of text read from each parquet file.
+    of_files: Vec<u64>,
+    /// For each text or jsonl file newly found to exceed the expansion bounds, by its index, its
+    /// decompressed bytes so far.
+    expanded: BTreeMap<usize, u64>,
+}
+
+impl From<FileProgress> for PyCountProgress {
+    fn from(FileProgress { texts, text_bytes, packed, chars, expanded }: FileProgress) -> Self {
+        let expanded = expanded.into_iter().collect();
+        Self { texts, text_bytes, chars, packed, expanded, ..Self::default() }
+    }
+}
+
+impl From<Progress> for PyCountProgress {
+    fn from(Progress { texts, text_bytes, chars, of_files }: Progress) -> Self {
+        Self { texts, text_bytes, chars, of_files, ..Self::default() }
+    }
+}
+
+/// A position in a list of files, and what was counted up to it.
+#[pyclass(frozen, eq, get_all, from_py_object, name = "FilePlace", module = "bytepair._core")]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PyFilePlace {
+    /// The index of the file.
+    pub(crate) file: usize,
+    /// The offset of a byte in the file.
+    byte: u64,
+    /// The number of lines before that byte.
+    line: u64,
+    /// The number of documents before that byte.
+    pub(crate) row: u64,
+    /// The number of characters counted so far, in all files.
+    pub(crate) chars: u64,
+}
+
+#[pymethods]
+impl PyFilePlace {
+    #[new]
+    #[pyo3(signature = (file=0, byte=0, line=0, row=0, chars=0))]
+    fn new(file: usize, byte: u64, line: u64, row: u64, chars: u64) -> Self {
+        Self { file, byte, line, row, chars }
+    }
+}
+
+impl PyFilePlace {
+    /// A position at a row of a parquet file.
+    pub(crate) fn at_row(file: usize, row: u64, chars: u64) -> Self {
+        Self { file, row, chars, ..Self::default() }
+    }
+}
+
+impl From<Reached> for PyFilePlace {
+    fn from(Reached { place, chars }: Reached) -> Self {
+        Self { file: place.file, byte: place.byte, line: place.line, row: place.row, chars }
+    }
+}
+
+impl From<PyFilePlace> for Reached {
+    fn from(PyFilePlace { file, byte, line, row, chars }: PyFilePlace) -> Self {
+        Self { place: FilePlace { file, byte, line, row }, chars }
+    }
+}
+
+/// Consecutive documents of a file.
+#[pyclass(frozen, get_all, name = "DocumentBatch", module = "bytepair._core")]
+pub(crate) struct PyDocumentBatch {
+    /// The index of their block or row group.
+    unit: u64,
+    /// The row of the first document in the file.
+    first_row: u64,
+    /// Their concatenated bytes (uint8).
+    data: Py<PyArray1<u8>>,
+    /// The start of each document in `data`, and the end of the last (int64).
+    offsets: Py<PyArray1<i64>>,
+    /// What was skipped among them, in order.
+    skipped: Vec<Py<PySkippedRows>>,
+}
+
+impl PyDocumentBatch {
+    pub(crate) fn new(py: Python<'_>, documents: Documents) -> PyResult<Self> {
+        let offsets = errors::checked(documents.offsets())?.into_pyarray(py).unbind();
+        let skipped = documents.skipped.into_iter();
+        let skipped = skipped.map(|skip| Py::new(py, PySkippedRows::from(skip)));
+        let skipped = skipped.collect::<PyResult<_>>()?;
+        let data = documents.bytes.into_pyarray(py).unbind();
+        let (unit, first_row) = (documents.unit, documents.first_row);
+        Ok(Self { unit, first_row, data, offsets, skipped })
+    }
+}
+
+/// Two tokens that merge.
+type BytePair = (Vec<u8>, Vec<u8>);
+
+/// A merge of a list that training would not have made, and what it would have made instead.
+#[pyclass(frozen, get_all, name = "UnmadeMerge", module = "bytepair._core")]
+pub(crate) struct PyUnmadeMerge {
+    /// The index of the merge.
+    pub(crate) step: usize,
+    /// The pair of tokens that the list merges.
+    pub(crate) pair: BytePair,
+    /// How often it occurred.
+    pub(crate) count: u64,
+    /// The pair that training would have merged; None if there was none.
+    pub(crate) best: Option<BytePair>,
+    /// How often that one occurred.
+    pub(crate) best_count: Option<u64>,
+}
+
+impl PyUnmadeMerge {
+    /// A mismatch of the core, given the bytes of each id.
+    pub(crate) fn new(mismatch: &Mismatch, tokens: &[Vec<u8>]) -> Self {
+        let bytes = |(left, right): (u32, u32)| {
+            (tokens[left as usize].clone(), tokens[right as usize].clone())
+        };
+        let (pair, count) = mismatch.pair;
+        Self {
+            step: mismatch.step,
+            pair: bytes(pair),
+            count,
+            best: mismatch.best.map(|(pair, _)| bytes(pair)),
+            best_count: mismatch.best.map(|(_, count)| count),
+        }
+    }
+}
+
+/// A vocabulary that was learnt from groups of texts.
+#[pyclass(frozen, get_all, name = "ParityTraining", module = "bytepair._core")]
+pub(crate) struct PyParityTraining {
+    /// The vocabulary.
+    pub(crate) model: Py<PyModel>,
+    /// The index of the group for which each merge was chosen that was not chosen globally.
+    pub(crate) groups: Vec<usize>,
+}

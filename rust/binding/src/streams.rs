@@ -1,0 +1,208 @@
+//! Text that arrives in pieces: `EncodeStream`, `DecodeStream`, `Session`.
+
+use std::sync::Arc;
+
+use bytepair::tokenizer::decode_stream::DecodeStream;
+use bytepair::tokenizer::session::{Change, Session};
+use bytepair::{Text, Tokenizer};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+
+use crate::arrays::with_width;
+use crate::interrupt::MIN_DETACHED_CHARS;
+use crate::text::{string, text, text as text_of};
+use crate::tokenizer::PyTokenizer;
+use crate::{arguments, arrays, errors};
+
+/// Encodes text that arrives in pieces; the concatenated ids equal those of the whole text.
+#[pyclass(name = "EncodeStream", module = "bytepair._core")]
+pub(crate) struct PyEncodeStream {
+    tokenizer: Py<PyTokenizer>,
+    stream: bytepair::bulk::stream::EncodeStream,
+}
+
+#[pymethods]
+impl PyEncodeStream {
+    #[new]
+    #[pyo3(signature = (tokenizer, *, special=None))]
+    fn new(tokenizer: Py<PyTokenizer>, special: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let core = tokenizer.get().core();
+        let (special, _, _) = arguments::options(core, special, None, None)?;
+        let stream = errors::checked(bytepair::bulk::stream::EncodeStream::new(core, &special))?;
+        Ok(Self { tokenizer, stream })
+    }
+
+    /// Take a piece of text and return the ids that are now final.
+    fn push<'py>(
+        &mut self,
+        py: Python<'py>,
+        piece: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let piece = text(arguments::string(piece)?)?;
+        self.step(py, Some(&piece))
+    }
+
+    /// End the text and return the remaining ids; the stream can be used again.
+    fn flush<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.step(py, None)
+    }
+}
+
+impl PyEncodeStream {
+    fn step<'py>(
+        &mut self,
+        py: Python<'py>,
+        piece: Option<&Text<'_>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arrays::ready(py)?;
+        let (tokenizer, stream) = (self.tokenizer.get().core(), &mut self.stream);
+        with_width!(tokenizer, Id => {
+            let mut ids = Vec::<Id>::new();
+            errors::checked(py.detach(|| match piece {
+                Some(piece) => stream.push(tokenizer, piece, &mut ids),
+                None => stream.flush(tokenizer, &mut ids),
+            }))?;
+            Ok(ids.into_pyarray(py).into_any())
+        })
+    }
+}
+
+/// Decodes ids one by one, as a model generates them. Created by `Tokenizer.decode_stream`.
+///
+/// A stream takes a few dozen bytes, so thousands may be open at once. One thread at a time may use
+/// it.
+///
+/// Example:
+///     >>> import bytepair
+///     >>> tok = bytepair.train(["hello hello"], 269)
+///     >>> stream = tok.decode_stream()
+///     >>> [stream.push(i) for i in [259, 0xC3, 0xA9, 0xE2]], stream.flush()
+///     (['hello', '', 'é', ''], '\ufffd')
+#[pyclass(name = "DecodeStream", module = "bytepair._core")]
+pub(crate) struct PyDecodeStream {
+    tokenizer: Arc<Tokenizer>,
+    stream: DecodeStream,
+}
+
+impl PyDecodeStream {
+    pub(crate) fn new(tokenizer: &Arc<Tokenizer>, skipped: Arc<[u32]>) -> Self {
+        let stream = DecodeStream::new(tokenizer).skipping(skipped);
+        Self { tokenizer: Arc::clone(tokenizer), stream }
+    }
+}
+
+#[pymethods]
+impl PyDecodeStream {
+    /// Take one id and return the text that is now complete, which may be empty.
+    ///
+    /// Never returns part of a character; bytes that cannot become a character become U+FFFD, as in
+    /// `decode(..., errors="replace")`.
+    ///
+    /// Args:
+    ///     id: the id.
+    ///
+    /// Raises:
+    ///     UnknownIdError: if the id is not in the vocabulary; the stream does not change.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> stream = bytepair.train(["hello hello"], 269).decode_stream()
+    ///     >>> stream.push(259)
+    ///     'hello'
+    fn push<'py>(
+        &mut self,
+        py: Python<'py>,
+        id: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let id = arguments::id(&self.tokenizer, id)?;
+        let mut text = String::new();
+        errors::checked(self.stream.push(id, &mut text))?;
+        Ok(PyString::new(py, &text))
+    }
+
+    /// End the stream: returns U+FFFD if the last character is incomplete, else nothing. Where the
+    /// decoder works on names, as for CLIP, the text of a run of bytes may come only now.
+    ///
+    /// Raises an error if a step of the decoder fails on what is left, as `decode` does.
+    ///
+    /// The results of all calls of `push` and `flush`, concatenated, equal `decode` of all ids. The
+    /// stream can be used again.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> stream = bytepair.train(["hello hello"], 269).decode_stream()
+    ///     >>> stream.push(0xE2), stream.flush(), stream.flush()
+    ///     ('', '\ufffd', '')
+    fn flush(&mut self) -> PyResult<String> {
+        let mut text = String::new();
+        errors::checked(self.stream.flush(&mut text))?;
+        Ok(text)
+    }
+}
+
+/// The session of the core, with the tokenizer whose integers it shares.
+#[pyclass(name = "Session", module = "bytepair._core")]
+pub(crate) struct PySession {
+    tokenizer: Py<PyTokenizer>,
+    session: Session,
+}
+
+#[pymethods]
+impl PySession {
+    #[new]
+    #[pyo3(signature = (tokenizer, *, special=None, prepend=None))]
+    fn new(
+        py: Python<'_>,
+        tokenizer: Py<PyTokenizer>,
+        special: Option<&Bound<'_, PyAny>>,
+        prepend: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let core = Arc::clone(&tokenizer.get().core);
+        let (special, prepend, _) = arguments::options(&core, special, prepend, None)?;
+        let session = errors::checked(py.detach(|| Session::new(&core, &special, prepend)))?;
+        Ok(Self { tokenizer, session })
+    }
+
+    /// Append to the text; returns how many of the last ids are removed, and the ids that replace
+    /// them.
+    fn append<'py>(
+        &mut self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+    ) -> PyResult<(usize, Bound<'py, PyList>)> {
+        let text = text_of(arguments::string(text)?)?;
+        let session = &mut self.session;
+        let mut append = || session.append(&text);
+        let change = if text.len() < MIN_DETACHED_CHARS { append() } else { py.detach(append) };
+        let Change { removed, ids } = errors::checked(change)?;
+        Ok((removed, self.tokenizer.get().ints.list(py, &ids)?))
+    }
+
+    /// A copy of the session, which grows independently.
+    fn fork(&self, py: Python<'_>) -> Self {
+        Self { tokenizer: self.tokenizer.clone_ref(py), session: self.session.fork() }
+    }
+
+    fn __len__(&self) -> usize {
+        self.session.len()
+    }
+
+    /// The number of ids at the start that no continuation of the text can change.
+    #[getter]
+    fn stable(&self) -> usize {
+        self.session.stable()
+    }
+
+    /// All ids.
+    #[getter]
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.tokenizer.get().ints.list(py, &errors::checked(self.session.ids())?)
+    }
+
+    /// The text of the ids after the stable ones.
+    #[getter]
+    fn rest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        string(py, self.session.rest())
+    }
+}
