@@ -76,8 +76,10 @@ class Expansion:
         """Set the number of bytes decompressed so far."""
         before, self._read = self._read, total
         if before <= self._most < total:
-            message = (
-                f"{self._name}: {self._size:,} bytes decompressed to {total:,} so far, more than "
-                f"{MOST_EXPANSION:,} times as many; if this is unexpected, exclude the file"
+            warn(
+                ExpansionWarning(
+                    f"{self._name}: {self._size:,} bytes decompressed to {total:,} so far, more "
+                    f"than {MOST_EXPANSION:,} times as many; if this is unexpected, exclude the "
+                    "file"
+                )
             )
-            warn(ExpansionWarning(message))

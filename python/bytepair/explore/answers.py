@@ -17,7 +17,7 @@ from bytepair._internal.drawing import MARKED
 from bytepair.chat import own
 from bytepair.errors import ConversationError
 from bytepair.evaluate import declarations, samples
-from bytepair.evaluate.languages import LANGUAGES
+from bytepair.evaluate.texts import LANGUAGES
 from bytepair.tokenizer import Tokenizer
 
 TEMPLATES: Final = {one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.LLAMA3)}
@@ -102,14 +102,14 @@ class Step:
 
 
 def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
-    """Merge a pretoken, and record every step.
+    """Split a word into pretokens, merge each, and record every step.
 
     The shortcut for pretokens that are tokens is not used: it gives the same token without steps,
     or a token that no steps produce.
 
     Args:
         tokenizer: the tokenizer with the merge rule.
-        pretoken: at most 400 bytes.
+        pretoken: the word, at most 400 bytes; bytes that are no text are one pretoken.
 
     Raises:
         ArgumentError: if the pretoken is longer.
