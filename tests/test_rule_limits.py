@@ -57,7 +57,7 @@ if tok is not None:
     attempt("stream", lambda: [stream.push(id) for id in ids])
     for format in ("bytepair", "huggingface", "tiktoken", "gguf"):
         folder = tempfile.mkdtemp()
-        attempt(format, lambda: tok.save(f"{folder}/{format}", format))
+        attempt(format, lambda: tok.save(f"{folder}/{format}", format=format))
 print("end")
 """
 
