@@ -55,9 +55,10 @@ if tok is not None:
     attempt("session", lambda: [session.append(text) for session in [tok.session()]])
     attempt("decode", lambda: tok.decode(ids))
     attempt("stream", lambda: [stream.push(id) for id in ids])
-    for format in ("bytepair", "huggingface", "tiktoken", "gguf"):
-        folder = tempfile.mkdtemp()
-        attempt(format, lambda: tok.save(f"{folder}/{format}", format))
+    folder = tempfile.mkdtemp()
+    attempt("save", lambda: tok.save(f"{folder}/saved"))
+    for format in ("huggingface", "tiktoken", "gguf"):
+        attempt(format, lambda: tok.export(f"{folder}/{format}", format, lossy=True))
 print("end")
 """
 

@@ -102,14 +102,14 @@ class Step:
 
 
 def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
-    """Split a word into pretokens, merge each, and record every step.
+    """Merge a pretoken, and record every step.
 
     The shortcut for pretokens that are tokens is not used: it gives the same token without steps,
     or a token that no steps produce.
 
     Args:
         tokenizer: the tokenizer with the merge rule.
-        pretoken: the word, at most 400 bytes; bytes that are no text are one pretoken.
+        pretoken: at most 400 bytes.
 
     Raises:
         ArgumentError: if the pretoken is longer.
