@@ -68,6 +68,8 @@ def talks(draw: Any, *more: str) -> list[dict[str, Any]]:
         answer: dict[str, Any] = {"role": "assistant", "content": draw(st.just("") | strings)}
         if draw(st.booleans()):
             answer["reasoning_content"] = draw(strings)
+        if "think>" in answer["content"] and not answer.get("reasoning_content"):
+            answer["reasoning_content"] = "hm"  # tags in the content alone are an error
         if draw(st.booleans()):
             calls = draw(st.lists(strings.map(lambda text: call(a=text)), min_size=1, max_size=2))
             answer["tool_calls"] = calls

@@ -50,14 +50,15 @@ if tok is not None:
     attempt("special", lambda: tok.encode(text, special="all"))
     attempt("long", lambda: tok.encode(text * 2000, special="all"))
     attempt("batch", lambda: tok.encode_batch([text] * 8))
-    attempt("offsets", lambda: tok.encode_with_offsets(text))
-    attempt("count", lambda: tok.count_tokens(text))
+    attempt("offsets", lambda: tok.encode_offsets(text))
+    attempt("count", lambda: tok.count(text))
     attempt("session", lambda: [session.append(text) for session in [tok.session()]])
     attempt("decode", lambda: tok.decode(ids))
     attempt("stream", lambda: [stream.push(id) for id in ids])
-    for format in ("bytepair", "huggingface", "tiktoken", "gguf"):
-        folder = tempfile.mkdtemp()
-        attempt(format, lambda: tok.save(f"{folder}/{format}", format))
+    folder = tempfile.mkdtemp()
+    attempt("save", lambda: tok.save(f"{folder}/saved"))
+    for format in ("huggingface", "tiktoken", "gguf"):
+        attempt(format, lambda: tok.export(f"{folder}/{format}", format, lossy=True))
 print("end")
 """
 

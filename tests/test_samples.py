@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -109,3 +111,17 @@ def test_a_mixture_is_inferred_from_files_of_any_split(tmp_path: Path) -> None:
     tok = bytepair.train(["a cat sat ", "ein Kater sass "] * 20, 275)
     parts = {name: tmp_path / f"shard_0000{number}.parquet" for number, name in enumerate("ab")}
     assert set(bytepair.infer_mixture(tok, parts).shares) == {"a", "b"}
+
+
+@pytest.mark.parametrize("texts", [{"a": "one"}, "one two", b"one"])
+def test_a_mapping_or_one_text_is_not_many_texts(texts: Any) -> None:
+    tok = bytepair.train(["one two one two"], 270)
+    calls: list[Callable[[], object]] = [
+        lambda: evaluate.use(tok, texts),
+        lambda: evaluate.sweep(tok, texts),
+        lambda: evaluate.measure(tok, against=[], texts={"mine": texts}),
+    ]
+    for call in calls:
+        with pytest.raises(bytepair.errors.ArgumentError) as caught:
+            call()
+        assert caught.value.option

@@ -6,7 +6,6 @@ import errno
 import json
 import math
 import os
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ import bytepair
 from bytepair.cli import command
 from bytepair.errors import ArgumentError, NotAFileError, OverwriteError
 from bytepair.files.outputs import open_own, remove_own, write_whole
+from bytepair.training.checkpoint import CheckpointWarning
 from commands import run
 
 TALK = '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}\n'
@@ -164,7 +164,7 @@ def test_a_checkpoint_that_cannot_be_saved_does_not_fail_the_count(
 
     monkeypatch.setattr(bytepair.Counts, "save", full)
     words = ["count", "text.txt", "-o", "new.parquet", "--checkpoint", "check.parquet"]
-    with warnings.catch_warnings(record=True):
+    with pytest.warns(CheckpointWarning):
         result = CliRunner().invoke(command, words)
     assert result.exit_code == 0, result.output
     assert bytepair.load_counts("new.parquet").total

@@ -142,7 +142,7 @@ def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]
             f"message {index} has tool calls, which the template {template.name!r} does not "
             f"support for {role!r}"
         )
-    if template.reasoning and not has_no_place and isinstance(content, str):
+    if template.reasoning and not (thought or has_no_place) and isinstance(content, str):
         tag = next((tag for tag in ("<think>", "</think>") if tag in content), None)
         if tag:
             raise ConversationError(

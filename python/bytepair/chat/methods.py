@@ -96,7 +96,8 @@ class ChatMethods(_core.Tokenizer):
             rows: what the fields of a conversation are: "messages", or "sharegpt", "alpaca" or
                 "completion", formats of data sets.
             ignore_fields: the names of fields, of the conversation and of its messages, that are
-                not read. Any other field that the template does not use is an error.
+                not read. Other columns beside the messages are left out if the template does not
+                use them; a field inside a message that it does not use is an error.
             train_on: which turns of the assistant are trained on: "all", except messages with
                 `"train": false` or `"weight": 0`; the "last" one; or the "flagged" ones, with
                 `"train": true` or `"weight": 1`.

@@ -25,7 +25,7 @@ from bytepair.chat import calls, code, prefixes
 from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.renderer import TemplateWriter
 from bytepair.chat.rows import Row
-from bytepair.chat.segments import Segments, role_of
+from bytepair.chat.segments import BREAK, Segments, role_of
 from bytepair.errors import ArgumentError, ConversationError, WayOut
 
 if TYPE_CHECKING:
@@ -165,6 +165,8 @@ def _check_open(writer: TemplateWriter, ids: list[int]) -> None:
 def _encoded(writer: TemplateWriter, items: _Items) -> list[int]:
     ids: list[int] = []
     for item in items:
+        if item == BREAK:
+            continue
         ids += [item] if isinstance(item, int) else writer.tokenizer.encode(item or "")
     return ids
 

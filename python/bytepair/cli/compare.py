@@ -1,4 +1,4 @@
-"""`bytepair compare`: find where two tokenizers differ, and why."""
+"""`bytepair compare`: find where two tokenizers differ."""
 
 from __future__ import annotations
 
@@ -32,9 +32,6 @@ from bytepair.cli import option
     default="all",
     help="Encode special tokens in the texts as their ids, or as text.",
 )
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=10, help="How many differences to explain."
-)
 @click.option("--pattern", help="The split pattern of ONE, if its file does not contain one.")
 @click.option(
     "--pattern-of-two", help="The split pattern of TWO, if its file does not contain one."
@@ -54,7 +51,7 @@ def compare(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find where two tokenizers first differ: the text, the byte and the reason.
+    """Find where two tokenizers first differ: the text, the byte and the tokens.
 
     ONE, TWO: a folder, a file or a published name such as gpt2. SOURCE: files, folders or globs of
     text; without SOURCE, the included texts in sixty languages.

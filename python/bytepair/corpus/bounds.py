@@ -77,7 +77,9 @@ class Expansion:
         before, self._read = self._read, total
         if before <= self._most < total:
             warn(
-                f"{self._name}: {self._size:,} bytes decompressed to {total:,} so far, more than "
-                f"{MOST_EXPANSION:,} times as many; if this is unexpected, exclude the file",
-                ExpansionWarning,
+                ExpansionWarning(
+                    f"{self._name}: {self._size:,} bytes decompressed to {total:,} so far, more "
+                    f"than {MOST_EXPANSION:,} times as many; if this is unexpected, exclude the "
+                    "file"
+                )
             )

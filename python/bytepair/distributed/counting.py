@@ -266,7 +266,7 @@ def _put_together(
         with manifest.locked(root):
             if not tasks.all_done(root, work):
                 return None, skips
-            tasks.redo_broken(root, work, redo)
+            tasks.redo_broken(root, work, [PART], redo)
             for mark in tasks.marks(root, work):
                 skips.add_all(*SkipLog(*mark["skips"]).state())
             counts = _reduced(root, work, partitions, ray=ray)

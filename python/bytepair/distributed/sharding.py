@@ -195,7 +195,7 @@ def assemble(
         if not tasks.all_done(root, work) or not (work and work[0].first_input <= start.input):
             encode_all(job, take, start, threads)
             return
-        tasks.redo_broken(root, work, lambda task: encode_task(task, job, root, threads))
+        tasks.redo_broken(root, work, FILES, lambda task: encode_task(task, job, root, threads))
         for item in _documents(root, work, start, job.dtype):
             take(item)
 

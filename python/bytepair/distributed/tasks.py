@@ -223,22 +223,35 @@ def all_done(root: Path, tasks: list[Task]) -> bool:
     return all(task.is_done(root) for task in tasks)
 
 
-def redo_broken(root: Path, tasks: list[Task], redo: Callable[[Task], None]) -> None:
-    """Run the tasks again whose files are not as their markers say."""
+def redo_broken(
+    root: Path, tasks: list[Task], names: Sequence[str], redo: Callable[[Task], None]
+) -> None:
+    """Run the tasks again whose files, of these names, are not as their markers say."""
     for task in tasks:
-        if wrong := _wrong(task, root):
+        if wrong := _wrong(task, root, names):
             warn(f"{task.folder(root)} is not as it was written: {wrong}; it is written again")
             (task.folder(root) / MARK).unlink()
             redo(task)
 
 
-def _wrong(task: Task, root: Path) -> str:
+def _wrong(task: Task, root: Path, names: Sequence[str]) -> str:
     """What is wrong with the results of a task; empty if they are whole."""
     folder = task.folder(root)
+    check_own_folder(folder)
+    for name in names:
+        check_regular(folder / name)
     try:
         values = manifest.read_json(folder / MARK, folder)
         parts = [part_from_json(part, folder / MARK) for part in values["parts"]]
+        if [part.file for part in parts] != list(names) or any(part.offset for part in parts):
+            return f"{MARK} does not name the files {', '.join(names)}"
+        for part in parts:
+            size = (folder / part.file).stat().st_size
+            if size != part.bytes:
+                return f"{part.file} has {size:,} bytes, not {part.bytes:,}"
         return "; ".join(wrong_parts(folder, parts))
+    except FileNotFoundError as error:
+        return f"{error.filename} is gone"
     except (ShardError, KeyError, TypeError) as error:
         return f"{MARK} is damaged: {error}"
 

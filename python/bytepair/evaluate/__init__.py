@@ -8,24 +8,35 @@
 
 Everything is counted in bytes, and the bytes of a token are those of the vocabulary: nothing is
 decoded to text and encoded again on the way.
-
-The files: `texts` (what is encoded), `compression` (tokens for each text), `languages` (sixty of
-them, on a parallel text), `parallel` (a parallel text of one's own), `vocabulary` (what is in it
-and what is of use), `sizes` (all sizes from one training), `bits` (losses per byte of text),
-`evaluation` (all of it at once), `table` (to read); and `comparison`, `sides` and `reasons` (where
-two tokenizers differ, and why).
 """
 
-from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes
 from bytepair.evaluate.comparison import Comparison, Difference, compare
-from bytepair.evaluate.compression import Compression, compress
-from bytepair.evaluate.evaluation import USUAL_RIVALS, Evaluation, measure
-from bytepair.evaluate.languages import Language, by_language
-from bytepair.evaluate.parallel import ParallelText, gini, measure_parallel
-from bytepair.evaluate.sizes import Sweep, compression_curve, sweep
-from bytepair.evaluate.table import Cell, Table, summary, tables, to_json, to_markdown
-from bytepair.evaluate.terminal import to_terminal
-from bytepair.evaluate.texts import declarations, documents, samples
+from bytepair.evaluate.evaluation import (
+    USUAL_RIVALS,
+    Evaluation,
+    ParallelText,
+    gini,
+    measure,
+    measure_parallel,
+)
+from bytepair.evaluate.sizes import (
+    Sweep,
+    bits_per_byte,
+    compression_curve,
+    nats_and_bytes,
+    save_token_bytes,
+    sweep,
+)
+from bytepair.evaluate.table import Cell, Table, summary, tables, to_json, to_markdown, to_terminal
+from bytepair.evaluate.texts import (
+    Compression,
+    Language,
+    by_language,
+    compress,
+    declarations,
+    documents,
+    samples,
+)
 from bytepair.evaluate.vocabulary import (
     Use,
     VocabularyReport,

@@ -1,55 +1,121 @@
-"""Two tokenizers and texts in, their first differences out: the text, the byte, and the reason.
+"""Two tokenizers and texts in, whether all ids are equal and the first difference out.
 
 Other ids are another input for a model, so the tests of a program that serves one should fail at
-any difference: `bytepair compare` has an exit code for this.
+any difference: `bytepair compare` has an exit code for this. A `tiktoken.Encoding` and a tokenizer
+of `tokenizers` or `transformers` encode themselves, so that it is their ids that are compared.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from bytepair import sample
+from bytepair._internal.checks import check_choice
+from bytepair._internal.drawing import readable
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Column, Errors, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
-from bytepair.errors import ArgumentError
-from bytepair.evaluate.reasons import (
-    TOKENS_SHOWN,
-    By,
-    Reason,
-    SharedToken,
-    place_of,
-    reason,
-    rule_of,
-)
-from bytepair.evaluate.sides import Side, SpecialOrText, side_of
+from bytepair.formats import tiktoken
+from bytepair.formats.huggingface import folder
 from bytepair.properties.rules import pattern_text
-from bytepair.tokenizer import Tokenizer
+from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from bytepair.evaluate.reasons import SomeIds
+#: What is compared: ids, or the bytes of their tokens.
+By: TypeAlias = Literal["ids", "tokens"]
+
+#: The number of tokens of each side that are shown from the first difference on.
+TOKENS_SHOWN: Final = 6
+
+#: Whether special tokens in a text are encoded as their ids or as ordinary text.
+SpecialOrText: TypeAlias = Literal["all", "text"]
+
+#: A function that encodes texts.
+Encode: TypeAlias = "Callable[[list[str]], list[NDArray[np.int64]]]"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two tokenizers.
+
+    Attributes:
+        name: what it is called in messages.
+        own: its values, loaded.
+        encode: gives the ids of texts, by its own library.
+        library: the name of that library; None if it is this one.
+    """
+
+    name: str
+    own: Tokenizer
+    encode: Encode
+    library: str | None = None
+
+
+def side_of(
+    source: Any, name: str, special: SpecialOrText, pattern: str | Sequence[str] | None = None
+) -> Side:
+    """What `source` is, and how it encodes."""
+    if isinstance(source, Tokenizer):
+        return Side(name, source, _ours(source, special))
+    own = load(source, pattern=pattern)
+    if isinstance(source, str | os.PathLike):
+        return Side(name, own, _ours(own, special))
+    if tiktoken.is_encoding(source):
+        return Side(name, own, _tiktokens(source, special), "tiktoken")
+    assert folder.is_object(source)
+    inner = getattr(source, "backend_tokenizer", source)
+    return Side(name, own, _huggingfaces(inner, special), "tokenizers")
+
+
+def _ours(tok: Tokenizer, special: SpecialOrText) -> Encode:
+    def encode(texts: list[str]) -> list[NDArray[np.int64]]:
+        ids, offsets = tok.encode_batch_to_numpy(texts, special=special)
+        return np.split(ids.astype(np.int64), offsets[1:-1]) if texts else []
+
+    return encode
+
+
+def _tiktokens(encoding: Any, special: SpecialOrText) -> Encode:
+    if special == "all":
+        return lambda texts: _arrays(encoding.encode_batch(texts, allowed_special="all"))
+    return lambda texts: _arrays(encoding.encode_ordinary_batch(texts))
+
+
+def _huggingfaces(inner: Any, special: SpecialOrText) -> Encode:
+    if special == "text":  # changes a copy: the object belongs to the caller
+        inner = type(inner).from_str(inner.to_str())
+        inner.encode_special_tokens = True
+
+    def encode(texts: list[str]) -> list[NDArray[np.int64]]:
+        encoded = inner.encode_batch(texts, add_special_tokens=False)
+        return _arrays([one.ids for one in encoded])
+
+    return encode
+
+
+def _arrays(rows: list[list[int]]) -> list[NDArray[np.int64]]:
+    return [np.array(row, np.int64) for row in rows]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first difference of two tokenizers on one text.
+    """The first difference of two tokenizers.
 
     Attributes:
         source: the file of the text; `texts` if it is from memory.
         row: the row of the text in the file, from 0.
         byte: the start of the different tokens, in bytes of the text (after normalization, if any).
-        reason: the reason of the difference.
-        detail: an explanation.
         tokens: the next few tokens of each tokenizer.
         ids: their ids.
     """
@@ -57,8 +123,6 @@ class Difference:
     source: str
     row: int
     byte: int
-    reason: Reason
-    detail: str
     tokens: tuple[list[bytes], list[bytes]]
     ids: tuple[list[int], list[int]]
 
@@ -72,8 +136,8 @@ class Comparison:
         texts: the number of compared texts.
         tokens: the number of their tokens with the first tokenizer.
         differing: the number of texts that differ.
-        values: the values of both tokenizers that differ, by name.
-        differences: the first differences, at most `limit`.
+        values: the values of both tokenizers that differ, such as the pattern, by name.
+        first: the first difference; None if there is none.
     """
 
     names: tuple[str, str]
@@ -81,63 +145,42 @@ class Comparison:
     tokens: int
     differing: int
     values: dict[str, tuple[str, str]]
-    differences: list[Difference] = field(default_factory=list)
+    first: Difference | None = None
 
     def __bool__(self) -> bool:
         """Whether the tokens of all texts are equal."""
         return self.differing == 0
 
-    @property
-    def reasons(self) -> dict[str, int]:
-        """The number of differences for each reason, the most frequent first."""
-        return dict(Counter(difference.reason for difference in self.differences).most_common())
-
     def __str__(self) -> str:
-        """As a table."""
-        lines = _table([("value", *self.names), *((n, *both) for n, both in self.values.items())])
+        """In words, one line for each value, cut at the width of the terminal."""
         texts = f"{self.texts:,} text{'s'[: self.texts != 1]}"
-        summary = f"equal on {texts}, {self.tokens:,} tokens"
-        if self.differing:
-            summary = f"{self.differing:,} of {texts} differ ({self.tokens:,} tokens)"
-        rows: list[tuple[str, ...]] = [("text", "byte", "why", *self.names, "")]
-        for difference in self.differences:
-            tokens = (
-                " ".join(str(SharedToken(token)) for token in row) for row in difference.tokens
-            )
-            place = f"{_tail(difference.source)}, row {difference.row}"
-            rows.append(
-                (place, f"{difference.byte:,}", difference.reason, *tokens, difference.detail)
-            )
-        lines = [*lines, ""] if self.values else []
-        details = [] if self else ["", *_table(rows), *self._hint()]
-        return "\n".join([*lines, summary, *details])
-
-    def _hint(self) -> list[str]:
-        """A hint, if the tokens may be equal and only their ids differ."""
-        way = 'tokens with other ids: a comparison by "tokens" compares the tokens alone'
-        return ["", way] if "ids" in self.reasons else []
+        lines = [f"equal on {texts}, {self.tokens:,} tokens"]
+        if self.first is not None:
+            one = self.first
+            lines = [
+                f"{self.differing:,} of {texts} differ ({self.tokens:,} tokens)",
+                f"the first difference: {one.source}, row {one.row}, byte {one.byte:,}",
+            ]
+            for name, tokens, ids in zip(self.names, one.tokens, one.ids, strict=True):
+                shown = " ".join(repr(readable(token)) for token in tokens)
+                lines.append(f"  {name}: {shown}  (ids {' '.join(map(str, ids))})")
+            if one.tokens[0][:1] == one.tokens[1][:1]:
+                lines.append('the token has other ids: by "tokens", only the tokens are compared')
+        if self.values:
+            lines.append("values that differ:")
+        for value, both in self.values.items():
+            lines.append(f"  {value}")
+            lines += [f"    {n}: {text}" for n, text in zip(self.names, both, strict=True) if text]
+        width = shutil.get_terminal_size((100, 24)).columns
+        return "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in lines)
 
     def to_json(self) -> str:
         """The result as JSON; tokens are text, with U+FFFD for invalid UTF-8."""
-        fields = asdict(self) | {"equal": bool(self), "reasons": self.reasons}
-        for one in fields["differences"]:
-            one["tokens"] = [[token.decode(errors="replace") for token in r] for r in one["tokens"]]
+        fields = asdict(self) | {"equal": bool(self)}
+        if self.first is not None:
+            tokens = [[t.decode(errors="replace") for t in row] for row in self.first.tokens]
+            fields["first"]["tokens"] = tokens
         return json.dumps(fields, ensure_ascii=False, indent=1) + "\n"
-
-
-def _tail(name: str, width: int = 30) -> str:
-    """The end of a name, which is more informative than its start."""
-    return name if len(name) <= width else f"…{name[1 - width :]}"
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Align cells in columns; all but the last column are cut at forty characters."""
-    cells = [(*(c if len(c) < 41 else f"{c[:39]}…" for c in row[:-1]), row[-1]) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    ]
 
 
 def compare(
@@ -149,7 +192,6 @@ def compare(
     texts: Iterable[str] | None = None,
     by: By = "ids",
     special: SpecialOrText = "all",
-    limit: int = 10,
     names: tuple[str, str] = ("one", "two"),
     patterns: tuple[str | None, str | None] = (None, None),
     max_chars: int | None = None,
@@ -157,16 +199,10 @@ def compare(
     errors: Errors = "strict",
     max_document_bytes: int = DOCUMENT_BYTES,
 ) -> Comparison:
-    """Find where two tokenizers differ, and why.
+    """Compare the ids of two tokenizers, and find the first difference.
 
     Objects encode with their own library: a `tiktoken.Encoding`, and a tokenizer of `tokenizers`
     or `transformers`. Files are loaded and encoded by bytepair.
-
-    The reasons: **ids**, the same token has two ids; **special token**, one of them has it there;
-    **Unicode version**, a library splits in another way than its values say under the version here,
-    beside a character outside ASCII; **library**, the same without such a character; **normalizer**
-    and **pattern**, of which that of the second moves the difference on; **vocabulary**, a token is
-    missing; **merge rule**, both have the tokens and merge in another way or order.
 
     Args:
         one: a tokenizer, in any form that `bytepair.load` accepts.
@@ -178,7 +214,6 @@ def compare(
         by: "ids", or "tokens" to compare the bytes of tokens, for tokenizers with other ids.
         special: whether special tokens in the texts are encoded to their ids ("all") or as text
             ("text").
-        limit: the maximum number of explained differences; all are counted.
         names: the names of the tokenizers in the result.
         patterns: the split pattern of each, if its file contains none.
         max_chars: as in `bytepair.train`.
@@ -197,12 +232,12 @@ def compare(
         >>> comparison = bytepair.evaluate.compare(one, small, texts=["oh", "oh, hello"])
         >>> bool(comparison), comparison.differing
         (False, 1)
-        >>> first = comparison.differences[0]
-        >>> first.row, first.byte, first.reason, first.detail
-        (1, 4, 'vocabulary', "'hello' is a token of one only")
+        >>> first = comparison.first
+        >>> first.row, first.byte, first.tokens
+        (1, 4, ([b'hello'], [b'hel', b'lo']))
     """
-    if by not in ("ids", "tokens"):
-        raise ArgumentError(f'by is {by!r}; it must be "ids" or "tokens"')
+    check_choice("by", by, ("ids", "tokens"))
+    check_choice("special", special, ("all", "text"))
     if source is None and files is None and texts is None:
         files = sample.paths()
     first, second = (
@@ -210,28 +245,27 @@ def compare(
         for side, name, pattern in zip((one, two), names, patterns, strict=True)
     )
     shared = _Shared(first, second) if by == "tokens" else None
-    differences: list[Difference] = []
-    counts, skips = Counter(texts=0, tokens=0, differing=0), SkipLog()
+    texts_read = tokens = differing = 0
+    difference: Difference | None = None
+    skips = SkipLog()
     batches = read_batches(
         resolve(source, files=files, texts=texts, split="all"), column=column,
         limits=Limits(max_chars), errors=errors, max_document_bytes=max_document_bytes,
         on_skip=skips.add,
     )  # fmt: skip
     for place, documents in _addressed(batches):
-        rows = zip(documents, first.encode(documents), second.encode(documents), strict=True)
-        for row, (text, a, b) in enumerate(rows, place[1]):
-            counts.update(texts=1, tokens=len(a))
+        rows = zip(first.encode(documents), second.encode(documents), strict=True)
+        for row, (a, b) in enumerate(rows, place[1]):
+            texts_read += 1
+            tokens += len(a)
             if np.array_equal(*(shared.of(a, b) if shared else (a, b))):
                 continue
-            counts.update(differing=1)
-            if len(differences) < limit:
-                why = reason(first, second, text, (a, b), special, by)
-                differences.append(_difference(first, second, (place[0], row), (a, b), why, by))
+            differing += 1
+            if difference is None:
+                numbers = shared.of(a, b) if shared else (a, b)
+                difference = _difference(first, second, (place[0], row), (a, b), numbers)
     skips.warn()
-    values = _values(first, second)
-    return Comparison(
-        names, counts["texts"], counts["tokens"], counts["differing"], values, differences
-    )
+    return Comparison(names, texts_read, tokens, differing, _values(first, second), difference)
 
 
 def _addressed(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, int], list[str]]]:
@@ -249,16 +283,16 @@ class _Shared:
     """Common numbers for the tokens of both tokenizers."""
 
     def __init__(self, one: Side, two: Side) -> None:
-        numbers: dict[SharedToken, int] = {}
+        numbers: dict[tuple[bytes, bool], int] = {}
         self._maps = [self._map(side.own, numbers) for side in (one, two)]
 
     @staticmethod
-    def _map(tok: Tokenizer, numbers: dict[SharedToken, int]) -> NDArray[np.int64]:
+    def _map(tok: Tokenizer, numbers: dict[tuple[bytes, bool], int]) -> NDArray[np.int64]:
         shared = np.full(tok.vocab_size, -1, np.int64)
-        tokens = {SharedToken(token): id for token, id in tok.mergeable_ranks().items()}
-        tokens |= {SharedToken(name.encode(), True): id for name, id in tok.special_tokens.items()}
-        for piece, id in tokens.items():
-            shared[id] = numbers.setdefault(piece, len(numbers))
+        tokens = {(token, False): id for token, id in tok.mergeable_ranks().items()}
+        tokens |= {(name.encode(), True): id for name, id in tok.special_tokens.items()}
+        for token, id in tokens.items():
+            shared[id] = numbers.setdefault(token, len(numbers))
         return shared
 
     def of(
@@ -272,19 +306,17 @@ def _difference(
     one: Side,
     two: Side,
     place: tuple[str, int],
-    ids: tuple[SomeIds, SomeIds],
-    why: tuple[Reason, str],
-    by: By,
+    ids: tuple[NDArray[np.int64], NDArray[np.int64]],
+    numbers: tuple[NDArray[np.int64], NDArray[np.int64]],
 ) -> Difference:
-    at, rows = place_of(one, two, ids, by)
-    some = slice(at, at + TOKENS_SHOWN)
-    return Difference(
-        *place,
-        sum(len(piece.token) for piece in rows[0][:at]),
-        *why,
-        ([piece.token for piece in rows[0][some]], [piece.token for piece in rows[1][some]]),
-        ([int(id) for id in ids[0][some]], [int(id) for id in ids[1][some]]),
-    )
+    """Where two rows of ids first differ; where the shorter ends, if it begins the other."""
+    length = min(map(len, numbers))
+    unequal = np.flatnonzero(numbers[0][:length] != numbers[1][:length])
+    at = int(unequal[0]) if unequal.size else length
+    rows = [[int(id) for id in some[at : at + TOKENS_SHOWN]] for some in ids]
+    tokens = [[s.own.token_bytes(i) for i in row] for s, row in zip((one, two), rows, strict=True)]
+    byte = sum(len(one.own.token_bytes(int(id))) for id in ids[0][:at])
+    return Difference(*place, byte, (tokens[0], tokens[1]), (rows[0], rows[1]))
 
 
 def _values(one: Side, two: Side) -> dict[str, tuple[str, str]]:
@@ -298,7 +330,7 @@ def _values(one: Side, two: Side) -> dict[str, tuple[str, str]]:
         "ids": (f"{a.vocab_size:,}", f"{b.vocab_size:,}"),
         "tokens of one only": (only[0], only[1]),
         "special tokens": (_named(names, more), _named(more, names)),
-        "merge rule": (rule_of(a), rule_of(b)),
+        "merge rule": (_rule_of(a), _rule_of(b)),
         "pattern": (pattern_text(a), pattern_text(b)),
         "library": (one.library or "bytepair", two.library or "bytepair"),
     }
@@ -311,3 +343,8 @@ def _named(names: dict[str, int], others: dict[str, int]) -> str:
     """The special tokens that the other tokenizer lacks, or has with another id."""
     own = [f"{name}={id}" for name, id in names.items() if others.get(name) != id]
     return " ".join(own[:3]) + (f" and {len(own) - 3} more" if len(own) > 3 else "")
+
+
+def _rule_of(tok: Tokenizer) -> str:
+    """The merge rule, in words."""
+    return f"{tok.merge_rule}, whole tokens first" if tok.ignore_merges else tok.merge_rule

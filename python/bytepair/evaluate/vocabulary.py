@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.checks import check_kind, refuse
+from bytepair._internal.checks import check_kind, check_many, refuse
 from bytepair.tokenizer import Tokenizer, pruning
 
 #: The order of the Rényi entropy; its inventors found that it predicts translation quality.
@@ -163,7 +163,7 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
         >>> usage.tokens, usage.single_bytes  # hello, space, hello, space, h
         (5, 0.6)
     """
-    texts = list(texts)
+    texts = list(check_many("texts", texts))
     ids, _ = tokenizer.encode_batch_to_numpy(texts)
     counts = np.bincount(ids, minlength=tokenizer.vocab_size)
     ranks = tokenizer.mergeable_ranks()

@@ -222,7 +222,7 @@ class BlendedBatches:
                 )
             self._rows = [int(rows[name]) for name in self._weights]
             orders = zip(self._weights, self._orders, strict=True)
-            self._places = [order.place_of(folders[name]) for name, order in orders]
+            self._places = [order.place_of(folders[name], self._epochs) for name, order in orders]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ShardError(f"the state is not of a blend, or incomplete: {error}") from None
 

@@ -177,10 +177,15 @@ def _rendered(
     render: Callable[..., RenderedBatch],
 ) -> Iterator[Rendered]:
     """The ids and the mask of each conversation; some are rendered in advance, on all threads."""
+    empty = 0
     while True:
         some = list(islice(numbers, BATCH_CONVERSATIONS))
         try:
-            yield from render([conversations[number] for number in some])
+            for ids, mask in render([conversations[number] for number in some]):
+                empty = 0 if len(ids) else empty + 1
+                if empty > len(conversations):  # at least one pass over those of this rank
+                    raise ShardError("the conversations of this rank have no tokens")
+                yield ids, mask
         except ConversationError:
             for number in some:  # the position in the error counts from the first of these
                 _check(conversations[number], number, render)

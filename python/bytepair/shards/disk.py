@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import stat
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.system import sync
+from bytepair.errors import ShardError
 
 #: The size of the buffer, and so of a write, in bytes.
 BUFFER_BYTES: Final = 1 << 22
@@ -48,6 +50,13 @@ class DiskFile:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
         self._path = path
         self._file = os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
+        status = os.fstat(self._file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            self._file.close()
+            raise ShardError(
+                f"{path} must be a regular file with one name, so nothing is written to it",
+                hint="remove it",
+            )
         self._file.truncate(offset)
         self._file.seek(offset - offset % BLOCK_BYTES)
         before = self._file.read(offset % BLOCK_BYTES) + bytes(header)

@@ -16,6 +16,7 @@ An `.ends` file has one little-endian uint64 for each document: where it ends in
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from dataclasses import dataclass
@@ -28,7 +29,9 @@ from numpy.typing import NDArray
 from bytepair._internal.system import sync, sync_folder
 from bytepair.errors import ShardError, warn
 from bytepair.files.safe import write_whole
+from bytepair.formats.names import FILE_NAME
 from bytepair.shards.disk import DiskFile
+from bytepair.shards.manifest import NAME as MANIFEST
 from bytepair.shards.manifest import Shard, ShardPart, crc_of, partial
 from bytepair.shards.names import ShardFormat, ShardSplit
 
@@ -55,6 +58,15 @@ class Layout:
     def joined_file(self) -> str | None:
         """The file of all training shards, which has a temporary name until the last is written."""
         return self.data_file.format(number=0, split="train") if self.joined else None
+
+    def names(self, shards: int) -> set[str]:
+        """The names of the files of so many shards, and of those that stand beside them."""
+        files = (self.data_file, self.index_file)
+        splits: tuple[ShardSplit, ...] = ("train", "val")
+        return {MANIFEST, FILE_NAME} | {
+            file.format(number=number, split=split)
+            for file in files for number in range(shards) for split in splits
+        }  # fmt: skip
 
     def dtype(self, largest_id: int) -> np.dtype[Any]:
         """The type of ids of a vocabulary."""
@@ -178,7 +190,9 @@ class Arrow(Layout):
 
     def finish(self, path: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
         """Write the ids again, from a map of the file, as one batch of lists."""
-        other = path.with_name(f"{path.name}.arrow")
+        # A name that nobody can foresee, so that nothing stands there.
+        name = path.name.removeprefix(".").removesuffix(".partial")
+        other = path.with_name(f".{name}.{os.urandom(8).hex()}")
         _write_lists(other, _mapped(path, dtype, 0, int(lengths.sum())), lengths)
         with other.open("r+b") as file:
             sync(file.fileno())
@@ -200,18 +214,25 @@ def _write_lists(path: Path, ids: Ids, lengths: NDArray[np.int64]) -> None:
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(ids))
     batch = pa.RecordBatch.from_arrays([lists], ["input_ids"])
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
+    with path.open("xb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
 
 
 def _lists(path: Path) -> pa.LargeListArray:
+    """The lists of ids of a file, validated in full: offsets may point anywhere in memory."""
     from bytepair._internal.extras import pyarrow as pa
 
     try:
         stream = pa.ipc.open_stream(pa.memory_map(str(path)))
-        return stream.read_next_batch().column("input_ids")
+        batch = stream.read_next_batch()
+        batch.validate(full=True)
+        lists = batch.column("input_ids")
     except (pa.ArrowException, OSError, KeyError, StopIteration) as error:
         raise ShardError(f"{path}: {error}") from error
+    is_list = isinstance(lists, pa.LargeListArray) and pa.types.is_integer(lists.type.value_type)
+    if not is_list or lists.null_count or lists.values.null_count:
+        raise ShardError(f"{path}: the column input_ids is {lists.type}, or has nulls")
+    return lists
 
 
 LAYOUTS: Final[dict[str, Layout]] = {

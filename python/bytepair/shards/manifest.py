@@ -12,7 +12,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -274,9 +274,10 @@ def partial(name: str) -> str:
     return f".{name}.partial"
 
 
-def is_left_over(name: str) -> bool:
-    """Whether a file is an incomplete one of a run that was killed."""
-    return re.fullmatch(r"\..+\.(partial|[0-9a-f]{16})", name) is not None
+def is_temporary(name: str, names: Collection[str]) -> bool:
+    """Whether a file is an incomplete one of a killed run that writes files of these names."""
+    match = re.fullmatch(r"\.(.+)\.(?:partial|[0-9a-f]{16})", name)
+    return match is not None and match[1] in names
 
 
 def is_own(name: str) -> bool:

@@ -107,14 +107,35 @@ class Order:
         """Pickled by its fields; what follows from them is computed again."""
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
-    def place_of(self, state: State) -> TokenAddress:
-        """The place of a state, which must belong to the same data and options."""
+    def place_of(self, state: State, epochs: int | None) -> TokenAddress:
+        """The place of a state, which must belong to the same data and options.
+
+        Raises:
+            ShardError: if it does not, or its epoch is not below `epochs`.
+        """
         for key, value in self.identity.items():
             if state.get(key) != value:
                 raise ShardError(
                     f"the state belongs to a run with {key} {state.get(key)!r}, not {value!r}"
                 )
-        return int(state["epoch"]), int(state["chunk"]), int(state["row"])
+        try:
+            epoch, chunk, row = (int(state[name]) for name in ("epoch", "chunk", "row"))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ShardError(f"the state is incomplete: {error}", option="state") from None
+        if not (0 <= epoch < 1 << 63 and 0 <= chunk <= self._chunks and 0 <= row < 1 << 63):
+            raise ShardError(
+                f"the state has epoch {epoch}, chunk {chunk} and row {row}, and there are "
+                f"{self._chunks} chunks",
+                option="state",
+            )
+        if epochs is not None and epoch >= epochs:
+            raise ShardError(
+                f"the state is in epoch {epoch} (from 0), and epochs is {epochs}",
+                option="epochs",
+                value=epochs,
+                hint=f"pass at least epochs={epoch + 1}, or no state to begin again",
+            )
+        return epoch, chunk, row
 
     def runs(
         self, place: TokenAddress, rows: int, epochs: int | None
@@ -128,7 +149,7 @@ class Order:
                 epoch, chunk, row, empty = epoch + 1, 0, 0, empty + 1
                 if empty > 1 and not runs:
                     raise ShardError(f"no row of {self.width} ids can be filled", hint="pass fewer")
-            if epoch == epochs:
+            if epochs is not None and epoch >= epochs:
                 return None
             count = len(self.plan(epoch, chunk).ends) if self._chunks else 0
             end = min(row + rows, count)

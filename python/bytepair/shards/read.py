@@ -292,7 +292,7 @@ class Batches:
         self._order, self._batch_size, self._torch = order, batch_size, torch
         self._rank, self._world = rank
         self._epochs = epochs
-        self._place = (0, 0, 0) if state is None else order.place_of(state)
+        self._place = (0, 0, 0) if state is None else order.place_of(state, epochs)
 
     @property
     def state(self) -> State:

@@ -17,7 +17,7 @@ from bytepair.corpus.inputs import INPUTS, is_interleaved, shared
 from bytepair.errors import ShardError
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest
-from bytepair.shards.layout import layout
+from bytepair.shards.layout import LAYOUTS, layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.whole import wrong_shards
 
@@ -83,7 +83,7 @@ def _state_of(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:
     if not shards:
         # Nothing is finished, so nothing can be lost.
         if manifest.differing(before, job, folder) and not _is_prefix(folder, before, job):
-            _check_empty(folder, ignore)
+            _check_empty(folder, ignore, before)
         return FolderState()
     dropped: list[Shard] = []
     if _is_extended(folder, before, job) and shards[-1].following is None:
@@ -132,9 +132,19 @@ def _check_job(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> Non
     manifest.check_job(folder, before, job, folder)
 
 
-def _check_empty(folder: Path, ignore: str) -> None:
-    names = {path.name for path in folder.iterdir()} - {manifest.PROGRESS, manifest.LOCK, ignore}
-    others = sorted(name for name in names if not manifest.is_left_over(name))
+def temporary_files(folder: Path, job: dict[str, Any], shards: int) -> list[Path]:
+    """The incomplete files of killed runs of a job, of which so many shards were finished."""
+    if job.get("format") not in LAYOUTS:
+        return []
+    names = layout(job["format"]).names(shards + 1)
+    return [path for path in folder.iterdir() if manifest.is_temporary(path.name, names)]
+
+
+def _check_empty(folder: Path, ignore: str, before: dict[str, Any]) -> None:
+    """Raise a `ShardError` if a folder has more than a killed run of the job `before` left."""
+    own = {path.name for path in temporary_files(folder, before, 0)}
+    own |= {manifest.PROGRESS, manifest.LOCK, ignore}
+    others = sorted({path.name for path in folder.iterdir()} - own)
     if FILE_NAME in others:
         raise ShardError(
             f"{folder} is not empty: it has shards, but no {manifest.NAME}",
@@ -172,6 +182,7 @@ def begin(folder: Path, job: dict[str, Any], state: FolderState) -> None:
     while (path := manifest.mark_path(folder, number)).exists():
         path.unlink()
         number += 1
+    _remove_temporary(folder, progress / manifest.JOB, number)
     manifest.write_json(progress / manifest.JOB, job)
     name = layout(job["format"]).joined_file
     if name is not None and (folder / name).exists():
@@ -181,3 +192,11 @@ def begin(folder: Path, job: dict[str, Any], state: FolderState) -> None:
         for shard in state.shards:
             manifest.save_mark(folder, shard)
         (folder / manifest.NAME).unlink()
+
+
+def _remove_temporary(folder: Path, record: Path, shards: int) -> None:
+    """Remove the incomplete files of the run whose job is recorded; shards of one file stay."""
+    before = manifest.read_json(record, folder) if record.exists() else {}
+    for path in temporary_files(folder, before, shards):
+        if path.name != manifest.partial(layout(before["format"]).joined_file or ""):
+            path.unlink()

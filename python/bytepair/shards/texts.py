@@ -53,6 +53,8 @@ TextPlace: TypeAlias = "tuple[int, int, int]"
 GroupMember: TypeAlias = "tuple[tuple[int, int, int, int], NDArray[Any]]"
 #: Text of a row group: the file, the epoch, the text, and the row in the row group where it begins.
 GroupPart: TypeAlias = "tuple[int, int, Column, int]"
+#: A `GroupPart` as ids: its place, the row where it begins, and ids with offsets of documents.
+EncodedPart: TypeAlias = "tuple[TextPlace, int, tuple[NDArray[Any], NDArray[np.int64]]]"
 
 #: The number of documents that nanochat encodes at once and adds to those that wait.
 GROUP_DOCUMENTS: Final = 128
@@ -137,10 +139,10 @@ class TextBatches(Unpicklable):
         self._packing, self._data = packing, lru_cache(1)(reader.data)
         self._place = None if state is None else reader.place_of(state)
         pieces = reader.pieces(self._place)
-        encoder = partial(
-            _core.encode_utf8, tokenizer, prepend=special_id(tokenizer, bos, "bos"), threads=threads
-        )
-        self._groups = groupby(_documents(pieces, encoder, group), key=itemgetter(0))
+        first = special_id(tokenizer, bos, "bos")
+        encoder = partial(_core.encode_utf8, tokenizer, prepend=first, threads=threads)
+        encoded = _encoded(pieces, encoder, first is not None, is_resumed=state is not None)
+        self._groups = groupby(_documents(encoded, group), key=itemgetter(0))
         self._waiting = WaitingDocuments[NDArray[Any]](length + 1, buffer, cut=True)
         self._rest = tokenizer.encode_to_numpy("")
 
@@ -250,15 +252,40 @@ def _rows_of_texts(
     )
 
 
-def _documents(
-    pieces: Iterator[GroupPart], encoder: Callable[..., Any], group: int
-) -> Iterator[GroupMember]:
-    """The documents of groups of text, which a thread reads and encodes in advance."""
+def _encoded(
+    pieces: Iterator[GroupPart], encoder: Callable[..., Any], has_bos: bool, *, is_resumed: bool
+) -> Iterator[EncodedPart]:
+    """Groups of text as ids, which a thread reads and encodes in advance.
+
+    They are passed on from the first that has tokens of text, with all before it.
+
+    Raises:
+        ShardError: if a whole pass has no token of text.
+    """
     encoded = (
         ((file, column.unit, epoch), first, encoder(column.data, column.offsets))
         for file, epoch, column, first in pieces
     )
-    for place, start, (ids, offsets) in ahead(encoded):
+    waiting: list[EncodedPart] = []
+    parts = ahead(encoded)
+    for part in parts:
+        (_, _, epoch), _, (ids, offsets) = part
+        waiting.append(part)
+        if len(ids) > has_bos * (len(offsets) - 1):
+            break
+        if epoch - waiting[0][0][2] > is_resumed:
+            raise ShardError(
+                "the documents of this rank have no tokens: all are empty",
+                option="files",
+                hint="choose the column of the text with column=",
+            )
+    yield from waiting
+    yield from parts
+
+
+def _documents(encoded: Iterator[EncodedPart], group: int) -> Iterator[GroupMember]:
+    """The documents of groups of text, each with the number of its group."""
+    for place, start, (ids, offsets) in encoded:
         for number, (begin, end) in enumerate(pairwise(offsets.tolist()), start):
             yield (*place, number // group), ids[begin:end]
 

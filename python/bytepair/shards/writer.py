@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Self, TypeAlias, Unpack
+from typing import Any, Self, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,7 +139,7 @@ def resumed(
             _write_again(folder, job, state.shards, number, bar, threads)
     if state.manifest is not None:
         _write_tokenizer(folder, job)
-        remove_marks(folder)
+        remove_marks(folder, job.values, state.shards)
         return state.manifest
     shards = state.shards
     if state.following is not None:
@@ -380,7 +380,7 @@ def finish(folder: Path, job: ShardJob, shards: list[Shard]) -> Manifest:
     result = Manifest(job.values, shards)
     _write_tokenizer(folder, job)
     result.save(folder)
-    remove_marks(folder)
+    remove_marks(folder, job.values, shards)
     if shards and result.tokens and all(shard.split == "val" for shard in shards):
         warn(
             BytepairWarning(
@@ -403,8 +403,10 @@ def _write_tokenizer(folder: Path, job: ShardJob) -> None:
         write_whole(path, data)
 
 
-def remove_marks(folder: Path) -> None:
-    """Remove the marks, after the manifest was written, and temporary files of killed runs."""
+def remove_marks(folder: Path, job: dict[str, Any], shards: list[Shard]) -> None:
+    """Remove the marks, after the manifest was written, and what killed runs of the job left."""
+    for path in resume.temporary_files(folder, job, len(shards)):
+        path.unlink()
     progress = folder / manifest.PROGRESS
     check_own_folder(progress)
     if progress.is_dir():
@@ -414,6 +416,3 @@ def remove_marks(folder: Path) -> None:
         for mark in progress.iterdir():
             mark.unlink()
         progress.rmdir()
-    for left in folder.iterdir():
-        if manifest.is_left_over(left.name):
-            left.unlink()

@@ -36,14 +36,14 @@ _REPEATED: Final = range(_MOST_SYMBOLS + 1, 9)
 _MOST_KINDS: Final = 3
 
 #: The pretokens of a text.
-Split: TypeAlias = Callable[[str], list[str]]
+SplitText: TypeAlias = Callable[[str], list[str]]
 #: The ids of a pretoken.
-Ids: TypeAlias = Callable[[str], Sequence[object]]
+EncodeText: TypeAlias = Callable[[str], Sequence[object]]
 #: The symbols of a text.
 _Parts: TypeAlias = tuple[str, ...]
 
 
-def nearest(split: Split, others: Mapping[str, Split], ids: Ids) -> list[str]:
+def nearest(split: SplitText, others: Mapping[str, SplitText], ids: EncodeText) -> list[str]:
     r"""The names of the ways to split with which the fewest texts get other ids.
 
     ASCII texts count first, then all; among equals, the texts with other pretokens in this order.
@@ -55,7 +55,7 @@ def nearest(split: Split, others: Mapping[str, Split], ids: Ids) -> list[str]:
         ['threes']
     """
 
-    def distance(other: Split) -> tuple[int, int, int, int]:
+    def distance(other: SplitText) -> tuple[int, int, int, int]:
         (ascii_ids, ascii_pretokens), (every_id, every_pretoken) = (
             _differences(own, [other(text) for text in texts], ids) for texts, own in samples
         )
@@ -67,7 +67,9 @@ def nearest(split: Split, others: Mapping[str, Split], ids: Ids) -> list[str]:
     return [name for name in others if distances[name] == min(distances.values())]
 
 
-def _differences(own: Iterable[list[str]], other: Iterable[list[str]], ids: Ids) -> tuple[int, int]:
+def _differences(
+    own: Iterable[list[str]], other: Iterable[list[str]], ids: EncodeText
+) -> tuple[int, int]:
     """How many texts get other ids, and how many other pretokens."""
     pairs = [(one, two) for one, two in zip(own, other, strict=True) if one != two]
 
@@ -77,7 +79,7 @@ def _differences(own: Iterable[list[str]], other: Iterable[list[str]], ids: Ids)
     return sum(1 for one, two in pairs if all_ids(one) != all_ids(two)), len(pairs)
 
 
-def described(split: Split, other: Split) -> str:
+def described(split: SplitText, other: SplitText) -> str:
     r"""The kinds of characters that are split differently, each with the shortest example.
 
     Example:
@@ -101,7 +103,7 @@ def described(split: Split, other: Split) -> str:
     return ", ".join(lines) or "no difference on short texts"
 
 
-def differing(split: Split, other: Split, symbols: Iterable[str]) -> Iterator[_Parts]:
+def differing(split: SplitText, other: SplitText, symbols: Iterable[str]) -> Iterator[_Parts]:
     """The texts of some symbols, shortest first, that are split differently."""
     return (
         parts for parts in _texts(list(symbols)) if split("".join(parts)) != other("".join(parts))

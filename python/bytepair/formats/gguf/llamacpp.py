@@ -270,7 +270,7 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
     return min(candidates, key=lambda entry: (not entry[0], entry[1]))[2]
 
 
-def _ids_of_pretokens(tokenizer: _core.Tokenizer) -> differences.Ids:
+def _ids_of_pretokens(tokenizer: _core.Tokenizer) -> differences.EncodeText:
     """The ids of a pretoken; of one with a byte that no token covers, the pretoken itself."""
     rules = _core.TextRules(r"(?s:.+)")
     tokens, merges = tokenizer.mergeable_ranks(), None
