@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
-from bytepair.errors import CorpusError, WayOut
+from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,11 +78,10 @@ class Column:
 TextBatch: TypeAlias = "list[str] | Column"
 
 
-#: The ways out of a document that is not UTF-8, as in the core.
+#: What to do about a document that is not UTF-8, as in the core.
 REPAIR: Final = (
-    WayOut("repair it"),
-    WayOut.passing("errors", "replace", "to read U+FFFD instead"),
-    WayOut.passing("errors", "skip", "to leave the document out"),
+    'repair it, or pass errors="replace" to read U+FFFD instead, or errors="skip" to leave the '
+    "document out"
 )
 
 
@@ -95,14 +94,14 @@ class Skip:
         first: the row of the first skipped document.
         rows: the number of skipped documents; None means the rest of the input.
         reason: why they were skipped.
-        ways_out: what to do about it.
+        hint: what to do about it, where `errors="skip"` is not the answer.
     """
 
     input: str
     first: int
     rows: int | None
     reason: str
-    ways_out: tuple[WayOut, ...] = ()
+    hint: str = ""
 
     def record(self) -> dict[str, Any]:
         """What was skipped and why, as JSON can hold it."""
@@ -131,7 +130,9 @@ def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -
             texts.append(data[start:end].decode(errors=errors))
         except UnicodeDecodeError as error:
             raise CorpusError(
-                f"{batch.place}: document {index} is not UTF-8 at byte {error.start}", *REPAIR
+                f"{batch.place}: document {index} is not UTF-8 at byte {error.start}",
+                option="errors",
+                hint=REPAIR,
             ) from None
     return texts
 

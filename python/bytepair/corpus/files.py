@@ -21,7 +21,7 @@ from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.folders import in_cloud, in_folder, matching
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.splits import Split, files_of_split, part, splits_of
-from bytepair.errors import CorpusError, WayOut
+from bytepair.errors import CorpusError
 
 #: What names files: a path, a folder, a glob or a URL, or an iterable of these.
 Names: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
@@ -319,8 +319,8 @@ def _remote(url: str) -> Files:
     try:
         infos, base = _stored(first, path)
     except Exception as error:  # file systems have no common base class of errors
-        ways_out = () if options == url else _GOOGLE_WAYS_OUT
-        raise CorpusError(f"{url}: {error or type(error).__name__}", *ways_out) from error
+        hint = "" if options == url else _GOOGLE_HINT
+        raise CorpusError(f"{url}: {error or type(error).__name__}", hint=hint) from error
     sizes = {info.path: info.size for info in infos if info.type == fs.FileType.File}
     names, skipped = (list(sizes), []) if base is None else in_cloud(list(sizes), base, path)
     if not names:
@@ -361,10 +361,9 @@ def with_retry_limit(url: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}retry_limit_seconds={ANSWER_SECONDS}"
 
 
-_GOOGLE_WAYS_OUT: Final = (
-    WayOut("check the network and your credentials"),
-    WayOut("read a public bucket without credentials, as gs://anonymous@bucket/..."),
-    WayOut("wait longer for an answer, with ...?retry_limit_seconds=300"),
+_GOOGLE_HINT: Final = (
+    "check the network and your credentials, or read a public bucket without credentials, as "
+    "gs://anonymous@bucket/..., or wait longer for an answer, with ...?retry_limit_seconds=300"
 )
 
 

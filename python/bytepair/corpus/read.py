@@ -90,7 +90,7 @@ def _without_skips(stream: Iterator[TextBatch | Skip], on_skip: OnSkip) -> Itera
     """The valid documents; `on_skip` is called for the skipped ones."""
     for item in stream:
         if isinstance(item, Skip):
-            on_skip(item.input, item.first, item.reason, item.ways_out)
+            on_skip(item.input, item.first, item.reason, item.hint)
         else:
             yield item
 
@@ -137,7 +137,7 @@ def _read_files(
             if isinstance(piece, Skip) and piece.rows != 1 and is_table:
                 # the file is invalid, not a single document
                 text = f"{file.name}, row {piece.first}: {piece.reason}"
-                raise CorpusError(text, *piece.ways_out)
+                raise CorpusError(text, hint=piece.hint)
             yield piece
 
 
@@ -188,12 +188,13 @@ def _checked_texts(batches: Iterator[list[str]], errors: Errors) -> Iterator[Tex
         for text in lone:
             row, reason = text.index, text.reason
             if errors == "strict":
-                raise CorpusError(f"text {done + row} of the source: {reason}", *REPAIR)
+                place = f"text {done + row} of the source"
+                raise CorpusError(f"{place}: {reason}", option="errors", hint=REPAIR)
             yield batch[start:row]
             if errors == "replace":
                 yield [_replaced(batch[row])]
             else:
-                yield Skip(MEMORY, done + row, 1, reason, REPAIR)
+                yield Skip(MEMORY, done + row, 1, reason)
             start = row + 1
         yield batch[start:] if lone else batch
         done += len(batch)
@@ -281,7 +282,7 @@ def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch 
         start = 0
         for document in wrong:
             yield column[start : document.index]
-            yield Skip(column.name, first + document.index, 1, document.reason, REPAIR)
+            yield Skip(column.name, first + document.index, 1, document.reason)
             start = document.index + 1
         yield column[start:] if wrong else column
 

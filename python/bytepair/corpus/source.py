@@ -31,7 +31,7 @@ from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.files import LOG, MOST_NAMED, Files, announce, exists, files_matching, of_split
 from bytepair.corpus.kinds import has_known_ending
 from bytepair.corpus.splits import Split, unsplit
-from bytepair.errors import ArgumentError, CorpusError, WayOut
+from bytepair.errors import ArgumentError, CorpusError
 
 #: The type of a source of text; see the table above.
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
@@ -184,11 +184,10 @@ def _resolved(source: Source, files: Any, texts: Any) -> ResolvedSource:
     if _is_of_datasets(source):
         return HubData(source)
     if not isinstance(source, Iterable):
-        collect = [WayOut("call its method collect")] if hasattr(source, "collect") else []
+        collect = "call its method collect, or " if hasattr(source, "collect") else ""
         raise CorpusError(
             f"an object of type {type(source).__name__} is not a source of text",
-            *collect,
-            WayOut("see bytepair.corpus.source"),
+            hint=f"{collect}see bytepair.corpus.source",
         )
     return _of_items(source)
 

@@ -16,7 +16,7 @@ from bytepair.corpus.column import Column, Skip
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.read_ahead import ahead
 from bytepair.shards import dropout
-from bytepair.shards.job import Address, Encoded, Left, ShardJob
+from bytepair.shards.job import Address, EncodedRows, Left, ShardJob
 
 #: A column of documents with the address of the first.
 Placed: TypeAlias = tuple[Address, Column]
@@ -30,16 +30,16 @@ LARGE_BYTES: Final = 1 << 25
 
 def encoded(
     job: ShardJob, start: Address, stop: int, threads: int | None = None
-) -> Generator[Encoded | Left, None, None]:
+) -> Generator[EncodedRows | Left, None, None]:
     """Read and encode the documents from `start` up to the input number `stop`, exclusive."""
     texts = ahead(_gathered(_pieces(job, start, stop)), _large)
     return ahead(_encode_all(texts, job, threads), _large)
 
 
-def _large(item: list[Placed] | Encoded | Left) -> bool:
+def _large(item: list[Placed] | EncodedRows | Left) -> bool:
     """Whether a batch is so large that no other one should be in memory."""
     size = 0
-    if isinstance(item, Encoded):
+    if isinstance(item, EncodedRows):
         size = item.ids.nbytes
     elif isinstance(item, list):
         size = sum(column.text_bytes for _, column in item)
@@ -85,7 +85,7 @@ def _gathered(pieces: Iterator[Placed | Left]) -> Iterator[list[Placed] | Left]:
 
 def _encode_all(
     stream: Iterator[list[Placed] | Left], job: ShardJob, threads: int | None
-) -> Iterator[Encoded | Left]:
+) -> Iterator[EncodedRows | Left]:
     for item in stream:
         if isinstance(item, dict):
             yield item
@@ -100,7 +100,7 @@ def _encode_all(
             )  # fmt: skip
         starts = np.cumsum([0, *(len(column) for _, column in item[:-1])])
         ids = ids.astype(job.dtype, copy=False)
-        encoded = Encoded(ids, offsets, texts.offsets, starts, [place for place, _ in item])
+        encoded = EncodedRows(ids, offsets, texts.offsets, starts, [place for place, _ in item])
         del item, texts, ids  # free them before the next ones are read
         yield encoded
         del encoded

@@ -158,7 +158,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedRows:
     """Documents as ids.
 
     Attributes:

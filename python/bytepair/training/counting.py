@@ -34,7 +34,6 @@ from bytepair.errors import (
     ArgumentError,
     CorpusError,
     CountsError,
-    phrases_of,
     warn,
 )
 from bytepair.files.outputs import check_output_file
@@ -398,7 +397,7 @@ class _Progress:
         )
         skips = counter.take_skips()
         rows = (
-            SkippedPlace(str(files[skip.file]), skip.row, skip.reason, tuple(skip.ways_out))
+            SkippedPlace(str(files[skip.file]), skip.row, skip.reason, skip.hint)
             for skip in skips.first
         )
         self.skips.add_all(skips.documents, rows)
@@ -447,7 +446,7 @@ class _Progress:
                 bounds=ReadBounds(job.max_document_bytes),
             )  # fmt: skip
         except OSError as error:
-            raise CorpusError(*phrases_of(error)) from error
+            raise CorpusError(str(error)) from error
         finally:
             self._note(files, first, counter)
 
@@ -468,8 +467,7 @@ class _Progress:
             else:
                 self._current().add_utf8(batch.data, batch.offsets)
         except CorpusError as error:
-            place = [] if isinstance(batch, list) else [f"{batch.place}:"]
-            raise CorpusError(*place, *error.phrases) from None
+            raise (error if isinstance(batch, list) else error.at(batch.place)) from None
 
     def _current(self) -> _core.Counter:
         """The current counter; a new one after a checkpoint."""

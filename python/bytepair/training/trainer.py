@@ -20,9 +20,6 @@ from bytepair.errors import (
     CorpusError,
     CountsError,
     ExhaustedWarning,
-    Option,
-    Phrase,
-    WayOut,
     warn,
 )
 from bytepair.tokenizer import Tokenizer
@@ -309,17 +306,14 @@ def with_denominator(options: TrainOptions, counts: Counts) -> TrainOptions:
 
 def exhausted(tokenizer: Tokenizer, options: TrainOptions) -> ExhaustedWarning:
     """The warning that there are fewer ids than requested."""
-    least = Option("min_count")
-    pairs: list[Phrase] = []
-    ways_out = [
-        WayOut("train on more text"), WayOut("pass a smaller", Option("vocab_size"))
-    ]  # fmt: skip
+    pairs, option, hint = "pairs to merge", "vocab_size", ""
     if options.min_count > 1:
-        pairs = [f"that occur at least {options.min_count:,} times (", least, ")"]
-        ways_out = [WayOut("lower", least), *ways_out]
+        pairs += f" that occur at least {options.min_count:,} times (min_count)"
+        option, hint = "min_count", "lower min_count, or "
     return ExhaustedWarning(
-        "the text has no more pairs to merge",
-        *pairs,
-        f": the vocabulary has {tokenizer.vocab_size:,} ids instead of {options.vocab_size:,}",
-        *ways_out,
+        f"the text has no more {pairs}: the vocabulary has {tokenizer.vocab_size:,} ids instead "
+        f"of {options.vocab_size:,}",
+        option=option,
+        value=getattr(options, option),
+        hint=f"{hint}train on more text, or pass a smaller vocab_size",
     )
