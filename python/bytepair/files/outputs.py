@@ -11,8 +11,9 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from bytepair._internal.system import sync
 from bytepair.errors import ArgumentError, NotAFileError, NotAFolderError, OverwriteError
@@ -82,7 +83,7 @@ def _check_status(path: Path, status: os.stat_result) -> None:
     raise NotAFileError(f"{str(path)!r} is {kind}, so it is not written to", hint="remove it")
 
 
-def open_own(path: Path) -> BinaryIO:
+def open_own(path: Path) -> BufferedRandom:
     """Open a file that this job may have begun, for reading and writing; create it if it is new.
 
     Raises:
