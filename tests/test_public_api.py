@@ -413,7 +413,7 @@ def test_training_takes_special_tokens_room_and_weights(folder: Path) -> None:
     assert (len(tok), next(iter(tok.special_tokens))) == (320, "<|reserved_0|>")
     run(*words, "--special-token", "<|a|>", "--reserved", "1", "-o", "one", cwd=folder)
     assert list(bytepair.load(folder / "one").special_tokens) == ["<|a|>", "<|reserved_0|>"]
-    run(*words, "--special-token", "<|a|>", "--no-special-tokens", cwd=folder, code=2)
+    run(*words, "--special-token", "<|a|>", "--no-special-tokens", "-o", "both", cwd=folder, code=2)
     run(*words, "--max-token-bytes", "2", "-o", "short", cwd=folder)
     assert max(map(len, bytepair.load(folder / "short").mergeable_ranks())) == 2
     a, b = (bytepair.count(folder / name) for name in ("a.txt", "b.txt"))

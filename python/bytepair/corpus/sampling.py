@@ -143,7 +143,7 @@ def _blocks(
             if not isinstance(piece, Skip):
                 yield piece
             elif piece.rows == 1 or how.errors == "skip":
-                skips.add(piece.input, piece.first, piece.reason, piece.ways_out)
+                skips.add(piece.input, piece.first, piece.reason, piece.hint)
             else:
                 raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
         if not is_empty:
