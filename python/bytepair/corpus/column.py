@@ -137,24 +137,6 @@ def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -
     return texts
 
 
-def capped(column: Column, most: int | None) -> Column:
-    """The documents, with at most this many characters of each; None means all.
-
-    Example:
-        >>> import numpy as np
-        >>> data = np.frombuffer("oneé".encode(), np.uint8)
-        >>> strings(capped(Column(data, np.array([0, 3, 5]), "texts"), 1))
-        ['o', 'é']
-    """
-    if most is None:
-        return column
-    import numpy as np
-
-    texts = [text[:most].encode() for text in strings(column)]
-    offsets = np.cumsum([0, *map(len, texts)])
-    return replace(column, data=np.frombuffer(b"".join(texts), np.uint8), offsets=offsets)
-
-
 Batch = TypeVar("Batch", "list[str]", Column, TextBatch, "TextBatch | Skip")
 
 

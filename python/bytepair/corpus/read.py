@@ -79,14 +79,10 @@ def read_batches(
         [['one text', 'another']]
     """
     position, limits = position or Position(), limits or Limits()
-    # A hash is that of the whole document, so documents are capped after some are held out.
-    read_cap = limits.doc_cap if limits.holdout is None else None
-    how = ReadOptions(column, errors, read_cap, max_document_bytes, BATCH_BYTES)
+    how = ReadOptions(column, errors, limits.doc_cap, max_document_bytes, BATCH_BYTES)
     resolved = resolve(source)
     announce_column(resolved, column)
     stream = _open(resolved, how, position)
-    if limits.holdout is not None:
-        stream = _capped(limits.holdout.chosen(stream), limits.doc_cap)
     return _without_skips(until(stream, limits.max_chars, position.limit), on_skip)
 
 

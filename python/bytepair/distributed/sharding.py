@@ -99,7 +99,6 @@ def shard(
     tasks.check_ranks(rank, world_size, ray=ray)
     if ray:
         on_ray.check()
-    tasks.check_held(options.get("hold_out"))
     folder = Path(out)
     job = make_job(source, tokenizer, ShardOptions(**options), folder)
     state = resume.state_of(folder, job.values, ignore=PARTS)

@@ -30,7 +30,7 @@ def encode_all(
         threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
             processors.
     """
-    if job.drops_merges or job.holdout is not None:
+    if job.drops_merges:
         _in_order(job, start, len(job.files), take, threads)
         return
     place = start

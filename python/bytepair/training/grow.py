@@ -54,7 +54,7 @@ def resume(
         max_token_bytes: as in `bytepair.train`.
         progress: as in `bytepair.train`.
         reading: `files` or `texts` instead of a source, and `max_chars`, `doc_cap`, `threads`,
-            `column`, `errors`, `memory_limit`, `max_document_bytes`, `split` and `hold_out`, as in
+            `column`, `errors`, `memory_limit`, `max_document_bytes` and `split`, as in
             `bytepair.count`.
 
     Returns:

@@ -16,7 +16,7 @@ from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.files import Files, announce
 from bytepair.corpus.source import Source, resolve
-from bytepair.corpus.splits import HoldOut, Split, hold_out
+from bytepair.corpus.splits import Split
 from bytepair.errors import ArgumentError, CountsError, PatternError
 from bytepair.training.counting import CountJob, ReadKeywords
 from bytepair.training.counts import Counts, check_names
@@ -141,21 +141,21 @@ def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords
         return source, reading
     rest: ReadKeywords = {**reading}
     files, texts = rest.pop("files", None), rest.pop("texts", None)
-    split, holdout = rest.get("split"), hold_out(rest.get("hold_out"), rest.get("split"))
+    split = rest.get("split")
     if not isinstance(source, Mapping):
-        inputs = resolve(source, files=files, texts=texts, split=split, holdout=holdout)
+        inputs = resolve(source, files=files, texts=texts, split=split)
         return (inputs, rest) if isinstance(inputs, Files) else (source, reading)
-    groups = {name: _resolved_part(part, split, holdout) for name, part in source.items()}
+    groups = {name: _resolved_part(part, split) for name, part in source.items()}
     new = {n: p for n, p in groups.items() if isinstance(p, Files) and p is not source[n]}
-    announce(new, holdout)
+    announce(new)
     return groups, rest
 
 
-def _resolved_part(part: Any, split: Split | None, holdout: HoldOut | None) -> Any:
+def _resolved_part(part: Any, split: Split | None) -> Any:
     """The files of a group, or counts or texts as they are: texts may be read twice."""
     if isinstance(part, Counts):
         return part
-    inputs = resolve(part, split=split, holdout=holdout, logs=False)
+    inputs = resolve(part, split=split, logs=False)
     return inputs if isinstance(inputs, Files) or isinstance(part, Iterator) else part
 
 

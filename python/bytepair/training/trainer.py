@@ -67,7 +67,6 @@ def train(
     checkpoint: str | os.PathLike[str] | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
     split: Split | None = None,
-    hold_out: float | None = None,
 ) -> Tokenizer:
     """Train a tokenizer.
 
@@ -124,7 +123,6 @@ def train(
             with `mixture`, `parity` or `superwords`, for which sources can be counted one by one.
         max_document_bytes: as in `bytepair.count`.
         split: as in `bytepair.count`: the validation split of a data set that has one is not read.
-        hold_out: as in `bytepair.count`.
 
     Returns:
         The tokenizer. If the text has no more pairs before `vocab_size` is reached, an
@@ -159,7 +157,7 @@ def train(
     reading: ReadKeywords = {
         "files": files, "texts": texts, "max_chars": max_chars, "doc_cap": doc_cap,
         "threads": threads, "column": column, "errors": errors, "memory_limit": memory_limit,
-        "max_document_bytes": max_document_bytes, "split": split, "hold_out": hold_out,
+        "max_document_bytes": max_document_bytes, "split": split,
         "checkpoint": checkpoint,
     }  # fmt: skip
     if parity is not None:
