@@ -57,7 +57,7 @@ QUERIES = {
     "mixture": "languages",
     "ties": "train",
     "fingerprint": "formats/native",
-    "hold-out": "corpora",
+    "validation": "corpora",
     "pretoken": "glossary",
     "knee": "vocabulary-size",
     "checkpoint": "train",

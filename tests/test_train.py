@@ -155,7 +155,7 @@ def test_initial_tokens_are_there_whatever_the_text() -> None:
         bytepair.train(["x"], 300, initial_tokens=["New York"])
     with pytest.raises(bytepair.errors.VocabularyError, match="room for 5"):
         bytepair.train(["x"], 270, initial_tokens=words)
-    with pytest.raises(TypeError, match="initial_tokens is a str"):
+    with pytest.raises(TypeError, match="initial_tokens is 'word'"):
         bytepair.train(["x"], 300, initial_tokens="word")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +15,7 @@ from click.testing import CliRunner
 
 import bytepair
 from bytepair.cli import command
-from bytepair.errors import ArgumentError, NotAFileError, OverwriteError
+from bytepair.errors import NotAFileError, OverwriteError
 from bytepair.files.outputs import open_own, remove_own, write_whole
 from bytepair.training.checkpoint import CheckpointWarning
 from commands import run
@@ -168,17 +167,6 @@ def test_a_checkpoint_that_cannot_be_saved_does_not_fail_the_count(
         result = CliRunner().invoke(command, words)
     assert result.exit_code == 0, result.output
     assert bytepair.load_counts("new.parquet").total
-
-
-@pytest.mark.parametrize(
-    "amount",
-    [math.inf, math.nan, 10**5000, -(10**5000), 0, True],
-    ids=["infinite", "no number", "huge", "far below zero", "zero", "true"],
-)
-def test_an_impossible_number_of_held_out_documents_is_refused(amount: float) -> None:
-    with pytest.raises(ArgumentError) as refused:
-        bytepair.count(["one two"], hold_out=amount)
-    assert refused.value.option == "hold_out"
 
 
 @pytest.mark.parametrize("ending", ["etag", "partial"])

@@ -26,7 +26,6 @@ from bytepair.errors import (
     ConversationError,
     SkippedWarning,
     SpecialTokenError,
-    WayOut,
     warn,
 )
 from bytepair.files.safe import write_whole
@@ -135,7 +134,7 @@ def segments(writer: Any, conversations: ConversationSource, options: RowOptions
         try:
             writer.write(read_row(row, writer, options), out, options)
         except ConversationError as error:
-            raise ConversationError(f"conversation {number}:", *error.phrases) from None
+            raise error.at(f"conversation {number}") from None
     return out
 
 
@@ -173,15 +172,13 @@ def checked(
         return batch
     if on_untrained == "error":
         first = int(np.argmax(bad))
-        why = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
+        why, hint = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
         raise ConversationError(
-            f"conversation {first}:",
-            *why,
-            WayOut.passing(
-                "on_untrained",
-                "drop",
-                f"to drop such conversations ({int(bad.sum())} of {len(bad)})",
-            ),
+            f"conversation {first}: {why}",
+            option="on_untrained",
+            value=on_untrained,
+            hint=f'{hint}, or on_untrained="drop" to drop such conversations '
+            f"({int(bad.sum())} of {len(bad)})",
         )
     warn(
         SkippedWarning(

@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair.chat.disguise import Rendering
 from bytepair.chat.rows import REASONING
 from bytepair.chat.segments import structural
-from bytepair.errors import ConversationError, Option, Phrase, SpecialTokenError, WayOut
+from bytepair.errors import ConversationError, SpecialTokenError
 from bytepair.properties import roles
 
 #: Inserts a mark into a text; the second argument describes the text.
@@ -26,7 +26,14 @@ _TOOLS: Final = "the tool definitions"
 # ---------------------------------------------------------------------------- dropped content
 
 
-def dropped(rendering: Rendering, off: Collection[int] = ()) -> Iterator[Sequence[Phrase]]:
+class Problem(NamedTuple):
+    """What a check of a template found, and what to do about it."""
+
+    message: str
+    hint: str
+
+
+def dropped(rendering: Rendering, off: Collection[int] = ()) -> Iterator[Problem]:
     """Report content of messages that the template drops.
 
     A private-use character is inserted into each text, and the conversation is rendered again: if
@@ -56,10 +63,9 @@ def dropped(rendering: Rendering, off: Collection[int] = ()) -> Iterator[Sequenc
     if any(places[mark] == _TOOLS for mark in visible & places.keys()):
         left_out.pop(_TOOLS, None)  # a template may drop parts of a schema
     if left_out:
-        yield (
+        yield Problem(
             f"it drops {', '.join(left_out)}",
-            WayOut("use a template that renders it"),
-            WayOut("remove it from the conversation"),
+            "use a template that renders it, or remove it from the conversation",
         )
 
 
@@ -144,7 +150,7 @@ def endless(
     segments: Iterable[tuple[str | int | None, int]],
     stops: Mapping[int, str],
     special: Mapping[str, int],
-) -> Iterator[Sequence[Phrase]]:
+) -> Iterator[Problem]:
     """Report if the last trained token is not a stop token.
 
     White space after the token, such as the line break in ChatML, may be trained on or not.
@@ -163,19 +169,17 @@ def endless(
         return
     last = trained[-1]
     if isinstance(last, str):
-        yield (
+        yield Problem(
             f"the trained part ends with the text {last[-20:]!r}, not with a special token, so a "
-            "model would not learn to end its turn; add the token that ends the assistant's turn "
-            "to the template (inside the {% generation %} block, if there is one)",
+            "model would not learn to end its turn",
+            "add the token that ends the assistant's turn to the template (inside the "
+            "{% generation %} block, if there is one)",
         )
     elif stops and last not in stops:
         name = next(name for name, id in special.items() if id == last)
-        yield (
+        yield Problem(
             f"the trained part ends with {name!r}, but the stop tokens are "
             f"{' and '.join(stops.values())}",
-            WayOut(
-                "set the role with",
-                Option("end_of_turn", name, f"tok.replace(roles=dict(end_of_turn={name!r}))"),
-            ),
-            WayOut.passing("stop", (name,), "to the template"),
+            f"set the role with tok.replace(roles=dict(end_of_turn={name!r})), or pass "
+            f"stop=({name!r},) to the template",
         )

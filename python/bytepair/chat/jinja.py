@@ -34,7 +34,7 @@ from bytepair.chat.rows import (
     text_of,
 )
 from bytepair.chat.segments import BREAK, Items, Segments, structural
-from bytepair.errors import BytepairWarning, ConversationError, Phrase, WayOut, warn
+from bytepair.errors import BytepairWarning, ConversationError, warn
 from bytepair.properties.metadata import engine_tokens
 
 #: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
@@ -212,9 +212,9 @@ class JinjaWriter:
         marked = self._learned(rendering, row, options)
         prompt = rendering.run(rendering.messages[:count], prompt=True).translate(NO_MARKS)
         what = "the answer does not continue the prompt"
-        other = WayOut("use a template where it does")
+        hint = "use a template where it does"
         plain = marked.translate(NO_MARKS)
-        prefixes.check_prefix(prompt, plain, what, rendering, other)
+        prefixes.check_prefix(prompt, plain, what, rendering, hint)
         before, after = Segments(), Segments()
         for part, out in zip(regions.split(marked, len(prompt)), (before, after), strict=True):
             self.append(part, rendering.disguise, out)
@@ -230,19 +230,21 @@ class JinjaWriter:
 
     def _problems(
         self, rendering: Rendering, marked: str, off: set[int]
-    ) -> Iterator[Sequence[Phrase]]:
+    ) -> Iterator[checks.Problem]:
         yield from checks.dropped(rendering, off)
         out = Segments()
         self.append(marked, rendering.disguise, out)
         segments = zip(out.items, out.trained, strict=True)
         yield from checks.endless(segments, self._stops, self.special)
 
-    def _report(self, problem: Sequence[Phrase]) -> None:
-        phrases = (f"the template {self.template.name!r}:", *problem)
-        if self.template.checks == "error":
-            way_out = WayOut.passing("checks", "warn", 'or "off" to the template')
-            raise ConversationError(*phrases, way_out)
-        warn(BytepairWarning(*phrases))
+    def _report(self, problem: checks.Problem) -> None:
+        text, hint = f"the template {self.template.name!r}: {problem.message}", problem.hint
+        if self.template.checks != "error":
+            warn(BytepairWarning(text, option="checks", hint=hint))
+            return
+        hint = f"{hint}, or " if hint else ""
+        hint += 'pass checks="warn" or "off" to the template'
+        raise ConversationError(text, option="checks", value="error", hint=hint)
 
     def rendering(
         self, messages: Sequence[Any], fields: Mapping[str, Any], *, prompt: bool = False

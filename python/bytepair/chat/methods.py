@@ -137,7 +137,8 @@ class ChatMethods(_core.Tokenizer):
         ids, mask = encoded.ids, encoded.mask
         trained = int(mask.sum())
         if on_untrained == "error" and write.has_mask and trained in (0, len(mask)):
-            raise ConversationError(*nothing_to_learn(trained, len(mask), max_tokens))
+            why, hint = nothing_to_learn(trained, len(mask), max_tokens)
+            raise ConversationError(why, option="on_untrained", value="error", hint=hint)
         return RenderedIds(ids.tolist(), mask.tolist())
 
     def render_for_completion(

@@ -24,10 +24,7 @@ from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import (
     ArgumentError,
     ConversationError,
-    Option,
-    Phrase,
     SpecialTokenError,
-    WayOut,
 )
 
 if TYPE_CHECKING:
@@ -182,7 +179,7 @@ def segments(writer: Any, pairs: ConversationSource, options: RowOptions) -> Seg
             count, *answers = _read(row, writer, options)
             halves = [writer.halves(answer, count, options) for answer in answers]
         except ConversationError as error:
-            raise ConversationError(f"pair {number}:", *error.phrases) from None
+            raise error.at(f"pair {number}") from None
         for items, trained in [halves[0][0], *map(_joined, halves)]:
             out.items += items
             out.trained += trained
@@ -209,9 +206,10 @@ def batch(
         why = _nothing_to_learn(ids, mask, begins, stops)
         if why and on_untrained == "error":
             raise ConversationError(
-                f"pair {number}:",
-                *why,
-                WayOut.passing("on_untrained", "drop", 'to drop such pairs, or "keep"'),
+                f"pair {number}: {why}",
+                option="on_untrained",
+                value=on_untrained,
+                hint='pass on_untrained="drop" to drop such pairs, or "keep"',
             )
         keep[number] = not why or on_untrained == "keep"
     starts, ends = starts[keep], ends[keep]
@@ -228,13 +226,13 @@ def batch(
     )
 
 
-def _nothing_to_learn(ids: Any, mask: Any, starts: Any, ends: Any) -> Sequence[Phrase]:
+def _nothing_to_learn(ids: Any, mask: Any, starts: Any, ends: Any) -> str:
     """Why a pair teaches nothing; empty if it does."""
     (a, b), (c, d) = ((start, end) for start, end in zip(starts, ends, strict=True))
     for name, part in (("chosen", mask[a:b]), ("rejected", mask[c:d])):
         if not part.any():
-            return f"nothing of {name} is trained on, or it is cut off by", Option("max_tokens")
-    return ("chosen and rejected are equal",) if np.array_equal(ids[a:b], ids[c:d]) else ()
+            return f"nothing of {name} is trained on, or it is cut off by max_tokens"
+    return "chosen and rejected are equal" if np.array_equal(ids[a:b], ids[c:d]) else ""
 
 
 def _joined(halves: Any) -> tuple[list[Any], bytes]:

@@ -18,11 +18,11 @@ from contextlib import suppress
 from bytepair.chat.disguise import Rendering
 from bytepair.chat.regions import Region
 from bytepair.chat.segments import role_or_none
-from bytepair.errors import ConversationError, WayOut
+from bytepair.errors import ConversationError
 
-_WAYS_OUT = (
-    WayOut("use a template that renders it the same, one with {% generation %} blocks"),
-    WayOut.passing("mask", "none", "to the template for ids alone"),
+_HINT = (
+    "use a template that renders it the same, one with {% generation %} blocks, or pass "
+    'mask="none" to the template for ids alone'
 )
 
 
@@ -58,7 +58,8 @@ def _span(rendering: Rendering, index: int) -> tuple[int, int]:
         raise ConversationError(
             f"no mask can be derived for message {index}, because the template cannot render the "
             f"messages before it alone ({error})",
-            *_WAYS_OUT,
+            option="mask",
+            hint=_HINT,
         ) from error
     last = index + 1 == len(messages)
     through = rendering.string if last else rendering.run(messages[: index + 1])
@@ -78,7 +79,7 @@ def _span(rendering: Rendering, index: int) -> tuple[int, int]:
 
 
 def check_prefix(
-    prefix: str, whole: str, what: str, rendering: Rendering, *ways_out: WayOut
+    prefix: str, whole: str, what: str, rendering: Rendering, hint: str = _HINT
 ) -> None:
     """Reject a rendering that does not begin with that of fewer messages; show the difference."""
     if whole.startswith(prefix):
@@ -91,5 +92,6 @@ def check_prefix(
     raise ConversationError(
         f"{what}, so the training text would differ from the text in use: at character {at}, "
         f"{was!r} becomes {now!r}",
-        *(ways_out or _WAYS_OUT),
+        option="mask" if hint is _HINT else None,
+        hint=hint,
     )

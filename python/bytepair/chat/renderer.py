@@ -12,7 +12,7 @@ from bytepair.chat.calls import Body, FieldSpan, Numbered
 from bytepair.chat.rows import DEFAULT, Row, RowOptions
 from bytepair.chat.segments import BREAK, Items, Segments, role_of, structural
 from bytepair.chat.template import MessageField, Part, Piece, Role, Special, Template
-from bytepair.errors import ConversationError, Option, Phrase, SpecialTokenError, WayOut
+from bytepair.errors import ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
@@ -375,21 +375,16 @@ def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
 _last: tuple[_core.Tokenizer, TemplateOrName, Any] | None = None
 
 
-def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> Sequence[Phrase]:
-    """Why a mask that is all 0 or all 1 is an error."""
+def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> tuple[str, str]:
+    """Why a mask that is all 0 or all 1 is an error, and what to do about it."""
     if trained:
         return (
             "the mask is all 1: the template trains on everything, including the user's text",
-            WayOut("mark the trained parts in the template"),
-            WayOut.passing("on_untrained", "keep"),
+            'mark the trained parts in the template, or pass on_untrained="keep"',
         )
     is_cut = max_tokens is not None and length >= max_tokens
-    limit = (Option("max_tokens", max_tokens), "cut off what would be")
-    why = limit if is_cut else ("no message has text that is",)
+    limit = f"max_tokens={max_tokens} cut off what would be"
     return (
-        "the mask is all 0:",
-        *why,
-        "trained on",
-        WayOut("add a reply within the limit"),
-        WayOut.passing("on_untrained", "keep", "to accept it"),
+        f"the mask is all 0: {limit if is_cut else 'no message has text that is'} trained on",
+        'add a reply within the limit, or pass on_untrained="keep" to accept it',
     )

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from bytepair._internal.checks import refuse
 from bytepair.chat.segments import Conversation, role_of
 from bytepair.chat.template import FIELDS, MessageField
-from bytepair.errors import ConversationError, Option, WayOut
+from bytepair.errors import ConversationError
 
 #: What the fields of a row are: a conversation of messages, or one of three formats of data sets.
 RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
@@ -238,11 +238,11 @@ def _present(fields: Any, ignore: Collection[str]) -> dict[str, Any]:
     return {k: v for k, v in fields.items() if v is not None and k not in ignore}
 
 
-def _no_conversation(problem: str, *ways_out: WayOut) -> ConversationError:
+def _no_conversation(problem: str, hint: str = "") -> ConversationError:
     return ConversationError(
         'a conversation must be a mapping with a list under "messages", or that list; this is '
         f"{problem}",
-        *ways_out,
+        hint=hint,
     )
 
 
@@ -523,12 +523,10 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
     name = "messages" if "messages" in fields else next(filter(fields.get, COLUMNS), None)
     if name is None:
         kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
-        ways_out = [
-            WayOut(f"if it is a row of {kind}, pass", Option("rows", kind)) for kind in kinds[:1]
-        ]
+        hint = f'if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
         if {"chosen", "rejected"} <= fields.keys():
-            ways_out = [WayOut("preference pairs are rendered by render_preferences")]
-        raise _no_conversation("a mapping without it", *ways_out)
+            hint = "preference pairs are rendered by render_preferences"
+        raise _no_conversation("a mapping without it", hint)
     messages = fields.pop(name)
     if not _is_list(messages):
         raise _no_conversation(f"a mapping with {type(messages).__name__}")

@@ -26,7 +26,7 @@ from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.renderer import TemplateWriter
 from bytepair.chat.rows import Row
 from bytepair.chat.segments import BREAK, Segments, role_of
-from bytepair.errors import ArgumentError, ConversationError, WayOut
+from bytepair.errors import ArgumentError, ConversationError
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaWriter
@@ -267,12 +267,11 @@ def _suffix(
         )
     )
     what = "the turn does not continue its prompt"
-    other = WayOut("use a template where it does")
-    prefixes.check_prefix(before, past, what, rendering, other)
+    hint = "use a template where it does"
+    prefixes.check_prefix(before, past, what, rendering, hint)
     what = "the template renders the turn differently when messages follow"
-    other = WayOut("use a template that renders it equally")
-    again = WayOut("render the whole conversation again")
-    prefixes.check_prefix(past, whole, what, rendering, other, again)
+    hint = "use a template that renders it equally, or render the whole conversation again"
+    prefixes.check_prefix(past, whole, what, rendering, hint)
     opening = writer.items(before.removeprefix(prefix), rendering)
     ids_of_opening = [item for item in opening if isinstance(item, int)]
     end = writer.items(past[len(before) :], rendering)

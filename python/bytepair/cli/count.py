@@ -32,7 +32,6 @@ from bytepair.files.outputs import remove_own
 @option.weight
 @option.errors
 @option.split
-@option.hold_out
 @option.max_document_bytes
 @option.checkpoint
 @option.rank

@@ -9,7 +9,6 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.errors import WayOut
 
 
 @option.command(
@@ -46,6 +45,6 @@ def _numbers(text: str) -> list[int]:
     if wrong is not None:
         raise bytepair.errors.UnknownIdError(
             f"{wrong!r} is not an id; ids are integers",
-            WayOut("read a file of ids from standard input, as in `bytepair decode < FILE`"),
+            hint="read a file of ids from standard input, as in `bytepair decode < FILE`",
         )
     return [int(word) for word in words]

@@ -92,8 +92,8 @@ def encode(
                     _write([ids], as_json)
         elif dropout is None:
             before, after = tok.encode("", prepend=prepend), tok.encode("", append=append)
-            ids = tok.encode_stream(pieces, special=special)
-            _write(chain([before], _parts(ids), [after]), as_json)
+            stream = tok.encode_stream(pieces, special=special)
+            _write(chain([before], _parts(stream), [after]), as_json)
         else:
             _write(encode_batch(["".join(pieces)]), as_json)
     inputs.skips.warn()
@@ -194,7 +194,7 @@ class _Inputs:
         try:
             yield iter(list(_pieces(file, name, "strict")))
         except CorpusError as error:
-            self.skips.add(name, 0, error.problem, error.ways_out)
+            self.skips.add(name, 0, error.message)
 
 
 def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
@@ -213,7 +213,8 @@ def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
             piece = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             at = done - pending + error.start
-            raise CorpusError(f"{name} is not UTF-8 at byte {at}", *REPAIR) from None
+            text = f"{name} is not UTF-8 at byte {at}"
+            raise CorpusError(text, option="errors", hint=REPAIR) from None
         if not block:
             return
         done += len(block)

@@ -106,18 +106,6 @@ def size(text: str | int) -> int:
 size.__name__ = "number"
 
 
-def amount(text: str | float) -> float:
-    """Option type: a number of documents, such as 1000 or 10k, or a share, such as 0.01 or 1%."""
-    match = re.fullmatch(r"(0?\.[0-9]+)|([0-9]{1,2}(?:\.[0-9]+)?)%", str(text).strip())
-    value = float(match[1] or Fraction(match[2]) / 100) if match else number(text)
-    if not value:
-        raise BadValue(f"{str(text)!r} holds nothing out")
-    return value
-
-
-amount.__name__ = "number"
-
-
 def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
     """Decorator: make a function a subcommand; its help ends with these examples."""
 
@@ -306,13 +294,6 @@ split = click.option(
     help="What to read of a data set that says which of its files are for validation.  [default: "
     "train; all of other sources]",
 )
-hold_out = click.option(
-    "--hold-out",
-    type=amount,
-    metavar="N|SHARE",
-    help="For other sources: hold out the first N documents, or a share such as 0.01, chosen by a "
-    "hash of their text; --split val reads only these.",
-)
 
 
 def _be_quiet(_: click.Context, __: click.Parameter, is_quiet: bool) -> None:
@@ -459,7 +440,6 @@ sharding = together(
     max_document_bytes,
     errors,
     split,
-    hold_out,
     dropout,
 )
 
@@ -523,7 +503,7 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
         more[role] = name or usual
     both_or_none("dropout", "seed")
     names = (
-        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "split", "hold_out",
+        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "split",
         "dropout", "seed",
     )  # fmt: skip
     return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)

@@ -58,7 +58,6 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
 @option.column
 @option.errors
 @option.split
-@option.hold_out
 @option.memory_limit
 @option.checkpoint
 @option.max_document_bytes

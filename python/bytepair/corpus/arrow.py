@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.corpus.column import Column, strings
-from bytepair.errors import ArgumentError, CorpusError, WayOut
+from bytepair.errors import ArgumentError, CorpusError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +38,7 @@ def imported(source: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(source, pa.Array | pa.ChunkedArray):
         return source
     if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
-        raise ArgumentError(*_NO_TABLE)
+        raise ArgumentError(_NO_TABLE, hint="pass for example table['text']")
     if hasattr(source, "__arrow_c_stream__"):
         array = pa.chunked_array(source)
     elif hasattr(source, "__arrow_c_array__"):
@@ -50,7 +50,7 @@ def imported(source: Any) -> pa.Array | pa.ChunkedArray:
         )
     if pa.types.is_struct(array.type):
         if not _is_column_of_duckdb(source):
-            raise ArgumentError(*_NO_TABLE)
+            raise ArgumentError(_NO_TABLE, hint="pass for example table['text']")
         chunks = [chunk.field(0) for chunk in array.chunks]
         return pa.chunked_array(chunks, array.type.field(0).type)
     return array
@@ -67,7 +67,7 @@ def _is_column_of_duckdb(source: Any) -> bool:
     return type(source).__name__ == "DuckDBPyRelation" and names is not None and len(names) == 1
 
 
-_NO_TABLE: Final = "expected a column, not a table", WayOut("pass for example table['text']")
+_NO_TABLE: Final = "expected a column, not a table"
 
 
 def texts(source: Any) -> Iterable[str]:
@@ -195,7 +195,8 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
     try:
         check_text(schema.field(column).type)
     except ArgumentError as error:
-        raise CorpusError(f"{place}, column {column!r}:", *error.phrases) from None
+        text = f"{place}, column {column!r}: {error.message}"
+        raise CorpusError(text, hint=error.hint) from None
 
 
 def failures() -> tuple[type[Exception], ...]:
@@ -214,7 +215,7 @@ def column(array: pa.Array, name: str) -> Column:
     try:
         texts = plain(array)
     except ArgumentError as error:
-        raise CorpusError(f"{name}:", *error.phrases) from None
+        raise CorpusError(f"{name}: {error.message}", hint=error.hint) from None
     texts = texts.fill_null("") if texts.null_count else texts
     return Column(data(texts), offsets(texts), name)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
-from bytepair.errors import CorpusError, WayOut
+from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,11 +78,10 @@ class Column:
 TextBatch: TypeAlias = "list[str] | Column"
 
 
-#: The ways out of a document that is not UTF-8, as in the core.
+#: What to do about a document that is not UTF-8, as in the core.
 REPAIR: Final = (
-    WayOut("repair it"),
-    WayOut.passing("errors", "replace", "to read U+FFFD instead"),
-    WayOut.passing("errors", "skip", "to leave the document out"),
+    'repair it, or pass errors="replace" to read U+FFFD instead, or errors="skip" to leave the '
+    "document out"
 )
 
 
@@ -95,14 +94,14 @@ class Skip:
         first: the row of the first skipped document.
         rows: the number of skipped documents; None means the rest of the input.
         reason: why they were skipped.
-        ways_out: what to do about it.
+        hint: what to do about it, where `errors="skip"` is not the answer.
     """
 
     input: str
     first: int
     rows: int | None
     reason: str
-    ways_out: tuple[WayOut, ...] = ()
+    hint: str = ""
 
     def record(self) -> dict[str, Any]:
         """What was skipped and why, as JSON can hold it."""
@@ -131,27 +130,11 @@ def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -
             texts.append(data[start:end].decode(errors=errors))
         except UnicodeDecodeError as error:
             raise CorpusError(
-                f"{batch.place}: document {index} is not UTF-8 at byte {error.start}", *REPAIR
+                f"{batch.place}: document {index} is not UTF-8 at byte {error.start}",
+                option="errors",
+                hint=REPAIR,
             ) from None
     return texts
-
-
-def capped(column: Column, most: int | None) -> Column:
-    """The documents, with at most this many characters of each; None means all.
-
-    Example:
-        >>> import numpy as np
-        >>> data = np.frombuffer("oneé".encode(), np.uint8)
-        >>> strings(capped(Column(data, np.array([0, 3, 5]), "texts"), 1))
-        ['o', 'é']
-    """
-    if most is None:
-        return column
-    import numpy as np
-
-    texts = [text[:most].encode() for text in strings(column)]
-    offsets = np.cumsum([0, *map(len, texts)])
-    return replace(column, data=np.frombuffer(b"".join(texts), np.uint8), offsets=offsets)
 
 
 Batch = TypeVar("Batch", "list[str]", Column, TextBatch, "TextBatch | Skip")

@@ -28,7 +28,7 @@ from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source
 from bytepair.corpus.splits import Split
-from bytepair.errors import CorpusError, WayOut
+from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,7 +148,7 @@ def _strided(
             if isinstance(piece, Column):
                 yield piece
             else:
-                skips.add(piece.input, piece.first, piece.reason, piece.ways_out)
+                skips.add(piece.input, piece.first, piece.reason, piece.hint)
     skips.warn()
 
 
@@ -187,15 +187,15 @@ def read(
     except GeneratorExit:  # at the end of the process, when `arrow` may be gone already
         raise
     except arrow.failures() as error:
-        problem = str(error)
-        ways_out: tuple[WayOut, ...] = ()
+        problem, option, hint = str(error), None, ""
         if isinstance(error, CorpusError):
-            problem, ways_out = error.problem, error.ways_out
+            problem, option, hint = error.message, error.option, error.hint
         reason = _with_name(problem, file)
         if how.errors != "skip":
             text = reason if reason.startswith(file.name) else f"{file.name}: {reason}"
-            raise CorpusError(text, *ways_out) from error
-        yield Skip(file.name, after, None, reason.removeprefix(f"{file.name}: "), ways_out)
+            raise CorpusError(text, option=option, hint=hint) from error
+        hint = "" if option == "errors" else hint
+        yield Skip(file.name, after, None, reason.removeprefix(f"{file.name}: "), hint)
 
 
 def _with_name(reason: str, file: Input) -> str:
@@ -238,8 +238,7 @@ def _divided(column: Column, skipped: list[_core.SkippedRows]) -> Iterator[Colum
         count = skip.row - column.first
         if count:
             yield column[:count]
-        ways_out = tuple(WayOut.of_parts(*parts) for parts in skip.ways_out)
-        yield Skip(column.name, skip.row, skip.rows or None, skip.reason, ways_out)
+        yield Skip(column.name, skip.row, skip.rows or None, skip.reason, skip.hint)
         column = replace(column[count:], first=skip.row + skip.rows)
     if len(column):
         yield column

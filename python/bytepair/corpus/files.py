@@ -20,8 +20,8 @@ from typing import Any, Final, TypeAlias
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.folders import in_cloud, in_folder, matching
 from bytepair.corpus.kinds import kind_of
-from bytepair.corpus.splits import HoldOut, Split, files_of_split, part, splits_of
-from bytepair.errors import CorpusError, WayOut
+from bytepair.corpus.splits import Split, files_of_split, part, splits_of
+from bytepair.errors import CorpusError
 
 #: What names files: a path, a folder, a glob or a URL, or an iterable of these.
 Names: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
@@ -89,23 +89,20 @@ class Files:
         return [Path(file.path) for file in self.files] if is_here else None
 
 
-def resolve_files(
-    names: Names | Files, split: Split | None = None, holdout: HoldOut | None = None
-) -> Files:
+def resolve_files(names: Names | Files, split: Split | None = None) -> Files:
     """Determine the files of a source that must be files.
 
     Args:
         names: a path, a folder, a glob or a URL, an iterable of these, or a resolved source.
         split: as in `resolve`.
-        holdout: as in `resolve`.
 
     Raises:
         CorpusError: as in `files_of`, or if no file belongs to the split.
     """
     if isinstance(names, Files):
         return names
-    files = of_split(files_matching(names), split, holdout)
-    announce(files, holdout)
+    files = of_split(files_matching(names), split)
+    announce(files)
     return files
 
 
@@ -143,21 +140,12 @@ def files_by_position(
     return files
 
 
-def of_split(all_files: Files, split: Split | None, holdout: HoldOut | None) -> Files:
-    """The files of a split; all of them if documents are held out.
+def of_split(all_files: Files, split: Split | None) -> Files:
+    """The files of a split.
 
     Raises:
-        CorpusError: if no file belongs to the split, no data set says what does, or documents are
-            held out of a data set that says it.
+        CorpusError: if no file belongs to the split, or no data set says what does.
     """
-    if holdout is not None:
-        if any(splits_of(all_files.files)):
-            raise CorpusError(
-                "hold_out is not needed: the source says which files are for validation",
-                option="hold_out",
-                hint='pass split="train", or split="val"',
-            )
-        return all_files
     files, actual = files_of_split(all_files.files, split)
     splits: dict[Input, str | None] = {}
     if actual != "all":
@@ -171,7 +159,7 @@ def of_split(all_files: Files, split: Split | None, holdout: HoldOut | None) -> 
     return Files(files, [*left, *all_files.skipped], actual, is_listed)
 
 
-def describe(files: Files, holdout: HoldOut | None = None) -> str:
+def describe(files: Files) -> str:
     """What is read of a source, and what is not, in words.
 
     Example:
@@ -187,13 +175,6 @@ def describe(files: Files, holdout: HoldOut | None = None) -> str:
     text = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
     if files.split != "all":
         text += f" of the split {files.split}"
-    if holdout is not None:
-        what = (
-            f"{holdout.amount:,} documents"
-            if holdout.counts
-            else f"{holdout.amount:.6g} of the documents"
-        )
-        text += f", {'only' if holdout.split == 'val' else 'without'} the held-out {what}"
     if files.skipped:
         more = len(files.skipped) - MOST_NAMED
         names = ", ".join(files.skipped[:MOST_NAMED])
@@ -201,17 +182,16 @@ def describe(files: Files, holdout: HoldOut | None = None) -> str:
     return text
 
 
-def announce(files: Files | Mapping[str, Files], holdout: HoldOut | None = None) -> None:
+def announce(files: Files | Mapping[str, Files]) -> None:
     """Log what is read before it is read, if the names that the caller gave do not say it.
 
     Args:
         files: files, or those of several groups by name.
-        holdout: the documents to hold out, if any.
     """
     groups = {"": files} if isinstance(files, Files) else files
-    if not groups or (holdout is None and not any(group.is_listed for group in groups.values())):
+    if not any(group.is_listed for group in groups.values()):
         return
-    parts = [f"{name}: {describe(group, holdout)}" if name else describe(group, holdout)
+    parts = [f"{name}: {describe(group)}" if name else describe(group)
              for name, group in groups.items()]  # fmt: skip
     LOG.info("reading %s", "; ".join(parts))
 
@@ -339,8 +319,8 @@ def _remote(url: str) -> Files:
     try:
         infos, base = _stored(first, path)
     except Exception as error:  # file systems have no common base class of errors
-        ways_out = () if options == url else _GOOGLE_WAYS_OUT
-        raise CorpusError(f"{url}: {error or type(error).__name__}", *ways_out) from error
+        hint = "" if options == url else _GOOGLE_HINT
+        raise CorpusError(f"{url}: {error or type(error).__name__}", hint=hint) from error
     sizes = {info.path: info.size for info in infos if info.type == fs.FileType.File}
     names, skipped = (list(sizes), []) if base is None else in_cloud(list(sizes), base, path)
     if not names:
@@ -381,10 +361,9 @@ def with_retry_limit(url: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}retry_limit_seconds={ANSWER_SECONDS}"
 
 
-_GOOGLE_WAYS_OUT: Final = (
-    WayOut("check the network and your credentials"),
-    WayOut("read a public bucket without credentials, as gs://anonymous@bucket/..."),
-    WayOut("wait longer for an answer, with ...?retry_limit_seconds=300"),
+_GOOGLE_HINT: Final = (
+    "check the network and your credentials, or read a public bucket without credentials, as "
+    "gs://anonymous@bucket/..., or wait longer for an answer, with ...?retry_limit_seconds=300"
 )
 
 

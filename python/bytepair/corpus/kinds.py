@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, Literal, TypeAlias
 
-from bytepair.errors import CorpusError, Phrase, WayOut
+from bytepair.errors import CorpusError
 
 Kind: TypeAlias = Literal["parquet", "jsonl", "text"]
 
@@ -35,18 +35,17 @@ _KINDS: Final[dict[str, Kind]] = {
     ".text": "text",
     ".md": "text",
 }
-_AS_TEXT: Final = WayOut("rename it to .txt to read it as one plain text")
-_JSON: Final[tuple[Phrase, ...]] = (
+_AS_TEXT: Final = "rename it to .txt to read it as one plain text"
+_JSON: Final = (
     "a .json file is read neither as a list nor line by line",
-    WayOut("if each line is an object, rename it to .jsonl"),
-    WayOut("write a list as lines first (jq -c '.[]' a.json > a.jsonl)"),
-    _AS_TEXT,
+    "if each line is an object, rename it to .jsonl, or write a list as lines first "
+    f"(jq -c '.[]' a.json > a.jsonl), or {_AS_TEXT}",
 )
-_CSV: Final[tuple[Phrase, ...]] = (
-    "tables of this format are not read", WayOut("write it as parquet or jsonl"), _AS_TEXT,
+_CSV: Final = (
+    "tables of this format are not read", f"write it as parquet or jsonl, or {_AS_TEXT}",
 )  # fmt: skip
-_ARCHIVE: Final[tuple[Phrase, ...]] = (
-    "archives and this compression are not read", WayOut("unpack it (.gz and .zst are read)"),
+_ARCHIVE: Final = (
+    "archives and this compression are not read", "unpack it (.gz and .zst are read)",
 )  # fmt: skip
 _REFUSED: Final = {
     ".json": _JSON, ".csv": _CSV, ".tsv": _CSV,
@@ -97,7 +96,8 @@ def kind_of(path: str | PurePath) -> Kind:
     """
     ending = _ending(path)
     if ending in _REFUSED:
-        raise CorpusError(f"{path}:", *_REFUSED[ending])
+        problem, hint = _REFUSED[ending]
+        raise CorpusError(f"{path}: {problem}", hint=hint)
     return _KINDS.get(ending, "text")
 
 

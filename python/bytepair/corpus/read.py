@@ -79,14 +79,10 @@ def read_batches(
         [['one text', 'another']]
     """
     position, limits = position or Position(), limits or Limits()
-    # A hash is that of the whole document, so documents are capped after some are held out.
-    read_cap = limits.doc_cap if limits.holdout is None else None
-    how = ReadOptions(column, errors, read_cap, max_document_bytes, BATCH_BYTES)
+    how = ReadOptions(column, errors, limits.doc_cap, max_document_bytes, BATCH_BYTES)
     resolved = resolve(source)
     announce_column(resolved, column)
     stream = _open(resolved, how, position)
-    if limits.holdout is not None:
-        stream = _capped(limits.holdout.chosen(stream), limits.doc_cap)
     return _without_skips(until(stream, limits.max_chars, position.limit), on_skip)
 
 
@@ -94,7 +90,7 @@ def _without_skips(stream: Iterator[TextBatch | Skip], on_skip: OnSkip) -> Itera
     """The valid documents; `on_skip` is called for the skipped ones."""
     for item in stream:
         if isinstance(item, Skip):
-            on_skip(item.input, item.first, item.reason, item.ways_out)
+            on_skip(item.input, item.first, item.reason, item.hint)
         else:
             yield item
 
@@ -141,7 +137,7 @@ def _read_files(
             if isinstance(piece, Skip) and piece.rows != 1 and is_table:
                 # the file is invalid, not a single document
                 text = f"{file.name}, row {piece.first}: {piece.reason}"
-                raise CorpusError(text, *piece.ways_out)
+                raise CorpusError(text, hint=piece.hint)
             yield piece
 
 
@@ -192,12 +188,13 @@ def _checked_texts(batches: Iterator[list[str]], errors: Errors) -> Iterator[Tex
         for text in lone:
             row, reason = text.index, text.reason
             if errors == "strict":
-                raise CorpusError(f"text {done + row} of the source: {reason}", *REPAIR)
+                place = f"text {done + row} of the source"
+                raise CorpusError(f"{place}: {reason}", option="errors", hint=REPAIR)
             yield batch[start:row]
             if errors == "replace":
                 yield [_replaced(batch[row])]
             else:
-                yield Skip(MEMORY, done + row, 1, reason, REPAIR)
+                yield Skip(MEMORY, done + row, 1, reason)
             start = row + 1
         yield batch[start:] if lone else batch
         done += len(batch)
@@ -285,7 +282,7 @@ def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch 
         start = 0
         for document in wrong:
             yield column[start : document.index]
-            yield Skip(column.name, first + document.index, 1, document.reason, REPAIR)
+            yield Skip(column.name, first + document.index, 1, document.reason)
             start = document.index + 1
         yield column[start:] if wrong else column
 

@@ -143,7 +143,7 @@ def _blocks(
             if not isinstance(piece, Skip):
                 yield piece
             elif piece.rows == 1 or how.errors == "skip":
-                skips.add(piece.input, piece.first, piece.reason, piece.ways_out)
+                skips.add(piece.input, piece.first, piece.reason, piece.hint)
             else:
                 raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
         if not is_empty:
@@ -162,7 +162,7 @@ class _Draw:
 
     def add(self, batch: TextBatch) -> None:
         for text in strings(batch):
-            for start in range(0, len(text), self._piece_chars):
+            for start in range(0, max(len(text), 1), self._piece_chars):  # also of an empty one
                 self._add(start, text[start : start + self._piece_chars])
             self.chars_read += len(text)
             self._documents += 1

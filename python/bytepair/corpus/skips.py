@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
-from bytepair.errors import SkippedWarning, WayOut, message, warn
+from bytepair.errors import SkippedWarning, warn
 
 #: The maximum number of documents that the warning names.
 MOST_NAMED: Final = 3
 
 
 #: Called for a skipped document, with its source, its row, the reason, and what to do about it.
-OnSkip: TypeAlias = Callable[[str, int, str, Sequence[WayOut]], object]
+OnSkip: TypeAlias = Callable[[str, int, str, str], object]
 
 
 class SkippedPlace(NamedTuple):
@@ -22,24 +22,22 @@ class SkippedPlace(NamedTuple):
         source: the name of the file or other source.
         row: its row there.
         reason: why it was skipped.
-        ways_out: what to do about it, each as `WayOut.parts`.
+        hint: what to do about it; may be empty.
     """
 
     source: str
     row: int
     reason: str
-    ways_out: tuple[tuple[Any, ...], ...] = ()
+    hint: str = ""
 
     def __str__(self) -> str:
-        """The place and the reason, with what to do about it if that needs no option."""
-        ways_out = [WayOut.of_parts(*parts) for parts in self.ways_out]
-        advice = [] if any(one.option for one in ways_out) else ways_out
-        return message([f"{self.source}, row {self.row}: {self.reason}", *advice])
+        """The place and the reason."""
+        return f"{self.source}, row {self.row}: {self.reason}"
 
     @classmethod
-    def of(cls, source: Any, row: Any, reason: Any, ways_out: Iterable[Iterable[Any]]) -> Self:
+    def of(cls, source: Any, row: Any, reason: Any, hint: Any) -> Self:
         """The place with these values, which may come from JSON."""
-        return cls(str(source), int(row), str(reason), tuple(tuple(parts) for parts in ways_out))
+        return cls(str(source), int(row), str(reason), str(hint))
 
 
 class SkipState(NamedTuple):
@@ -64,7 +62,7 @@ class SkipLog:
     Example:
         >>> from bytepair.corpus.skips import SkipLog
         >>> log = SkipLog()
-        >>> log.add("a.jsonl", 3, "the line is not JSON", [])
+        >>> log.add("a.jsonl", 3, "the line is not JSON")
         >>> str(log)
         'a.jsonl, row 3: the line is not JSON'
     """
@@ -73,10 +71,9 @@ class SkipLog:
         self.documents = documents
         self.first = [SkippedPlace.of(*place) for place in first]
 
-    def add(self, source: str, row: int, reason: str, ways_out: Iterable[WayOut]) -> None:
+    def add(self, source: str, row: int, reason: str, hint: str = "") -> None:
         """Append a document of a file or another source."""
-        parts = tuple(way_out.parts for way_out in ways_out)
-        self.add_all(1, [SkippedPlace(source, row, reason, parts)])
+        self.add_all(1, [SkippedPlace(source, row, reason, hint)])
 
     def add_all(self, documents: int, first: Iterable[SkippedPlace]) -> None:
         """Append this many documents, given the first of them."""
@@ -86,13 +83,6 @@ class SkipLog:
     def state(self) -> SkipState:
         """The state saved in a checkpoint: the arguments to create an equal log."""
         return SkipState(self.documents, self.first)
-
-    @property
-    def ways_out(self) -> list[WayOut]:
-        """The options with which the first documents would be read, besides `errors`."""
-        parts = dict.fromkeys(parts for place in self.first for parts in place.ways_out)
-        ways_out = [WayOut.of_parts(*one) for one in parts]
-        return [one for one in ways_out if one.option and one.option.name != "errors"]
 
     def __str__(self) -> str:
         """The first documents, and the number of further ones."""
@@ -104,5 +94,6 @@ class SkipLog:
         """Warn if any document was skipped."""
         if self.documents:
             what = "1 document" if self.documents == 1 else f"{self.documents:,} documents"
-            warning = SkippedWarning(f"{what} skipped as invalid: {self}", *self.ways_out)
-            warn(warning)
+            hints = dict.fromkeys(place.hint for place in self.first if place.hint)
+            text = f"{what} skipped as invalid: {self}"
+            warn(SkippedWarning(text, hint=", or ".join(hints)))

@@ -30,8 +30,8 @@ from bytepair._internal.checks import MOST, check_choice, check_whole
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.files import LOG, MOST_NAMED, Files, announce, exists, files_matching, of_split
 from bytepair.corpus.kinds import has_known_ending
-from bytepair.corpus.splits import HoldOut, Split, unsplit
-from bytepair.errors import ArgumentError, CorpusError, WayOut
+from bytepair.corpus.splits import Split, unsplit
+from bytepair.errors import ArgumentError, CorpusError
 
 #: The type of a source of text; see the table above.
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
@@ -50,7 +50,6 @@ class Limits:
     Attributes:
         max_chars: stop after the document with which the total exceeds this many characters.
         doc_cap: read at most this many characters of each document.
-        holdout: which documents to read if some are held out; limits apply to these.
 
     Raises:
         CorpusError: if a limit is below 1.
@@ -58,7 +57,6 @@ class Limits:
 
     max_chars: int | None = None
     doc_cap: int | None = None
-    holdout: HoldOut | None = None
 
     def __post_init__(self) -> None:
         """Reject negative limits: as slices, they would silently cut text at the end."""
@@ -123,7 +121,6 @@ def resolve(
     files: Any = None,
     texts: Any = None,
     split: Split | None = None,
-    holdout: HoldOut | None = None,
     logs: bool = True,
 ) -> ResolvedSource:
     """Determine what a source is.
@@ -133,7 +130,6 @@ def resolve(
         files: a path, a folder, a glob or a URL, or an iterable of these.
         texts: an iterable of `str`.
         split: the split to read; None means `train` if a data set says what is for validation.
-        holdout: the documents to hold out, if any; then `split` says nothing about files.
         logs: whether to log what is read.
 
     Raises:
@@ -158,10 +154,10 @@ def resolve(
             return value
     resolved = _resolved(source, files, texts)
     if isinstance(resolved, Files):
-        resolved = of_split(resolved, split, holdout)
+        resolved = of_split(resolved, split)
         if logs:
-            announce(resolved, holdout)
-    elif split in ("train", "val") and holdout is None:
+            announce(resolved)
+    elif split in ("train", "val"):
         raise unsplit(split)
     return resolved
 
@@ -188,24 +184,20 @@ def _resolved(source: Source, files: Any, texts: Any) -> ResolvedSource:
     if _is_of_datasets(source):
         return HubData(source)
     if not isinstance(source, Iterable):
-        collect = [WayOut("call its method collect")] if hasattr(source, "collect") else []
+        collect = "call its method collect, or " if hasattr(source, "collect") else ""
         raise CorpusError(
             f"an object of type {type(source).__name__} is not a source of text",
-            *collect,
-            WayOut("see bytepair.corpus.source"),
+            hint=f"{collect}see bytepair.corpus.source",
         )
     return _of_items(source)
 
 
-def resolve_or_files(
-    source: Source, split: Split | None, holdout: HoldOut | None
-) -> ResolvedSource:
+def resolve_or_files(source: Source, split: Split | None) -> ResolvedSource:
     """Determine what a source is where strings are names of files, as in `resolve_files`.
 
     Args:
         source: as in `resolve`, but an iterable of `str` has names of files, globs or URLs.
         split: as in `resolve`.
-        holdout: as in `resolve`.
 
     Raises:
         CorpusError: as in `resolve`.
@@ -217,11 +209,11 @@ def resolve_or_files(
         if first and all(isinstance(item, str | os.PathLike) for item in first):
             is_path = isinstance(first[0], os.PathLike) or _looks_like_path(first[0])
             way_out = "check the path" if is_path else "pass texts as rows, such as {'text': text}"
-            files = of_split(files_matching(rest, way_out), split, holdout)
-            announce(files, holdout)
+            files = of_split(files_matching(rest, way_out), split)
+            announce(files)
             return files
         source = rest
-    return resolve(source, split=split, holdout=holdout)
+    return resolve(source, split=split)
 
 
 def _is_of_datasets(source: object) -> bool:

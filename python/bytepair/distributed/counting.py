@@ -28,7 +28,6 @@ from bytepair.corpus.inputs import recorded
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source
 from bytepair.corpus.splits import Split
-from bytepair.corpus.splits import hold_out as held_out
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import CountOverflowError, CountsError, InUseError, ShardError
@@ -62,7 +61,6 @@ def count(
     errors: Errors = "strict",
     max_document_bytes: int = DOCUMENT_BYTES,
     split: Split | None = None,
-    hold_out: float | None = None,
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
     partitions: int = PARTITIONS,
@@ -77,13 +75,12 @@ def count(
         rank: the rank of this process; None means that of the job array in the environment.
         world_size: the number of processes; None means that of the job array.
         ray: whether a Ray cluster runs the tasks, instead of ranks; needs the extra `ray`.
-        pattern: as in `bytepair.count`, like the next six; `hold_out` must be a share.
+        pattern: as in `bytepair.count`, like the next five.
         doc_cap: as in `bytepair.count`.
         column: as in `bytepair.count`.
         errors: as in `bytepair.count`; the process that finishes last warns of what all skipped.
         max_document_bytes: as in `bytepair.count`.
         split: as in `bytepair.count`.
-        hold_out: as in `bytepair.count`, but a share.
         threads: the maximum number of threads of each process; None means one with Ray, which gives
             each task one core, else `BYTEPAIR_NUM_THREADS`, or else all processors.
         task_bytes: the approximate number of bytes of the files of a task.
@@ -114,8 +111,6 @@ def count(
         True
     """
     tasks.check_ranks(rank, world_size, ray=ray)
-    tasks.check_held(hold_out)
-    holdout = held_out(hold_out, split)
     if out is None:
         if not ray:
             raise ShardError("several ranks need a shared folder: pass out, the file to write")
@@ -123,26 +118,24 @@ def count(
             return count(
                 source, folder / "counts.parquet", ray=True, pattern=pattern,
                 doc_cap=doc_cap, column=column, errors=errors,
-                max_document_bytes=max_document_bytes, split=split, hold_out=hold_out,
+                max_document_bytes=max_document_bytes, split=split,
                 threads=threads, task_bytes=task_bytes, partitions=partitions,
             )  # fmt: skip
     if ray:
         on_ray.check()
     assert extras.pyarrow  # raises the error that names the extra before anything is written
     path = Path(out)
-    files = resolve_files(source, split, holdout).files
+    files = resolve_files(source, split).files
     options: dict[str, Any] = {
         "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column, "errors": errors,
     }  # fmt: skip
     job = {
         **options, **recorded(files, path.parent), "unicode": _core.UNICODE_VERSION,
-        **({} if holdout is None else {"held": [holdout.amount, holdout.split]}),
     }  # fmt: skip
     root = path.with_name(f"{path.name}.parts")
     task_job = {**job, "task_bytes": task_bytes, "partitions": partitions}
     if (counts := _finished(path, job, root, task_job)) is not None:
         return counts
-    options["held"] = holdout
     options["max_document_bytes"] = max_document_bytes
     work = tasks.split(files, task_bytes)
     mine = work if ray else tasks.share(work, rank, world_size)
@@ -204,8 +197,8 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
     def work(task: Task, folder: Path) -> dict[str, Any]:
         from bytepair._internal.extras import pyarrow_parquet as pq
 
-        limits = Limits(doc_cap=options["doc_cap"], holdout=options["held"])
-        keywords = {name: options[name] for name in options if name not in ("doc_cap", "held")}
+        limits = Limits(doc_cap=options["doc_cap"])
+        keywords = {name: options[name] for name in options if name != "doc_cap"}
         with Bar(False) as bar:
             counts, skips = CountJob(Files(task.files), limits=limits, **keywords).counted(bar)
         tables = list(divided(counts, task.number, partitions))

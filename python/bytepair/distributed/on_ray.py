@@ -91,11 +91,9 @@ def _check_reachable() -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
     except OSError as error:
         raise ConnectionError(
-            f"no Ray cluster answers at {address}, which {origin} names: {error}",
-            hint=(
-                "start one with `ray start --head`, name another in RAY_ADDRESS, or set "
-                "RAY_ADDRESS=local to use this machine alone"
-            ),
+            f"no Ray cluster answers at {address}, which {origin} names: {error}; "
+            "start one with `ray start --head`, name another in RAY_ADDRESS, or set "
+            "RAY_ADDRESS=local to use this machine alone"
         ) from error
 
 

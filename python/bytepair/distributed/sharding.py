@@ -27,7 +27,7 @@ from bytepair.shards.disk import DiskFile
 from bytepair.shards.encode import encode_all
 from bytepair.shards.job import (
     Address,
-    Encoded,
+    EncodedRows,
     Left,
     ShardJob,
     ShardKeywords,
@@ -99,7 +99,6 @@ def shard(
     tasks.check_ranks(rank, world_size, ray=ray)
     if ray:
         on_ray.check()
-    tasks.check_held(options.get("hold_out"))
     folder = Path(out)
     job = make_job(source, tokenizer, ShardOptions(**options), folder)
     state = resume.state_of(folder, job.values, ignore=PARTS)
@@ -151,7 +150,7 @@ def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, A
     skipped: list[tuple[int, Left]] = []
     tokens = documents = 0
 
-    def take(item: Encoded | Left) -> None:
+    def take(item: EncodedRows | Left) -> None:
         nonlocal tokens, documents
         if isinstance(item, dict):
             skipped.append((documents, item))
@@ -210,7 +209,7 @@ def assemble(
 
 def _documents(
     root: Path, work: list[Task], start: Address, dtype: np.dtype[Any]
-) -> Iterator[Encoded | Left]:
+) -> Iterator[EncodedRows | Left]:
     """The documents of the parts from an address on, and what was skipped, in order.
 
     What was skipped before the document at the address belongs to the shard before it.
@@ -277,12 +276,12 @@ class _Part:
         end = int(self.runs[run + 1, 0]) if run + 1 < len(starts) else self.documents
         return min(first + address.row - row, end) if number == address.input else end
 
-    def slices(self, begin: int, end: int) -> Iterator[Encoded]:
+    def slices(self, begin: int, end: int) -> Iterator[EncodedRows]:
         """A range of documents, a few at a time."""
         for at in range(begin, end, COPIED_DOCUMENTS):
             yield self._slice(at, min(at + COPIED_DOCUMENTS, end))
 
-    def _slice(self, begin: int, end: int) -> Encoded:
+    def _slice(self, begin: int, end: int) -> EncodedRows:
         ends = self.ends[begin : end + 1]
         offsets, text_ends = ends[:, 0], ends[:, 1]
         first = int(np.searchsorted(self.runs[:, 0], begin, side="right")) - 1
@@ -295,4 +294,4 @@ class _Part:
         ]
         starts = np.maximum(runs[:, 0] - begin, 0)
         ids = self.ids[int(offsets[0]) : int(offsets[-1])]
-        return Encoded(ids, offsets - offsets[0], text_ends, starts, places)
+        return EncodedRows(ids, offsets - offsets[0], text_ends, starts, places)

@@ -99,23 +99,6 @@ def check_ranks(rank: int | None, world_size: int | None, *, ray: bool) -> None:
         )
 
 
-def check_held(amount: float | None) -> None:
-    """Refuse a number of documents to hold out: a rank does not know how many are before its own.
-
-    Raises:
-        ShardError: if it is a number and not a share.
-    """
-    if amount is not None and amount >= 1:
-        raise ShardError(
-            (
-                f"hold_out is {amount}, but ranks and Ray cannot count the documents before their "
-                "own"
-            ),
-            option="hold_out",
-            hint="pass a share, such as hold_out=0.01",
-        )
-
-
 def place(
     rank: int | None, world_size: int | None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, int]:

@@ -304,7 +304,7 @@ def measure_parallel(
     return ParallelText(tokenizers, missing, len(lines[first]), sizes, tokens, base)
 
 
-def _lines(texts: list[str]) -> list[str]:
+def _lines(texts: Iterable[str]) -> list[str]:
     """The lines of documents; a final line end begins no further line."""
     return [
         line.removesuffix("\r") for text in texts for line in text.removesuffix("\n").split("\n")

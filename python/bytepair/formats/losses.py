@@ -126,7 +126,7 @@ def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) ->
         lost += metadata.lost_alone(tokenizer)
     lost += [*_lost_rules(tokenizer, can), *_lost_added(tokenizer, can)]
     lost += [*_lost_merges(tokenizer, can), *_lost_bytes(tokenizer, can), *can.own(tokenizer)]
-    hints = _HINTS.get(format, lambda _: [])(tokenizer) if lost else []
+    hints = _HINTS[format](tokenizer) if lost and format in _HINTS else []
     return Losses(dict.fromkeys(lost), ", or ".join(hints))
 
 

@@ -203,7 +203,8 @@ def recognize(path: Path) -> tuple[Path, str]:
 
 def _of_content(path: Path, head: bytes) -> str:
     if reason := _core.mistaken(head):
-        raise FormatError(str(path), *reason)
+        text, hint = reason
+        raise FormatError(str(path), text, hint=hint)
     if head.startswith(gguf.MAGIC):
         return "gguf"
     if path.name.endswith(".pkl") or re.match(rb"\x80[\x02-\x05](c|\x95)", head):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bytepair import _core
-from bytepair.errors import ArgumentError
+from bytepair._internal.checks import check_kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,11 +53,7 @@ def token_lengths(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
     """
     import numpy as np
 
-    if not isinstance(tokenizer, _core.Tokenizer):
-        kind = type(tokenizer).__name__
-        raise ArgumentError(
-            f"tokenizer is a bytepair.Tokenizer, not {kind}", option="tokenizer", value=tokenizer
-        )
+    check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     lengths = np.zeros(tokenizer.vocab_size, np.int32)
     for token, id in tokenizer.mergeable_ranks().items():
         lengths[id] = len(token)

@@ -7,18 +7,16 @@ takes the ids.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from bytepair import _core
-from bytepair.corpus.column import Column, Skip, capped
+from bytepair.corpus.column import Column, Skip
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.splits import HoldOut
 from bytepair.shards import dropout
-from bytepair.shards.job import Address, Encoded, Left, ShardJob
+from bytepair.shards.job import Address, EncodedRows, Left, ShardJob
 
 #: A column of documents with the address of the first.
 Placed: TypeAlias = tuple[Address, Column]
@@ -32,16 +30,16 @@ LARGE_BYTES: Final = 1 << 25
 
 def encoded(
     job: ShardJob, start: Address, stop: int, threads: int | None = None
-) -> Generator[Encoded | Left, None, None]:
+) -> Generator[EncodedRows | Left, None, None]:
     """Read and encode the documents from `start` up to the input number `stop`, exclusive."""
     texts = ahead(_gathered(_pieces(job, start, stop)), _large)
     return ahead(_encode_all(texts, job, threads), _large)
 
 
-def _large(item: list[Placed] | Encoded | Left) -> bool:
+def _large(item: list[Placed] | EncodedRows | Left) -> bool:
     """Whether a batch is so large that no other one should be in memory."""
     size = 0
-    if isinstance(item, Encoded):
+    if isinstance(item, EncodedRows):
         size = item.ids.nbytes
     elif isinstance(item, list):
         size = sum(column.text_bytes for _, column in item)
@@ -52,9 +50,6 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]
     """The columns of the inputs with their addresses, and what is left out."""
     names = ("column", "errors", "doc_cap", "max_document_bytes")
     how = ReadOptions(**{name: job.values[name] for name in names})
-    if job.holdout is not None:
-        yield from _chosen(job, job.holdout, how, start, stop)
-        return
     for number in range(start.input, stop):
         file = job.files[number]
         selection = DocumentSelection(first=start.row if number == start.input else 0)
@@ -64,32 +59,6 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]
             else:
                 yield Address(number, piece.first), piece
             del piece  # free it while the caller processes it
-
-
-def _chosen(
-    job: ShardJob, holdout: HoldOut, how: ReadOptions, start: Address, stop: int
-) -> Iterator[Placed | Left]:
-    """The documents that are not held out, and what is left out.
-
-    If the first documents are held out, all are read again to count them.
-    """
-    done = 0
-    reads_all = replace(how, doc_cap=None)  # a hash is that of the whole document
-    for number in range(0 if holdout.counts else start.input, stop):
-        first = start.row if number == start.input else 0
-        selection = DocumentSelection() if holdout.counts else DocumentSelection(first)
-        for piece in read(job.files[number], reads_all, selection):
-            if isinstance(piece, Skip):
-                if (number, piece.first) >= (start.input, start.row):
-                    yield piece.record()
-                continue
-            for run in holdout.chosen_runs(piece, done):
-                before = first - run.first
-                if number >= start.input and before < len(run):
-                    rest = run[max(before, 0) :]
-                    yield Address(number, rest.first), capped(rest, how.doc_cap)
-            done += len(piece)
-            del piece
 
 
 def _gathered(pieces: Iterator[Placed | Left]) -> Iterator[list[Placed] | Left]:
@@ -116,7 +85,7 @@ def _gathered(pieces: Iterator[Placed | Left]) -> Iterator[list[Placed] | Left]:
 
 def _encode_all(
     stream: Iterator[list[Placed] | Left], job: ShardJob, threads: int | None
-) -> Iterator[Encoded | Left]:
+) -> Iterator[EncodedRows | Left]:
     for item in stream:
         if isinstance(item, dict):
             yield item
@@ -131,7 +100,7 @@ def _encode_all(
             )  # fmt: skip
         starts = np.cumsum([0, *(len(column) for _, column in item[:-1])])
         ids = ids.astype(job.dtype, copy=False)
-        encoded = Encoded(ids, offsets, texts.offsets, starts, [place for place, _ in item])
+        encoded = EncodedRows(ids, offsets, texts.offsets, starts, [place for place, _ in item])
         del item, texts, ids  # free them before the next ones are read
         yield encoded
         del encoded

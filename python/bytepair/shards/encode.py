@@ -12,12 +12,12 @@ from collections.abc import Callable
 from contextlib import closing
 
 from bytepair.shards import columns, rows
-from bytepair.shards.job import Address, Encoded, Left, ShardJob
+from bytepair.shards.job import Address, EncodedRows, Left, ShardJob
 
 
 def encode_all(
     job: ShardJob,
-    take: Callable[[Encoded | Left], None],
+    take: Callable[[EncodedRows | Left], None],
     start: Address = Address(0, 0),  # noqa: B008 - it is frozen
     threads: int | None = None,
 ) -> None:
@@ -30,7 +30,7 @@ def encode_all(
         threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
             processors.
     """
-    if job.drops_merges or job.holdout is not None:
+    if job.drops_merges:
         _in_order(job, start, len(job.files), take, threads)
         return
     place = start
@@ -56,7 +56,7 @@ def _in_order(
     job: ShardJob,
     start: Address,
     stop: int,
-    take: Callable[[Encoded | Left], None],
+    take: Callable[[EncodedRows | Left], None],
     threads: int | None,
 ) -> Address:
     """Read and encode up to the input number `stop`, and return the address of this input."""

@@ -18,7 +18,7 @@ from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Input, resolve_files
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Limits, Source
-from bytepair.corpus.splits import HoldOut, Split, hold_out
+from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.names import ShardFormat
@@ -46,7 +46,6 @@ class ShardOptions:
             "strict", "skip" skips it and records it in the manifest.
         max_document_bytes: the maximum size of a document in a file.
         split: as in `bytepair.count`.
-        hold_out: as in `bytepair.count`.
         dropout: the probability with which each merge is skipped (BPE-dropout); None or 0 is plain
             encoding. It is much slower, and the ids depend on the order of the inputs.
         seed: with `dropout`, a number from 0 to 2^64 - 1; pass a different one in each epoch.
@@ -67,7 +66,6 @@ class ShardOptions:
     errors: Errors = "strict"
     max_document_bytes: int = DOCUMENT_BYTES
     split: Split | None = None
-    hold_out: float | None = None
     dropout: float | None = None
     seed: int | None = None
 
@@ -84,7 +82,6 @@ class ShardOptions:
                 option="tokens_per_shard",
                 hint="pass at least 1",
             )
-        hold_out(self.hold_out, self.split)
         Limits(doc_cap=self.doc_cap)
         _check_dropout(self.dropout, self.seed)
 
@@ -114,7 +111,6 @@ class ShardKeywords(TypedDict, total=False):
     errors: Errors
     max_document_bytes: int
     split: Split | None
-    hold_out: float | None
     dropout: float | None
     seed: int | None
 
@@ -142,11 +138,6 @@ class ShardJob:
         return "dropout" in self.values
 
     @property
-    def holdout(self) -> HoldOut | None:
-        """Which documents are encoded if some are held out."""
-        return HoldOut(*self.values["held"]) if "held" in self.values else None
-
-    @property
     def layout(self) -> Layout:
         """The format."""
         return layout(self.values["format"])
@@ -167,7 +158,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedRows:
     """Documents as ids.
 
     Attributes:
@@ -204,8 +195,7 @@ def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions, folder
         options: the options.
         folder: the folder of the shards.
     """
-    holdout = hold_out(options.hold_out, options.split)
-    files = resolve_files(source, options.split, holdout).files
+    files = resolve_files(source, options.split).files
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
         "dtype": layout(options.format).dtype(largest).name,
@@ -217,9 +207,7 @@ def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions, folder
     if not options.dropout:
         del values["dropout"], values["seed"]
     # The inputs say which split was read.
-    del values["split"], values["hold_out"]
-    if holdout is not None:
-        values["held"] = [holdout.amount, holdout.split]
+    del values["split"]
     return ShardJob(tokenizer, files, values)
 
 

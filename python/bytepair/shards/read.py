@@ -86,7 +86,7 @@ class Dataset:
                 option="split",
                 hint=(
                     "write them to a folder of their own with "
-                    f"bytepair.shards.write(..., split={split!r}) or hold_out="
+                    f"bytepair.shards.write(..., split={split!r})"
                 ),
             )
         self._starts = np.cumsum([0, *(s.documents for s in self.shards)])

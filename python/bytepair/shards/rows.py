@@ -16,7 +16,7 @@ from bytepair import _core
 from bytepair.corpus.bounds import Expansion
 from bytepair.corpus.files import Input
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.shards.job import Address, Encoded, ShardJob
+from bytepair.shards.job import Address, EncodedRows, ShardJob
 
 #: The maximum number of files that the threads have open at once.
 OPEN_FILES: Final = 64
@@ -32,7 +32,7 @@ def encode(
     job: ShardJob,
     start: Address,
     stop: int,
-    take: Callable[[Encoded], None],
+    take: Callable[[EncodedRows], None],
     threads: int | None = None,
 ) -> Address:
     """Read and encode the documents from `start` up to the input number `stop`, exclusive.
@@ -50,7 +50,7 @@ def encode(
         places = [Address(start.input + part.file, part.row) for part in parts]
         for part, size in zip(parts, np.diff(text_ends[[*starts, -1]]), strict=True):
             expansions[part.file].add(int(size))
-        take(Encoded(ids.astype(job.dtype, copy=False), offsets, text_ends, starts, places))
+        take(EncodedRows(ids.astype(job.dtype, copy=False), offsets, text_ends, starts, places))
 
     end = _core.encode_rows(
         job.tokenizer, [file.path for file in files], job.values["column"], took,

@@ -20,7 +20,6 @@ from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import ResolvedSource, Source, resolve_or_files
-from bytepair.corpus.splits import hold_out
 from bytepair.files.scratch import scratch
 
 if TYPE_CHECKING:
@@ -41,8 +40,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Source | Files]:
     Raises:
         CorpusError: as in `bytepair.train`.
     """
-    holdout = hold_out(options.hold_out, options.split)
-    resolved = resolve_or_files(source, options.split, holdout)
+    resolved = resolve_or_files(source, options.split)
     if isinstance(resolved, Files):
         yield resolved
         return
@@ -50,7 +48,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Source | Files]:
         path = folder / "source.parquet"
         _write(resolved, path, options)
         file = Input(NAME, path.stat().st_size, None, str(path))
-        yield of_split(Files([file]), options.split, holdout)
+        yield of_split(Files([file]), options.split)
 
 
 def _write(resolved: ResolvedSource, path: Path, options: ShardOptions) -> None:

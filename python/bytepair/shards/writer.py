@@ -33,7 +33,7 @@ from bytepair.shards import manifest, resume
 from bytepair.shards.encode import encode_all
 from bytepair.shards.job import (
     Address,
-    Encoded,
+    EncodedRows,
     Left,
     ShardJob,
     ShardKeywords,
@@ -48,7 +48,7 @@ from bytepair.shards.spool import on_disk
 from bytepair.tokenizer import Tokenizer
 
 #: Takes documents, and what is left out, in order.
-Take: TypeAlias = "Callable[[Encoded | Left], None]"
+Take: TypeAlias = "Callable[[EncodedRows | Left], None]"
 #: Passes on the documents from an address on.
 Feed: TypeAlias = "Callable[[Address, Take], None]"
 
@@ -222,7 +222,7 @@ class Read:
             self._input, self._bytes = number, 0
             self._rows = _rows(self._files[number], self._column)
 
-    def moved(self, item: Encoded | Left) -> Encoded | Left:
+    def moved(self, item: EncodedRows | Left) -> EncodedRows | Left:
         """Move the position to the end of a batch of documents, and return the batch."""
         if isinstance(item, dict) or not item.places:
             return item
@@ -309,7 +309,7 @@ class Cut:
         offset = sum(shard.tokens for shard in same) * self._job.dtype.itemsize
         return ShardWriter(layout, self._folder, self.number, split, self._job.dtype, offset)
 
-    def take(self, item: Encoded | Left) -> None:
+    def take(self, item: EncodedRows | Left) -> None:
         """Write a batch of documents, or record a skip."""
         if isinstance(item, dict):
             self._skipped.append(item)
@@ -317,7 +317,7 @@ class Cut:
             self._add(item)
             self._bar.update("shard", self.text_bytes, self._position.total(self.text_bytes))
 
-    def _add(self, batch: Encoded) -> None:
+    def _add(self, batch: EncodedRows) -> None:
         """Write a batch; begin new shards as needed."""
         start, count = 0, len(batch.offsets) - 1
         while start < count:

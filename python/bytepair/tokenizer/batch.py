@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_many, check_whole, integers, refuse
 from bytepair.corpus import arrow
-from bytepair.corpus.column import REPAIR, Errors, TextBatch
+from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
@@ -293,7 +293,7 @@ def _documents(path: Path, ending: bytes | None, skips: SkipLog) -> list[str]:
             texts.append(document.decode())
         except UnicodeDecodeError as error:
             reason = f"the document is not UTF-8 at byte {error.start}"
-            skips.add(str(path), number, reason, REPAIR)
+            skips.add(str(path), number, reason)
     return texts
 
 

@@ -655,7 +655,7 @@ class Tokenizer(ChatMethods):
 
         Returns:
             A description of everything that the format cannot represent, or that programs which
-            read it handle differently; empty if nothing is lost. Its attribute `ways_out` says how
+            read it handle differently; empty if nothing is lost. Its attribute `hint` says how
             less is lost.
 
         Raises:

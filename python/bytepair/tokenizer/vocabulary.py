@@ -92,7 +92,8 @@ def added(
     ids, ranks = tokenizer.special_tokens, tokenizer.mergeable_ranks()
     wanted = dict(names) if isinstance(names, Mapping) else {}
     room = [name for name in ids if _RESERVED.fullmatch(name)]
-    for name in wanted or in_order("special_tokens", names):
+    listed = names if isinstance(names, Mapping) else in_order("special_tokens", names)
+    for name in listed:
         check_new(name, ids, ranks)
         id = wanted.get(name)
         if id is not None:

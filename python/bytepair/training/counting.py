@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import InitVar, astuple, dataclass, field
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, TypedDict, Unpack
 
@@ -30,12 +30,10 @@ from bytepair.corpus.read import batch_size, read_batches
 from bytepair.corpus.skips import SkipLog, SkippedPlace
 from bytepair.corpus.source import Limits, ResolvedSource, Source, resolve
 from bytepair.corpus.splits import Split
-from bytepair.corpus.splits import hold_out as held_out
 from bytepair.errors import (
     ArgumentError,
     CorpusError,
     CountsError,
-    phrases_of,
     warn,
 )
 from bytepair.files.outputs import check_output_file
@@ -70,7 +68,6 @@ def count(
     checkpoint: str | os.PathLike[str] | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
     split: Split | None = None,
-    hold_out: float | None = None,
 ) -> Counts:
     """Count the pretokens of a source; the text is streamed, not held in memory.
 
@@ -99,8 +96,8 @@ def count(
             machine or its container.
         checkpoint: a file to which the counts are saved every five minutes, and when counting is
             interrupted by Ctrl-C or an error. If the file exists, counting resumes from it, in
-            local files at the place where it ended; of other sources, and with `hold_out`, the
-            documents that it includes are read but not counted. Remove it when the result is saved.
+            local files at the place where it ended; of other sources, the documents that it
+            includes are read but not counted. Remove it when the result is saved.
         max_document_bytes: the maximum size of a document in a file, since each is held in memory;
             a longer one is an error. So is a parquet page larger than both 192 MB and 1.5 times
             this size. Text files may be longer if they are read in pieces: if they are counted
@@ -108,9 +105,6 @@ def count(
         split: "train", "val" or "all", for data sets that say which of their files are for
             validation (`bytepair.corpus.splits`: those that bytepair downloads, and others); None
             means "train" for these and "all" for other sources.
-        hold_out: for other sources, the documents to hold out of training: a share below 1, such
-            as 0.01, chosen by a hash of their text; or a number, the first ones. With
-            `split="val"`, only these are read.
 
     Raises:
         PatternError: if the pattern is neither a name nor a valid regular expression; the message
@@ -129,7 +123,7 @@ def count(
         >>> counts.items()
         [(b'one', 1), (b' two', 1), (b' one', 1)]
     """
-    limits = Limits(max_chars, doc_cap, held_out(hold_out, split))
+    limits = Limits(max_chars, doc_cap)
     regex = _core.pattern(pattern)
     job = CountJob(
         source, regex, limits, threads, column, errors, memory_limit, checkpoint,
@@ -153,7 +147,6 @@ class ReadKeywords(TypedDict, total=False):
     checkpoint: str | os.PathLike[str] | None
     max_document_bytes: int
     split: Split | None
-    hold_out: float | None
 
 
 @dataclass(frozen=True)
@@ -183,8 +176,7 @@ class CountJob:
     ) -> Self:
         """Create the job for a source and keywords of `count`."""
         options: dict[str, Any] = {**reading}
-        holdout = held_out(options.pop("hold_out", None), options.get("split"))
-        limits = Limits(options.pop("max_chars", None), options.pop("doc_cap", None), holdout)
+        limits = Limits(options.pop("max_chars", None), options.pop("doc_cap", None))
         return cls(source, regex, limits, **options)
 
     def __post_init__(self, files: Source | None, texts: Iterable[str] | None) -> None:
@@ -200,9 +192,7 @@ class CountJob:
             )
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
-        source = resolve(
-            self.source, files=files, texts=texts, split=self.split, holdout=self.limits.holdout
-        )
+        source = resolve(self.source, files=files, texts=texts, split=self.split)
         object.__setattr__(self, "resolved", source)
 
     def run(self, bar: Bar) -> Counts:
@@ -246,8 +236,6 @@ class CountJob:
         If all of the text is counted at once, the core tries, and only what it cannot read is
         streamed.
         """
-        if self.limits.holdout is not None:
-            return False
         if self.limits == Limits() and self.checkpoint is None:
             return True
         tables = [file for file in files if _is_parquet(file)]
@@ -275,8 +263,6 @@ class CountJob:
         """The values that must be equal to resume from a checkpoint."""
         limits = (self.limits.max_chars, self.limits.doc_cap)
         options = {"column": self.column, "errors": self.errors, "limits": list(limits)}
-        if self.limits.holdout is not None:
-            options["held"] = list(astuple(self.limits.holdout))
         files = self.resolved.files if isinstance(self.resolved, Files) else None
         if files is None or self.checkpoint is None:
             return {**options, INPUTS: None}
@@ -411,7 +397,7 @@ class _Progress:
         )
         skips = counter.take_skips()
         rows = (
-            SkippedPlace(str(files[skip.file]), skip.row, skip.reason, tuple(skip.ways_out))
+            SkippedPlace(str(files[skip.file]), skip.row, skip.reason, skip.hint)
             for skip in skips.first
         )
         self.skips.add_all(skips.documents, rows)
@@ -460,7 +446,7 @@ class _Progress:
                 bounds=ReadBounds(job.max_document_bytes),
             )  # fmt: skip
         except OSError as error:
-            raise CorpusError(*phrases_of(error)) from error
+            raise CorpusError(str(error)) from error
         finally:
             self._note(files, first, counter)
 
@@ -481,8 +467,7 @@ class _Progress:
             else:
                 self._current().add_utf8(batch.data, batch.offsets)
         except CorpusError as error:
-            place = [] if isinstance(batch, list) else [f"{batch.place}:"]
-            raise CorpusError(*place, *error.phrases) from None
+            raise (error if isinstance(batch, list) else error.at(batch.place)) from None
 
     def _current(self) -> _core.Counter:
         """The current counter; a new one after a checkpoint."""

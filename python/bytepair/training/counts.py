@@ -24,7 +24,6 @@ from bytepair.errors import (
     CountOverflowError,
     CountsError,
     NotFoundError,
-    phrases_of,
 )
 from bytepair.files.outputs import check_output_file
 from bytepair.training import checkpoint
@@ -312,9 +311,9 @@ def read_counts(file: Path, *, pattern: str | Sequence[str] | None = None) -> Co
         core = _core.Counts.load(file, _pattern_of(metadata, regex))
         return Counts(core, _denominator_of(metadata))
     except OSError as error:  # which names the file
-        raise CountsError(*phrases_of(error)) from error
+        raise CountsError(str(error)) from error
     except CountsError as error:
-        raise CountsError(f"{file}:", *error.phrases) from None
+        raise error.at(str(file)) from None
 
 
 def metadata_of(path: Path) -> dict[str, str]:
@@ -326,7 +325,7 @@ def metadata_of(path: Path) -> dict[str, str]:
     try:
         return dict(_core.counts_footer(path).metadata)
     except OSError as error:  # which names the file
-        raise CountsError(*phrases_of(error)) from error
+        raise CountsError(str(error)) from error
 
 
 def _stored(pattern: str | tuple[str, ...]) -> dict[str, str]:

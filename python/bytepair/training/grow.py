@@ -17,7 +17,7 @@ from bytepair import _core
 from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
-from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, Option, warn
+from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, warn
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
@@ -54,7 +54,7 @@ def resume(
         max_token_bytes: as in `bytepair.train`.
         progress: as in `bytepair.train`.
         reading: `files` or `texts` instead of a source, and `max_chars`, `doc_cap`, `threads`,
-            `column`, `errors`, `memory_limit`, `max_document_bytes`, `split` and `hold_out`, as in
+            `column`, `errors`, `memory_limit`, `max_document_bytes` and `split`, as in
             `bytepair.count`.
 
     Returns:
@@ -250,15 +250,17 @@ def verify_merges(
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     stages = Stages.of(tokenizer)
     _check_pattern(counts, splitting(tokenizer) if stages is None else stages.pattern)
-    option = Option("superword_counts")
     if stages is None and superword_counts is not None:
         raise CountsError(
-            f"{option} are given, but the tokenizer has no superwords", hint="omit them"
+            "superword_counts are given, but the tokenizer has no superwords",
+            option="superword_counts",
+            hint="omit them",
         )
     if stages is not None and superword_counts is None:
         raise CountsError(
-            f"the tokenizer has superwords; also pass {option}, the counts of the same text "
-            "with its split pattern"
+            "the tokenizer has superwords",
+            option="superword_counts",
+            hint="also pass superword_counts, the counts of the same text with its split pattern",
         )
     merges = tokenizer.merges()
     options = TrainOptions(ties=ties, min_count=min_count)

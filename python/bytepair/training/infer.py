@@ -126,10 +126,7 @@ def infer_mixture(
             raise ArgumentError(f"{name} is {value}", hint="pass at least 1")
     from bytepair._internal.extras import scipy_optimize  # noqa: F401 - said before the work
 
-    if not reading.get("hold_out"):
-        reading.setdefault(
-            "split", "all"
-        )  # nothing is trained, so files are read as they are named
+    reading.setdefault("split", "all")  # nothing is trained, so files are read as they are named
     count = group_counter(sources, splitting(tokenizer), "infer_mixture", **reading)
     first = tokenizer.merges()[:merges]
     with Bar(progress) as bar:

@@ -6,7 +6,7 @@ mixture, each group has a given share of the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, TypeAlias, Unpack
@@ -16,8 +16,8 @@ from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.files import Files, announce
 from bytepair.corpus.source import Source, resolve
-from bytepair.corpus.splits import HoldOut, Split, hold_out
-from bytepair.errors import ArgumentError, CountsError, Option, PatternError, Phrase, WayOut
+from bytepair.corpus.splits import Split
+from bytepair.errors import ArgumentError, CountsError, PatternError
 from bytepair.training.counting import CountJob, ReadKeywords
 from bytepair.training.counts import Counts, check_names
 
@@ -91,9 +91,10 @@ def counter_of(
     changed = [name for name, value in reading.items() if value != usual.get(name)]
     if names := [name for name in changed if name != "threads"]:
         raise CountsError(
-            *_named(names, ","),
-            "would be ignored, because the source is counts",
-            WayOut("pass options for reading text to bytepair.count"),
+            f"{', '.join(names)} would be ignored, because the source is counts",
+            option=names[0],
+            value=reading[names[0]],  # type: ignore[literal-required]
+            hint="pass options for reading text to bytepair.count",
         )
     if regex != source.pattern:
         raise CountsError(
@@ -118,24 +119,12 @@ def refuse_checkpoint(reading: ReadKeywords, purpose: str) -> None:
     """
     if reading.get("checkpoint") is not None:
         raise ArgumentError(
-            Option("checkpoint"),
-            "and",
-            Option(purpose) if purpose.isidentifier() else purpose,
-            "cannot be combined: a checkpoint is for one count",
-            WayOut(
-                "count each source with",
-                Option("checkpoint", python="bytepair.count(..., checkpoint=...)"),
-                ", and train on the counts",
-            ),
+            f"checkpoint and {purpose} cannot be combined: a checkpoint is for one count",
+            option="checkpoint",
+            value=reading["checkpoint"],
+            hint="count each source with bytepair.count(..., checkpoint=...), and train on the "
+            "counts",
         )
-
-
-def _named(names: Iterable[str], between: str) -> list[Phrase]:
-    """Several options in a message."""
-    phrases: list[Phrase] = []
-    for name in names:
-        phrases += [between, Option(name)] if phrases else [Option(name)]
-    return phrases
 
 
 def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords]:
@@ -152,21 +141,21 @@ def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords
         return source, reading
     rest: ReadKeywords = {**reading}
     files, texts = rest.pop("files", None), rest.pop("texts", None)
-    split, holdout = rest.get("split"), hold_out(rest.get("hold_out"), rest.get("split"))
+    split = rest.get("split")
     if not isinstance(source, Mapping):
-        inputs = resolve(source, files=files, texts=texts, split=split, holdout=holdout)
+        inputs = resolve(source, files=files, texts=texts, split=split)
         return (inputs, rest) if isinstance(inputs, Files) else (source, reading)
-    groups = {name: _resolved_part(part, split, holdout) for name, part in source.items()}
+    groups = {name: _resolved_part(part, split) for name, part in source.items()}
     new = {n: p for n, p in groups.items() if isinstance(p, Files) and p is not source[n]}
-    announce(new, holdout)
+    announce(new)
     return groups, rest
 
 
-def _resolved_part(part: Any, split: Split | None, holdout: HoldOut | None) -> Any:
+def _resolved_part(part: Any, split: Split | None) -> Any:
     """The files of a group, or counts or texts as they are: texts may be read twice."""
     if isinstance(part, Counts):
         return part
-    inputs = resolve(part, split=split, holdout=holdout, logs=False)
+    inputs = resolve(part, split=split, logs=False)
     return inputs if isinstance(inputs, Files) or isinstance(part, Iterator) else part
 
 
@@ -193,8 +182,11 @@ def group_counter(
         )
     named = {key: value for key in ("files", "texts") if (value := reading.pop(key, None))}  # type: ignore[misc]
     if named:
+        first = next(iter(named))
         raise ArgumentError(
-            *_named(named, "and"), "would be ignored, because the source is a mapping"
+            f"{' and '.join(named)} would be ignored, because the source is a mapping",
+            option=first,
+            value=named[first],
         )
     refuse_checkpoint(reading, purpose)
     resolved, reading = resolved_once(groups, reading)

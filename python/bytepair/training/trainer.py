@@ -20,9 +20,6 @@ from bytepair.errors import (
     CorpusError,
     CountsError,
     ExhaustedWarning,
-    Option,
-    Phrase,
-    WayOut,
     warn,
 )
 from bytepair.tokenizer import Tokenizer
@@ -70,7 +67,6 @@ def train(
     checkpoint: str | os.PathLike[str] | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
     split: Split | None = None,
-    hold_out: float | None = None,
 ) -> Tokenizer:
     """Train a tokenizer.
 
@@ -127,7 +123,6 @@ def train(
             with `mixture`, `parity` or `superwords`, for which sources can be counted one by one.
         max_document_bytes: as in `bytepair.count`.
         split: as in `bytepair.count`: the validation split of a data set that has one is not read.
-        hold_out: as in `bytepair.count`.
 
     Returns:
         The tokenizer. If the text has no more pairs before `vocab_size` is reached, an
@@ -162,7 +157,7 @@ def train(
     reading: ReadKeywords = {
         "files": files, "texts": texts, "max_chars": max_chars, "doc_cap": doc_cap,
         "threads": threads, "column": column, "errors": errors, "memory_limit": memory_limit,
-        "max_document_bytes": max_document_bytes, "split": split, "hold_out": hold_out,
+        "max_document_bytes": max_document_bytes, "split": split,
         "checkpoint": checkpoint,
     }  # fmt: skip
     if parity is not None:
@@ -311,17 +306,14 @@ def with_denominator(options: TrainOptions, counts: Counts) -> TrainOptions:
 
 def exhausted(tokenizer: Tokenizer, options: TrainOptions) -> ExhaustedWarning:
     """The warning that there are fewer ids than requested."""
-    least = Option("min_count")
-    pairs: list[Phrase] = []
-    ways_out = [
-        WayOut("train on more text"), WayOut("pass a smaller", Option("vocab_size"))
-    ]  # fmt: skip
+    pairs, option, hint = "pairs to merge", "vocab_size", ""
     if options.min_count > 1:
-        pairs = [f"that occur at least {options.min_count:,} times (", least, ")"]
-        ways_out = [WayOut("lower", least), *ways_out]
+        pairs += f" that occur at least {options.min_count:,} times (min_count)"
+        option, hint = "min_count", "lower min_count, or "
     return ExhaustedWarning(
-        "the text has no more pairs to merge",
-        *pairs,
-        f": the vocabulary has {tokenizer.vocab_size:,} ids instead of {options.vocab_size:,}",
-        *ways_out,
+        f"the text has no more {pairs}: the vocabulary has {tokenizer.vocab_size:,} ids instead "
+        f"of {options.vocab_size:,}",
+        option=option,
+        value=getattr(options, option),
+        hint=f"{hint}train on more text, or pass a smaller vocab_size",
     )

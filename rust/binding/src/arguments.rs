@@ -39,7 +39,7 @@ pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
 
 /// The error for a value that an argument cannot have.
 pub(crate) fn refused(name: &str, value: &Bound<'_, PyAny>, allowed: &str) -> PyErr {
-    errors::about_argument(name, format!("is {}; it must be {allowed}", shown(value)))
+    errors::about_argument(name, &format!("is {}; it must be {allowed}", shown(value)))
 }
 
 /// Refuse keywords that a method does not have; the error names the one that other libraries mean.
@@ -90,7 +90,7 @@ pub(crate) fn choice<T: Copy>(argument: &str, name: &str, table: &[(&str, T)]) -
     entry.map(|&(_, value)| value).ok_or_else(|| {
         let names: Vec<_> = table.iter().map(|(other, _)| format!("{other:?}")).collect();
         let names = names.join(" or ");
-        errors::about_argument(argument, format!("is {name:?}; it must be {names}"))
+        errors::about_argument(argument, &format!("is {name:?}; it must be {names}"))
     })
 }
 
@@ -189,7 +189,7 @@ fn many(name: &str, values: &Bound<'_, PyAny>, allowed: &str) -> PyResult<()> {
         (false, true) => "pass one of its columns",
     };
     let text = format!("is {}; it must be {allowed}", shown(values));
-    Err(ArgumentError::new_err(((name.to_owned(),), text, (hint, None::<()>, None::<()>, ""))))
+    Err(errors::about_argument_with_hint(name, &text, hint))
 }
 
 /// An argument of bytes.
@@ -280,17 +280,17 @@ pub(crate) fn dropout(
             (number("dropout", probability)?, integer("seed", seed, 0)?)
         }
         (Some(_), None) => {
-            let seed = ("pass", "seed", None::<()>, ", a different number for each epoch");
-            return Err(ArgumentError::new_err((("dropout",), "needs a seed", seed)));
+            let hint = "pass seed=, a different number for each epoch";
+            return Err(errors::about_argument_with_hint("dropout", "needs a seed", hint));
         }
         (None, Some(_)) => {
-            let dropout = ("also pass", "dropout", None::<()>, "");
-            return Err(ArgumentError::new_err((("seed",), "would be ignored", dropout)));
+            let hint = "also pass dropout=";
+            return Err(errors::about_argument_with_hint("seed", "would be ignored", hint));
         }
     };
     if !(0.0..=1.0).contains(&probability) {
         let text = format!("is {probability}; it must be a probability between 0 and 1");
-        return Err(errors::about_argument("dropout", text));
+        return Err(errors::about_argument("dropout", &text));
     }
     Ok(Some(Dropout { probability, seed }))
 }

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use bytepair::{Error, OptionValue, Reason, WayOut, memory, shortened};
+use bytepair::{CallOption, Error, OptionValue, Reason, WayOut, memory, shortened};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyString, PyTuple};
-use pyo3::{PyErrArguments, import_exception};
+use pyo3::types::PyList;
+use pyo3::{IntoPyObjectExt, PyErrArguments, import_exception};
 
 use crate::interrupt;
 
@@ -27,55 +27,84 @@ import_exception!(bytepair.errors, UnknownIdError);
 import_exception!(bytepair.errors, UnsupportedError);
 import_exception!(bytepair.errors, VocabularyError);
 
-/// The arguments of an exception: text, and the ways out as tuples, which `bytepair.errors` reads.
-pub(crate) struct Phrases {
-    text: Vec<String>,
-    ways_out: &'static [WayOut],
+/// The arguments of an exception of `bytepair.errors`: what is wrong, and what to do about it.
+///
+/// They are positional, since a `PyErr` that is not raised yet has no keywords: `(message, option,
+/// value, hint)`, and for a file of another library the place before them.
+pub(crate) struct Arguments {
+    place: Option<String>,
+    message: String,
+    option: Option<String>,
+    hint: String,
 }
 
-impl Phrases {
-    /// A reason with its ways out.
-    pub(crate) fn of(reason: &Reason) -> Self {
-        Self::new([reason.text().to_owned()], reason.ways_out())
-    }
-
-    /// What is wrong, with ways out.
-    fn new(text: impl IntoIterator<Item = String>, ways_out: &'static [WayOut]) -> Self {
-        Self { text: text.into_iter().collect(), ways_out }
+impl Arguments {
+    /// A message with the ways out of the core.
+    fn of(message: String, ways_out: &[WayOut]) -> Self {
+        let option = ways_out.iter().find_map(|one| one.option).map(|one| one.name.to_owned());
+        Self { place: None, message, option, hint: hint(ways_out) }
     }
 }
 
-impl PyErrArguments for Phrases {
+impl PyErrArguments for Arguments {
     fn arguments(self, py: Python<'_>) -> Py<PyAny> {
-        let phrases = || -> PyResult<Bound<'_, PyTuple>> {
-            let text = self.text.iter().map(|text| Ok(PyString::new(py, text).into_any()));
-            let ways_out = self.ways_out.iter().map(|one| Ok(way_out(py, one)?.into_any()));
-            PyTuple::new(py, text.chain(ways_out).collect::<PyResult<Vec<_>>>()?)
-        };
-        phrases()
-            .map_or_else(|error| error.into_value(py).into_any(), |all| all.into_any().unbind())
+        let Self { place, message, option, hint } = self;
+        let none = py.None();
+        match place {
+            Some(place) => (place, message, option, none, hint).into_py_any(py),
+            None => (message, option, none, hint).into_py_any(py),
+        }
+        .unwrap_or_else(|error| error.into_value(py).into_any())
     }
 }
 
-/// What to do, the name and the value of an option, and what it does then.
-pub(crate) fn way_out<'py>(py: Python<'py>, way_out: &WayOut) -> PyResult<Bound<'py, PyTuple>> {
-    let name = way_out.option.map(|option| option.name);
-    let value = match way_out.option.map(|option| option.value) {
-        None | Some(OptionValue::Any) => py.None().into_bound(py),
-        Some(OptionValue::Name(name)) => PyString::new(py, name).into_any(),
-        Some(OptionValue::True) => PyBool::new(py, true).to_owned().into_any(),
-    };
-    (way_out.action, name, value, way_out.purpose).into_pyobject(py)
+/// What to do about an error, in the words of Python: `repair it, or pass errors="skip"`.
+pub(crate) fn hint(ways_out: &[WayOut]) -> String {
+    let mut hint = String::new();
+    let mut before = "";
+    for way_out in ways_out {
+        // The word `pass` stands once.
+        let is_again = before == "pass" && way_out.action == "pass";
+        let action = if is_again { "" } else { way_out.action };
+        let option = way_out.option.map(|option| in_python(&option, way_out.action));
+        let words = [action, option.as_deref().unwrap_or_default(), way_out.purpose];
+        let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        hint.push_str(if hint.is_empty() { "" } else { ", or " });
+        hint.push_str(&words.join(" "));
+        before = way_out.action;
+    }
+    hint
+}
+
+/// An option as an argument of Python; after a verb such as `raise`, its name alone.
+fn in_python(option: &CallOption, action: &str) -> String {
+    let CallOption { name, value, .. } = option;
+    match value {
+        OptionValue::Any if action.ends_with("pass") => format!("{name}="),
+        OptionValue::Any => (*name).to_owned(),
+        OptionValue::Name(value) => format!("{name}=\"{value}\""),
+        OptionValue::True => format!("{name}=True"),
+    }
 }
 
 /// The error for a value that an argument cannot have, given its name and what is wrong with it.
-pub(crate) fn about_argument(name: &str, text: String) -> PyErr {
-    ArgumentError::new_err(((name.to_owned(),), text))
+pub(crate) fn about_argument(name: &str, text: &str) -> PyErr {
+    about_argument_with_hint(name, text, "")
+}
+
+/// As `about_argument`, with what to do about it.
+pub(crate) fn about_argument_with_hint(name: &str, text: &str, hint: &str) -> PyErr {
+    ArgumentError::new_err(Arguments {
+        place: None,
+        message: format!("{name} {text}"),
+        option: Some(name.to_owned()),
+        hint: hint.to_owned(),
+    })
 }
 
 /// The exception for an error, with the same message.
 pub(crate) fn python(error: &Error) -> PyErr {
-    let text = || Phrases::new([shortened(error.problem())], error.ways_out());
+    let text = || Arguments::of(shortened(error.problem()), error.ways_out());
     match error {
         Error::Pattern { .. } | Error::PatternName { .. } => PatternError::new_err(text()),
         Error::Split { .. }
@@ -114,8 +143,9 @@ pub(crate) fn python(error: &Error) -> PyErr {
 }
 
 /// The arguments of an error at a place of a file.
-fn at(place: &str, reason: &Reason) -> Phrases {
-    Phrases::new([place.to_owned(), reason.text().to_owned()], reason.ways_out())
+fn at(place: &str, reason: &Reason) -> Arguments {
+    let arguments = Arguments::of(reason.text().to_owned(), reason.ways_out());
+    Arguments { place: Some(place.to_owned()), ..arguments }
 }
 
 /// A result of the core as a Python result.

@@ -7,7 +7,6 @@ use bytepair::train::Mismatch;
 use bytepair::{FileProgress, Progress, Reached};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use crate::errors;
 use crate::model::PyModel;
@@ -115,10 +114,13 @@ impl PySkippedRows {
         self.0.reason.text()
     }
 
-    /// What to do about it, as tuples that `bytepair.errors` reads.
+    /// What to do about it; empty if it is an error that `errors` is for.
     #[getter]
-    fn ways_out<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        self.0.reason.ways_out().iter().map(|one| errors::way_out(py, one)).collect()
+    fn hint(&self) -> String {
+        let ways_out = self.0.reason.ways_out();
+        let is_for_errors =
+            ways_out.iter().any(|one| one.option.is_some_and(|option| option.name == "errors"));
+        if is_for_errors { String::new() } else { errors::hint(ways_out) }
     }
 }
 

@@ -4,11 +4,9 @@ use bytepair::formats::ranks::RankFile;
 use bytepair::formats::{recognize, rule_of_ranks, tokenizer_json as file};
 use bytepair::memory;
 use bytepair::rules::byte_level;
-use pyo3::PyErrArguments as _;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::Phrases;
 use crate::rules::python_pattern;
 use crate::tokenizer::PyTokenizer;
 use crate::{errors, rules};
@@ -41,11 +39,12 @@ pub(crate) fn is_rank_file(head: &[u8]) -> bool {
     RankFile::is_one(head)
 }
 
-/// Why the beginning of a file cannot be that of a tokenizer, and what to do, as arguments of an
-/// error; or None if it may be one.
+/// Why the beginning of a file cannot be that of a tokenizer, and what to do; or None if it may be
+/// one.
 #[pyfunction]
-pub(crate) fn mistaken(py: Python<'_>, head: &[u8]) -> Option<Py<PyAny>> {
-    recognize::mistaken(head).map(|reason| Phrases::of(&reason).arguments(py))
+pub(crate) fn mistaken(head: &[u8]) -> Option<(String, String)> {
+    recognize::mistaken(head)
+        .map(|reason| (reason.text().to_owned(), errors::hint(reason.ways_out())))
 }
 
 /// Whether the merges of a tokenizer are proved to give the ids of the rule of ranks.

@@ -204,17 +204,16 @@ def _splitting(values: dict[str, Any], options: LoadOptions) -> tuple[Rules, boo
     """The rules, and whether a pretoken that is a token is not merged."""
     name = values.get("tokenizer.ggml.pre", "default")
     rule = llamacpp.rule(name) if isinstance(name, str) else None
-    ignore = rule[1] if rule else False
-    if options.pattern is not None:
-        return options.pattern, ignore
-    if not rule:
+    if rule:
+        return rule
+    if options.pattern is None:
         raise UnsupportedError(
             "tokenizer.ggml.pre",
             f"the split pattern {name!r} is not known exactly",
             option="pattern",
             hint="pass pattern= to choose one",
         )
-    return rule
+    return options.pattern, False
 
 
 def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, int]]:

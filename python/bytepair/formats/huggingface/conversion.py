@@ -22,7 +22,7 @@ def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.To
 
     if lost := losses(tokenizer):
         raise LossError("huggingface", lost)
-    exported = tokenizers.tokenizers.Tokenizer.from_str(text(tokenizer))
+    exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text(tokenizer))
     exported.encode_special_tokens = not special
     return exported
 
