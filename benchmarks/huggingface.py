@@ -125,7 +125,7 @@ def write_model(rank_file: str, pattern: str, folder: Path) -> None:
     ranks = runs.ranks(rank_file)
     special = {"<|endoftext|>": len(ranks)}
     tok = bytepair.Tokenizer.from_ranks(ranks, pattern=pattern, special_tokens=special)
-    named = tok.replace(roles=dict(eos="<|endoftext|>", pad="<|endoftext|>"))
+    named = tok.replace(roles={"eos": "<|endoftext|>", "pad": "<|endoftext|>"})
     named.export(folder, format="huggingface")
 
 

@@ -6,9 +6,9 @@ The services are FastAPI on uvicorn, each in a process of its own, and take turn
 gets the same 500 prompts, so that a machine that is slow for a while is slow for all of them. Each
 client sends one request after another. Of 100 prompts, 90 have 1,000 characters, 9 have 10,000 and
 one has 100,000; none comes twice if the corpus is large enough. In `loop`, the event loop itself
-encodes. In `thread` it leaves that to threads: `AsyncTokenizer` does so with long texts, FastAPI
-with functions without `async`. `framework` is the service without a tokenizer. The first round is
-not timed; before it, the ids are compared. On a busy machine, compare the processor's time.
+encodes. In `thread` it leaves that to threads, as FastAPI does with functions without `async`.
+`framework` is the service without a tokenizer. The first round is not timed; before it, the ids are
+compared. On a busy machine, compare the processor's time.
 """
 
 from __future__ import annotations
@@ -93,22 +93,9 @@ def application(name: str, folder: Path) -> Any:
 
     routes: dict[str, Callable[..., Any]] = {"ids": ids, "loop": loop, "thread": thread}
     app.post("/seconds")(seconds)
-    if name == "bytepair":
-        routes["thread"] = with_async_tokenizer(folder)
     for path, function in routes.items():
         app.post(f"/{path}")(function)
     return app
-
-
-def with_async_tokenizer(folder: Path) -> Callable[..., Any]:
-    import bytepair
-
-    tok = bytepair.AsyncTokenizer(bytepair.load(folder))
-
-    async def thread(body: Body) -> int:
-        return len(await tok.encode(body["text"], special="all"))
-
-    return thread
 
 
 def serve(name: str, folder: Path, port: int) -> None:

@@ -113,3 +113,15 @@ def test_a_folder_to_write_that_is_a_file_is_said_before_any_work(
         error = run(*words, "a.txt", "-o", out, cwd=tmp_path, code=2)
         assert "a.txt' is a file\nhint: pass a folder" in error
     assert listing(tmp_path) == {"a.txt": b"hello"}
+
+
+@pytest.mark.parametrize(("option", "name"), [("--sizes", "s.csv"), ("--token-bytes", "t.npy")])
+def test_evaluate_needs_force_to_replace(option: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello hello help " * 10)
+    (tmp_path / name).write_text("years of work")
+    bytepair.train(tmp_path / "a.txt", 266).save(tmp_path / "tokenizer")
+    words = ["evaluate", "tokenizer", "--val", "a.txt", "--against", "none", option, name]
+    assert "--force" in run(*words, cwd=tmp_path, code=2)
+    assert (tmp_path / name).read_text() == "years of work"
+    run(*words, "--force", cwd=tmp_path)
+    assert (tmp_path / name).read_bytes() != b"years of work"

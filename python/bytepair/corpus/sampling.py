@@ -162,7 +162,7 @@ class _Draw:
 
     def add(self, batch: TextBatch) -> None:
         for text in strings(batch):
-            for start in range(0, len(text), self._piece_chars):
+            for start in range(0, max(len(text), 1), self._piece_chars):  # also of an empty one
                 self._add(start, text[start : start + self._piece_chars])
             self.chars_read += len(text)
             self._documents += 1

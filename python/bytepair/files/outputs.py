@@ -18,8 +18,9 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from bytepair import _core
 from bytepair._internal import system
@@ -94,7 +95,7 @@ def _check_status(path: Path, status: os.stat_result) -> None:
     raise NotAFileError(f"{str(path)!r} is {kind}, so it is not written to", hint="remove it")
 
 
-def open_own(path: Path) -> BinaryIO:
+def open_own(path: Path) -> BufferedRandom:
     """Open a file that this job may have begun, for reading and writing; create it if it is new.
 
     Raises:

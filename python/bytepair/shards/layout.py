@@ -243,7 +243,8 @@ LAYOUTS: Final[dict[str, Layout]] = {
 def layout(name: str) -> Layout:
     """The layout of a name; where there is none, a `ShardError` says which there are."""
     if name not in LAYOUTS:
-        raise ShardError(f"there is no format {name!r}; there are {', '.join(LAYOUTS)}")
+        formats = ", ".join(LAYOUTS)
+        raise ShardError(f"there is no format {name!r}; there are {formats}", option="format")
     return LAYOUTS[name]
 
 
