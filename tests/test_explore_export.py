@@ -164,7 +164,10 @@ def test_the_page_is_written_whole_or_not_at_all(
     with pytest.raises(ValueError, match="a page holds at most"):
         explore.save({"a": trained}, "a" * (MOST_TEXT_BYTES + 1), path)
     assert path.read_text() == "before"
-    assert explore.save({"a": trained}, "é", path) == path
+    with pytest.raises(bytepair.errors.OverwriteError):
+        explore.save({"a": trained}, "é", path)
+    assert path.read_text() == "before"
+    assert explore.save({"a": trained}, "é", path, overwrite=True) == path
     assert path.read_text(encoding="utf-8") == explore.to_html({"a": trained}, "é")
     assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
 
@@ -186,7 +189,7 @@ def test_the_command_writes_a_page(saved: str, trained: bytepair.Tokenizer, tmp_
     assert str(page) in done.output
     expected = explore.to_html({"mine": trained}, TEXT.replace("\x00", ""), special=True)
     assert page.read_text(encoding="utf-8") == expected
-    done = CliRunner().invoke(command, [saved, "--export", str(page)], input="from\r\na pipe")
+    done = CliRunner().invoke(command, [saved, "--export", str(page), "--force"], input="from\r\na pipe")
     assert done.exit_code == 0, done.output
     assert data(page.read_bytes().decode())["text"] == "from\r\na pipe"
 

@@ -115,12 +115,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _check(self) -> None:
         host = self.headers.get("Host", "")
         if not _is_ours(host, self.server.host):
-            raise RefusedError(f"{HTTPStatus.FORBIDDEN} this is not the server of {host!r}")
+            raise RefusedError(HTTPStatus.FORBIDDEN, f"this is not the server of {host!r}")
         origin = self.headers.get("Origin")
         foreign = self.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}
         followed = self.command == "GET" and self.headers.get("Sec-Fetch-Mode") == "navigate"
         if (foreign and not followed) or (origin is not None and urlsplit(origin).netloc != host):
-            raise RefusedError(f"{HTTPStatus.FORBIDDEN} requests from other pages are refused")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "requests from other pages are refused")
 
     def _answer(self, body: bytes) -> tuple[str, str | bytes]:
         """A file of the page, or the answer to a question; links change nothing."""
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
             return _KINDS[files[name].suffix], files[name].read_bytes()
         what = url.path.removeprefix("/api/")
         if what not in (reads if self.command == "GET" else reads | changes):
-            raise RefusedError(f"{HTTPStatus.NOT_FOUND} there is no {url.path}")
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is no {url.path}")
         answer = self.server.answers.answer(
             {"t": "0", **dict(parse_qsl(url.query)), "what": what}, body
         )
@@ -140,13 +140,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
-            raise RefusedError(f"{HTTPStatus.LENGTH_REQUIRED} the request has no Content-Length")
+            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
         if int(length) > MOST_REQUEST_BYTES:
             limit = f"a request has at most {MOST_REQUEST_BYTES >> 20} MB"
-            raise RefusedError(f"{HTTPStatus.REQUEST_ENTITY_TOO_LARGE} {limit}")
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
         body = self.rfile.read(int(length))
         if len(body) < int(length):
-            raise RefusedError(f"{HTTPStatus.BAD_REQUEST} the request is incomplete")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "the request is incomplete")
         return body
 
     def _error(self, status: HTTPStatus, reason: str) -> None:
