@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import reference
 from bytepair.engines import cover
-from bytepair.errors import PatternError
+from bytepair.errors import ArgumentError, PatternError
 
 PATTERNS = ["gpt2", "gpt4", "gpt4o", "qwen2", "llama3", "nanochat"]
 BYTES = {bytes([byte]): byte for byte in range(256)}
@@ -184,3 +184,18 @@ def test_other_patterns_are_refused(pattern: str, normalizer: str | None) -> Non
     tok = bytepair.Tokenizer.from_ranks(BYTES, pattern=pattern, normalizer=normalizer)
     with pytest.raises(PatternError, match="only with a published split pattern"):
         cover(tok, "text")
+
+
+def test_a_limit_ends_the_search_and_the_cover_says_that_it_is_not_complete() -> None:
+    tok = bytepair.train(["the then there their them"], 265, special_tokens=())
+    every = cover(tok, "the th")
+    assert every.complete
+    assert len(every.endings) > 2
+    exact = cover(tok, "the th", limit=len(every.endings))
+    assert exact == every
+    few = cover(tok, "the th", limit=2)
+    assert (few.ids, len(few.endings), few.complete) == (every.ids, 2, False)
+    assert all(ending in every.endings for ending in few.endings)
+    with pytest.raises(ArgumentError) as wrong:
+        cover(tok, "the th", limit=0)
+    assert wrong.value.option == "limit"

@@ -23,7 +23,13 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import _core
 from bytepair.cli import COMMANDS, command
-from bytepair.errors import ArgumentError, CountOverflowError, CountsError, SpecialTokenError
+from bytepair.errors import (
+    ArgumentError,
+    CountOverflowError,
+    CountsError,
+    SpecialTokenError,
+    VocabularyError,
+)
 from bytepair.evaluate import compression_curve
 from bytepair.shards.job import ShardKeywords
 from bytepair.training.counting import ReadKeywords
@@ -160,6 +166,32 @@ def test_a_merge_list_keeps_its_rule_with_more_special_tokens() -> None:
     assert (more.merge_rule, more.ignore_merges) == ("merges", True)
     assert more.merges() == first.merges()
     assert more.encode(TEXT) == first.encode(TEXT)
+
+
+def test_special_tokens_may_be_added_at_ids_that_the_caller_chooses() -> None:
+    tok = small(special_tokens=["<|bos|>"])
+    more = tok.replace(special_tokens={"<|x|>": 300, "<|y|>": None})
+    bos = tok.special_tokens["<|bos|>"]
+    assert (more.special_tokens["<|bos|>"], more.special_tokens["<|x|>"]) == (bos, 300)
+    assert more.special_tokens["<|y|>"] not in {bos, 300}
+    assert more.encode("a<|x|>", special="all") == [97, 300]
+    assert more.decode([97, 300]) == "a<|x|>"
+    assert more.encode(TEXT) == tok.encode(TEXT)
+    for taken in (0, bos):
+        with pytest.raises((SpecialTokenError, VocabularyError)) as wrong:
+            tok.replace(special_tokens={"<|x|>": taken})
+        assert str(taken) in str(wrong.value)
+
+
+@pytest.mark.parametrize("special", [None, "text", "all", ["<|bos|>"]])
+def test_a_stream_treats_special_tokens_as_encode_does(special: Any) -> None:
+    tok = small(special_tokens=["<|bos|>", "<|eos|>"])
+    text = "hello<|bos|> hello<|eos|><|bos|"
+    for pieces in (list(text), [text], [text[:7], text[7:20], text[20:]]):
+        assert list(tok.encode_stream(pieces, special=special)) == tok.encode(text, special=special)
+    with pytest.raises(SpecialTokenError) as wrong:
+        list(tok.encode_stream(list(text), special="error"))
+    assert wrong.value.option == "special"
 
 
 @pytest.mark.parametrize(

@@ -479,16 +479,24 @@ def test_options_are_the_same_wherever_they_stand() -> None:
     assert all(f"\n    {name}: " in described for name in fields)
 
 
-def test_invalid_options(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:
-    for options, message in [
-        ({"format": "nanogpt"}, "reads ids as uint16, and this vocabulary goes up to 70,000"),
-        ({"format": "x"}, 'format is \'x\'; it must be "bytepair", "llmc"'),
-        ({"tokens_per_shard": 0}, "tokens_per_shard is 0"),
-        ({"errors": "ignore"}, "errors is 'ignore'"),
-    ]:
-        with pytest.raises((ArgumentError, ShardError), match=message):
-            shards.write(corpus, wide, tmp_path / "out", **options)  # type: ignore[arg-type]
-    with pytest.raises(SpecialTokenError, match=r"no special token <\|x\|>"):
+@pytest.mark.parametrize(
+    ("option", "value"), [("format", "x"), ("tokens_per_shard", 0), ("errors", "ignore")]
+)
+def test_invalid_options(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, option: str, value: Any
+) -> None:
+    with pytest.raises((ArgumentError, ShardError), match=re.escape(str(value))) as caught:
+        shards.write(corpus, trained, tmp_path / "out", **{option: value})
+    assert caught.value.option == option
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_vocabulary_that_does_not_fit(
+    corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer
+) -> None:
+    with pytest.raises(ShardError, match="70,000"):
+        shards.write(corpus, wide, tmp_path / "out", format="nanogpt")
+    with pytest.raises(SpecialTokenError, match=r"<\|x\|>"):
         shards.write(corpus, wide, tmp_path / "out", bos="<|x|>")
     assert not (tmp_path / "out").exists()
 
