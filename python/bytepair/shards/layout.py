@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.system import sync, sync_folder
 from bytepair.errors import ShardError, warn
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import write_whole
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import NAME as MANIFEST

@@ -25,7 +25,7 @@ from bytepair.corpus.files import LOG, Input
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Source
 from bytepair.errors import BytepairWarning, CorpusError, ShardError, warn
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import write_whole
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest, resume
 from bytepair.shards.encode import encode_all
