@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import bytepair
 import changed
+from bytepair import _core
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def copy(tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "target", "*.so", "*.pyd")
     shutil.copytree(ROOT / "rust/core/src", tmp_path / "rust/core/src")
     shutil.copytree(ROOT / "python", tmp_path / "python", ignore=ignored)
-    compiled = Path(bytepair._core.__file__)
+    compiled = Path(_core.__file__)
     (tmp_path / "python/bytepair" / compiled.name).symlink_to(compiled)
     return tmp_path
 

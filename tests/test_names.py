@@ -18,7 +18,7 @@ from bytepair import shards
 from bytepair._internal.names import is_plain
 from bytepair.distributed import tasks
 from bytepair.errors import ShardError
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import write_whole
 from bytepair.shards import manifest
 from commands import run
 

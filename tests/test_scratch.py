@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import bytepair
-from bytepair.files import scratch as module
-from bytepair.files.scratch import scratch
+from bytepair.files import outputs as module
+from bytepair.files.outputs import scratch
 
 
 @pytest.fixture(autouse=True)

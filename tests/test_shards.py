@@ -342,9 +342,22 @@ def test_a_finished_shard_that_is_gone(
         with pytest.raises(Killed):
             shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     (tmp_path / "shard_000001.bin").unlink()
-    with pytest.warns(UserWarning, match=r"shard_000001\.bin is gone; it is written again"):
+    with pytest.warns(UserWarning, match=r"shard_000001\.bin is gone"):
         shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     assert shards.verify(tmp_path)
+
+
+def test_a_damaged_shard_is_written_again_with_all_behind_it(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
+    whole = listing(tmp_path)
+    (tmp_path / "shard_000001.bin").write_bytes(b"cut off")
+    kept = (tmp_path / "shard_000000.bin").stat().st_mtime_ns
+    with pytest.warns(UserWarning, match=r"shard_000001\.bin"):
+        shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
+    assert listing(tmp_path) == whole
+    assert (tmp_path / "shard_000000.bin").stat().st_mtime_ns == kept
 
 
 # ------------------------------------------------------------------ what cannot be read
@@ -479,16 +492,24 @@ def test_options_are_the_same_wherever_they_stand() -> None:
     assert all(f"\n    {name}: " in described for name in fields)
 
 
-def test_invalid_options(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:
-    for options, message in [
-        ({"format": "nanogpt"}, "reads ids as uint16, and this vocabulary goes up to 70,000"),
-        ({"format": "x"}, 'format is \'x\'; it must be "bytepair", "llmc"'),
-        ({"tokens_per_shard": 0}, "tokens_per_shard is 0"),
-        ({"errors": "ignore"}, "errors is 'ignore'"),
-    ]:
-        with pytest.raises((ArgumentError, ShardError), match=message):
-            shards.write(corpus, wide, tmp_path / "out", **options)  # type: ignore[arg-type]
-    with pytest.raises(SpecialTokenError, match=r"no special token <\|x\|>"):
+@pytest.mark.parametrize(
+    ("option", "value"), [("format", "x"), ("tokens_per_shard", 0), ("errors", "ignore")]
+)
+def test_invalid_options(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, option: str, value: Any
+) -> None:
+    with pytest.raises((ArgumentError, ShardError), match=re.escape(str(value))) as caught:
+        shards.write(corpus, trained, tmp_path / "out", **{option: value})
+    assert caught.value.option == option
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_vocabulary_that_does_not_fit(
+    corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer
+) -> None:
+    with pytest.raises(ShardError, match="70,000"):
+        shards.write(corpus, wide, tmp_path / "out", format="nanogpt")
+    with pytest.raises(SpecialTokenError, match=r"<\|x\|>"):
         shards.write(corpus, wide, tmp_path / "out", bos="<|x|>")
     assert not (tmp_path / "out").exists()
 

@@ -1,9 +1,8 @@
-"""Files written with direct I/O have the bytes and the checksum of files written normally."""
+"""The files of shards have the bytes that were added, and their checksum."""
 
 from __future__ import annotations
 
 import errno
-import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,12 @@ from hypothesis import strategies as st
 from bytepair.shards import disk
 from bytepair.shards.disk import DiskFile
 
-BLOCK = disk.BLOCK_BYTES
+BLOCK = 1 << 12
 
 
 @pytest.fixture(autouse=True)
-def small_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "BUFFER_BYTES", 2 * BLOCK)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "PIECE_BYTES", 2 * BLOCK)
 
 
 def written(path: Path, offset: int, header: int, sizes: list[int]) -> tuple[bytes, int, bytes]:
@@ -49,31 +48,6 @@ def test_the_bytes_are_those_that_were_added(
     path.write_bytes(before)  # the leftover of an interrupted run
     content, crc, data = written(path, offset, header, sizes)
     assert content == before[:offset] + b"h" * header + data
-    assert crc == zlib.crc32(data)
-
-
-@pytest.mark.parametrize("refusal", ["open", "write"])
-def test_file_systems_without_direct_writing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: str
-) -> None:
-    fcntl = pytest.importorskip("fcntl")
-    if refusal == "open":
-        monkeypatch.setattr(
-            disk, "BLOCK_BYTES", 1
-        )  # a direct write would fail, since nothing is aligned
-        monkeypatch.delattr(os, "O_DIRECT", raising=False)
-    else:
-
-        def refused(self: DiskFile, is_on: bool) -> bool:
-            flags = fcntl.fcntl(self._file, fcntl.F_GETFL) & ~os.O_DIRECT
-            fcntl.fcntl(self._file, fcntl.F_SETFL, flags | (os.O_DIRECT if is_on else 0))
-            return is_on
-
-        # Like a disk with larger blocks: the system refuses writes that are not aligned to one.
-        monkeypatch.setattr(disk, "BLOCK_BYTES", 1)
-        monkeypatch.setattr(DiskFile, "_set_direct", refused)
-    content, crc, data = written(tmp_path / "file", 5, 0, [3 * BLOCK, 1, BLOCK])
-    assert content == bytes(5) + data
     assert crc == zlib.crc32(data)
 
 

@@ -17,7 +17,7 @@ import bytepair
 from bytepair import shards
 from bytepair.distributed import tasks
 from bytepair.errors import ShardError
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import write_whole
 
 FORMATS = ["bytepair", "llmc", "nanogpt", "megatron", "arrow"]
 

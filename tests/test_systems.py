@@ -67,7 +67,6 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         patch.setattr(os, "replace", refusing(os.replace, slice(0, 2)))
         patch.setattr(os, "fsync", sync_writable)
         patch.delattr(os, "O_DIRECTORY")
-        patch.delattr(os, "O_DIRECT")
         patch.setitem(sys.modules, "fcntl", None)
         patch.setitem(sys.modules, "msvcrt", types.SimpleNamespace(locking=locking, LK_NBLCK=2))
         yield

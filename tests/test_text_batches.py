@@ -211,9 +211,10 @@ def test_batches_are_built_in_the_process_that_uses_them(
 
 def test_invalid_options(base: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     data = base / "base_data"
-    for options in ({"rank": 1}, {"buffer": 0}, {"group": 0}, {"packing": "x"}):
-        with pytest.raises((ArgumentError, ShardError), match=r"must be |packing is 'x'"):
-            TextBatches(data, trained, B, T, **options)
+    for option, value in {"rank": 1, "buffer": 0, "group": 0, "packing": "x"}.items():
+        with pytest.raises((ArgumentError, ShardError)) as caught:
+            TextBatches(data, trained, B, T, **{option: value})
+        assert caught.value.option == option
     with pytest.raises(CorpusError, match="only file"):
         TextBatches(data / "a.parquet", trained, B, T)
     (tmp_path / "a.txt").write_text("text")
@@ -272,6 +273,7 @@ def talk(number: int) -> dict[str, Any]:
 TALKS = [talk(number) for number in range(47)]
 
 
+@pytest.mark.filterwarnings("ignore:.* are cut off:bytepair.errors.SkippedWarning")
 @pytest.mark.parametrize(("rank", "world", "buffer"), [(0, 1, 100), (0, 1, 5), (1, 3, 8)])
 def test_conversations_are_packed_by_the_plain_rule(
     trained: bytepair.Tokenizer, rank: int, world: int, buffer: int
@@ -297,6 +299,7 @@ def test_conversations_are_packed_by_the_plain_rule(
     assert batches.progress > 1
 
 
+@pytest.mark.filterwarnings("ignore:.* are cut off:bytepair.errors.SkippedWarning")
 def test_invalid_options_of_conversations(trained: bytepair.Tokenizer) -> None:
     for options in ({"rank": 1}, {"buffer": 0}, {"max_tokens": 66}):
         with pytest.raises(ShardError, match=r"rank is 1|buffer is 0|at most length"):

@@ -28,7 +28,7 @@ from bytepair.errors import (
     SpecialTokenError,
     warn,
 )
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import write_whole
 from bytepair.properties import roles
 
 if TYPE_CHECKING:

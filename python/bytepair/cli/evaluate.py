@@ -15,7 +15,7 @@ from bytepair.cli.messages import Misuse, in_words, tell
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Files, files_of, resolve_files
 from bytepair.corpus.splits import Split, splits_of
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import write_whole
 
 #: The options for `evaluation_for`.
 measured = option.together(

@@ -30,8 +30,8 @@ from bytepair.files.outputs import (
     check_output,
     check_output_file,
     check_output_folder,
+    scratch,
 )
-from bytepair.files.scratch import scratch
 from bytepair.shards.names import ShardFormat
 
 PATH: Final = click.Path(path_type=Path)

@@ -31,7 +31,7 @@ from bytepair.corpus.splits import Split
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import CountOverflowError, CountsError, InUseError, ShardError
-from bytepair.files.scratch import scratch
+from bytepair.files.outputs import scratch
 from bytepair.shards import manifest
 from bytepair.training.counting import CountJob
 from bytepair.training.counts import Counts, metadata_of, read_counts

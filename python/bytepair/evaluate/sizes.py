@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair._internal.checks import check_many, refuse
 from bytepair.errors import ArgumentError, VocabularyError
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import write_whole
 from bytepair.properties.tokens import token_lengths
 from bytepair.tokenizer import Tokenizer
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from bytepair.errors import ArgumentError
 from bytepair.explore.answers import Answers
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import write_whole
 from bytepair.tokenizer import Tokenizer
 
 _HERE: Final = Path(__file__).parent

@@ -1,24 +1,37 @@
 """How files are written: what may be an output, and how it is opened, replaced and removed.
 
 An output is a regular file with one name. A link is not followed, since its target may belong to
-somebody else; a second name (a hard link) and a pipe are refused for the same reason.
+somebody else; a second name (a hard link) and a pipe are refused for the same reason. Temporary
+folders (`scratch`) are removed by the next run if this one is killed.
 """
 
 from __future__ import annotations
 
 import errno
+import filecmp
 import os
+import platform
+import shutil
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
-from bytepair._internal.system import sync
+from bytepair import _core
+from bytepair._internal import system
 from bytepair.errors import ArgumentError, NotAFileError, NotAFolderError, OverwriteError
 
 #: Suffixes of files with vocabularies or ids, which a new folder gets only by mistake.
 OF_FILES: Final = (".json", ".bytepair", ".gguf", ".tiktoken", ".bin")
+#: The lock file of a temporary folder.
+LOCK: Final = ".lock"
+#: The age in seconds below which a folder may not have its lock yet.
+YOUNG_SECONDS: Final = 60.0
 
 
 def check_output_file(path: Path) -> None:
@@ -82,7 +95,7 @@ def _check_status(path: Path, status: os.stat_result) -> None:
     raise NotAFileError(f"{str(path)!r} is {kind}, so it is not written to", hint="remove it")
 
 
-def open_own(path: Path) -> BinaryIO:
+def open_own(path: Path) -> BufferedRandom:
     """Open a file that this job may have begun, for reading and writing; create it if it is new.
 
     Raises:
@@ -136,7 +149,7 @@ def write_whole(path: Path, data: bytes | memoryview, *, overwrite: bool = True)
                     os.chmod(new, stat.S_IMODE(path.stat().st_mode), dir_fd=folder)
                 file.write(data)
                 file.flush()
-                sync(file.fileno())
+                system.sync(file.fileno())
             os.replace(new, old, src_dir_fd=folder, dst_dir_fd=folder)
             if folder is not None:
                 os.fsync(folder)
@@ -193,4 +206,110 @@ def not_written(error: OSError, path: Path, size: int) -> OSError:
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)):
         reason += f" for {size:,} bytes"
-    return OSError(f"{error.errno} {reason} {path}")
+    return OSError(error.errno, reason, str(path))
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Create a temporary folder in `TMPDIR`, and remove it at the end; first remove unowned ones.
+
+    Each folder has a lock file, which the system releases when the process ends in any way. A
+    folder without a locked one has no owner. Its name has a code of the machine, since a temporary
+    folder may be shared by machines that do not see the locks of each other.
+
+    Example:
+        >>> with scratch() as folder:
+        ...     folder.name.startswith("bytepair-"), folder.is_dir()
+        (True, True)
+        >>> folder.exists()
+        False
+    """
+    from tempfile import TemporaryDirectory, gettempdir
+
+    prefix = f"bytepair-{zlib.crc32(platform.node().encode()):08x}-"
+    _remove_unowned(Path(gettempdir()), prefix)
+    # Windows cannot remove files that are open, and an error may keep their owner alive.
+    left = sys.platform == "win32"
+    with (
+        TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=left) as name,
+        ExitStack() as locks,
+    ):
+        with suppress(OSError):  # the file system may have no locks; then nothing is removed later
+            locks.enter_context(system.locked(Path(name, LOCK)))
+        yield Path(name)
+
+
+def _remove_unowned(root: Path, prefix: str) -> None:
+    """Remove the folders of processes that are gone."""
+    with suppress(OSError), os.scandir(root) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
+                _remove_if_unowned(entry)
+
+
+def _remove_if_unowned(entry: os.DirEntry[str]) -> None:
+    with suppress(OSError):  # locked, of another user, or already removed
+        status = entry.stat(follow_symlinks=False)
+        is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+        if not is_own or time.time() - status.st_mtime < YOUNG_SECONDS:
+            return
+        with system.locked(Path(entry.path, LOCK)):
+            pass
+        shutil.rmtree(entry.path)
+
+
+def check_replaced(
+    tokenizer: _core.Tokenizer,
+    path: Path,
+    write: Callable[[Path], object],
+    read: Callable[[Path], _core.Model],
+    *,
+    merged: Sequence[str] = (),
+    stale: Sequence[Path] = (),
+) -> None:
+    """Check that writing a tokenizer would not replace other content.
+
+    Writing the same tokenizer again is allowed. So the new files are first written to a temporary
+    place and compared with the existing ones. If one differs, the existing files are loaded, since
+    they may still contain an equal tokenizer.
+
+    Args:
+        tokenizer: the tokenizer to write.
+        path: the output file, or folder for formats with several files.
+        write: a function that writes the tokenizer to a path.
+        read: a function that reads the existing files in the same format.
+        merged: the names of files in a folder to which writing adds.
+        stale: existing files that writing removes, whatever tokenizer is there.
+
+    Raises:
+        OverwriteError: if a file would be replaced that does not contain an equal tokenizer, or
+            removed.
+    """
+    if stale:
+        raise OverwriteError(stale[0])
+    replaced = _replaced(path, write, merged) if path.exists() else None
+    if replaced is None:
+        return
+    with suppress(ValueError, OSError):  # an unreadable file is different content
+        if _core.Tokenizer(read(path)).fingerprint == tokenizer.fingerprint:
+            return
+    raise OverwriteError(replaced)
+
+
+def _replaced(path: Path, write: Callable[[Path], object], merged: Sequence[str]) -> Path | None:
+    """The first file that would be replaced by different content."""
+    with scratch() as folder:
+        new = Path(folder, os.path.basename(os.path.abspath(path)))  # noqa: PTH100, PTH119
+        for name in merged:
+            if (path / name).is_file():
+                new.mkdir(exist_ok=True)
+                shutil.copy(path / name, new / name)
+        write(new)
+        pairs = [(new, path)]
+        if new.is_dir():
+            files = sorted(file for file in new.rglob("*") if file.is_file())
+            pairs = [(file, path / file.relative_to(new)) for file in files]
+        for file, old in pairs:
+            if old.exists() and not (old.is_file() and filecmp.cmp(file, old, shallow=False)):
+                return old
+    return None

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from bytepair.errors import FormatError
-from bytepair.files.outputs import write_whole as write_whole
 
 #: The limit for ids, as in the core, so that a damaged count cannot exhaust memory.
 MAX_VOCAB_SIZE = (1 << 21) - 2

@@ -13,6 +13,7 @@ from typing import Any
 from bytepair import _core
 from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, UnsupportedError
+from bytepair.files.outputs import write_whole
 from bytepair.files.safe import (
     MAX_VOCAB_SIZE,
     id_of,
@@ -20,7 +21,6 @@ from bytepair.files.safe import (
     read_file,
     to_json,
     typed,
-    write_whole,
 )
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.tokens import EMPTY, empty_token, listed_merges

@@ -26,7 +26,8 @@ import numpy as np
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
+from bytepair.files.outputs import write_whole
+from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.metadata import engine_tokens
 from bytepair.properties.roles import giving, roles

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair.errors import FormatError
-from bytepair.files.safe import read_file, write_whole
+from bytepair.files.outputs import write_whole
+from bytepair.files.safe import read_file
 from bytepair.formats import tiktoken
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.published import encodings as published

@@ -21,7 +21,7 @@ from bytepair.errors import (
     UnsupportedError,
     VocabularyError,
 )
-from bytepair.files import existing
+from bytepair.files.outputs import check_replaced
 from bytepair.files.safe import read_file
 from bytepair.formats import gpt2, llama2c, nanochat, tekken, tiktoken
 from bytepair.formats.gguf import file as gguf
@@ -252,7 +252,7 @@ def write(
             tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True
         )
         stale = entry.stale(tokenizer, path) if path.is_dir() else []
-        existing.check(
+        check_replaced(
             tokenizer, path, put, lambda old: entry.read(old, options).model(),
             merged=entry.merged if path.is_dir() else (), stale=stale,
         )  # fmt: skip

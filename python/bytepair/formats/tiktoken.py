@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import ArgumentError, warn
-from bytepair.files.safe import read_file, write_whole
+from bytepair.files.outputs import write_whole
+from bytepair.files.safe import read_file
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.rules import unspeakable
 from bytepair.properties.tokens import EMPTY, empty_token

@@ -22,7 +22,7 @@ from bytepair._internal.checks import refuse
 from bytepair.errors import ShardError
 from bytepair.shards.names import Packing
 from bytepair.shards.order import BUFFER_DOCUMENTS, Order, State, TokenAddress
-from bytepair.shards.packing import check_epochs, check_numbers, delivered
+from bytepair.shards.packing import check_epochs, check_numbers, check_packing, delivered
 from bytepair.shards.read import Dataset
 from bytepair.training.counts import check_names, exact_fraction
 
@@ -110,6 +110,7 @@ class Blend:
         """
         check_numbers(rank, world_size, batch_size=batch_size, length=length, buffer=buffer)
         check_epochs(epochs)
+        check_packing(packing)
         orders = {
             name: data.order(length, seed, packing, buffer) for name, data in self.datasets.items()
         }
@@ -145,6 +146,7 @@ class Blend:
         from bytepair.shards.torch_data import TorchStream
 
         check_numbers(rank, world_size, length=length, buffer=buffer)
+        check_packing(packing)
         options = {"seed": seed, "packing": packing, "buffer": buffer}
         batches = partial(_rows_of, self, length, options)
         return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)

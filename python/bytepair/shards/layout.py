@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.system import sync, sync_folder
 from bytepair.errors import ShardError, warn
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import write_whole
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import NAME as MANIFEST
@@ -243,7 +243,8 @@ LAYOUTS: Final[dict[str, Layout]] = {
 def layout(name: str) -> Layout:
     """The layout of a name; where there is none, a `ShardError` says which there are."""
     if name not in LAYOUTS:
-        raise ShardError(f"there is no format {name!r}; there are {', '.join(LAYOUTS)}")
+        formats = ", ".join(LAYOUTS)
+        raise ShardError(f"there is no format {name!r}; there are {formats}", option="format")
     return LAYOUTS[name]
 
 

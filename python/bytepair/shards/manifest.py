@@ -25,8 +25,7 @@ from bytepair._internal import system
 from bytepair._internal.names import check_plain, check_regular
 from bytepair.corpus.inputs import BASE, INPUTS, is_same, shared
 from bytepair.errors import InUseError, ShardError
-from bytepair.files.outputs import check_output_folder
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import check_output_folder, write_whole
 from bytepair.shards.names import ShardSplit
 
 NAME: Final = "manifest.json"

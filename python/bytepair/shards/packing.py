@@ -6,13 +6,15 @@ lengths. `Dataset` knows all lengths in advance, so the core plans its rows (`or
 
 from __future__ import annotations
 
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.checks import check_choice
 from bytepair.errors import ArgumentError, ShardError
+from bytepair.shards.names import Packing
 from bytepair.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -22,7 +24,7 @@ def check_numbers(rank: int, world_size: int, **positive: int) -> None:
     """Raise a `ShardError` that names the first of these numbers that is out of range."""
     for name, value in {**positive, "world_size": world_size}.items():
         if value < 1:
-            raise ShardError(f"{name} is {value}; it must be positive")
+            raise ShardError(f"{name} is {value}; it must be positive", option=name)
     if not 0 <= rank < world_size:
         raise ShardError(
             f"rank is {rank}; it must be from 0 to {world_size - 1} (world_size - 1)", option="rank"
@@ -32,7 +34,14 @@ def check_numbers(rank: int, world_size: int, **positive: int) -> None:
 def check_epochs(epochs: int | None) -> None:
     """Raise a `ShardError` unless this is a number of passes, or None for no end."""
     if epochs is not None and epochs < 1:
-        raise ShardError(f"epochs is {epochs}", hint="pass at least 1, or None for no end")
+        raise ShardError(
+            f"epochs is {epochs}", option="epochs", hint="pass at least 1, or None for no end"
+        )
+
+
+def check_packing(packing: str) -> None:
+    """Raise an `ArgumentError` unless this is a way of filling rows."""
+    check_choice("packing", packing, get_args(Packing))
 
 
 def check_tokenizer(tokenizer: object) -> None:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.checks import place_of, refuse
+from bytepair._internal.checks import check_choice, place_of, refuse
 from bytepair.errors import ShardError
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.names import Packing, ShardSplit
 from bytepair.shards.order import BUFFER_DOCUMENTS, Order, State
-from bytepair.shards.packing import check_epochs, check_numbers, delivered
+from bytepair.shards.packing import check_epochs, check_numbers, check_packing, delivered
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ class Dataset:
     ) -> None:
         self._folder = Path(folder)
         self.manifest = Manifest.load(folder)
-        if split not in ("train", "val", None):
-            raise ShardError(f"the split is {split!r}", hint="pass 'train', 'val' or None")
+        check_choice("split", split, ("train", "val", None))
         if tokenizer is not None and tokenizer.fingerprint != self.manifest.fingerprint:
             raise ShardError(
                 f"{folder} was made by tokenizer {self.manifest.fingerprint[:12]}, not by "
@@ -182,6 +181,7 @@ class Dataset:
         """
         check_numbers(rank, world_size, batch_size=batch_size, length=length, buffer=buffer)
         check_epochs(epochs)
+        check_packing(packing)
         order = self.order(length, seed, packing, buffer)
         return Batches(order, batch_size, (rank, world_size), epochs, torch, state)
 
@@ -244,6 +244,7 @@ class Dataset:
 
         check_numbers(rank, world_size, length=length, buffer=buffer)
         check_epochs(epochs)
+        check_packing(packing)
         options = {"seed": seed, "packing": packing, "buffer": buffer}
         batches = partial(_from_epoch, self, length, epochs, options)
         return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)

@@ -20,7 +20,7 @@ from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import ResolvedSource, Source, resolve_or_files
-from bytepair.files.scratch import scratch
+from bytepair.files.outputs import scratch
 
 if TYPE_CHECKING:
     from bytepair.shards.job import ShardOptions

@@ -36,6 +36,7 @@ from bytepair.shards.packing import (
     Unpicklable,
     WaitingDocuments,
     check_numbers,
+    check_packing,
     check_tokenizer,
     delivered,
 )
@@ -134,6 +135,7 @@ class TextBatches(Unpicklable):
         check_numbers(
             rank, world_size, batch_size=batch_size, length=length, buffer=buffer, group=group
         )
+        check_packing(packing)
         self._shape, self._torch = (batch_size, length), torch
         reader = _RankReader(files, split, ReadOptions(column, errors), rank, world_size)
         self._packing, self._data = packing, lru_cache(1)(reader.data)

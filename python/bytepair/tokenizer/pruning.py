@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 from bytepair import _core, reference
 from bytepair._internal.checks import check_kind, integers
 from bytepair.errors import ArgumentError, CountsError, VocabularyError
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import write_whole
 from bytepair.properties.tokens import pairs_of_ranks
 from bytepair.tokenizer.vocabulary import renumbered
 

@@ -17,8 +17,7 @@ from bytepair._internal.checks import refuse
 from bytepair.chat.methods import ChatMethods
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.errors import NotAFolderError
-from bytepair.files.outputs import check_output_folder
-from bytepair.files.safe import write_whole
+from bytepair.files.outputs import check_output_folder, write_whole
 from bytepair.formats.names import FILE_NAME, Losses, WrittenFormat
 from bytepair.properties import metadata
 from bytepair.properties import roles as roles_of
@@ -587,11 +586,11 @@ class Tokenizer(ChatMethods):
 
     def _write(self, path: Path, *, tables: bool = True, overwrite: bool) -> None:
         """Write the native file."""
-        from bytepair.files import existing
+        from bytepair.files.outputs import check_replaced
 
         data = self.to_bytes(tables=tables)
         if not overwrite:
-            existing.check(self, path, lambda new: new.write_bytes(data), _core.Model.map)
+            check_replaced(self, path, lambda new: new.write_bytes(data), _core.Model.map)
         write_whole(path, data)
 
     def export(

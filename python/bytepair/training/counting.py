@@ -36,8 +36,7 @@ from bytepair.errors import (
     CountsError,
     warn,
 )
-from bytepair.files.outputs import check_output_file
-from bytepair.files.scratch import scratch
+from bytepair.files.outputs import check_output_file, scratch
 from bytepair.training import checkpoint as checkpoints
 from bytepair.training.checkpoint import CheckpointWarning, CountState, FilePosition
 from bytepair.training.counts import Counts, metadata_of, read_counts

@@ -20,7 +20,8 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, typed, write_whole
+from bytepair.files.outputs import write_whole
+from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.gguf import pieces as gguf_pieces

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import FormatError, NotAFolderError, UnsupportedError
+from bytepair.files.outputs import write_whole
 from bytepair.files.safe import (
     id_of,
     json_note,
@@ -25,7 +26,6 @@ from bytepair.files.safe import (
     read_file,
     to_json,
     typed,
-    write_whole,
 )
 from bytepair.formats.gpt2 import lookalikes
 from bytepair.formats.parts import LoadOptions, Parts

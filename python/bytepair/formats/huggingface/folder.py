@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, PatternError, VocabularyError
-from bytepair.files.safe import read_file, write_whole
+from bytepair.files.outputs import write_whole
+from bytepair.files.safe import read_file
 from bytepair.formats.huggingface import companions
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import post_processor
