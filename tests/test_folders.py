@@ -164,7 +164,7 @@ def test_commands_say_it_on_standard_error(tmp_path: Path) -> None:
     bytepair.train(["one two"], 265).save(tmp_path / "tokenizer")
     line = "reading 3 parquet files; skipped README.md\n"
     for words in (
-        "count in", "train in --vocab-size 265 -o new", "shard in -o shards",
+        "count in", "train in --vocab-size 265 -o new --force", "shard in -o shards",
         "compare tokenizer new in",
         "evaluate --against none --val in", "encode in",
         "plan --params 1M -t tokenizer --corpus in",

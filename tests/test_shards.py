@@ -342,9 +342,22 @@ def test_a_finished_shard_that_is_gone(
         with pytest.raises(Killed):
             shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     (tmp_path / "shard_000001.bin").unlink()
-    with pytest.warns(UserWarning, match=r"shard_000001\.bin is gone; it is written again"):
+    with pytest.warns(UserWarning, match=r"shard_000001\.bin is gone"):
         shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     assert shards.verify(tmp_path)
+
+
+def test_a_damaged_shard_is_written_again_with_all_behind_it(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
+    whole = listing(tmp_path)
+    (tmp_path / "shard_000001.bin").write_bytes(b"cut off")
+    kept = (tmp_path / "shard_000000.bin").stat().st_mtime_ns
+    with pytest.warns(UserWarning, match=r"shard_000001\.bin"):
+        shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
+    assert listing(tmp_path) == whole
+    assert (tmp_path / "shard_000000.bin").stat().st_mtime_ns == kept
 
 
 # ------------------------------------------------------------------ what cannot be read

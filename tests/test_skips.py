@@ -104,7 +104,7 @@ def test_invalid_documents_are_skipped_with_a_warning(
     counts, message = count(folder / name, threads=threads, **options)
     assert counts.items() == bytepair.count(GOOD, pattern="gpt2", threads=1).items()
     assert message.startswith("5 documents skipped as invalid: ")
-    assert message.removesuffix("; raise max_document_bytes").endswith("; and 2 more")
+    assert message.removesuffix("; raise max_document_bytes, or divide it").endswith("; and 2 more")
     named = re.findall(r"([\w.]+), row (\d+): ([^;]+)", message)
     places = [(place, int(row)) for place, row, _ in named]
     if name == "texts":
@@ -331,7 +331,7 @@ def test_the_warning_says_how_to_read_longer_documents(name: str, tmp_path: Path
         pq.write_table(pa.table({"text": texts}), path)
     with pytest.warns(SkippedWarning, match="1 document skipped") as caught:
         bytepair.count(path, errors="skip", max_document_bytes=MOST)
-    assert str(caught[0].message).endswith("; raise max_document_bytes")
+    assert str(caught[0].message).endswith("; raise max_document_bytes, or divide it")
     limit = ("--errors", "skip", "--max-document-bytes", str(MOST))
     done = run("count", name, "-o", "out.parquet", "-q", *limit, cwd=tmp_path)
-    assert message_of(done.stderr).endswith("; raise --max-document-bytes")
+    assert message_of(done.stderr).endswith("; raise --max-document-bytes, or divide it")

@@ -211,7 +211,8 @@ def test_batches_are_built_in_the_process_that_uses_them(
 
 def test_invalid_options(base: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     data = base / "base_data"
-    for option, value in {"rank": 1, "buffer": 0, "group": 0, "packing": "x"}.items():
+    wrong: dict[str, Any] = {"rank": 1, "buffer": 0, "group": 0, "packing": "x"}
+    for option, value in wrong.items():
         with pytest.raises((ArgumentError, ShardError)) as caught:
             TextBatches(data, trained, B, T, **{option: value})
         assert caught.value.option == option

@@ -200,7 +200,7 @@ def assemble(
 
     try:
         with manifest.locked(folder), Bar(progress) as bar:
-            shards = resumed(folder, job, bar, feed, threads, ignore=PARTS)
+            shards = resumed(folder, job, bar, feed, ignore=PARTS)
             tasks.clear(root, {**job.values, "task_bytes": task_bytes})
             return shards
     except InUseError:

@@ -206,7 +206,7 @@ def not_written(error: OSError, path: Path, size: int) -> OSError:
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)):
         reason += f" for {size:,} bytes"
-    return OSError(f"{error.errno} {reason} {path}")
+    return OSError(error.errno, reason, str(path))
 
 
 @contextmanager

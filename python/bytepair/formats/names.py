@@ -24,7 +24,7 @@ class Losses(list[str]):
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello"], 258, special_tokens=["<a>"])
         >>> print(tok.export_losses("gguf").hint)
-        ['give a special token this role with Tokenizer.replace(roles={"eos": ...})']
+        give a special token this role with Tokenizer.replace(roles={"eos": ...})
     """
 
     def __init__(self, losses: Iterable[str] = (), hint: str = "") -> None:

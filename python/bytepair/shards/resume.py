@@ -33,7 +33,7 @@ class FolderState:
     """What a folder holds of a job.
 
     Attributes:
-        shards: the shards that need not be written again, or only one by one.
+        shards: the shards that need not be written again.
         dropped: the shard after these, which is written again with all that follows.
         manifest: the manifest, if the run of this very job has finished.
         damage: what is wrong with the shards that are not whole, by number.
@@ -157,10 +157,7 @@ def _check_empty(folder: Path, ignore: str, before: dict[str, Any]) -> None:
 
 
 def checked(folder: Path, job: dict[str, Any], state: FolderState, bar: Bar) -> FolderState:
-    """Read the files of all shards, and find those that are not whole.
-
-    Where shards share a file, the first of them that is not whole is cut off with all behind it.
-    """
+    """Read the files of all shards; the first that is not whole is left out with all behind it."""
     damage: dict[int, list[str]] = {}
     recorded = [*state.shards, *state.dropped]
     for shard, wrong in wrong_shards(folder, recorded, is_finished=state.manifest is not None):
@@ -168,8 +165,7 @@ def checked(folder: Path, job: dict[str, Any], state: FolderState, bar: Bar) -> 
         if wrong and shard not in state.dropped:
             damage[shard.number] = wrong
     state = replace(state, damage=damage)
-    is_joined = layout(job["format"]).joined
-    first = next((n for n in damage if is_joined and state.shards[n].split == "train"), None)
+    first = min(damage, default=None)
     return state if first is None else replace(state, shards=state.shards[:first], manifest=None)
 
 

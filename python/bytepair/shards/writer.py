@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias, Unpack
 
@@ -106,7 +104,7 @@ def write(
             encode_all(job, take, start, threads)
 
         with manifest.locked(folder), Bar(progress) as bar:
-            return resumed(folder, job, bar, feed, threads)
+            return resumed(folder, job, bar, feed)
 
 
 def resumed(
@@ -114,7 +112,6 @@ def resumed(
     job: ShardJob,
     bar: Bar,
     feed: Feed,
-    threads: int | None,
     *,
     ignore: str = manifest.PROGRESS,
 ) -> Manifest:
@@ -125,22 +122,16 @@ def resumed(
         job: the job.
         bar: shows the progress.
         feed: passes on the documents from an address on.
-        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-            processors.
         ignore: the name of a file that may be in a new folder.
     """
     state = resume.state_of(folder, job.values, ignore=ignore)
     state = resume.checked(folder, job.values, state, bar)
     _tell(folder, state)
-    if state.manifest is None:
-        resume.begin(folder, job.values, state)
-    for number in state.damage:
-        if number < len(state.shards):
-            _write_again(folder, job, state.shards, number, bar, threads)
     if state.manifest is not None:
         _write_tokenizer(folder, job)
         remove_marks(folder, job.values, state.shards)
         return state.manifest
+    resume.begin(folder, job.values, state)
     shards = state.shards
     if state.following is not None:
         start = Address(*state.following)
@@ -153,41 +144,18 @@ def resumed(
 
 
 def _tell(folder: Path, state: FolderState) -> None:
-    """Say what is there already, and which shards are written again, and why."""
+    """Say what is there already, and from which shard on it is written again, and why."""
     if state.damage:
         first, more = next(iter(state.damage.values()))[0], len(state.damage) - 1
         others = f" (and {more:,} more shards)" if more else ""
-        warn(f"{folder} is not as it was written: {first}{others}; it is written again")
+        warn(
+            f"{folder} is not as it was written: {first}{others}; it is written again, with all "
+            "behind it"
+        )
     elif state.manifest is not None:
         LOG.info("%s has all shards already", folder)
     elif state.shards:
         LOG.info("%s has %s shards already", folder, f"{len(state.shards):,}")
-
-
-def _write_again(
-    folder: Path, job: ShardJob, shards: list[Shard], number: int, bar: Bar, threads: int | None
-) -> None:
-    """Write one shard again; its mark and the manifest stay.
-
-    Raises:
-        ShardError: if it is another one than before.
-    """
-    before = shards[:number]
-    start = Address(*before[-1].following) if before and before[-1].following else Address(0, 0)
-    read = Read(job, start)
-    with Cut(job, folder, before, bar, read.position, last=number) as run:
-        with suppress(_LastShard):
-            encode_all(job, lambda item: run.take(read.moved(item)), start, threads)
-            run.finish()
-        new = replace(run.shards[number], skipped=shards[number].skipped)
-    if new != shards[number]:
-        raise ShardError(
-            (
-                f"shard {number} of {folder} was missing or damaged, and writing it again gives "
-                "different data: an input has changed, or the library that writes the format"
-            ),
-            hint=f"remove {folder} and start again",
-        )
 
 
 # ---------------------------------------------------------------------------- progress
@@ -262,7 +230,6 @@ class Cut:
         shards: the earlier shards.
         bar: shows the progress.
         position: the position of the documents in the inputs.
-        last: the number of the only shard to write, which leaves no mark; None means all.
 
     Attributes:
         shards: the earlier shards and those that this object has finished.
@@ -275,14 +242,12 @@ class Cut:
         shards: list[Shard],
         bar: Bar,
         position: Position,
-        last: int | None = None,
     ) -> None:
         self._job, self._folder, self._bar, self._position = job, folder, bar, position
         self.shards = list(shards)
         self._before = sum(shard.text_bytes for shard in shards)
         self._limit: int = job.values["tokens_per_shard"]
         self._skipped: list[Left] = []
-        self._last = last
         self.writer = self._open()
 
     def __enter__(self) -> Self:
@@ -356,17 +321,10 @@ class Cut:
         """Finish a shard, which has the address at which the next one begins."""
         after = None if following is None else (following.input, following.row)
         shard = self.writer.close(after, self._skipped)
-        if self._last is None:
-            manifest.save_mark(self._folder, shard)
+        manifest.save_mark(self._folder, shard)
         self._before += shard.text_bytes
         self.shards.append(shard)
         self._skipped = []
-        if shard.number == self._last:
-            raise _LastShard
-
-
-class _LastShard(Exception):  # noqa: N818 - it is no error
-    """Raised to leave the reading once the last wanted shard is written."""
 
 
 # ---------------------------------------------------------------------------- the end of a run

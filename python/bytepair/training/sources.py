@@ -89,7 +89,8 @@ def counter_of(
         return CountJob.of(source, regex, **reading).run
     usual = {"column": "text", "errors": "strict", "max_document_bytes": DOCUMENT_BYTES}
     changed = [name for name, value in reading.items() if value != usual.get(name)]
-    if names := [name for name in changed if name != "threads"]:
+    kept = ["threads", *(["split"] if reading.get("split") == "all" else [])]  # ignores nothing
+    if names := [name for name in changed if name not in kept]:
         raise CountsError(
             f"{', '.join(names)} would be ignored, because the source is counts",
             option=names[0],
