@@ -189,7 +189,8 @@ def test_the_command_writes_a_page(saved: str, trained: bytepair.Tokenizer, tmp_
     assert str(page) in done.output
     expected = explore.to_html({"mine": trained}, TEXT.replace("\x00", ""), special=True)
     assert page.read_text(encoding="utf-8") == expected
-    done = CliRunner().invoke(command, [saved, "--export", str(page), "--force"], input="from\r\na pipe")
+    words = [saved, "--export", str(page), "--force"]
+    done = CliRunner().invoke(command, words, input="from\r\na pipe")
     assert done.exit_code == 0, done.output
     assert data(page.read_bytes().decode())["text"] == "from\r\na pipe"
 
