@@ -370,4 +370,4 @@ def test_late_names_are_listed_and_others_refused() -> None:
     assert set(bytepair.__all__) <= set(dir(bytepair))
     assert set(bytepair.chat.__all__) <= set(dir(bytepair.chat))
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
-        bytepair.trian  # type: ignore[attr-defined]  # noqa: B018
+        bytepair.trian  # noqa: B018

@@ -57,7 +57,7 @@ def test_an_error_names_the_argument_the_value_and_what_is_allowed(
 def test_a_dataset_has_no_slices(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(TEXT)
     bytepair.shards.write(tmp_path / "a.txt", TOK, tmp_path / "shards")
-    dataset = bytepair.shards.Dataset(tmp_path / "shards")
+    dataset: Any = bytepair.shards.Dataset(tmp_path / "shards")
     assert len(dataset[np.int64(0)]) == len(dataset[0])
     with pytest.raises(ArgumentError, match=r"a document is slice\(0, 2, None\); it must"):
         dataset[0:2]

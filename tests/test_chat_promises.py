@@ -68,7 +68,7 @@ def test_a_part_of_a_name_between_the_templates_own_text_stays_text() -> None:
 
 
 def test_lists_of_other_types_hide_no_text() -> None:
-    row = calling("f", {"a": UserList(["<think>"])})  # type: ignore[dict-item]
+    row = calling("f", {"a": UserList(["<think>"])})
     row_ids = TOK.render_conversation(row, template=chat.JinjaTemplate(
         "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
         "{% for a in c.function.arguments.a %}{{ a }}{% endfor %}{% endfor %}{% endfor %}",
@@ -115,7 +115,7 @@ def test_nulls_of_calls_and_parts_are_absent_whatever_the_source() -> None:
     pa = pytest.importorskip("pyarrow")
     parts = [{"type": "text", "text": "hi", "image": None}]
     call = {"id": None, "type": "function", "function": {"name": "f", "arguments": '{"a": null}'}}
-    row = {"messages": [{"role": "user", "content": parts},
+    row: dict[str, Any] = {"messages": [{"role": "user", "content": parts},
                         {"role": "assistant", "content": None, "tool_calls": [call]}]}  # fmt: skip
     lists = TOK.render_batch([row], template=chat.CHATML)
     # a column of one type needs the content as parts everywhere
@@ -158,16 +158,17 @@ def test_the_first_id_of_a_packed_conversation_is_no_target() -> None:
 
 
 @pytest.mark.parametrize("rows", ["pad_to", "pack_to"])
-def test_what_a_row_cuts_off_is_said_in_numbers(rows: str) -> None:
+def test_what_a_row_cuts_off_is_said_in_numbers(rows: Any) -> None:
+    size: dict[str, Any] = {rows: 16}
     long = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello " * 50}]
     whole = NANO.render_batch([TALK, long])
     with pytest.warns(BytepairWarning, match="1 of 2 conversations") as caught:
-        batch = NANO.render_batch([TALK, long], **{rows: 16})
+        batch: Any = NANO.render_batch([TALK, long], **size)
     cut = len(whole.input_ids) - int((batch.conversations >= 0).sum())
     assert f"{cut:,} of {len(whole.input_ids):,} ids" in str(caught[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        NANO.render_batch([TALK, TALK], **{rows: 16})
+        NANO.render_batch([TALK, TALK], **size)
 
 
 def test_conversations_that_are_dropped_are_counted() -> None:

@@ -17,7 +17,7 @@ from bytepair.errors import BytepairError, FormatError, LossError, OverwriteErro
 
 def all_errors() -> list[BytepairError]:
     """An error of each class."""
-    kinds = [BytepairError, *BytepairError.__subclasses__(), errors.InUseError]
+    kinds: list[Any] = [BytepairError, *BytepairError.__subclasses__(), errors.InUseError]
     plain = [kind for kind in kinds if kind not in (LossError, OverwriteError)]
     made = [
         kind("a.json", "it is bad", option="errors", value=3, hint="repair it")

@@ -22,6 +22,7 @@ from bytepair.evaluate import compression_curve
 from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.sentencepiece import characters
 from bytepair.tokenizer import pruning
+from bytepair.tokenizer.pruning import Pruned
 from commands import run
 from pieces import META, gemma_document
 
@@ -82,7 +83,7 @@ def texts_of(rng: random.Random) -> list[str]:
     return ["".join(rng.choices("aabbcc é中龍", k=rng.randint(0, 12))) for _ in range(50)]
 
 
-def check(tok: bytepair.Tokenizer, pruned: bytepair.tokenizer.Pruned, texts: list[str]) -> int:
+def check(tok: bytepair.Tokenizer, pruned: Pruned, texts: list[str]) -> int:
     """Texts whose ids all stay keep them; all can be encoded. Returns how many keep theirs."""
     exact = 0
     for text in texts:

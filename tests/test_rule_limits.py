@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def document(names: bool = False, **fields: Any) -> dict[str, Any]:
     letters = [chr(code) for code in range(0x21, 0x7F)] + ["Ġ", "▁", "<0x41>"]
     special = {"id": len(letters), "content": "<s>", "special": True}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    model = {
+    model: dict[str, Any] = {
         "type": "BPE",
         "dropout": None,
         "unk_token": None,
@@ -235,7 +236,10 @@ def test_the_error_names_the_step(name: str, use: str, step: str, tmp_path: Path
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(DOCUMENTS[name]), encoding="utf-8")
     tok = bytepair.load(path)
-    uses = {"encode": lambda: tok.encode(TEXT), "decode": lambda: tok.decode([70, 71])}
+    uses: dict[str, Callable[[], object]] = {
+        "encode": lambda: tok.encode(TEXT),
+        "decode": lambda: tok.decode([70, 71]),
+    }
     with pytest.raises(BytepairError, match=step) as caught:
         uses[use]()
     assert "64" in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +32,7 @@ def data(tmp_path_factory: pytest.TempPathFactory, tok: bytepair.Tokenizer) -> s
 @pytest.mark.parametrize("packing", ["stream", "best-fit"])
 @pytest.mark.parametrize("epoch", [1, 2, 7, 1 << 40])
 def test_a_state_beyond_the_last_epoch_is_an_error(
-    data: shards.Dataset, packing: str, epoch: int
+    data: shards.Dataset, packing: Any, epoch: int
 ) -> None:
     state = data.batches(1, 4, packing=packing, epochs=None).state | {"epoch": epoch}
     with pytest.raises(ShardError) as caught:
@@ -60,7 +61,7 @@ def test_a_state_at_the_end_of_the_last_epoch_yields_nothing(data: shards.Datase
 @pytest.mark.parametrize("bos", [False, True])
 @pytest.mark.parametrize("packing", ["stream", "best-fit"])
 def test_a_corpus_without_tokens_is_an_error_on_the_first_pass(
-    tmp_path: Path, tok: bytepair.Tokenizer, packing: str, bos: bool, count: int
+    tmp_path: Path, tok: bytepair.Tokenizer, packing: Any, bos: bool, count: int
 ) -> None:
     pq.write_table(pa.table({"text": [""] * count}), tmp_path / "a.parquet")
     batches = shards.TextBatches(

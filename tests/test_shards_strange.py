@@ -9,6 +9,7 @@ import sys
 import zlib
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def test_files_of_killed_runs_of_the_job_are_removed(
 @pytest.mark.parametrize("suffix", [".partial", ".partial.arrow"])
 @pytest.mark.parametrize("name", FORMATS)
 def test_shards_are_written_through_no_link(
-    tmp_path: Path, tok: bytepair.Tokenizer, source: Path, name: str, suffix: str, kind: str
+    tmp_path: Path, tok: bytepair.Tokenizer, source: Path, name: Any, suffix: str, kind: str
 ) -> None:
     folder, victim = tmp_path / "out", tmp_path / "victim"
     victim.write_text("theirs")
@@ -137,7 +138,7 @@ def test_parts_that_a_mark_does_not_list_are_written_again(tmp_path: Path, parts
         "other": [first, {**second, "offset": 1}],
     }[parts]  # fmt: skip
     mark.write_text(json.dumps(values))
-    again = []
+    again: list[Any] = []
     with pytest.warns(UserWarning, match="mark.json"):
         tasks.redo_broken(tmp_path, [task], names, again.append)
     assert again == [task]

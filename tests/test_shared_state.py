@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -25,7 +25,7 @@ def _switches() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def together(calls: list[Callable[[], Any]], times: int = 20) -> list[list[Any]]:
+def together(calls: Sequence[Callable[..., Any]], times: int = 20) -> list[list[Any]]:
     """The results of calls that run at the same time, each some times."""
     results: list[list[Any]] = [[] for _ in calls]
     start = threading.Barrier(len(calls))
@@ -65,7 +65,7 @@ def test_a_writer_belongs_to_its_tokenizer_whoever_comes_between() -> None:
 def test_first_calls_that_meet_are_right() -> None:
     text = "hello there"
     tok = bytepair.train([text] * 2, 270)
-    calls: list[Callable[[], Any]] = [
+    calls: list[Callable[..., Any]] = [
         lambda: tok.encode_batch([text])[0] == tok.encode(text),
         lambda: bytepair.train([text] * 2, vocab_size=270) == tok,
         lambda: bytepair.count([text], pattern="gpt4") == bytepair.count([text], pattern="gpt4"),

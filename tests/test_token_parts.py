@@ -11,11 +11,12 @@ import pytest
 import bytepair
 from bytepair import _core
 from bytepair.properties.tokens import all_tokens
+from bytepair.tokenizer.vocabulary import TokenParts
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def rows_of(parts: bytepair.tokenizer.TokenParts) -> list[list[int]]:
+def rows_of(parts: TokenParts) -> list[list[int]]:
     return [parts.ids[a:b].tolist() for a, b in zip(parts.offsets, parts.offsets[1:], strict=False)]
 
 
@@ -89,7 +90,7 @@ def test_the_example_in_torch() -> None:
     torch = pytest.importorskip("torch")
     example = runpy.run_path(str(ROOT / "examples" / "resize_embeddings.py"))
     weight = torch.arange(12.0).view(4, 3)
-    parts = bytepair.tokenizer.TokenParts(np.array([0, 1, 3, 3]), np.array([2, 0, 1]))
+    parts = TokenParts(np.array([0, 1, 3, 3]), np.array([2, 0, 1]))
     expected = torch.stack([weight[2], (weight[0] + weight[1]) / 2, torch.zeros(3)])
     assert torch.equal(example["means"](weight, parts), expected)
     losses = example["main"]()
