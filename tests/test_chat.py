@@ -369,6 +369,7 @@ def rows(batch: chat.RenderedBatch) -> list[tuple[list[int], list[int]]]:
     return [(ids.tolist(), mask.tolist()) for ids, mask in batch]
 
 
+@pytest.mark.filterwarnings("ignore::bytepair.errors.SkippedWarning")
 @pytest.mark.parametrize("threads", [1, 3])
 @given(st.lists(conversations(), max_size=6))
 def test_a_batch_is_each_conversation(threads: int, talks: list[dict[str, Any]]) -> None:
@@ -376,6 +377,7 @@ def test_a_batch_is_each_conversation(threads: int, talks: list[dict[str, Any]])
     assert rows(batch) == [TOK.render_conversation(t, 30, on_untrained="keep") for t in talks]
 
 
+@pytest.mark.filterwarnings("ignore::bytepair.errors.SkippedWarning")
 @given(st.lists(conversations(), max_size=6))
 def test_dropping_removes_conversations_with_nothing_to_train_on(
     talks: list[dict[str, Any]],
@@ -399,6 +401,7 @@ def test_padding() -> None:
         assert batch.labels[row].tolist() == expected + [-100] * (40 - n)
 
 
+@pytest.mark.filterwarnings("ignore::bytepair.errors.SkippedWarning")
 @given(st.lists(conversations(), min_size=1, max_size=8))
 def test_packing_keeps_every_conversation_whole(talks: list[dict[str, Any]]) -> None:
     batch = TOK.render_batch(talks, pack_to=64, on_untrained="keep")
@@ -736,7 +739,9 @@ def test_jinja_has_what_transformers_gives_templates() -> None:
 
 
 def _batch_of(template: Any) -> Callable[[], chat.RenderedBatch]:
-    return lambda: TOK.render_batch([TALK, TALK], template=template, pack_to=30)
+    return lambda: TOK.render_batch(
+        [TALK, TALK], template=template, pack_to=30, pad="<|im_end|>"
+    )
 
 
 def test_jinja_in_batches() -> None:

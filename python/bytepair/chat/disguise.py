@@ -105,11 +105,11 @@ class Rendering:
 def deep(value: Any, disguise: Disguise, fixed: Collection[str] = (), key: object = None) -> Any:
     """Disguise every string in a value, keys as well.
 
-    A role, a type of JSON and a key that the template names (`fixed`) are words of the format; they
-    are disguised only if there is more in them than letters.
+    A role, a type of JSON, and a key or a type that the template names (`fixed`) are words of the
+    format; they are disguised only if there is more in them than letters.
     """
     if isinstance(value, str):
-        is_word = key == "role" or (key == "type" and value in _TYPES)
+        is_word = key == "role" or (key == "type" and (value in _TYPES or value in fixed))
         return value if is_word and _WORD.fullmatch(value) else disguise.put_on(value)
     if isinstance(value, Mapping):
         return {

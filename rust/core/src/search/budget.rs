@@ -25,9 +25,11 @@ const SLOW_SEARCH_TIME: Duration = Duration::from_millis(5);
 /// The time between two polls.
 const BETWEEN_POLLS: Duration = Duration::from_millis(100);
 
+/// What is asked whether to stop, and when it was asked last.
+type Poll = (fn() -> bool, Instant);
+
 thread_local! {
-    /// What is asked whether to stop, and when it was asked last.
-    static POLL: Cell<Option<(fn() -> bool, Instant)>> = const { Cell::new(None) };
+    static POLL: Cell<Option<Poll>> = const { Cell::new(None) };
 }
 
 /// Do some work on this thread; during it, ask `poll` whether to stop, ten times a second. If so, the
@@ -43,7 +45,7 @@ thread_local! {
 /// ```
 pub fn with_poll<R>(poll: fn() -> bool, work: impl FnOnce() -> R) -> R {
     /// Sets the poll from before, also after a panic.
-    struct Restore(Option<(fn() -> bool, Instant)>);
+    struct Restore(Option<Poll>);
     impl Drop for Restore {
         fn drop(&mut self) {
             POLL.set(self.0);
