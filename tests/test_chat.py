@@ -739,9 +739,7 @@ def test_jinja_has_what_transformers_gives_templates() -> None:
 
 
 def _batch_of(template: Any) -> Callable[[], chat.RenderedBatch]:
-    return lambda: TOK.render_batch(
-        [TALK, TALK], template=template, pack_to=30, pad="<|im_end|>"
-    )
+    return lambda: TOK.render_batch([TALK, TALK], template=template, pack_to=30, pad="<|im_end|>")
 
 
 def test_jinja_in_batches() -> None:

@@ -67,12 +67,18 @@ def talks(strings: st.SearchStrategy[str], *, most: int = 3) -> st.SearchStrateg
 
 
 def thinking(draw: Any, messages: list[Any], strings: st.SearchStrategy[str]) -> list[Any]:
-    """The messages, some of them with reasoning."""
-    return [
+    """The messages, some of them with reasoning; tags in the content alone would be an error."""
+    thoughts = [
         {**m, "reasoning_content": draw(strings)}
         if m["role"] == "assistant" and draw(st.booleans())
         else m
         for m in messages
+    ]
+    return [
+        {**m, "reasoning_content": "hm"}
+        if m["role"] == "assistant" and "think>" in m["content"] and not m.get("reasoning_content")
+        else m
+        for m in thoughts
     ]
 
 

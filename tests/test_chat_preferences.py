@@ -214,7 +214,7 @@ def test_what_cannot_be_padded_is_an_error() -> None:
     with pytest.raises(ArgumentError, match="pad_to is 3, but a pair has"):
         pairs.padded(3)
     with pytest.raises(SpecialTokenError, match="pass pad="):
-        TOK.render_preferences([PAIR], template=JINJA).padded()
+        TOK.replace(roles={"pad": None}).render_preferences([PAIR], template=JINJA).padded()
     named = TOK.render_preferences([PAIR, PAIR], template=JINJA, pad="<|endoftext|>").padded()
     assert named["input_ids"].shape[0] == 4
     with pytest.raises(IndexError, match="there is no pair 1"):

@@ -609,9 +609,9 @@ def test_rows_that_are_not_of_their_format_are_errors(kind: Any, row: Any, messa
 
 def test_options_have_few_values() -> None:
     for options, message in [
-        ({"rows": "openai"}, 'rows is \'openai\'; it must be "messages", "sharegpt"'),
+        ({"rows": "openai"}, "rows is 'openai'; it must be one of messages, sharegpt"),
         ({"train_on": "first"}, "train_on is 'first'; it must be"),
-        ({"ignore_fields": "id"}, "ignore_fields is 'id'; it must be a collection of str"),
+        ({"ignore_fields": "id"}, "ignore_fields is 'id'; it must be a list of names"),
         ({"ignore_fields": [3]}, r"ignore_fields is \[3\]"),
         ({"ignore_fields": 3}, "ignore_fields is 3"),
     ]:

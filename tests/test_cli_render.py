@@ -57,6 +57,7 @@ def lines(*words: str, cwd: Path) -> list[Any]:
          {"truncate": "messages", "max_tokens": 40, "on_untrained": "drop"}),
     ],
 )  # fmt: skip
+@pytest.mark.filterwarnings("ignore::bytepair.errors.SkippedWarning")
 def test_conversations_are_rendered_as_in_python(
     words: list[str], options: dict[str, Any], tok: bytepair.Tokenizer, tmp_path: Path
 ) -> None:

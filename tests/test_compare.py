@@ -130,7 +130,7 @@ def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
     result = bytepair.evaluate.compare(trained, pruned, by="tokens")
     assert "--by tokens" not in str(result)
     assert "tokens of one only" in result.values
-    with pytest.raises(ValueError, match='it must be "ids" or "tokens"'):
+    with pytest.raises(ValueError, match="it must be 'ids' or 'tokens'"):
         bytepair.evaluate.compare(trained, pruned, by="words")  # type: ignore[arg-type]
 
 

@@ -261,7 +261,7 @@ def test_any_part_of_a_json_file_replaced(strange: Any, tmp_path: Path) -> None:
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(copy))
         tok = attempt(tmp_path, "huggingface")
         if tok is not None:
-            tok.export(tmp_path / "again", "huggingface")
+            tok.export(tmp_path / "again", "huggingface", overwrite=True)
     for copy in replaced(mistral, strange):
         (tmp_path / "tekken.json").write_text(json.dumps(copy))
         attempt(tmp_path / "tekken.json", "tekken")

@@ -396,7 +396,8 @@ def test_nfc_gives_the_ids_of_tokenizers(tmp_path: Path) -> None:
         tok.export(tmp_path / "x", "nanochat")
     with pytest.raises(bytepair.errors.LossError, match="NFC"):
         tok.export(tmp_path / "x.gguf")
-    assert bytepair.load(tok.export(tmp_path / "x.gguf", lossy=True)) == tok
+    # It is read as llama.cpp reads it, without NFC.
+    assert bytepair.load(tok.export(tmp_path / "x.gguf", lossy=True)) != tok
     assert b"qwen2" in (tmp_path / "x.gguf").read_bytes()
     with pytest.raises(bytepair.errors.PatternError, match="NFC"):
         bytepair.extend(tok, ["x"], extra=1)

@@ -154,30 +154,6 @@ def test_a_shard_of_an_unfinished_run_that_is_not_whole_is_written_again(
         shutil.rmtree(out)
 
 
-def test_only_what_is_wrong_is_written_again(
-    source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = one(source, trained, tmp_path / "out")
-    before, expected = times(tmp_path / "out"), listing(tmp_path / "out")
-    damaged = [result.shards[number].parts[0].file for number in (1, len(result.shards) - 1)]
-    for name in damaged:
-        (tmp_path / "out" / name).unlink()
-    starts: list[Any] = []
-    encode = writer.encode_all
-
-    def watched(job: Any, take: Any, start: Any, *rest: Any) -> None:
-        starts.append((start.input, start.row))
-        encode(job, take, start, *rest)
-
-    monkeypatch.setattr(writer, "encode_all", watched)
-    with pytest.warns(UserWarning, match=r"\(and 1 more shards\)"):
-        one(source, trained, tmp_path / "out")
-    assert starts == [result.shards[0].following, result.shards[-2].following]
-    assert listing(tmp_path / "out") == expected
-    changed = {name for name, time in times(tmp_path / "out").items() if before[name] != time}
-    assert changed == {part.file for n in (1, -1) for part in result.shards[n].parts}
-
-
 def test_a_rewriting_that_is_killed_is_continued(
     source: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,27 +212,6 @@ def test_a_file_that_a_killed_run_left_replaces_no_whole_one(
     (tmp_path / "out" / manifest.partial(result.shards[1].parts[0].file)).write_bytes(b"half")
     one(source, trained, tmp_path / "out")
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
-
-
-def test_an_input_that_has_changed_is_said(
-    source: Path, tmp_path: Path, trained: bytepair.Tokenizer
-) -> None:
-    path = source / "00.jsonl"
-    path.write_text('{"text": "the cat and the dog"}\n' * 2000)
-    result = one(source, trained, tmp_path / "out")
-    path.write_bytes(path.read_bytes().replace(b"the", b"eht"))
-    one(source, trained, tmp_path / "out")  # the shards are whole
-    (tmp_path / "out" / result.shards[0].parts[0].file).unlink()
-    message = (
-        r"shard 0 of .*out was missing or damaged, and writing it again gives different .*"
-        r"remove .*out and start"
-    )
-    for _ in range(2):
-        with (
-            pytest.warns(UserWarning, match="is not as it was written"),
-            pytest.raises(ShardError, match=message),
-        ):
-            one(source, trained, tmp_path / "out")
 
 
 def test_the_tokenizer_beside_the_shards_is_written_again(
