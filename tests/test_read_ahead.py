@@ -18,8 +18,8 @@ def late():  # what happens to modules when the interpreter ends
 
 unfinished = []
 atexit.register(late)
-import bytepair
-batches = bytepair.corpus.read.read_batches(sys.argv[1])
+from bytepair.corpus import read
+batches = read.read_batches(sys.argv[1])
 next(batches)
 unfinished.append(batches)
 del batches
