@@ -246,5 +246,5 @@ def test_training_gives_roles(tmp_path: Path) -> None:
     words += [word for name in NAMES for word in ("--special-token", name)]
     run(*words, "--eos-token", "<end>", cwd=tmp_path)
     assert bytepair.load(tmp_path / "tok").roles == {"eos": "<end>"}
-    refused = run(*words, "--eos-token", "<no>", cwd=tmp_path, code=1)
+    refused = run(*words, "--eos-token", "<no>", "--force", cwd=tmp_path, code=1)
     assert b"'<no>' cannot be the eos token" in refused.stderr
