@@ -50,9 +50,9 @@ class Worker:
 
 
 def error(tier: str) -> str:
-    """The last line on stderr of an import with these instructions; empty if it works."""
+    """The last line on stderr of a first use with these instructions; empty if it works."""
     done = subprocess.run(
-        [sys.executable, "-c", "import bytepair"],
+        [sys.executable, "-c", "import bytepair; bytepair.Tokenizer"],
         env=os.environ | {"BYTEPAIR_SIMD": tier},
         capture_output=True,
         text=True,
