@@ -136,6 +136,18 @@ def test_steps_end_where_the_reference_ends(
     assert answers.ask("steps", word, t=0)["ids"] == ids
 
 
+@pytest.mark.parametrize("text", ["1234567", "low 12345 word", "hello, hello!", "a\n\nb  c"])
+def test_steps_do_not_cross_the_borders_of_pretokens(text: str) -> None:
+    ranks = {bytes([b]): b for b in range(256)}
+    for word in (b"12", b"34", b"123", b"67", b"45", b"1234", b"456", b"o 1", b"lo", b", h"):
+        ranks[word] = len(ranks)
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern="o200k_base")
+    steps = explore.merge_steps(tok, text.encode())
+    tokens = [tok.token_bytes(id) for id in tok.encode(text)]
+    assert steps[-1].parts == tokens
+    assert explore.Answers({"one": tok}).ask("steps", text.encode(), t=0)["ids"] == tok.encode(text)
+
+
 def test_steps_under_the_rule_of_merges() -> None:
     tokens = {bytes([b]): b for b in range(256)} | {b"bc": 256, b"ab": 257, b"abc": 258}
     merges = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]

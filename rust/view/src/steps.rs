@@ -1,7 +1,7 @@
-//! The merges of one pretoken, step by step, and the merges that a training has learned.
+//! The merges of one word, step by step, and the merges that a training has learned.
 //!
 //! The steps are found as `bytepair.reference` finds them, in quadratic time, so only short
-//! pretokens are accepted. The shortcut for pretokens that are tokens is not used: it gives the same
+//! words are accepted. The shortcut for pretokens that are tokens is not used: it gives the same
 //! token without steps, or a token that no steps produce.
 
 use bytepair::MergeRule;
@@ -17,28 +17,50 @@ pub const MAX_PRETOKEN_BYTES: usize = 400;
 /// The largest number of learned merges in an answer.
 const MAX_MERGES: usize = 500;
 
-/// The merges of a pretoken, one by one: its parts, the index of the part that the last merge
-/// produced, and the rank of that merge. Fails if the pretoken is too long.
-pub(crate) fn steps(one: &Explored, pretoken: &[u8]) -> ViewResult<Value> {
-    if pretoken.len() > MAX_PRETOKEN_BYTES {
+/// The merges of a word, one by one: its parts, the index of the part that the last merge produced,
+/// and the rank of that merge. The word is split into pretokens first, and no merge crosses their
+/// borders. Fails if the word is too long.
+pub(crate) fn steps(one: &Explored, word: &[u8]) -> ViewResult<Value> {
+    if word.len() > MAX_PRETOKEN_BYTES {
         return Err(wrong(format!(
             "the pretoken has {} bytes; steps are shown for at most {MAX_PRETOKEN_BYTES}",
-            pretoken.len()
+            word.len()
         )));
     }
-    let mut parts = first_parts(one, pretoken);
+    let pretokens = pretokens(one, word)?;
+    let mut ids = Vec::new();
+    let mut parts = Vec::new();
+    for (number, pretoken) in pretokens.iter().enumerate() {
+        ids.extend(one.core.encode_pretoken(pretoken)?);
+        parts.extend(first_parts(one, pretoken).into_iter().map(|bytes| Part { number, bytes }));
+    }
     let mut steps = vec![step(one, &parts, None)];
     while let Some((rank, at)) = lowest(one, &parts) {
         let right = parts.remove(at + 1);
-        parts[at].extend(right);
+        parts[at].bytes.extend(right.bytes);
         steps.push(step(one, &parts, Some((at, rank))));
     }
-    let ids = if pretoken.is_empty() { Vec::new() } else { one.core.encode_pretoken(pretoken)? };
     Ok(json!({ "steps": steps, "ids": ids }))
 }
 
-fn step(one: &Explored, parts: &[Vec<u8>], merge: Option<(usize, u32)>) -> Value {
-    let part = |part: &Vec<u8>| json!({ "hex": hex(part), "id": one.core.vocabulary().id(part) });
+/// A part of a word, and the number of the pretoken that it belongs to.
+struct Part {
+    number: usize,
+    bytes: Vec<u8>,
+}
+
+/// The pretokens of a word; bytes that are no text are one pretoken, as those of a token are.
+fn pretokens(one: &Explored, word: &[u8]) -> ViewResult<Vec<Vec<u8>>> {
+    let mut pretokens = Vec::new();
+    match std::str::from_utf8(word) {
+        Ok(text) => one.core.for_each_pretoken(text, |piece| pretokens.push(piece.to_vec()))?,
+        Err(_) => pretokens.push(word.to_vec()),
+    }
+    Ok(pretokens)
+}
+
+fn step(one: &Explored, parts: &[Part], merge: Option<(usize, u32)>) -> Value {
+    let part = |Part { number, bytes }: &Part| json!({ "hex": hex(bytes), "id": one.core.vocabulary().id(bytes), "pretoken": number });
     json!({
         "parts": parts.iter().map(part).collect::<Vec<_>>(),
         "merged": merge.map(|(at, _)| at),
@@ -63,14 +85,22 @@ fn first_parts(one: &Explored, pretoken: &[u8]) -> Vec<Vec<u8>> {
     parts
 }
 
-/// The lowest rank of two neighbours, and the index of the left one; of equal ranks the leftmost.
-fn lowest(one: &Explored, parts: &[Vec<u8>]) -> Option<(u32, usize)> {
+/// The lowest rank of two neighbours in a pretoken, and the index of the left one; of equal ranks
+/// the leftmost.
+fn lowest(one: &Explored, parts: &[Part]) -> Option<(u32, usize)> {
     let id = |part: &[u8]| one.core.vocabulary().id(part);
-    let rank = |pair: &[Vec<u8>]| match one.core.rule() {
-        MergeRule::Ranks => id(&pair.concat()),
-        _ => one.place((id(&pair[0])?, id(&pair[1])?)),
+    let rank = |left: &[u8], right: &[u8]| match one.core.rule() {
+        MergeRule::Ranks => id(&[left, right].concat()),
+        _ => one.place((id(left)?, id(right)?)),
     };
-    (0..).zip(parts.windows(2)).filter_map(|(at, pair)| Some((rank(pair)?, at))).min()
+    let of_pair = |(at, pair): (usize, &[Part])| {
+        let [left, right] = pair else { return None };
+        (left.number == right.number)
+            .then(|| rank(&left.bytes, &right.bytes))
+            .flatten()
+            .map(|rank| (rank, at))
+    };
+    (0..).zip(parts.windows(2)).filter_map(of_pair).min()
 }
 
 /// Some merges in rank order, from the one numbered `from`: the parts, the token, and how often

@@ -31,6 +31,17 @@ fn steps_end_where_encoding_ends() {
 }
 
 #[test]
+fn no_step_crosses_a_border_of_pretokens() {
+    let view = view();
+    for word in ["1234567", "lowlow slower lowest", "low, low!", "slow\n\nslower"] {
+        let answer = json(&view, r#"{"what": "steps", "t": 0}"#, word);
+        let last = &answer["steps"].as_array().unwrap().last().unwrap()["parts"];
+        let ids: Vec<&Value> = last.as_array().unwrap().iter().map(|part| &part["id"]).collect();
+        assert_eq!(ids, answer["ids"].as_array().unwrap().iter().collect::<Vec<_>>(), "{word}");
+    }
+}
+
+#[test]
 fn the_files_of_a_tokenizer_are_read_back() {
     let view = view();
     for format in ["native", "json"] {

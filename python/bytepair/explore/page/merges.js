@@ -96,10 +96,11 @@ function show() {
 function row(step, following, current) {
   const item = make("li", current ? "current" : "");
   const line = make("span", "line");
-  step.parts.forEach(({ hex, id }, n) => {
+  step.parts.forEach(({ hex, id, pretoken }, n) => {
     const part = fill(make("span", "part"), fromHex(hex), { spaces: true });
     if (n === step.merged) part.classList.add("merged");
     if (following && (n === following.merged || n === following.merged + 1)) part.classList.add("next");
+    if (n && pretoken !== step.parts[n - 1].pretoken) part.classList.add("border");
     part.title = id === null ? "no token" : `id ${id}`;
     line.append(part);
   });
