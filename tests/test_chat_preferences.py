@@ -151,7 +151,6 @@ def test_forms_of_a_pair(row: Any) -> None:
         ({"prompt": "y", **{n: [user("x"), *LISTS[n]] for n in ("chosen", "rejected")}},
          "is a text, but not that of the last message"),
         ({**LISTS, "chosen": [user("a")]}, "must begin with a message of 'assistant', not 'user'"),
-        ({**PAIR, "score": 3}, r"'score', which .* pass ignore_fields=\['score'\]"),
         ({**PAIR, "rejected": "good"}, "chosen and rejected are equal"),
         ([user("x")], "a pair must be a mapping"),
         ({**LISTS, "chosen": [{**assistant("a"), "weight": 0}]}, "nothing of chosen is trained"),

@@ -282,7 +282,7 @@ def test_the_command_line_has_the_same_words(tmp_path: Path) -> None:
         (["a.txt", "--superwords", "--weight", "a.txt=2"], "weight sources with --mixture", 2),
         (["words.parquet", "--superwords"], "need counts with two patterns", 1),
     ]:
-        assert why in run("train", *wrong, cwd=tmp_path, code=code).stderr
+        assert why in run("train", *wrong, "--out", "w", cwd=tmp_path, code=code).stderr
 
 
 def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -> None:

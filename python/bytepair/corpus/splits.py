@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
+from bytepair._internal.checks import check_choice
 from bytepair.errors import CorpusError
 
 #: What is read of a data set: the documents for training, those for validation, or all.
@@ -128,8 +129,11 @@ def part(files: list[AnyFile], split: Split | None) -> list[AnyFile]:
         split: as in `files_of_split`.
 
     Raises:
+        ArgumentError: if there is no such split.
         CorpusError: if no file belongs to the split.
     """
+    if split is not None:
+        check_choice("split", split, ("train", "val", "all"))
     if split in (None, "all") or any(splits_of(files)):
         return files_of_split(files, split)[0]
     if split == "train" and len(files) == 1:
