@@ -32,7 +32,8 @@ pub(crate) fn steps(one: &Explored, word: &[u8]) -> ViewResult<Value> {
     let mut parts = Vec::new();
     for (number, pretoken) in pretokens.iter().enumerate() {
         ids.extend(one.core.encode_pretoken(pretoken)?);
-        parts.extend(first_parts(one, pretoken).into_iter().map(|bytes| Part { number, bytes }));
+        parts
+            .extend(first_parts(one, pretoken).into_iter().map(|bytes| WordPart { number, bytes }));
     }
     let mut steps = vec![step(one, &parts, None)];
     while let Some((rank, at)) = lowest(one, &parts) {
@@ -44,7 +45,7 @@ pub(crate) fn steps(one: &Explored, word: &[u8]) -> ViewResult<Value> {
 }
 
 /// A part of a word, and the number of the pretoken that it belongs to.
-struct Part {
+struct WordPart {
     number: usize,
     bytes: Vec<u8>,
 }
@@ -59,8 +60,8 @@ fn pretokens(one: &Explored, word: &[u8]) -> ViewResult<Vec<Vec<u8>>> {
     Ok(pretokens)
 }
 
-fn step(one: &Explored, parts: &[Part], merge: Option<(usize, u32)>) -> Value {
-    let part = |Part { number, bytes }: &Part| json!({ "hex": hex(bytes), "id": one.core.vocabulary().id(bytes), "pretoken": number });
+fn step(one: &Explored, parts: &[WordPart], merge: Option<(usize, u32)>) -> Value {
+    let part = |WordPart { number, bytes }: &WordPart| json!({ "hex": hex(bytes), "id": one.core.vocabulary().id(bytes), "pretoken": number });
     json!({
         "parts": parts.iter().map(part).collect::<Vec<_>>(),
         "merged": merge.map(|(at, _)| at),
@@ -87,13 +88,13 @@ fn first_parts(one: &Explored, pretoken: &[u8]) -> Vec<Vec<u8>> {
 
 /// The lowest rank of two neighbours in a pretoken, and the index of the left one; of equal ranks
 /// the leftmost.
-fn lowest(one: &Explored, parts: &[Part]) -> Option<(u32, usize)> {
+fn lowest(one: &Explored, parts: &[WordPart]) -> Option<(u32, usize)> {
     let id = |part: &[u8]| one.core.vocabulary().id(part);
     let rank = |left: &[u8], right: &[u8]| match one.core.rule() {
         MergeRule::Ranks => id(&[left, right].concat()),
         _ => one.place((id(left)?, id(right)?)),
     };
-    let of_pair = |(at, pair): (usize, &[Part])| {
+    let of_pair = |(at, pair): (usize, &[WordPart])| {
         let [left, right] = pair else { return None };
         (left.number == right.number)
             .then(|| rank(&left.bytes, &right.bytes))
