@@ -28,7 +28,7 @@ impl DecodeStream {
     }
 
     /// End the text: returns U+FFFD if a character is incomplete. The stream can be used again.
-    pub fn flush(&mut self) -> Result<String, JsError> {
+    pub fn flush(&mut self) -> Result<String, JsValue> {
         let mut text = String::new();
         self.0.flush(&mut text).map_err(error)?;
         Ok(text)
