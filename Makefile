@@ -71,7 +71,7 @@ dev: .venv/tools ## build changed code quickly into .venv, for work on it, and t
 	$(BIN)/python -m pytest -x -q $(or $(TESTS),$$($(BIN)/python tests/changed.py))
 
 run: .venv/built ## the main job: train on the sample text, save, show
-	$(BIN)/bytepair train
+	$(BIN)/bytepair train --force
 
 test: test-rust test-python ## all tests
 
