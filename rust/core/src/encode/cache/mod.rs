@@ -45,6 +45,10 @@ const SECOND_BITS: u32 = 11;
 const HALF_EIGHTHS: [usize; 2] = [4, 4];
 const FULL_EIGHTHS: [usize; 2] = [7, 16];
 
+/// The fill level, in the same units, from which a larger table has what is still used of the smaller
+/// one before it. That had an eighth as many entries; from here on, lookups there rarely hit.
+const COPIED_EIGHTHS: [usize; 2] = [2, 2];
+
 /// After an allocation fails, this many requests for the next generation are ignored.
 const REQUESTS_IGNORED: usize = 1 << 12;
 
@@ -199,7 +203,13 @@ impl Cache {
             shared.grow(&self.generation);
         }
         if shared.number.load(Relaxed) != self.generation.number {
-            self.take_latest(shared);
+            return self.take_latest(shared);
+        }
+        let is_smaller = |previous: &Arc<CacheTable>| previous.bits() < table.bits();
+        if self.generation.previous.as_ref().is_some_and(is_smaller)
+            && table.is_filled(COPIED_EIGHTHS)
+        {
+            self.generation.previous = None;
         }
     }
 
