@@ -22,9 +22,9 @@ use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
 /// A long text is cut into parts of about this many units.
-const PART_UNITS: usize = 1 << 18;
+const PART_UNITS: usize = if cfg!(test) { 1 << 5 } else { 1 << 18 };
 /// Threads take chunks of parts of about this many units in total.
-const CHUNK_UNITS: usize = 1 << 19;
+const CHUNK_UNITS: usize = if cfg!(test) { 1 << 6 } else { 1 << 19 };
 
 /// Number of units at the start of a text that are sampled to estimate its number of ids.
 const SAMPLE_UNITS: usize = 32;

@@ -21,7 +21,7 @@ use crate::tokenizer::Tokenizer;
 use crate::vocabulary::MergeRule;
 
 /// Threads take chunks of texts of about this many units.
-const CHUNK_UNITS: usize = 1 << 16;
+const CHUNK_UNITS: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
 
 /// How often a merge is dropped, and the seed of the random numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -17,7 +17,7 @@ use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
 /// Encode once this many bytes are buffered.
-const BUFFER_BYTES: usize = 1 << 16;
+const BUFFER_BYTES: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };
 
 /// Encodes a text that arrives in pieces. The text of special tokens is encoded as ordinary text by
 /// default; a special token that arrives in pieces counts once it is complete.

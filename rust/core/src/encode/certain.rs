@@ -14,7 +14,7 @@ use crate::text::MAX_CHARACTER_BYTES;
 
 /// If no pair of characters gives a certain position, a text is split into pretokens only if it has
 /// at least this many bytes.
-const MIN_TEXT_BYTES: usize = 256;
+const MIN_TEXT_BYTES: usize = if cfg!(test) { 8 } else { 256 };
 
 /// The unsuccessful searches in a growing text so far, so that no part of it is searched
 /// repeatedly.

@@ -26,15 +26,15 @@ use crate::memory;
 use crate::pretokenize::Splitter;
 use crate::text::Text;
 
-/// Chunks have at least this many bytes, or end with the text. Smaller when fuzzing, because
-/// fuzzers generate short texts.
-const CHUNK_BYTES: usize = if cfg!(fuzzing) { 1 << 5 } else { 4 << 10 };
+/// Chunks have at least this many bytes, or end with the text. Smaller in tests and when fuzzing, whose
+/// random texts are short.
+const CHUNK_BYTES: usize = if cfg!(any(test, fuzzing)) { 1 << 5 } else { 4 << 10 };
 /// Shorter and longer chunks are not looked up.
 pub(crate) const MIN_LOOKUP_BYTES: usize = CHUNK_BYTES / 4;
 const MAX_LOOKUP_BYTES: usize = 256 << 10;
 
 /// Adjacent new chunks are encoded as one once they have this many bytes.
-const JOINED_BYTES: usize = 64 << 10;
+const JOINED_BYTES: usize = if cfg!(test) { 1 << 7 } else { 64 << 10 };
 
 /// The default limit on the bytes of text and ids.
 pub(crate) const DEFAULT_LIMIT: usize = 32 << 20;
@@ -296,7 +296,7 @@ mod tests {
         /// cache.
         #[test]
         fn chunks_cover_the_text_and_repeated_ones_are_cached(
-            texts in prop::collection::vec((0u32..3, 0usize..4000, 0usize..10_000), 1..12),
+            texts in prop::collection::vec((0u32..3, 0..CHUNK_BYTES, 0..3 * CHUNK_BYTES), 1..12),
             pattern in prop::sample::select(vec!["gpt4", "gpt4o", "gpt2"]),
         ) {
             let splitter = Splitter::new(&Pattern::named(pattern).unwrap()).unwrap();
@@ -318,7 +318,7 @@ mod tests {
     fn texts_with_a_common_prefix_share_chunks() {
         let splitter = Splitter::new(&Pattern::named("gpt4").unwrap()).unwrap();
         let repeats = Repeats::new(DEFAULT_LIMIT);
-        let text = example(0, 5000, 0);
+        let text = example(0, CHUNK_BYTES, 0);
         let prompts = [0, 1, 2, 3].map(|end| text.clone() + &example(end, 9, 0));
         let cached_bytes = prompts.map(|prompt| divide(&repeats, &splitter, &prompt).1);
         assert_eq!(cached_bytes[..3], [0, 0, 0]);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::parallel::shared::MAX_THREADS;
 
 /// Work of less weight does not justify a thread.
-const MIN_WEIGHT_PER_THREAD: usize = 1 << 16;
+const MIN_WEIGHT_PER_THREAD: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
 
 /// How many of `threads` threads are justified for work of a total `weight`, such as bytes of text.
 pub fn worth(threads: usize, weight: usize) -> usize {

@@ -33,7 +33,7 @@ impl Default for PretokenEnds {
 
 impl PretokenEnds {
     /// The number of ends that fit in the buffer; a pattern with steps may have more.
-    pub const CAPACITY: usize = 1024;
+    pub const CAPACITY: usize = if cfg!(test) { 128 } else { 1024 };
 
     /// The ends, in ascending order.
     pub fn as_slice(&self) -> &[usize] {

@@ -14,7 +14,10 @@ use crate::search::budget::Budget;
 use crate::text::Text;
 
 /// The number of units in which a cut is searched.
-const CUT_WINDOW: usize = 4096;
+const CUT_WINDOW: usize = if cfg!(test) { 32 } else { 4096 };
+
+/// The number of bytes at the end of a growing text in which a cut is searched first.
+const LAST_BYTES: usize = if cfg!(test) { 8 } else { 2048 };
 
 /// The number of pretokens at the end of a text among which a position without a cut is searched.
 const LAST_PRETOKENS: usize = 10;
@@ -287,7 +290,7 @@ impl Splitter {
     /// Under a published pattern, a continuation changes at most the last two pretokens; the tests
     /// check all short strings. Under other patterns, the text before a cut is certain.
     pub(crate) fn certain(&self, text: &str) -> Result<usize> {
-        let mut from = text.len().saturating_sub(2048);
+        let mut from = text.len().saturating_sub(LAST_BYTES);
         if let Some(cut) = self.cut(text, from) {
             return Ok(cut);
         }

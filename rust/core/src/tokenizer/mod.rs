@@ -20,6 +20,9 @@ pub mod parts;
 
 pub mod session;
 
+#[cfg(test)]
+mod tests;
+
 pub mod token;
 
 mod trim;

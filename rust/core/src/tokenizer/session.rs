@@ -17,7 +17,7 @@ use crate::text::{MAX_CHARACTER_BYTES, Text};
 use crate::tokenizer::Tokenizer;
 
 /// The number of final ids that become a block.
-const BLOCK_IDS: usize = 1 << 12;
+const BLOCK_IDS: usize = if cfg!(test) { 1 << 5 } else { 1 << 12 };
 
 /// The character that replaces a lone surrogate.
 const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
@@ -247,70 +247,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{AddedToken, Normalizer, NormalizerStep, TextRules};
-    use crate::{Pattern, Vocabulary};
+    use crate::tokenizer::tests::{PATTERNS, Rule, TOKENIZERS, pieces, special, tokenizer};
     use proptest::prelude::*;
-
-    /// Patterns for each way of splitting: published patterns, an automaton, the regex engine, steps.
-    const PATTERNS: [&[&str]; 10] = [
-        &["gpt2"],
-        &["gpt4"],
-        &["gpt4o"],
-        &["qwen2"],
-        &["llama3"],
-        &["nanochat"],
-        &[r"\w+|\s+|[^\w\s]+"],
-        &[r"\d{1,3}", r"[中文]+", r" ?\p{L}+|\s+(?!\S)|\s|."],
-        &[r"(?=(.))\w+|(?<=a) b|\s+"],
-        &[r"(?s).+"],
-    ];
-
-    /// The ways of text to pretokens, and the ids of the added tokens that take white space before or
-    /// after them, are found in normalized text, only as words, or in every text.
-    const WAYS: [(&[NormalizerStep], [&[u32]; 5]); 7] = [
-        (&[], [&[], &[], &[], &[], &[]]),
-        (&[NormalizerStep::Nfc], [&[], &[], &[], &[], &[]]),
-        (&[NormalizerStep::Nfkc], [&[301, 303], &[302, 303], &[], &[], &[]]),
-        (&[], [&[], &[301], &[302, 304], &[], &[300, 304]]),
-        (&[NormalizerStep::Nfc], [&[], &[], &[301, 304], &[], &[304]]),
-        (&[], [&[], &[], &[], &[300, 303], &[]]),
-        (&[NormalizerStep::Lowercase], [&[], &[], &[302], &[], &[302]]),
-    ];
-
-    const SPECIAL: [&str; 5] = ["<a>", "<a><b", "<b", "<c>", "c> "];
-
-    fn rules(steps: &[&str], normalizer: &[NormalizerStep]) -> TextRules {
-        let pattern = match steps {
-            [one] => Pattern::new(one),
-            steps => Pattern::in_steps(steps.to_vec()),
-        };
-        let normalizer = Normalizer { steps: normalizer.to_vec() };
-        TextRules { normalizer, ..pattern.unwrap().into() }
-    }
-
-    fn tokenizer(pattern: &[&str], way: usize, merges: bool) -> Arc<Tokenizer> {
-        let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
-        let more =
-            ["ab", "  ", " a", "中文", "é", "'s", "12", "abab", "\n\n", " \n", "<a", "e\u{301}"];
-        tokens.extend(more.map(|token| token.as_bytes().to_vec()));
-        let (steps, [lstrip, rstrip, normalized, single, ordinary]) = WAYS[way];
-        let added = SPECIAL.iter().zip(300..).map(|(name, id)| AddedToken {
-            lstrip: lstrip.contains(&id),
-            rstrip: rstrip.contains(&id),
-            normalized: normalized.contains(&id),
-            single_word: single.contains(&id),
-            special: !ordinary.contains(&id),
-            ..AddedToken::special(*name, id)
-        });
-        let tokens = tokens.into_iter().zip(0..);
-        let vocabulary = Vocabulary::with_added(tokens, [], added.collect()).unwrap();
-        let rules = rules(pattern, steps);
-        if merges {
-            let listed = vec![(97, 98), (256, 256), (32, 32), (32, 97), (39, 115)];
-            return Arc::new(Tokenizer::from_merges(vocabulary, listed, false, rules).unwrap());
-        }
-        Arc::new(Tokenizer::from_ranks(vocabulary, rules).unwrap())
-    }
 
     /// Append the pieces one by one; after each, the ids must be those of the whole text so far,
     /// and the stable ids must remain to the end.
@@ -336,28 +274,15 @@ mod tests {
         }
     }
 
-    /// Characters of every kind that a pattern or a special token distinguishes.
-    fn pieces() -> impl Strategy<Value = Vec<String>> {
-        let hard = "(<|a|>|b|c|<a>|<b|<c>|  |\n| |'|s|l|L|1|中|文|\u{301}|e|ﬁ|\u{ac00}|\u{11a8}                    |\u{1ac0}|\u{3000}|!|abab|😀){0,6}";
-        prop::collection::vec(hard, 0..12)
-    }
-
     proptest! {
         #[test]
         fn any_pieces_have_the_ids_of_the_whole_text(
             pieces in pieces(),
-            pattern in 0..PATTERNS.len(),
-            way in 0..WAYS.len(),
-            merges: bool,
-            special in 0..3,
+            tokenizer in prop::sample::select(TOKENIZERS.values().cloned().collect::<Vec<_>>()),
+            special in special(),
         ) {
-            let special = match special {
-                0 => Special::Text,
-                1 => Special::All,
-                _ => Special::Only(vec!["<a>".to_owned(), "c> ".to_owned()]),
-            };
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-            check(&tokenizer(PATTERNS[pattern], way, merges), &special, &pieces);
+            check(&tokenizer, &special, &pieces);
         }
     }
 
@@ -366,7 +291,7 @@ mod tests {
         let texts =
             ["The fox's don'T 1234567 \n\n x \r\n", "中文字符。", "ab", " ", "7", "\n ", "aB"];
         for pattern in PATTERNS {
-            let tokenizer = tokenizer(pattern, 0, false);
+            let tokenizer = tokenizer(pattern, 0, Rule::Ranks);
             for text in texts.map(|text| text.repeat(2000 / text.len())) {
                 for length in [1, 37] {
                     let mut ends: Vec<_> = text.char_indices().map(|(at, _)| at).collect();
@@ -381,7 +306,7 @@ mod tests {
 
     #[test]
     fn little_text_is_kept_and_ids_move_into_blocks() {
-        let tokenizer = tokenizer(&["gpt4o"], 0, false);
+        let tokenizer = tokenizer(&["gpt4o"], 0, Rule::Ranks);
         for text in ["words and words\n", "没有空格。", "!?\n", "1 2,3", "77", "aB"] {
             let mut session = Session::new(&tokenizer, &Special::All, None).unwrap();
             for _ in 0..3 * BLOCK_IDS {
@@ -398,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_failed_append_changes_nothing() {
-        let tokenizer = tokenizer(&["gpt2"], 0, false);
+        let tokenizer = tokenizer(&["gpt2"], 0, Rule::Ranks);
         let mut session = Session::new(&tokenizer, &Special::Error, None).unwrap();
         session.append(&Text::Utf8("one <")).unwrap();
         let before = (session.ids().unwrap(), session.stable());
@@ -413,7 +338,7 @@ mod tests {
 
     #[test]
     fn pieces_may_end_within_a_surrogate_pair() {
-        let tokenizer = tokenizer(&["gpt2"], 0, false);
+        let tokenizer = tokenizer(&["gpt2"], 0, Rule::Ranks);
         let text = [0x61, 0xD83D, 0xDE00, 0xDE00, 0xD83D, 0xD83D, 0xDE00, 0x62];
         let expected = tokenizer.encode("a😀\u{fffd}\u{fffd}😀b").unwrap();
         for cut in 0..text.len() {
