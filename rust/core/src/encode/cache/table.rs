@@ -61,7 +61,8 @@ impl CacheTable {
     /// then the overflow; false if there are fewer.
     pub(crate) fn touch_page(&self, page: usize) -> bool {
         const PAGE_WORDS: usize = HUGE_PAGE_BYTES / size_of::<AtomicU64>();
-        let pages = [&*self.words, self.overflow.words()].map(|words| words.chunks_exact(PAGE_WORDS));
+        let pages =
+            [&*self.words, self.overflow.words()].map(|words| words.chunks_exact(PAGE_WORDS));
         let first = pages.into_iter().flatten().nth(page).and_then(|words| words.first());
         first.inspect(|word| word.store(0, Relaxed)).is_some()
     }
