@@ -39,9 +39,6 @@ use crate::text::Text;
 /// This many bytes of text fill a cache that is one size below the largest.
 const CACHE_FILLING_BYTES: usize = 64 << 20;
 
-/// From this many bytes of text on, a call is not a request that somebody waits for.
-const MIN_BULK_BYTES: usize = 1 << 20;
-
 /// Buffers that grew beyond this many bytes or ids are freed after the call.
 const MAX_KEPT_CAPACITY: usize = 1 << 20;
 
@@ -315,12 +312,9 @@ impl Encoder {
         &self.splitter
     }
 
-    /// Announce about this many bytes of text, possibly in many calls: the cache then takes huge
-    /// pages, and for much text its full size at once.
+    /// Announce about this many bytes of text, possibly in many calls: for much text, the cache takes
+    /// its full size at once.
     pub(crate) fn expect(&self, bytes: usize) {
-        if bytes >= MIN_BULK_BYTES {
-            self.cache.expect_bulk();
-        }
         if bytes >= CACHE_FILLING_BYTES {
             self.cache.grow_to_full_size();
         }

@@ -161,8 +161,8 @@ impl Lookup {
     ) {
         // Tables are replaced only here, between windows: within one, the lines and indices that were
         // prefetched stay valid.
-        self.cache.prepare(cache, ends.len());
-        self.hot.grow(self.cache.bits(), cache.page_size(ends.len()));
+        self.cache.prepare(cache);
+        self.hot.grow(self.cache.bits());
         self.probes.clear();
         for first in (0..ends.len()).step_by(BATCH_PRETOKENS) {
             let last = ends.len().min(first + BATCH_PRETOKENS);
@@ -216,6 +216,9 @@ impl Lookup {
         self.duplicates.clear();
         self.second.resize(self.probes.len(), 0);
         let count = self.read_lines();
+        for &number in &self.second[..count] {
+            self.cache.prefetch_previous(self.probes[number].key);
+        }
         for number in 0..count {
             self.read_again(self.probes[self.second[number]], start, ends);
         }

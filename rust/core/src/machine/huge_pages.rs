@@ -2,8 +2,8 @@
 //!
 //! Tables of many megabytes are accessed at random. With pages of 4 kB, each access needs a walk
 //! through the page tables, and the first access to each page is a page fault. With pages of 2 MB,
-//! there are five hundred times fewer. But the first access to a huge page clears 2 MB, so a table
-//! that many short calls fill gets small pages: no call should pay for all of them.
+//! there are five hundred times fewer. But the first access to a huge page clears 2 MB, which takes
+//! a tenth of a millisecond.
 
 use std::ops::{Deref, DerefMut};
 
@@ -13,17 +13,10 @@ use crate::error::Result;
 use crate::memory;
 
 /// The size of a huge page in bytes.
-const HUGE_PAGE_BYTES: usize = 1 << 21;
+pub(crate) const HUGE_PAGE_BYTES: usize = 1 << 21;
 
 /// The size of a cache line in bytes.
 const CACHE_LINE_BYTES: usize = 64;
-
-/// The size of the pages that memory is requested in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PageSize {
-    Huge,
-    Small,
-}
 
 /// Words that are aligned to a cache line, or to a huge page if they fill one.
 #[derive(Debug, Default)]
@@ -36,11 +29,6 @@ pub(crate) struct AlignedBuffer<Word = u64> {
 impl<Word: Zeroable> AlignedBuffer<Word> {
     /// `length` zeros, on huge pages if they fill one.
     pub(crate) fn zeros(length: usize) -> Result<Self> {
-        Self::zeros_on(PageSize::Huge, length)
-    }
-
-    /// `length` zeros on pages of this size.
-    pub(crate) fn zeros_on(page_size: PageSize, length: usize) -> Result<Self> {
         let fills_page = length * size_of::<Word>() >= HUGE_PAGE_BYTES;
         let alignment = if fills_page { HUGE_PAGE_BYTES } else { CACHE_LINE_BYTES };
         // Zeroed memory takes only address space until it is touched.
@@ -51,7 +39,7 @@ impl<Word: Zeroable> AlignedBuffer<Word> {
         assert!(start + length <= all.len(), "memory can be aligned");
         let buffer = Self { all, start, length };
         if fills_page {
-            advise(&buffer, page_size);
+            advise(&buffer);
         }
         Ok(buffer)
     }
@@ -90,19 +78,15 @@ impl<Word> DerefMut for AlignedBuffer<Word> {
 /// A vector with room for `capacity` values, on huge pages where they fill one.
 pub(crate) fn vector<T>(capacity: usize) -> Vec<T> {
     let mut values = memory::with_room_for_about(capacity);
-    advise(values.spare_capacity_mut(), PageSize::Huge);
+    advise(values.spare_capacity_mut());
     values
 }
 
-/// Ask the kernel for pages of this size for all huge pages within some memory. A kernel that does
-/// not know the advice refuses it.
+/// Ask the kernel for huge pages within some memory. A kernel that does not know the advice
+/// refuses it.
 #[cfg(all(target_os = "linux", not(miri)))]
 #[expect(unsafe_code, reason = "without it, page-table walks take a fifth of encoding time")]
-fn advise<T>(memory: &[T], page_size: PageSize) {
-    let advice = match page_size {
-        PageSize::Huge => libc::MADV_HUGEPAGE,
-        PageSize::Small => libc::MADV_NOHUGEPAGE,
-    };
+fn advise<T>(memory: &[T]) {
     let start: *const u8 = memory.as_ptr().cast();
     let skipped = start.align_offset(HUGE_PAGE_BYTES);
     let length = size_of_val(memory).saturating_sub(skipped) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
@@ -110,14 +94,14 @@ fn advise<T>(memory: &[T], page_size: PageSize) {
         // SAFETY: the pages are inside the memory, and this advice changes no content. There is no
         // result to compare with a safe reference.
         unsafe {
-            libc::madvise(start.add(skipped).cast_mut().cast(), length, advice);
+            libc::madvise(start.add(skipped).cast_mut().cast(), length, libc::MADV_HUGEPAGE);
         }
     }
 }
 
 /// Advice is given on Linux only, and not under Miri, which has no `madvise`.
 #[cfg(not(all(target_os = "linux", not(miri))))]
-fn advise<T>(_memory: &[T], _page_size: PageSize) {}
+fn advise<T>(_memory: &[T]) {}
 
 #[cfg(test)]
 mod tests {
@@ -127,10 +111,8 @@ mod tests {
     fn buffers_are_zeros_and_aligned() {
         let lengths =
             [0, 1, 1000, HUGE_PAGE_BYTES / 8 - 1, HUGE_PAGE_BYTES / 8, HUGE_PAGE_BYTES / 4 + 5];
-        for (length, page_size) in
-            lengths.iter().flat_map(|&n| [(n, PageSize::Huge), (n, PageSize::Small)])
-        {
-            let mut words = AlignedBuffer::<u64>::zeros_on(page_size, length).unwrap();
+        for length in lengths {
+            let mut words = AlignedBuffer::<u64>::zeros(length).unwrap();
             assert_eq!(words.len(), length);
             let fills_page = 8 * length >= HUGE_PAGE_BYTES;
             let alignment = if fills_page { HUGE_PAGE_BYTES } else { CACHE_LINE_BYTES };

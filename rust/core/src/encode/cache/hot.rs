@@ -7,7 +7,7 @@ use std::hint::select_unpredictable;
 
 use crate::encode::cache::entry::{self, Entry};
 use crate::hash::key::Key;
-use crate::machine::huge_pages::{AlignedBuffer, PageSize};
+use crate::machine::huge_pages::AlignedBuffer;
 use crate::machine::prefetch::prefetch;
 
 /// The table has at most 2 to the power of this many entries: 2 MiB.
@@ -37,20 +37,20 @@ impl HotTable {
     /// Grow to about 2 to the power of `bits` entries, at most the largest size. If there is not
     /// enough memory, the table stays as it is.
     #[inline]
-    pub(crate) fn grow(&mut self, bits: u32, page_size: PageSize) {
+    pub(crate) fn grow(&mut self, bits: u32) {
         let bits = if bits < HUGE_BITS { bits } else { BITS };
         if self.words.len() < words(bits) {
-            self.grow_to(bits, page_size);
+            self.grow_to(bits);
         }
     }
 
     #[cold]
-    fn grow_to(&mut self, bits: u32, page_size: PageSize) {
+    fn grow_to(&mut self, bits: u32) {
         if self.words.is_empty() {
             let smallest = AlignedBuffer::zeros(words(MIN_BITS)).expect("memory for 3 entries");
             self.replace(smallest);
         }
-        if let Ok(larger) = AlignedBuffer::zeros_on(page_size, words(bits)) {
+        if let Ok(larger) = AlignedBuffer::zeros(words(bits)) {
             self.replace(larger);
         }
     }
@@ -122,7 +122,7 @@ mod tests {
             bits in 1u32..6,
         ) {
             let (mut hot, mut known) = (HotTable::default(), BTreeMap::new());
-            hot.grow(bits, PageSize::Huge);
+            hot.grow(bits);
             for (pretoken, id) in pretokens.iter().zip(0..) {
                 let key = Key::new(pretoken, 0..pretoken.len());
                 let entry = hot.get(key);
@@ -135,7 +135,7 @@ mod tests {
             }
             let key = |pretoken: &[u8]| Key::new(pretoken, 0..pretoken.len());
             known.retain(|pretoken, entry| hot.get(key(pretoken)) == entry);
-            hot.grow(bits + 2, PageSize::Huge);
+            hot.grow(bits + 2);
             for (pretoken, entry) in known {
                 prop_assert_eq!(hot.get(key(pretoken)), &entry);
             }

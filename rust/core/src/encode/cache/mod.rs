@@ -17,12 +17,11 @@ pub(crate) mod overflow;
 
 pub(crate) mod table;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use crate::encode::cache::table::{CacheTable, MIN_BITS};
 use crate::hash::key::Key;
-use crate::machine::huge_pages::PageSize;
 use entry::Entry;
 
 /// 2 to the power of this many lines: 32 MiB of entries.
@@ -46,14 +45,15 @@ const SECOND_BITS: u32 = 11;
 const HALF_EIGHTHS: [usize; 2] = [4, 4];
 const FULL_EIGHTHS: [usize; 2] = [7, 16];
 
+/// The fill level, in the same units, from which a larger table has what is still used of the smaller
+/// one before it. That had an eighth as many entries; from here on, lookups there rarely hit.
+const COPIED_EIGHTHS: [usize; 2] = [2, 2];
+
 /// After an allocation fails, this many requests for the next generation are ignored.
 const REQUESTS_IGNORED: usize = 1 << 12;
 
 /// The smallest overflow, in words.
 const MIN_OVERFLOW_WORDS: usize = 1 << 12;
-
-/// A window of fewer pretokens may be a short text, which gets no huge page.
-const MIN_PRETOKENS_HUGE_PAGES: usize = 1 << 10;
 
 /// Why the first tables can be allocated.
 const FIRST_TABLES_ARE_SMALL: &str = "memory for some kilobytes";
@@ -67,15 +67,15 @@ pub(crate) struct SharedCache {
     latest: Mutex<Latest>,
     /// The number of the latest generation.
     number: AtomicUsize,
-    /// Whether much text was announced, for which huge pages are worth their price.
-    expects_bulk: AtomicBool,
 }
 
 /// The latest generation.
 #[derive(Debug)]
 struct Latest {
     generation: Generation,
-    /// The number of requests for the next one to ignore, since memory was short.
+    /// The table of the next generation, and the number of its pages that are touched.
+    next: Option<(CacheTable, usize)>,
+    /// The number of requests for the next generation to ignore, since memory was short.
     ignored: usize,
 }
 
@@ -103,7 +103,7 @@ impl Default for SharedCache {
 
 impl Default for Cache {
     fn default() -> Self {
-        let own = CacheTable::new(MIN_BITS, 0, PageSize::Small).expect(FIRST_TABLES_ARE_SMALL);
+        let own = CacheTable::new(MIN_BITS, 0).expect(FIRST_TABLES_ARE_SMALL);
         Self {
             generation: Generation { number: 0, table: Arc::new(own), previous: None },
             added: 0,
@@ -116,79 +116,83 @@ impl SharedCache {
     /// `max_overflow` words.
     fn new(max_bits: u32, max_overflow: usize) -> Self {
         let bits = FIRST_BITS.min(max_bits);
-        let first = CacheTable::new(bits, MIN_OVERFLOW_WORDS, PageSize::Small);
+        let first = CacheTable::new(bits, MIN_OVERFLOW_WORDS);
         let table = Arc::new(first.expect(FIRST_TABLES_ARE_SMALL));
         let generation = Generation { number: 1, table, previous: None };
         Self {
             max_bits,
             max_overflow,
-            latest: Mutex::new(Latest { generation, ignored: 0 }),
+            latest: Mutex::new(Latest { generation, next: None, ignored: 0 }),
             number: AtomicUsize::new(1),
-            expects_bulk: AtomicBool::new(false),
         }
-    }
-
-    /// Take huge pages from now on, for much text.
-    pub(crate) fn expect_bulk(&self) {
-        self.expects_bulk.store(true, Relaxed);
-    }
-
-    /// The page size of tables that grow for a window of this many pretokens.
-    #[inline]
-    pub(crate) fn page_size(&self, pretokens: usize) -> PageSize {
-        let is_bulk = pretokens >= MIN_PRETOKENS_HUGE_PAGES || self.expects_bulk.load(Relaxed);
-        if is_bulk { PageSize::Huge } else { PageSize::Small }
     }
 
     /// Take a table of full size at once, for much text: smaller ones would soon be crowded, and
     /// each is fresh memory, whose page faults may cost more than filling it.
     #[cold]
     pub(crate) fn grow_to_full_size(&self) {
-        self.replace(|latest| {
-            let is_smaller = latest.table.bits() < self.max_bits;
-            is_smaller.then_some((self.max_bits, PageSize::Huge))
-        });
+        let Ok(mut latest) = self.latest.try_lock() else { return };
+        if latest.generation.table.bits() < self.max_bits
+            && let Some(table) = self.table(&mut latest, self.max_bits)
+        {
+            self.publish(&mut latest, table);
+        }
     }
 
-    /// Start the next generation, if this one is the latest.
-    #[cold]
-    fn grow(&self, crowded: &Generation, page_size: PageSize) {
-        let bits = crowded.table.bits();
-        let larger = if bits < SECOND_BITS { SECOND_BITS } else { bits + 2 };
-        self.replace(|latest| {
-            let is_latest = latest.number == crowded.number;
-            is_latest.then_some((larger.min(self.max_bits), page_size))
-        });
-    }
-
-    /// Start a generation whose table has the size that `next` gives for the latest one, if any.
+    /// Do a step towards the next generation, if this one is the latest: touch a page of its table,
+    /// or publish it once all are touched. A huge page is cleared when it is first touched, which
+    /// takes a tenth of a millisecond; without steps, one call would pay for all pages.
     ///
     /// No thread waits for the lock: in a forked process, the thread that held it may not exist.
-    fn replace(&self, next: impl FnOnce(&Generation) -> Option<(u32, PageSize)>) {
+    #[cold]
+    fn grow(&self, crowded: &Generation) {
         let Ok(mut latest) = self.latest.try_lock() else { return };
-        let Some((bits, page_size)) = next(&latest.generation) else { return };
-        if latest.ignored > 0 {
-            latest.ignored -= 1;
+        if latest.generation.number != crowded.number {
             return;
         }
+        let bits = crowded.table.bits();
+        let larger = if bits < SECOND_BITS { SECOND_BITS } else { bits + 2 };
+        let next = latest.next.take().or_else(|| {
+            let table = self.table(&mut latest, larger.min(self.max_bits))?;
+            Some((table, 0))
+        });
+        let Some((table, touched)) = next else { return };
+        if table.touch_page(touched) {
+            latest.next = Some((table, touched + 1));
+        } else {
+            self.publish(&mut latest, table);
+        }
+    }
+
+    /// An empty table, unless memory is short.
+    fn table(&self, latest: &mut Latest, bits: u32) -> Option<CacheTable> {
+        if latest.ignored > 0 {
+            latest.ignored -= 1;
+            return None;
+        }
         let overflow = self.max_overflow >> (self.max_bits - bits);
-        let table = CacheTable::new(bits, overflow.max(MIN_OVERFLOW_WORDS), page_size);
-        let Ok(table) = table else {
+        let table = CacheTable::new(bits, overflow.max(MIN_OVERFLOW_WORDS));
+        if table.is_err() {
             latest.ignored = REQUESTS_IGNORED;
-            return;
-        };
+        }
+        table.ok()
+    }
+
+    /// Start the next generation with this table.
+    fn publish(&self, latest: &mut Latest, table: CacheTable) {
         let previous = std::mem::replace(&mut latest.generation.table, Arc::new(table));
         latest.generation.previous = Some(previous);
         latest.generation.number += 1;
+        latest.next = None;
         self.number.store(latest.generation.number, Relaxed);
     }
 }
 
 impl Cache {
-    /// Take the latest generation for a window of this many pretokens, and start the next one if it
-    /// is crowded. Results of earlier calls of `locate` become invalid.
+    /// Take the latest generation, and work on the next one if it is crowded. Results of earlier
+    /// calls of `locate` become invalid.
     #[inline]
-    pub(crate) fn prepare(&mut self, shared: &SharedCache, pretokens: usize) {
+    pub(crate) fn prepare(&mut self, shared: &SharedCache) {
         let table = &self.generation.table;
         // Reported once a window: an addition to a shared count for each entry would make threads wait.
         if self.added > 0 {
@@ -196,10 +200,16 @@ impl Cache {
         }
         let is_full_size = table.bits() == shared.max_bits;
         if table.is_filled(if is_full_size { FULL_EIGHTHS } else { HALF_EIGHTHS }) {
-            shared.grow(&self.generation, shared.page_size(pretokens));
+            shared.grow(&self.generation);
         }
         if shared.number.load(Relaxed) != self.generation.number {
-            self.take_latest(shared);
+            return self.take_latest(shared);
+        }
+        let is_smaller = |previous: &Arc<CacheTable>| previous.bits() < table.bits();
+        if self.generation.previous.as_ref().is_some_and(is_smaller)
+            && table.is_filled(COPIED_EIGHTHS)
+        {
+            self.generation.previous = None;
         }
     }
 
@@ -232,6 +242,14 @@ impl Cache {
     #[inline]
     pub(crate) fn find_elsewhere(&mut self, key: Key, line: usize) -> Option<Entry> {
         self.table().find_beside(key, line).or_else(|| self.recall(key, line))
+    }
+
+    /// Prefetch the line of a pretoken in the previous generation.
+    #[inline]
+    pub(crate) fn prefetch_previous(&self, key: Key) {
+        if let Some(previous) = &self.generation.previous {
+            previous.locate(key);
+        }
     }
 
     /// Copy the entry of a pretoken from the previous generation, if it is there.
@@ -320,7 +338,7 @@ mod tests {
             let (shared, mut cache) = (SharedCache::new(5, OVERFLOW_WORDS), Cache::default());
             let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
             for (pretoken, ids) in puts {
-                cache.prepare(&shared, 1);
+                cache.prepare(&shared);
                 if let Some(hit) = cache.get(&pretoken) {
                     prop_assert_eq!(&hit, &known[&pretoken]);
                 } else {
@@ -337,7 +355,7 @@ mod tests {
         let (shared, mut cache) = (SharedCache::new(13, OVERFLOW_WORDS), Cache::default());
         let (mut misses, mut lost) = (0, 0);
         for number in 0..200_000 {
-            cache.prepare(&shared, 1);
+            cache.prepare(&shared);
             let (pretoken, ids) = example(number);
             assert_eq!(cache.get(&pretoken), None);
             cache.keep(&pretoken, &ids);
@@ -361,11 +379,11 @@ mod tests {
     #[test]
     fn it_is_as_large_as_it_may_be_where_much_is_expected() {
         let (shared, mut cache) = (SharedCache::new(13, OVERFLOW_WORDS), Cache::default());
-        cache.prepare(&shared, 1);
+        cache.prepare(&shared);
         cache.keep(b"known", &[7]);
         for _ in 0..2 {
             shared.grow_to_full_size();
-            cache.prepare(&shared, 1);
+            cache.prepare(&shared);
             assert_eq!((cache.bits(), cache.get(b"known")), (13, Some(vec![7])));
         }
         assert_eq!(cache.generation.number, 2);
@@ -380,7 +398,7 @@ mod tests {
             let mut cache = Cache::default();
             let mut hits = 0;
             for number in 0..numbers {
-                cache.prepare(&shared, 1);
+                cache.prepare(&shared);
                 for number in [number, number / 2, (number + offset) % 50] {
                     let (pretoken, ids) = example(number);
                     match cache.get(&pretoken) {
@@ -403,7 +421,7 @@ mod tests {
         let _latest = shared.latest.lock();
         let mut cache = Cache::default();
         for number in 0..2000 {
-            cache.prepare(&shared, 1);
+            cache.prepare(&shared);
             let (pretoken, ids) = example(number);
             cache.keep(&pretoken, &ids);
             assert!(cache.get(&pretoken).is_none_or(|hit| hit == ids));

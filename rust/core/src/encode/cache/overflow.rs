@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::encode::cache::entry::{self, THREE};
 use crate::error::Result;
-use crate::machine::huge_pages::{AlignedBuffer, PageSize};
+use crate::machine::huge_pages::AlignedBuffer;
 use crate::machine::prefetch::prefetch;
 use crate::parallel::Padded;
 
@@ -29,9 +29,14 @@ pub(crate) struct Overflow {
 
 impl Overflow {
     /// An arena of `length` words. Words that are never written cost address space only.
-    pub(crate) fn new(page_size: PageSize, length: usize) -> Result<Self> {
-        let words = AlignedBuffer::zeros_on(page_size, length)?;
+    pub(crate) fn new(length: usize) -> Result<Self> {
+        let words = AlignedBuffer::zeros(length)?;
         Ok(Self { words, reserved_words: Padded::default() })
+    }
+
+    /// The words of the arena.
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        &self.words
     }
 
     /// Whether this many eighths of the words are reserved; above eight, whether this many were
@@ -141,7 +146,7 @@ mod tests {
                 1..40,
             ),
         ) {
-            let [overflow, copies] = [200, 150].map(|words| Overflow::new(PageSize::Small, words).unwrap());
+            let [overflow, copies] = [200, 150].map(|words| Overflow::new(words).unwrap());
             let mut put = Vec::new();
             for (is_long, pretoken, ids) in &puts {
                 let is_crowded = overflow.is_filled(6);

@@ -16,7 +16,7 @@ use crate::encode::cache::entry::{self, Entry};
 use crate::encode::cache::overflow::{self, Overflow};
 use crate::error::Result;
 use crate::hash::key::{Key, MAX_KEY_BYTES};
-use crate::machine::huge_pages::{AlignedBuffer, PageSize};
+use crate::machine::huge_pages::{AlignedBuffer, HUGE_PAGE_BYTES};
 use crate::machine::prefetch::prefetch;
 use crate::parallel::Padded;
 
@@ -46,15 +46,25 @@ pub(crate) struct CacheTable {
 
 impl CacheTable {
     /// A table of 2 to the power of `bits` lines, with an overflow of this many words.
-    pub(crate) fn new(bits: u32, overflow: usize, page_size: PageSize) -> Result<Self> {
-        let words = AlignedBuffer::zeros_on(page_size, LINE << bits)?;
-        let overflow = Overflow::new(page_size, overflow)?;
+    pub(crate) fn new(bits: u32, overflow: usize) -> Result<Self> {
+        let words = AlignedBuffer::zeros(LINE << bits)?;
+        let overflow = Overflow::new(overflow)?;
         Ok(Self { words, bits, overflow, filled_entries: Padded::default() })
     }
 
     /// The table has 2 to the power of this many lines.
     pub(crate) fn bits(&self) -> u32 {
         self.bits
+    }
+
+    /// Touch a huge page of a table that no other thread knows yet, counted through the lines and
+    /// then the overflow; false if there are fewer.
+    pub(crate) fn touch_page(&self, page: usize) -> bool {
+        const PAGE_WORDS: usize = HUGE_PAGE_BYTES / size_of::<AtomicU64>();
+        let pages =
+            [&*self.words, self.overflow.words()].map(|words| words.chunks_exact(PAGE_WORDS));
+        let first = pages.into_iter().flatten().nth(page).and_then(|words| words.first());
+        first.inspect(|word| word.store(0, Relaxed)).is_some()
     }
 
     /// Report that this many entries were added.
