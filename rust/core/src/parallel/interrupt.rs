@@ -48,7 +48,8 @@ thread_local! {
 /// ```
 pub fn with_poll<R>(poll: fn() -> bool, work: impl FnOnce() -> Result<R>) -> Result<R> {
     let stop = Stop::default();
-    let done = with(Some(Poll { ask: Some(poll), asked: Instant::now(), stop: stop.clone() }), work);
+    let done =
+        with(Some(Poll { ask: Some(poll), asked: Instant::now(), stop: stop.clone() }), work);
     if stop.is_set() { Err(Error::Interrupted) } else { done }
 }
 
