@@ -72,6 +72,7 @@ TOO_DEEP = {
     "length": " " * (1 << 17) + "{{ 1 }}",
 }
 
+
 @pytest.mark.parametrize("name", TOO_MUCH)
 def test_a_template_that_computes_too_much_ends_its_process(name: str) -> None:
     with RenderProcess(memory_bytes=400 << 20, seconds=0.7) as process:

@@ -19,7 +19,8 @@ and tool calls are in `calls`, those that are parts in `code`), `turn` (continui
 ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to conversations,
 also during generation; `answer` reads what the assistant wrote, with an `alphabet`, and `events`
 are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
-`prefixes`, `blocks`, `regions`, `fields` and `checks`; `process` renders those of strangers), `methods` (the methods of `Tokenizer`).
+`prefixes`, `blocks`, `regions`, `fields` and `checks`; `process` renders those of strangers),
+`methods` (the methods of `Tokenizer`).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -54,15 +54,19 @@ def render(source: str, name: str, variables: Mapping[str, Any]) -> str:
 @lru_cache(maxsize=16)
 def compiled(source: str) -> jinja2.Template:
     """Compile a template in an environment equal to that of `transformers`."""
+    from bytepair._internal.extras import jinja2
+
     tree, environment = parsed(source)
     try:
         return environment.from_string(tree)
-    except Exception as error:
+    except (jinja2.TemplateSyntaxError, RecursionError, SyntaxError, MemoryError) as error:
         raise _invalid(error) from error
 
 
 def parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
     """The syntax tree of a template, and the environment that it is for; nothing is computed."""
+    from bytepair._internal.extras import jinja2
+
     if len(source) > MAX_SOURCE_CHARS:
         raise ConversationError(
             f"the chat template has {len(source):,} characters; the limit is {MAX_SOURCE_CHARS:,}"
@@ -70,7 +74,7 @@ def parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
     environment = _environment()
     try:
         return environment.parse(source), environment
-    except Exception as error:
+    except (jinja2.TemplateSyntaxError, RecursionError, MemoryError) as error:
         raise _invalid(error) from error
 
 
@@ -84,8 +88,7 @@ def _invalid(error: Exception) -> ConversationError:
 
 
 def _environment() -> jinja2.Environment:
-    from bytepair._internal.extras import jinja2
-    from jinja2 import TemplateError, nodes
+    from jinja2 import TemplateError, nodes, pass_context
     from jinja2.exceptions import SecurityError
     from jinja2.ext import Extension
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -111,7 +114,7 @@ def _environment() -> jinja2.Environment:
                 raise SecurityError(f"a namespace may not contain the private name {name!r}")
             super().__setitem__(name, value)
 
-    @jinja2.pass_context
+    @pass_context
     def at_run_time(_context: Any, value: Any) -> Any:
         """The value. What needs the context is not computed when a template is compiled."""
         return value

@@ -85,7 +85,8 @@ class RenderProcess:
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
         child = self._child
-        assert child.stdin is not None and child.stdout is not None
+        assert child.stdin is not None
+        assert child.stdout is not None
         timer = Timer(self._seconds, child.kill)
         timer.start()
         answer = b""
