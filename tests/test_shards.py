@@ -29,8 +29,8 @@ import bytepair
 import memory
 from bytepair import shards
 from bytepair.errors import ArgumentError, CorpusError, ShardError, SpecialTokenError
-from bytepair.shards import job, layout, manifest
-from bytepair.shards.names import ShardFormat
+from bytepair.shards import job, manifest
+from bytepair.shards.manifest import ShardFormat
 
 #: The module: `bytepair.shards.write` is the function in it.
 write: Any = import_module("bytepair.shards.writer")
@@ -316,7 +316,7 @@ def test_a_full_disk(
 ) -> None:
     shards.write(corpus, trained, tmp_path / "whole", tokens_per_shard=SMALL)
     total = {"bytes": 0}
-    add = layout.ShardWriter.add
+    add = write.ShardWriter.add
 
     def limited(self: Any, ids: Any, lengths: Any, text_bytes: int) -> None:
         total["bytes"] += len(ids)
@@ -325,7 +325,7 @@ def test_a_full_disk(
         add(self, ids, lengths, text_bytes)
 
     with monkeypatch.context() as patch:
-        patch.setattr(layout.ShardWriter, "add", limited)
+        patch.setattr(write.ShardWriter, "add", limited)
         with pytest.raises(OSError, match="No space left"):
             shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
     with pytest.raises(ShardError, match="the run is not finished"):
@@ -338,7 +338,7 @@ def test_a_finished_shard_that_is_gone(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(write, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(write.state, "finish", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     (tmp_path / "shard_000001.bin").unlink()

@@ -30,7 +30,7 @@ from bytepair.errors import (
     SpecialTokenError,
 )
 from bytepair.shards import ConversationBatches, TextBatches
-from bytepair.shards.packing import WaitingDocuments
+from bytepair.shards.order import WaitingDocuments
 from nanochat_source import FIRST, LAST_OF_2025, TODAY
 
 B, T = 3, 24

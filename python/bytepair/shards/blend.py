@@ -20,9 +20,17 @@ from numpy.typing import NDArray
 
 from bytepair._internal.checks import refuse
 from bytepair.errors import ShardError
-from bytepair.shards.names import Packing
-from bytepair.shards.order import BUFFER_DOCUMENTS, Order, State, TokenAddress
-from bytepair.shards.packing import check_epochs, check_numbers, check_packing, delivered
+from bytepair.shards.order import (
+    BUFFER_DOCUMENTS,
+    Order,
+    Packing,
+    State,
+    TokenAddress,
+    check_epochs,
+    check_numbers,
+    check_packing,
+    delivered,
+)  # fmt: skip
 from bytepair.shards.read import Dataset
 from bytepair.training.counts import check_names, exact_fraction
 

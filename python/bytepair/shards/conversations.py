@@ -21,7 +21,7 @@ from bytepair.chat.segments import Conversation, SurrogateErrors
 from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError, ShardError
-from bytepair.shards.packing import (
+from bytepair.shards.order import (
     Unpicklable,
     WaitingDocuments,
     check_numbers,

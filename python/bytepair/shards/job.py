@@ -1,13 +1,13 @@
-"""Sources, a tokenizer and options in, a job out: everything that determines the shards.
+"""This file collects everything that determines shards: a source, a tokenizer and options.
 
-Also the values passed on while it runs: documents as ids, and their addresses.
+Also the values passed on while a job runs: documents as ids, and their addresses.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypedDict
+from typing import Any, Final, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from bytepair.corpus.source import Limits, Source
 from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
-from bytepair.shards.names import ShardFormat
+from bytepair.shards.manifest import ShardFormat
 from bytepair.tokenizer import Tokenizer
 
 TOKENS_PER_SHARD: Final = 100_000_000
@@ -180,10 +180,6 @@ class EncodedRows:
         run = int(np.searchsorted(self.starts, document, side="right")) - 1
         place = self.places[run]
         return Address(place.input, place.row + document - int(self.starts[run]))
-
-
-#: A record of skipped documents, as in marks and manifests.
-Left: TypeAlias = "dict[str, Any]"
 
 
 def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions, folder: Path) -> ShardJob:

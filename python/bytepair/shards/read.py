@@ -19,10 +19,17 @@ from bytepair._internal.checks import check_choice, place_of, refuse
 from bytepair.errors import ShardError
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards.layout import layout
-from bytepair.shards.manifest import Manifest, Shard
-from bytepair.shards.names import Packing, ShardSplit
-from bytepair.shards.order import BUFFER_DOCUMENTS, Order, State
-from bytepair.shards.packing import check_epochs, check_numbers, check_packing, delivered
+from bytepair.shards.manifest import Manifest, Shard, ShardSplit
+from bytepair.shards.order import (
+    BUFFER_DOCUMENTS,
+    Order,
+    Packing,
+    State,
+    check_epochs,
+    check_numbers,
+    check_packing,
+    delivered,
+)  # fmt: skip
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:

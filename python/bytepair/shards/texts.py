@@ -30,9 +30,9 @@ from bytepair.corpus.source import Source
 from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
-from bytepair.shards.names import Packing
-from bytepair.shards.order import BUFFER_DOCUMENTS
-from bytepair.shards.packing import (
+from bytepair.shards.order import (
+    BUFFER_DOCUMENTS,
+    Packing,
     Unpicklable,
     WaitingDocuments,
     check_numbers,
