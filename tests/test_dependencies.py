@@ -163,7 +163,6 @@ USES = [
     ("data", "bytepair.train(['hi hi'], 257, special_tokens=()).encode_arrow([])"),
     ("data", "next(bytepair.corpus.read_documents('a.txt'))"),
     ("data", "bytepair.count('s3://bucket/a.parquet')"),
-    ("data", "bytepair.distributed.count('a.txt', 'c.parquet', rank=0, world_size=1)"),
     ("tiktoken", "bytepair.train(['hi hi'], 265).to_tiktoken()"),
     ("hf", "bytepair.train(['hi hi'], 265).to_huggingface()"),
     ("hub", "bytepair.corpus.download_dataset('owner/name')"),

@@ -67,9 +67,9 @@ def test_the_validation_shard_is_not_trained_on(
     assert bytepair.train(nanochat, 300) == bytepair.train(TEXTS[:300], 300)
     assert read(nanochat) == read(nanochat, split="train") == TEXTS[:300]
     assert read(nanochat, split="val") == TEXTS[300:]
-    shards.write(nanochat, tok, tmp_path / "out")
+    shards.write(nanochat, tok, tmp_path / "out", bos=False)
     assert decoded(tmp_path / "out", tok) == TEXTS[:300]
-    shards.write(nanochat, tok, tmp_path / "val", split="val")
+    shards.write(nanochat, tok, tmp_path / "val", split="val", bos=False)
     assert decoded(tmp_path / "val", tok) == TEXTS[300:]
     with pytest.raises(CorpusError, match=r"no file of the source belongs to the split 'train'"):
         bytepair.count(nanochat / "shard_00003.parquet")

@@ -5,7 +5,7 @@ Without shards, `TextBatches` and `ConversationBatches` encode and pack while th
 >>> import bytepair, tempfile
 >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
 >>> with tempfile.TemporaryDirectory() as folder:
-...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder, bos=True)
+...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder)
 >>> made.format, made.dtype.name, made.documents
 ('bytepair', 'uint16', 61)
 """

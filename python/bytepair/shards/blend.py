@@ -55,8 +55,8 @@ class Blend:
         >>> import bytepair, tempfile
         >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
         >>> with tempfile.TemporaryDirectory() as web, tempfile.TemporaryDirectory() as code:
-        ...     _ = bytepair.shards.write(bytepair.sample.paths()[:3], tok, web, bos=True)
-        ...     _ = bytepair.shards.write(bytepair.sample.paths()[3:], tok, code, bos=True)
+        ...     _ = bytepair.shards.write(bytepair.sample.paths()[:3], tok, web)
+        ...     _ = bytepair.shards.write(bytepair.sample.paths()[3:], tok, code)
         ...     blend = bytepair.shards.Blend({"web": web, "code": code}, {"web": 0.7, "code": 0.3})
         ...     batches = blend.batches(10, 32, packing="stream")
         ...     inputs, targets = next(batches)

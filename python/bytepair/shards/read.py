@@ -56,7 +56,7 @@ class Dataset:
         >>> import bytepair, tempfile
         >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder, bos=True)
+        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder)
         ...     data = bytepair.shards.Dataset(folder, tokenizer=tok)
         ...     inputs, targets = next(data.batches(2, 8, seed=1))
         >>> len(data), inputs.shape, bool((inputs[:, 1:] == targets[:, :-1]).all())
