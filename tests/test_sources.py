@@ -52,7 +52,7 @@ FILE_READERS: dict[str, Callable[[Any, Path], Any]] = {
 
 
 def small() -> bytepair.Tokenizer:
-    return bytepair.train(texts=TEXTS, vocab_size=270)
+    return bytepair.train(bytepair.corpus.Texts(TEXTS), vocab_size=270)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_bytes_that_are_not_utf8_are_replaced_wherever_files_are(tmp_path: Path)
     (tmp_path / "a.txt").write_bytes(b"one \xff two")
     expected = bytepair.count(["one \ufffd two"])
     for source in (tmp_path / "a.txt", (tmp_path / "a.txt").as_uri()):
-        assert bytepair.count(source, errors="replace") == expected
+        assert bytepair.count(source, reading=bytepair.Reading(errors="replace")) == expected
         with pytest.raises(CorpusError, match=r"a\.txt is not UTF-8 at byte 4"):
             bytepair.count(source)
 
@@ -238,7 +238,12 @@ def test_the_page_takes_a_published_name(published: Path, shared: Path) -> None:
 def test_commands_limit_memory_and_tokens_as_python_does(folder: Path) -> None:
     words = ["--vocab-size", "280", "--max-token-bytes", "3", "--memory-limit", "1M"]
     assert run(folder, "train", "a.jsonl", *words, "-o", "tok").returncode == 0
-    expected = bytepair.train(folder / "a.jsonl", 280, max_token_bytes=3, memory_limit=10**6)
+    expected = bytepair.train(
+        folder / "a.jsonl",
+        280,
+        options=bytepair.TrainOptions(max_token_bytes=3),
+        reading=bytepair.Reading(memory_limit=10**6),
+    )
     assert bytepair.load(folder / "tok") == expected
     assert run(folder, "count", "a.jsonl", "--memory-limit", "1", "-o", "c.parquet").returncode == 0
     assert bytepair.load_counts(folder / "c.parquet") == bytepair.count(folder / "a.jsonl")

@@ -9,7 +9,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.corpus.column import Errors
+from bytepair.corpus.files import Paths
 from bytepair.corpus.source import resolve
 from bytepair.files.outputs import remove_own
 
@@ -42,11 +42,8 @@ from bytepair.files.outputs import remove_own
 def count(
     source: tuple[str, ...],
     out: Path,
-    column: str,
-    max_chars: int | None,
-    max_document_bytes: int,
-    memory_limit: int | None,
-    errors: Errors,
+    pattern: str,
+    threads: int | None,
     checkpoint: Path | None,
     weight: tuple[str, ...],
     rank: int | None,
@@ -63,16 +60,16 @@ def count(
             "ranks and Ray read all text and resume without a checkpoint",
             "max_chars", "checkpoint", "memory_limit", "weight",
         )  # fmt: skip
+        del options["max_chars"], options["memory_limit"]
         shared = bytepair.distributed.count(
-            resolve(files=list(source), split=options["split"]),
+            resolve(Paths(source), split=options["split"]),
             out,
             rank=rank,
             world_size=world_size,
             ray=ray,
-            column=column,
-            errors=errors,
-            max_document_bytes=max_document_bytes,
-            **options,
+            pattern=pattern,
+            threads=threads,
+            reading=bytepair.Reading(**options),
         )
         if shared is None:
             click.echo("this rank is done; the last rank to finish writes the counts")
@@ -80,13 +77,12 @@ def count(
             _report(shared, out)
         return
     option.check_checkpoint(checkpoint, source)
-    options |= {
-        "column": column, "errors": errors, "max_chars": max_chars, "memory_limit": memory_limit,
-        "max_document_bytes": max_document_bytes, "checkpoint": checkpoint,
-    }  # fmt: skip
+    reading = bytepair.Reading(**options, checkpoint=checkpoint)
 
     def counts_of(*names: str) -> bytepair.Counts:
-        return bytepair.count(files=option.files(names), **options)
+        return bytepair.count(
+            option.files(names), pattern=pattern, reading=reading, threads=threads
+        )
 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars", "checkpoint")

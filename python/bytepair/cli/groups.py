@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import click
@@ -108,11 +107,7 @@ def _source(paths: list[str]) -> Any:
     """The counts if the path is a file of counts, else the files."""
     if len(paths) == 1 and bytepair.Counts.is_counts_file(paths[0]):
         return bytepair.load_counts(paths[0])
-    names = option.files(tuple(paths))
-    if len(names) == 1:
-        return names[0]
-    files = [file for name in names for file in bytepair.corpus.list_files(name)]
-    return files if any("://" in file for file in files) else list(map(Path, files))
+    return option.files(paths)
 
 
 def numbers_of(text: str, name: str) -> dict[str, Fraction]:

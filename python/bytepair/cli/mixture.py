@@ -39,6 +39,7 @@ def mixture(
     merges: int,
     rounds: int,
     as_json: bool,
+    threads: int | None,
     **reading: Any,
 ) -> None:
     """Infer the mixture of texts that a vocabulary was trained on, from the order of its merges.
@@ -51,6 +52,7 @@ def mixture(
     """
     tok = bytepair.load(tokenizer, pattern=pattern)
     result = bytepair.infer_mixture(
-        tok, groups.groups_of(source), merges=merges, rounds=rounds, **reading
-    )
+        tok, groups.groups_of(source), merges=merges, rounds=rounds,
+        reading=bytepair.Reading(**reading), threads=threads,
+    )  # fmt: skip
     click.echo(json.dumps(asdict(result), ensure_ascii=False, indent=2) if as_json else str(result))

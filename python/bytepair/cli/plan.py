@@ -103,7 +103,7 @@ def plan(
         names = ("vocab_size", "chars_per_token", "chars_per_second")
         option.refuse("it is measured with --tokenizer", *names)
         tok = bytepair.load(tokenizer, pattern=pattern)
-        files = option.files(corpus) or bytepair.sample.paths()
-        measurement = bytepair.plan.measure(tok, files=files, max_chars=max_chars, errors=errors)
+        files = option.files(corpus) if corpus else bytepair.sample.paths()
+        measurement = bytepair.plan.measure(tok, files, max_chars=max_chars, errors=errors)
         options |= {"vocab_size": tok.vocab_size, **measurement._asdict()}
     click.echo(str(bytepair.plan.plan_data(**options)))

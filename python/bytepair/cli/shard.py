@@ -11,6 +11,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import tell
+from bytepair.corpus.files import Paths
 from bytepair.corpus.source import resolve
 
 
@@ -50,7 +51,7 @@ def shard(
     """
     values = asdict(option.shard_options(options, doc_cap=doc_cap))
     tok = bytepair.load(tokenizer, pattern=pattern)
-    files = resolve(files=list(source), split=values["split"])
+    files = resolve(Paths(source), split=values["split"])
     manifest: bytepair.shards.Manifest | None
     if ray or rank is not None or world_size is not None:
         manifest = bytepair.distributed.shard(

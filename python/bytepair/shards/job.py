@@ -188,13 +188,7 @@ def resolve_source(source: Source, split: Split | None) -> ResolvedSource:
     Raises:
         CorpusError: as in `bytepair.train`.
     """
-    try:
-        return resolve(source, split=split)
-    except CorpusError as error:
-        if error.option != "files":
-            raise
-        hint = "to read files, pass a pathlib.Path for each, or one str: a folder, glob or URL"
-        raise CorpusError(error.message, option="source", hint=hint) from None
+    return resolve(source, split=split)
 
 
 def files_for_all(source: Source, split: Split | None) -> Files:

@@ -175,7 +175,7 @@ class Tokenizer(ChatMethods):
             special_tokens: names of special tokens to add, in the order of their ids, or names and
                 ids. Existing ids do not change. A name without an id gets the lowest reserved id
                 (one with a name such as `<|reserved_0|>`, as created by
-                `bytepair.train(..., reserved=16)` and in Llama 3), or else the id after the last
+                `TrainOptions(reserved=16)` and in Llama 3), or else the id after the last
                 one.
             vocab_size: truncate the vocabulary to this size, including special tokens, which get
                 new ids; the result equals training to the smaller size.
@@ -197,7 +197,8 @@ class Tokenizer(ChatMethods):
 
         Example:
             >>> import bytepair
-            >>> tok = bytepair.train(["hi hi"], 260, special_tokens=["<|bos|>"], reserved=1)
+            >>> options = bytepair.TrainOptions(reserved=1)
+            >>> tok = bytepair.train(["hi hi"], 260, special_tokens=["<|bos|>"], options=options)
             >>> tok = tok.replace(special_tokens=["<|tool|>", "<|image|>"])
             >>> tok.special_tokens
             {'<|bos|>': 258, '<|tool|>': 259, '<|image|>': 260}
