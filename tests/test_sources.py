@@ -73,7 +73,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", READERS)
 def test_every_kind_of_source_is_the_same_text(name: str, folder: Path) -> None:
     read = READERS[name]
-    expected, file = read(texts=TEXTS), folder / "a.jsonl"
+    texts, paths = bytepair.corpus.Texts, bytepair.corpus.Paths
+    expected, file = read(texts(TEXTS)), folder / "a.jsonl"
     for source in (
         TEXTS, iter(TEXTS), tuple(TEXTS), pa.array(TEXTS), [pa.array(TEXTS)],
         pa.table({"text": TEXTS}), file, str(file), [file], iter([file]), file.as_uri(),
@@ -82,8 +83,8 @@ def test_every_kind_of_source_is_the_same_text(name: str, folder: Path) -> None:
     ):  # fmt: skip
         assert read(source) == expected, source
     for files in (file, str(file), [str(file)], [file], file.as_uri(), str(folder / "*.jsonl")):
-        assert read(files=files) == expected, files
-    assert read(folder) == read(files=[folder]) == read(texts=TEXTS * 4)
+        assert read(paths(files)) == expected, files
+    assert read(folder) == read(paths([folder])) == read(texts(TEXTS * 4))
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -99,20 +100,21 @@ def test_texts_that_look_like_paths_are_an_error_with_both_readings(
     with pytest.raises(CorpusError) as wrong:
         READERS[name](names)
     assert f"{names[0]!r} looks like a path" in str(wrong.value)
-    assert "pass files=[...] to read files" in str(wrong.value)
-    assert "or texts=[...] to use the strings as texts" in str(wrong.value)
+    assert "pass a pathlib.Path for each, or bytepair.corpus.Paths(names)" in wrong.value.hint
+    assert "to use the strings as texts, pass bytepair.corpus.Texts(strings)" in wrong.value.hint
+    assert wrong.value.option == "source"
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_keywords_say_what_names_are(name: str) -> None:
+def test_types_say_what_strings_are(name: str) -> None:
     with pytest.raises(CorpusError, match=r"there is no file or folder '/data/typo\.txt'"):
-        READERS[name](files=["/data/typo.txt"])
+        READERS[name](bytepair.corpus.Paths(["/data/typo.txt"]))
     if name in ("count", "documents"):
-        assert READERS[name](texts=["/data/typo.txt"])
-    with pytest.raises(TypeError, match="pass exactly one of source, files and texts"):
+        assert READERS[name](bytepair.corpus.Texts(["/data/typo.txt"]))
+    with pytest.raises(TypeError, match="'source'"):
         READERS[name]()
-    with pytest.raises(TypeError, match="pass exactly one of source"):
-        READERS[name](TEXTS, texts=TEXTS)
+    with pytest.raises(CorpusError, match="texts is a str; pass a list of texts"):
+        READERS[name](bytepair.corpus.Texts("a text"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", FILE_READERS)
