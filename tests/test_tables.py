@@ -54,7 +54,7 @@ def test_the_reference_has_every_rule_for_ties(ties: Ties) -> None:
 
 def test_the_types_name_the_formats() -> None:
     assert get_args(ShardFormat) == tuple(LAYOUTS)
-    names = [name for name, format in registry.FORMATS.items() if format.write]
+    names = [name for name, format in registry.FORMATS.items() if format.files]
     assert get_args(WrittenFormat) == ("bytepair", *names)
     assert registry.written() == option.WRITTEN
 

@@ -21,7 +21,7 @@ from bytepair.errors import (
     UnsupportedError,
     VocabularyError,
 )
-from bytepair.files.outputs import check_replaced
+from bytepair.files.outputs import check_replaced, write_files
 from bytepair.files.safe import read_file
 from bytepair.formats import gpt2, llama2c, nanochat, tekken, tiktoken
 from bytepair.formats.gguf import file as gguf
@@ -34,10 +34,9 @@ from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.formats.published import encodings as published
 from bytepair.formats.published import hub
 from bytepair.formats.sentencepiece import model as sentencepiece
-from bytepair.properties import entries
 
 _Read: TypeAlias = Callable[[Path, LoadOptions], Parts]
-_Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
+_Files: TypeAlias = Callable[[_core.Tokenizer, Path], dict[Path, bytes]]
 _Stale: TypeAlias = Callable[[_core.Tokenizer, Path], list[Path]]
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
@@ -46,43 +45,41 @@ HEAD_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Format:
-    """One format: its reader, and its writer, if there is one.
+    """One format: its reader, and the content of its files, if it is written.
 
     Attributes:
         read: makes parts of a path. It raises a `FormatError` if the file breaks a rule, or does
             not say what the caller does not say either; and an `UnsupportedError` if the file asks
             for what is not done exactly.
-        write: writes a tokenizer to a path. It raises a `LossError` for what no program could read.
+        files: the content of the files to write for a path. It raises a `LossError` for what no
+            program could read.
         suffixes: how the names of its files end.
-        merged: the names of files in a folder to which `write` adds.
-        stale: the files in a folder that `write` removes.
+        stale: the files in a folder that writing removes.
     """
 
     read: _Read
-    write: _Write | None
+    files: _Files | None
     suffixes: tuple[str, ...] = ()
-    merged: tuple[str, ...] = ()
     stale: _Stale = lambda _tokenizer, _path: []
 
 
 FORMATS: Final[dict[str, Format]] = {
     "huggingface": Format(
         huggingface.read,
-        huggingface.write,
+        huggingface.files,
         ("tokenizer.json",),
-        (entries.GENERATION,),
         companions.stale,
     ),
-    "tiktoken": Format(tiktoken.read, tiktoken.write, (".tiktoken",)),
-    "gpt2": Format(gpt2.read, gpt2.write, ("merges.txt", "vocab.json")),
-    "nanochat": Format(nanochat.read, nanochat.write, (".pkl",)),
-    "llama2c": Format(llama2c.read, llama2c.write),
+    "tiktoken": Format(tiktoken.read, tiktoken.files, (".tiktoken",)),
+    "gpt2": Format(gpt2.read, gpt2.files, ("merges.txt", "vocab.json")),
+    "nanochat": Format(nanochat.read, nanochat.files, (".pkl",)),
+    "llama2c": Format(llama2c.read, llama2c.files),
     "qwen3": Format(
         partial(llama2c.read, layout=llama2c.QWEN3),
-        partial(llama2c.write, layout=llama2c.QWEN3),
+        partial(llama2c.files, layout=llama2c.QWEN3),
         (".tokenizer",),
     ),
-    "gguf": Format(gguf.read, gguf.write, (".gguf",)),
+    "gguf": Format(gguf.read, gguf.files, (".gguf",)),
     "tekken": Format(tekken.read, None, ("tekken.json",)),
     "sentencepiece": Format(sentencepiece.read, None),
 }
@@ -232,12 +229,12 @@ def _of_content(path: Path, head: bytes) -> str:
 
 def write(
     tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool, overwrite: bool
-) -> None:
+) -> Path:
     """Write a tokenizer in a foreign format; see `Tokenizer.export`."""
     if format not in FORMATS:
         raise ArgumentError(f"there is no format {format!r}; these are written: {written()}")
     entry = FORMATS[format]
-    if entry.write is None:
+    if entry.files is None:
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
     if reason := lost_units(tokenizer, format):
         raise UnsupportedError(
@@ -246,17 +243,15 @@ def write(
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
         raise LossError(format, lost, hint=lost.hint)
-    put = partial(entry.write, tokenizer)
+    files, read = entry.files(tokenizer, path), entry.read
+    removed = entry.stale(tokenizer, path) if path.is_dir() else []
     if not overwrite:
         options = LoadOptions(
             tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True
         )
-        stale = entry.stale(tokenizer, path) if path.is_dir() else []
-        check_replaced(
-            tokenizer, path, put, lambda old: entry.read(old, options).model(),
-            merged=entry.merged if path.is_dir() else (), stale=stale,
-        )  # fmt: skip
-    put(path)
+        check_replaced(tokenizer, files, lambda: read(path, options).model(), removed=removed)
+    write_files(path, files, removed=removed)
+    return path
 
 
 def written() -> str:

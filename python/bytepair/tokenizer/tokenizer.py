@@ -590,7 +590,7 @@ class Tokenizer(ChatMethods):
 
         data = self.to_bytes(tables=tables)
         if not overwrite:
-            check_replaced(self, path, lambda new: new.write_bytes(data), _core.Model.map)
+            check_replaced(self, {path: data}, lambda: _core.Model.map(path))
         write_whole(path, data)
 
     def export(
@@ -634,11 +634,10 @@ class Tokenizer(ChatMethods):
         target = Path(path)
         written_format = format or registry.of_path(target)
         if written_format != "bytepair":
-            registry.write(self, target, written_format, lossy=lossy, overwrite=overwrite)
-        elif target.name.endswith(".bytepair"):
-            self._write(target, overwrite=overwrite)
-        else:
+            return registry.write(self, target, written_format, lossy=lossy, overwrite=overwrite)
+        if not target.name.endswith(".bytepair"):
             return self.save(target, overwrite=overwrite)
+        self._write(target, overwrite=overwrite)
         return target
 
     def export_losses(
