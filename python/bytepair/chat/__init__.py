@@ -25,22 +25,6 @@ are what it reports), `jinja` (Hugging Face templates, with `environment`, `disg
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair.chat.template import (
-    CHATML,
-    LLAMA3,
-    LLAMA31,
-    NANOCHAT,
-    QWEN3,
-    QWEN25,
-    Builtin,
-    CodeTool,
-    Part,
-    Reasoning,
-    Role,
-    Special,
-    Template,
-    Tools,
-)
 
 if _TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
@@ -56,11 +40,32 @@ if _TYPE_CHECKING:
     from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch
     from bytepair.chat.segments import RenderedIds
+    from bytepair.chat.template import (
+        CHATML,
+        LLAMA3,
+        LLAMA31,
+        NANOCHAT,
+        QWEN3,
+        QWEN25,
+        Builtin,
+        CodeTool,
+        Part,
+        Reasoning,
+        Role,
+        Special,
+        Template,
+        Tools,
+    )
 
+_TEMPLATES = (
+    "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25", "QWEN3",
+    "Reasoning", "Role", "Special", "Template", "Tools",
+)  # fmt: skip
 _EVENTS = ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall")
 _lazy(
     __name__,
-    dict.fromkeys(_EVENTS, "bytepair.chat.events")
+    dict.fromkeys(_TEMPLATES, "bytepair.chat.template")
+    | dict.fromkeys(_EVENTS, "bytepair.chat.events")
     | {
         "RenderedBatch": "bytepair.chat.batch",
         "RenderedIds": "bytepair.chat.segments",

@@ -1,4 +1,7 @@
-"""The methods of `Tokenizer` that render and parse conversations."""
+"""The methods of `Tokenizer` that render and parse conversations.
+
+Who only encodes does not wait for templates: each method imports what it needs.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,26 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
 from bytepair._internal.checks import integers
-from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
-from bytepair.chat.rows import Row, RowKind, TrainOn, read_row, row_options
-from bytepair.chat.segments import (
-    Conversation,
-    OnUntrained,
-    Origin,
-    RenderedIds,
-    Segments,
-    SurrogateErrors,
-    Truncate,
-    items_of,
-    structural,
-)
-from bytepair.chat.template import FIELDS, MessageField, Template
 from bytepair.errors import ConversationError
 from bytepair.properties import roles
+from bytepair.properties.roles import FIELDS
 
 if TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.preferences import PreferenceBatch
+    from bytepair.chat.renderer import TemplateOrName
+    from bytepair.chat.rows import RowKind, TrainOn
+    from bytepair.chat.segments import (
+        Conversation,
+        OnUntrained,
+        Origin,
+        RenderedIds,
+        SurrogateErrors,
+        Truncate,
+    )
     from bytepair.chat.sources import ConversationSource
+    from bytepair.chat.template import Template
+    from bytepair.properties.roles import MessageField
 
 
 class ChatMethods(_core.Tokenizer):
@@ -123,6 +125,10 @@ class ChatMethods(_core.Tokenizer):
             >>> mask
             [0, 0, 0, 0, 0, 0, 1, 1, 1]
         """
+        from bytepair.chat.renderer import nothing_to_learn, writer
+        from bytepair.chat.rows import read_row, row_options
+        from bytepair.chat.segments import RenderedIds, Segments
+
         options = row_options(rows, ignore_fields, train_on, train_fields)
         write, out = writer(self, template), Segments()
         write.write(read_row(conversation, write, options), out, options)
@@ -171,6 +177,10 @@ class ChatMethods(_core.Tokenizer):
             >>> tok.decode(ids)
             '<|bos|><|user_start|>hi<|user_end|><|assistant_start|>'
         """
+        from bytepair.chat.renderer import writer
+        from bytepair.chat.rows import Row, read_row, row_options
+        from bytepair.chat.segments import Segments
+
         write, out = writer(self, template), Segments()
         row = read_row(conversation, write, row_options(rows, ignore_fields))
         if row.messages[-1]["role"] == write.template.prompted:
@@ -238,6 +248,9 @@ class ChatMethods(_core.Tokenizer):
             [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
         """
         from bytepair.chat import turn
+        from bytepair.chat.renderer import writer
+        from bytepair.chat.rows import read_row, row_options
+        from bytepair.chat.segments import RenderedIds
 
         ids, write = integers("ids", ids), writer(self, template)
         so_far = turn.masked(ids, mask)
@@ -284,6 +297,8 @@ class ChatMethods(_core.Tokenizer):
             >>> ids[0] == tok.special_tokens["<|user_start|>"], tok.special_tokens["<|bos|>"] in ids
             (True, False)
         """
+        from bytepair.chat.segments import Segments, items_of, structural
+
         items = items_of(segments, structural(self))
         out = Segments([*items], bytearray(len(items)), [len(items)])
         encoded = out.encode(
@@ -355,6 +370,8 @@ class ChatMethods(_core.Tokenizer):
             (2, 20)
         """
         from bytepair.chat import batch
+        from bytepair.chat.renderer import writer
+        from bytepair.chat.rows import row_options
 
         width = batch.row_width(pad_to, pack_to)
         if width is not None:
@@ -434,6 +451,8 @@ class ChatMethods(_core.Tokenizer):
         """
         from bytepair.chat import preferences
         from bytepair.chat.batch import pad_id, padding
+        from bytepair.chat.renderer import writer
+        from bytepair.chat.rows import row_options
 
         write = writer(self, template)
         options = row_options("messages", ignore_fields, "all", train_fields)

@@ -8,6 +8,9 @@ from typing import Final, Literal, TypeAlias
 #: The name of the native file in a folder.
 FILE_NAME: Final = "tokenizer.bytepair"
 
+#: What a GGUF file begins with.
+GGUF_MAGIC: Final = b"GGUF"
+
 #: The formats that are written.
 WrittenFormat: TypeAlias = Literal[
     "bytepair", "huggingface", "tiktoken", "gpt2", "nanochat", "llama2c", "qwen3", "gguf"

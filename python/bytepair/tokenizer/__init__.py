@@ -10,9 +10,9 @@
 and what makes tokenizers of tokenizers: `loading`, `vocabulary` (ids), `pruning`, `cover`.
 """
 
-from bytepair.tokenizer.batch import IdArrays, IdsWithOffsets, PaddedBatch
 from bytepair.tokenizer.loading import load, pretokenize
 from bytepair.tokenizer.names import register
+from bytepair.tokenizer.results import IdArrays, IdsWithOffsets, PaddedBatch
 from bytepair.tokenizer.tokenizer import Tokenizer
 
 register()

@@ -1,14 +1,14 @@
 """The class `Tokenizer`.
 
 Encoding, decoding and lookups are implemented in Rust (`bytepair._core.Tokenizer`, the base class).
-What takes more than some lines stands as plain functions in the files beside this one.
+What takes more than some lines stands as plain functions in the files beside this one, which a
+method imports when it is called: who loads a tokenizer and encodes waits for nothing else.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -16,14 +16,9 @@ from bytepair import _core
 from bytepair._internal.checks import refuse
 from bytepair.chat.methods import ChatMethods
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.errors import NotAFolderError
-from bytepair.files.outputs import check_output_folder, write_whole
-from bytepair.formats.names import FILE_NAME, Losses, WrittenFormat
-from bytepair.properties import metadata
+from bytepair.formats.names import Losses, WrittenFormat
 from bytepair.properties import roles as roles_of
 from bytepair.properties.rules import pattern_text
-from bytepair.properties.tokens import uncovered
-from bytepair.tokenizer import batch, show, vocabulary
 from bytepair.tokenizer.names import NotHere, missing, unknown_keyword
 from bytepair.tokenizer.session import Session
 
@@ -36,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bytepair.corpus.column import Errors
-    from bytepair.tokenizer.batch import Affix, Ids, PaddedBatch, SpecialMode
+    from bytepair.tokenizer.results import Affix, Ids, PaddedBatch, SpecialMode
 
 
 class Tokenizer(ChatMethods):
@@ -204,6 +199,8 @@ class Tokenizer(ChatMethods):
             >>> tok.replace(roles={"eos": "<|tool|>"}, notes={"name": "hi"}).eos_token_id
             259
         """
+        from bytepair.tokenizer import vocabulary
+
         new = self
         if vocab_size is not None:
             new = type(self)(_core.with_vocab_size(new, vocab_size))._with_roles_of(self)
@@ -243,6 +240,8 @@ class Tokenizer(ChatMethods):
             >>> bytepair.train(["hello hello"], 269).lossless
             True
         """
+        from bytepair.properties.tokens import uncovered
+
         return super().lossless and not uncovered(self)
 
     @property
@@ -315,6 +314,8 @@ class Tokenizer(ChatMethods):
             >>> batch.input_ids.tolist(), batch.attention_mask.tolist()
             ([[259, 33], [259, 260]], [[1, 1], [1, 0]])
         """
+        from bytepair.tokenizer import batch
+
         return batch.pad(self, rows, width, side, tensors)
 
     def encode_arrow(
@@ -354,6 +355,8 @@ class Tokenizer(ChatMethods):
             >>> tok.encode_arrow(pyarrow.array(["hello!", None, ""])).to_pylist()
             [[259, 33], None, []]
         """
+        from bytepair.tokenizer import batch
+
         return batch.encode_arrow(
             self, array, special=special, prepend=prepend, append=append, threads=threads
         )
@@ -421,6 +424,8 @@ class Tokenizer(ChatMethods):
             >>> ids.tolist(), offsets.tolist()
             ([259, 33, 104, 111], [0, 2, 4])
         """
+        from bytepair.tokenizer import batch
+
         reading = batch.FileReading(separator, errors, column, max_document_bytes, memory_map)
         return batch.encode_file(
             self, path, reading, special=special, prepend=prepend, append=append, threads=threads
@@ -451,6 +456,8 @@ class Tokenizer(ChatMethods):
             >>> list(tok.encode_stream(["hel", "lo", "!"]))
             [259, 33]
         """
+        from bytepair.tokenizer import batch
+
         for ids in batch.stream(self, texts, special):
             yield from ids.tolist()
 
@@ -522,6 +529,8 @@ class Tokenizer(ChatMethods):
             >>> "id 259" in tok.show("hello", format="html")
             True
         """
+        from bytepair.tokenizer import show
+
         if isinstance(text_or_ids, str):
             text_or_ids = self.encode(text_or_ids, special=special)
         if format == "html":
@@ -567,31 +576,9 @@ class Tokenizer(ChatMethods):
             ...     path.name, bytepair.load(folder) == tok
             ('tokenizer.bytepair', True)
         """
-        path = Path(folder) / FILE_NAME
-        try:
-            check_output_folder(path.parent)
-        except NotAFolderError as error:
-            hint = ", or ".join(filter(None, [error.hint, "write the file with export"]))
-            raise NotAFolderError(error.message, hint=hint) from None
-        is_new = not path.parent.exists()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._write(path, tables=tables, overwrite=overwrite)
-        except BaseException:
-            if is_new:
-                with suppress(OSError):  # it is not empty
-                    path.parent.rmdir()
-            raise
-        return path
+        from bytepair.tokenizer import saving
 
-    def _write(self, path: Path, *, tables: bool = True, overwrite: bool) -> None:
-        """Write the native file."""
-        from bytepair.files.outputs import check_replaced
-
-        data = self.to_bytes(tables=tables)
-        if not overwrite:
-            check_replaced(self, path, lambda new: new.write_bytes(data), _core.Model.map)
-        write_whole(path, data)
+        return saving.save(self, Path(folder), tables=tables, overwrite=overwrite)
 
     def export(
         self,
@@ -629,17 +616,9 @@ class Tokenizer(ChatMethods):
             ...     bytepair.load(path) == tok
             True
         """
-        from bytepair.formats import registry
+        from bytepair.tokenizer import saving
 
-        target = Path(path)
-        written_format = format or registry.of_path(target)
-        if written_format != "bytepair":
-            registry.write(self, target, written_format, lossy=lossy, overwrite=overwrite)
-        elif target.name.endswith(".bytepair"):
-            self._write(target, overwrite=overwrite)
-        else:
-            return self.save(target, overwrite=overwrite)
-        return target
+        return saving.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
 
     def export_losses(
         self, format: str | os.PathLike[str], path: str | os.PathLike[str] | None = None
@@ -748,6 +727,8 @@ class Tokenizer(ChatMethods):
 
     def _with_roles_of(self, other: _core.Tokenizer) -> Self:
         """A copy with the roles, flags and chat templates of another tokenizer."""
+        from bytepair.properties import metadata
+
         notes = metadata.carried(other, self.special_tokens)
         return self.replace(notes=notes) if notes else self
 
@@ -769,7 +750,9 @@ class Tokenizer(ChatMethods):
 
     def _repr_html_(self) -> str:
         """The properties of the tokenizer and some tokens, for notebooks."""
-        return show.summary(self)
+        from bytepair.tokenizer.show import summary
+
+        return summary(self)
 
 
 def _names(normalizer: str | Sequence[str] | None) -> list[str]:
