@@ -4,7 +4,7 @@
 | --- | --- |
 | ids of one text (`encode`, `render_conversation`, sessions) | `list[int]` |
 | ids of many texts (`encode_batch`) | `list[list[int]]` |
-| arrays (`encode_to_numpy`, `encode_file`, ...) | uint16 up to 65,536 ids, else uint32; offsets int64 |
+| arrays (`encode_to_numpy`, `encode_file`, ...) | uint16 or uint32, by size; offsets int64 |
 | rows for a model (`pad`, `render_batch`, loaders of shards) | int32, or int64 as tensors |
 | ids as rows of a table (`parts_in`) | int64 |
 """
