@@ -87,7 +87,7 @@ def test_a_comparison_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
     assert bytepair.evaluate.compare(trained, trained).texts == 61
-    for other in (trained.to_tiktoken(), trained.to_huggingface()):
+    for other in (bytepair.compat.to_tiktoken(trained), bytepair.compat.to_huggingface(trained)):
         result = bytepair.evaluate.compare(trained, other)
         assert result
         assert result.tokens == sum(trained.count_batch(
@@ -96,8 +96,8 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
         assert "equal on 61 texts" in str(result)
     for special in ("all", "text"):
         for other in (
-            trained.to_tiktoken(),
-            trained.to_huggingface(),
+            bytepair.compat.to_tiktoken(trained),
+            bytepair.compat.to_huggingface(trained),
         ):
             texts = ["a<|bos|>b", "<|user_start|>"]
             assert bytepair.evaluate.compare(other, trained, texts=texts, special=special)

@@ -160,12 +160,12 @@ def test_commands(folder: Path) -> None:
 
 #: What needs each extra.
 USES = [
-    ("data", "bytepair.train(['hi hi'], 257, special_tokens=()).encode_arrow([])"),
+    ("data", "bytepair.compat.encode_arrow(bytepair.train(['hi hi'], 257, special_tokens=()), [])"),
     ("data", "next(bytepair.corpus.read_documents('a.txt'))"),
     ("data", "bytepair.count('s3://bucket/a.parquet')"),
     ("data", "bytepair.distributed.count('a.txt', 'c.parquet', rank=0, world_size=1)"),
-    ("tiktoken", "bytepair.train(['hi hi'], 265).to_tiktoken()"),
-    ("hf", "bytepair.train(['hi hi'], 265).to_huggingface()"),
+    ("tiktoken", "bytepair.compat.to_tiktoken(bytepair.train(['hi hi'], 265))"),
+    ("hf", "bytepair.compat.to_huggingface(bytepair.train(['hi hi'], 265))"),
     ("hub", "bytepair.corpus.download_dataset('owner/name')"),
     ("chat", "bytepair.chat.JinjaTemplate('x', name='x').writer(bytepair.train(['hi'], 265))"),
     ("reference", "bytepair.reference.split('a b', 'gpt2')"),

@@ -42,7 +42,7 @@ def found(trained: bytepair.Tokenizer) -> evaluate.Evaluation:
 
 @pytest.fixture(scope="module")
 def encoding(trained: bytepair.Tokenizer) -> tiktoken.Encoding:
-    return trained.to_tiktoken()
+    return bytepair.compat.to_tiktoken(trained)
 
 
 # ---------------------------------------------------------------------------- texts

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
@@ -147,7 +149,7 @@ def lines(
     ax = _new(_HEIGHT) if ax is None else ax
     for name, (xs, ys) in series.items():
         (line,) = ax.plot(xs, ys, label=name)
-        if len(line.get_xydata()) == 1:
+        if len(np.asarray(xs)) == 1:
             line.set_marker("o")
     for words, place in (marks or {}).items():
         ax.plot(*place, "o", color=_STRONG)

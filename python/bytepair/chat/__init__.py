@@ -12,14 +12,15 @@ user input can become a special token.
     >>> print(tok.show(ids, mask, color=False))
     ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
-Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results.
+Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results,
+and has functions for less usual ways: `render_turn`, `render_preferences`, `encode_segments`.
 The modules: `template` (the class `Template`), `own` (the templates of a tokenizer), `rows` (what
 the fields of a row mean; `sources` reads rows), `renderer` (one conversation to segments; reasoning
 and tool calls are in `calls`, those that are parts in `code`), `turn` (continuing from sampled
 ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to conversations,
 also during generation; `answer` reads what the assistant wrote, with an `alphabet`, and `events`
 are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
-`prefixes`, `blocks`, `regions`, `fields` and `checks`), `methods` (the methods of `Tokenizer`).
+`prefixes`, `blocks`, `regions`, `fields` and `checks`).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -38,8 +39,8 @@ if _TYPE_CHECKING:
     )
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import Parser
-    from bytepair.chat.preferences import Preference, PreferenceBatch
-    from bytepair.chat.segments import RenderedIds
+    from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
+    from bytepair.chat.segments import RenderedIds, encode_segments
     from bytepair.chat.template import (
         CHATML,
         LLAMA3,
@@ -56,6 +57,7 @@ if _TYPE_CHECKING:
         Template,
         Tools,
     )
+    from bytepair.chat.turn import render_turn
 
 _TEMPLATES = (
     "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25", "QWEN3",
@@ -73,6 +75,9 @@ _lazy(
         "Parser": "bytepair.chat.parser",
         "Preference": "bytepair.chat.preferences",
         "PreferenceBatch": "bytepair.chat.preferences",
+        "encode_segments": "bytepair.chat.segments",
+        "render_preferences": "bytepair.chat.preferences",
+        "render_turn": "bytepair.chat.turn",
     },
 )
 
@@ -103,4 +108,7 @@ __all__ = [
     "TextDelta",
     "ToolCall",
     "Tools",
+    "encode_segments",
+    "render_preferences",
+    "render_turn",
 ]

@@ -125,7 +125,8 @@ def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
     sweep = evaluation.sweep or bytepair.evaluate.sweep(evaluation.tokenizer)
     if path.suffix == ".svg":
         picture = io.BytesIO()
-        bytepair.plot.sizes(sweep, evaluation.corpus).figure.savefig(picture, format="svg")
+        figure: Any = bytepair.plot.sizes(sweep, evaluation.corpus).figure
+        figure.savefig(picture, format="svg")
         write_whole(path, picture.getvalue())
     else:
         sweep.save(path, overwrite=True)

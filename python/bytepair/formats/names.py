@@ -26,7 +26,7 @@ class Losses(list[str]):
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello"], 258, special_tokens=["<a>"])
-        >>> print(tok.export_losses("gguf").hint)
+        >>> print(bytepair.compat.export_losses(tok, "gguf").hint)
         give a special token this role with Tokenizer.replace(roles={"eos": ...})
     """
 

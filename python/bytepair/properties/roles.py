@@ -86,7 +86,7 @@ def notes(tokenizer: _core.Tokenizer, names: Mapping[str, str | None]) -> dict[s
 
 
 def chat_template(tokenizer: _core.Tokenizer) -> str | None:
-    """The chat template in Jinja; see `Tokenizer.chat_template`."""
+    """The chat template in Jinja; see `Tokenizer.chat_templates`."""
     note = tokenizer.notes.get(TEMPLATE)
     if note is None and "<|assistant_end|>" in tokenizer.special_tokens:
         source = nanochat()

@@ -6,29 +6,22 @@ The functions behind methods of `Tokenizer` that need the room `corpus` or numpy
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_many, check_whole, integers, refuse
-from bytepair.corpus import arrow
+from bytepair._internal.checks import check_choice, check_many, refuse
 from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.errors import ArgumentError
-from bytepair.properties import roles
-from bytepair.tokenizer.results import IdArrays, Ids, PaddedBatch, SpecialMode
+from bytepair.tokenizer.results import IdArrays, Ids, SpecialMode
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
-
-MOST_IN_LIST_ARRAY = 2**31 - 1
 
 
 class FileReading(NamedTuple):
@@ -39,31 +32,6 @@ class FileReading(NamedTuple):
     column: str
     max_document_bytes: int
     memory_map: bool
-
-
-def encode_arrow(
-    tokenizer: _core.Tokenizer, array: Any, **options: Any
-) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
-    """An Arrow column of texts as a column of lists of ids; see `Tokenizer.encode_arrow`."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    texts = arrow.imported(array)
-    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
-    encoded = []
-    for chunk in chunks:
-        plain = arrow.plain(chunk)
-        present = plain.drop_null()
-        ids, ends = _core.encode_utf8(
-            tokenizer, arrow.data(present), arrow.offsets(present),
-            **options,
-        )  # fmt: skip
-        encoded.append((ids, ends, plain.is_valid() if plain.null_count else None))
-    large = any(ends[-1] > MOST_IN_LIST_ARRAY for _, ends, _ in encoded)
-    lists = [_lists(*parts, large=large) for parts in encoded]
-    if not isinstance(texts, pa.ChunkedArray):
-        return lists[0]
-    ids_type = pa.uint16() if tokenizer.vocab_size <= 1 << 16 else pa.uint32()
-    return pa.chunked_array(lists, pa.large_list(ids_type) if large else pa.list_(ids_type))
 
 
 def encode_file(
@@ -145,43 +113,6 @@ def stream(
         yield ids
 
 
-def pad(
-    tokenizer: _core.Tokenizer,
-    rows: Iterable[Sequence[int]],
-    width: int | Literal["longest"],
-    side: Literal["right", "left"],
-    tensors: Literal["np", "pt"] | None,
-) -> PaddedBatch:
-    """Lists of ids as rows of equal width; see `Tokenizer.pad`."""
-    import numpy as np
-
-    check_choice("side", side, ("right", "left"))
-    rows = [integers("rows", row) for row in check_many("rows", rows, "lists of ids")]
-    lengths = np.array([len(row) for row in rows], np.int64)
-    longest = int(lengths.max(initial=0))
-    width = longest if width == "longest" else check_whole("width", width)
-    if width < longest:
-        raise ArgumentError(
-            f"list {int(lengths.argmax())} has {longest} ids, more than width={width}",
-            option="width",
-            value=width,
-            hint=f"cut the lists: [ids[:{width}] for ids in rows]",
-        )
-    places = np.arange(width) if side == "right" else np.arange(width)[::-1]
-    mask = places < lengths[:, None]
-    filler = 0 if mask.all() else roles.id_of(tokenizer, "pad")
-    ids = np.full((len(rows), width), filler, np.int32)
-    ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
-    if tensors is None:
-        return PaddedBatch(ids, mask.astype(np.uint8))
-    wide = PaddedBatch(ids.astype(np.int64), mask.astype(np.int64))
-    if check_choice("tensors", tensors, ("np", "pt")) == "np":
-        return wide
-    from bytepair._internal.extras import torch
-
-    return PaddedBatch(*map(torch.from_numpy, wide))
-
-
 def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
     """An array of ids in another type of numpy.
 
@@ -219,21 +150,3 @@ def _documents(path: Path, ending: bytes | None, skips: SkipLog) -> list[str]:
             reason = f"the document is not UTF-8 at byte {error.start}"
             skips.add(str(path), number, reason)
     return texts
-
-
-def _lists(
-    ids: Ids, offsets: NDArray[np.int64], valid: pa.BooleanArray | None, *, large: bool
-) -> pa.ListArray | pa.LargeListArray:
-    """Build an array of lists, with a null for each null text."""
-    import numpy as np
-
-    from bytepair._internal.extras import pyarrow as pa
-
-    mask = None
-    if valid is not None:
-        lengths = np.zeros(len(valid), np.int64)
-        lengths[np.asarray(valid)] = np.diff(offsets)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        mask = pa.array(~np.asarray(valid))
-    kind, width = (pa.LargeListArray, np.int64) if large else (pa.ListArray, np.int32)
-    return kind.from_arrays(pa.array(offsets.astype(width)), pa.array(ids), mask=mask)

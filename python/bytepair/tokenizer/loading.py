@@ -88,7 +88,7 @@ def load(
         ...     path = tok.save(folder)
         ...     bytepair.load(path) == tok
         True
-        >>> bytepair.load(tok.to_tiktoken()) == tok
+        >>> bytepair.load(bytepair.compat.to_tiktoken(tok)) == tok
         True
     """
     if isinstance(source, str) and not source:

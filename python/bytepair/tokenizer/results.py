@@ -1,18 +1,12 @@
-"""The types of ids: what each method returns, and what its arguments for special tokens may be.
+"""The results that consist of several arrays, and the types of arguments for special tokens.
 
-| result | type |
-| --- | --- |
-| ids of one text (`encode`, `render_conversation`, sessions) | `list[int]` |
-| ids of many texts (`encode_batch`) | `list[list[int]]` |
-| arrays (`encode_to_numpy`, `encode_file`, ...) | uint16 or uint32, by size; offsets int64 |
-| rows for a model (`pad`, `render_batch`, loaders of shards) | int32, or int64 as tensors |
-| ids as rows of a table (`parts_in`) | int64 |
+`docs/encode.md` has the table of the types of ids: what each method returns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,34 +57,3 @@ class IdsWithOffsets(NamedTuple):
     ids: list[int]
     bytes: NDArray[np.int64]
     chars: NDArray[np.int64]
-
-
-class PaddedBatch(NamedTuple):
-    """Texts as rows of equal width.
-
-    A model of `transformers` takes it as `model(**batch)`, since names are keys as well.
-
-    Attributes:
-        input_ids: one row per text, its ids and padding tokens: int32, or int64 if tensors were
-            asked for.
-        attention_mask: 1 for ids of the text, 0 for padding: uint8, or int64 if tensors were asked
-            for.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], 269)
-        >>> batch = tok.pad(tok.encode_batch(["hello!", "hello"]), tensors="np")
-        >>> {name: rows.tolist() for name, rows in dict(batch).items()}
-        {'input_ids': [[259, 33], [259, 260]], 'attention_mask': [[1, 1], [1, 0]]}
-    """
-
-    input_ids: NDArray[np.integer]
-    attention_mask: NDArray[np.integer]
-
-    def keys(self) -> list[str]:
-        """The names of the fields, so that `**batch` and `dict(batch)` work."""
-        return list(self._fields)
-
-    def __getitem__(self, key: Any) -> Any:
-        """A field by its name or number."""
-        return getattr(self, key) if isinstance(key, str) else tuple.__getitem__(self, key)
