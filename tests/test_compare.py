@@ -62,7 +62,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_first_difference_is_found(name: str, swapped: bool) -> None:
-    one, two, text, byte, value = CASES[name]
+    one, two, text, byte, _ = CASES[name]
     text = text if name != "whole" else "a\nhell"
     pair = (two, one) if swapped else (one, two)
     result = bytepair.evaluate.compare(*pair, texts=["", "zzz", "e e e", text, text])
@@ -73,7 +73,6 @@ def test_the_first_difference_is_found(name: str, swapped: bool) -> None:
     assert (first.source, first.row, first.byte) == ("texts", 3, byte), first
     for tok, tokens, ids in zip(pair, first.tokens, first.ids, strict=True):
         assert [tok.token_bytes(id) for id in ids] == tokens
-    assert not value or value in result.values
     assert f"row 3, byte {byte}" in str(result)
 
 
@@ -129,7 +128,6 @@ def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
     assert 'by "tokens"' in str(result)
     result = bytepair.evaluate.compare(trained, pruned, by="tokens")
     assert "--by tokens" not in str(result)
-    assert "tokens of one only" in result.values
     with pytest.raises(ValueError, match="it must be 'ids' or 'tokens'"):
         bytepair.evaluate.compare(trained, pruned, by="words")  # type: ignore[arg-type]
 
