@@ -180,7 +180,6 @@ def test_one_file_reads_text() -> None:
     assert {file.relative_to(PACKAGE).as_posix() for file in readers} == {
         "corpus/documents.py",
         "chat/sources.py",  # conversations of parquet files, which are lists and no texts
-        "distributed/counting.py",  # counts that it wrote
     }
 
 

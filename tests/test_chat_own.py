@@ -11,6 +11,7 @@ import bytepair
 from bytepair import chat
 from bytepair.chat import render_preferences, render_turn
 from bytepair.errors import ArgumentError, ConversationError
+from loaders import conversation_batches
 
 NAMES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
 BARE = bytepair.train(bytepair.sample.paths(), 1000, special_tokens=NAMES)
@@ -29,7 +30,7 @@ def every_rendering(tok: bytepair.Tokenizer, template: Any) -> list[list[int]]:
     """What each way of rendering gives."""
     batch = tok.render_batch([TALK, TALK], template=template)
     options: dict[str, Any] = {"template": template, "pad": "<|endoftext|>"}
-    inputs, targets = next(bytepair.shards.ConversationBatches([TALK], tok, 1, 64, **options))
+    inputs, targets = next(conversation_batches([TALK], tok, 1, 64, **options))
     pairs = render_preferences(tok, [PAIR], template=template)
     prompt = tok.render_for_completion(TALK, template=template)
     return [

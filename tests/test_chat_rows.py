@@ -17,6 +17,7 @@ import bytepair
 from bytepair import chat
 from bytepair.chat import render_turn
 from bytepair.errors import ArgumentError, ConversationError
+from loaders import conversation_batches
 
 NAMES = [*bytepair.NANOCHAT_SPECIAL_TOKENS, "<|im_start|>", "<|im_end|>", "<tool_call>",
          "</tool_call>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
@@ -165,7 +166,7 @@ def test_a_row_is_the_same_from_every_source(source: str, template: Any, tmp_pat
 @pytest.mark.filterwarnings("ignore:.*are cut off")
 def test_batches_take_the_same_sources(source: str, tmp_path: Path) -> None:
     ours, theirs = (
-        next(bytepair.shards.ConversationBatches(rows, TOK, 2, 150, template=chat.CHATML))
+        next(conversation_batches(rows, TOK, 2, 150, template=chat.CHATML))
         for rows in (SOURCES[source](CALLS, tmp_path), CALLS)
     )
     assert [array.tolist() for array in ours] == [array.tolist() for array in theirs]
@@ -645,7 +646,7 @@ RENDERERS: dict[str, Any] = {
     "turn": lambda talk, **how: render_turn(TOK, [], talk, **how),
     "batch": lambda talk, **how: list(TOK.render_batch([WHOLE_TALK, talk], **how)[1][0]),
     "batches": lambda talk, **how: next(
-        bytepair.shards.ConversationBatches([WHOLE_TALK, talk], TOK, 2, 40, **how)
+        conversation_batches([WHOLE_TALK, talk], TOK, 2, 40, **how)
     )[0].tolist(),
 }
 

@@ -119,7 +119,7 @@ print(hexadecimal.__file__, bytepair.load(path, "hexadecimal", **options) == tok
     [
         ("rust/core/src/train/order.rs", {"tests/test_train.py"}),
         ("rust/core/src/formats/tokenizer_json/bytes.rs", {"tests/test_tokenizer_json.py"}),
-        ("python/bytepair/shards/rows.py", {"tests/test_shards_rows.py"}),
+        ("python/bytepair/shards/layout.py", {"tests/test_shards_layout.py"}),
         ("python/bytepair/training/options.py", {"tests/test_options.py"}),
         ("tests/test_decode.py", {"tests/test_decode.py"}),
         ("tests/test_removed.py", set()),

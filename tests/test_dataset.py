@@ -16,7 +16,7 @@ import bytepair
 from bytepair import shards
 from bytepair.errors import ArgumentError, ShardError
 from bytepair.shards import order
-from bytepair.shards.names import ShardFormat
+from bytepair.shards.manifest import ShardFormat
 
 read: Any = import_module("bytepair.shards.read")
 B, T = 4, 32

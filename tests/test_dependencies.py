@@ -163,7 +163,6 @@ USES = [
     ("data", "bytepair.compat.encode_arrow(bytepair.train(['hi hi'], 257, special_tokens=()), [])"),
     ("data", "next(bytepair.corpus.read_documents('a.txt'))"),
     ("data", "bytepair.count('s3://bucket/a.parquet')"),
-    ("data", "bytepair.distributed.count('a.txt', 'c.parquet', rank=0, world_size=1)"),
     ("tiktoken", "bytepair.compat.to_tiktoken(bytepair.train(['hi hi'], 265))"),
     ("hf", "bytepair.compat.to_huggingface(bytepair.train(['hi hi'], 265))"),
     ("hub", "bytepair.corpus.download_dataset('owner/name')"),

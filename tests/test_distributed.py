@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -14,7 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -101,7 +101,7 @@ def test_counts_of_ranks(world: int, source: list[Path], tmp_path: Path) -> None
     bytepair.count(files).save(tmp_path / "whole.parquet")
     for rank in range(world):
         counts = distributed.count(
-            files, tmp_path / "out.parquet", rank=rank, world_size=world, partitions=7, **SMALL
+            files, tmp_path / "out.parquet", rank=rank, world_size=world, **SMALL
         )
     assert counts is not None
     assert counts.items() == bytepair.count(files).items()
@@ -157,7 +157,7 @@ def test_ranks_name_the_file_without_text_as_one_process_does(
     assert str(error.value) == str(expected.value)
 
 
-def test_a_few_words_in_many_partitions(tmp_path: Path) -> None:
+def test_a_few_words_in_many_tasks(tmp_path: Path) -> None:
     files = [tmp_path / f"{i}.txt" for i in range(3)]
     for path, text in zip(files, ["", "one two", "two three"], strict=True):
         path.write_text(text)
@@ -167,24 +167,26 @@ def test_a_few_words_in_many_partitions(tmp_path: Path) -> None:
     assert nothing == bytepair.count(files[:1])
 
 
-def test_the_hash_is_the_same_for_ever_and_even() -> None:
-    words = [b"a", b" the", b"\xff" * 100, b"\0", b"\0\0"]
-    data = np.frombuffer(b"".join(words), np.uint8)
-    offsets = np.cumsum([0, *map(len, words)])
-    assert count_room.hashes(data, offsets).tolist() == [
-        14096909649041297211,
-        2064294052684312320,
-        14758845925093765113,
-        1728126539969246250,
-        2033659699894607854,
-    ]
-    many = [f"{i}".encode() for i in range(20_000)]
-    offsets = np.cumsum([0, *map(len, many)])
-    hashes = count_room.hashes(np.frombuffer(b"".join(many), np.uint8), offsets)
-    assert len(set(hashes.tolist())) == 20_000
-    sizes = np.bincount((hashes % np.uint64(64)).astype(int))
-    assert 200 < sizes.min() <= sizes.max() < 430
-    assert count_room.hashes(np.empty(0, np.uint8), np.zeros(1, np.int64)).tolist() == []
+def test_workers_add_up_the_counts_of_neighbours(
+    source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Ray does, in this process."""
+
+    def results(items: Any, function: Any, arguments: Any) -> list[Any]:
+        sent = [
+            pickle.dumps(function(pickle.loads(pickle.dumps(item)), *arguments)) for item in items
+        ]
+        return [pickle.loads(result) for result in sent]
+
+    files = [path for path in source if path.suffix == ".txt"]
+    monkeypatch.setattr(count_room.on_ray, "check", lambda: None)
+    monkeypatch.setattr(count_room.on_ray, "results", results)
+    expected = bytepair.count(files)
+    for some in (files, files[:2], files[:1]):
+        counts = distributed.count(some, tmp_path / "c.parquet", ray=True, task_bytes=1)
+        assert counts is not None
+        assert counts.items() == bytepair.count(some).items()
+    assert distributed.count(files, ray=True, task_bytes=9999) == expected
 
 
 class Killed(BaseException):
@@ -306,10 +308,10 @@ def test_a_ray_cluster(
     assert "INFO" not in "".join(capfd.readouterr()), "no progress where there is no terminal"
     assert listing(tmp_path / "out") == whole
     files = [path for path in source if path.suffix == ".txt"]
-    counts = distributed.count(files, tmp_path / "c.parquet", ray=True, partitions=3, **SMALL)
+    counts = distributed.count(files, tmp_path / "c.parquet", ray=True, **SMALL)
     expected = bytepair.count(files)
     assert counts == expected
-    assert distributed.count(files, ray=True, partitions=2, **SMALL) == expected
+    assert distributed.count(files, ray=True, **SMALL) == expected
     with pytest.raises(ShardError, match="several ranks need a shared folder"):
         distributed.count(files, rank=0, world_size=1)
     assert pq.read_table(tmp_path / "c.parquet").num_rows == len(expected)

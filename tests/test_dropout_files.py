@@ -18,7 +18,7 @@ from bytepair.cli import command
 from bytepair.errors import ArgumentError, ShardError
 from test_dropout import plain, rows_of
 
-columns: Any = import_module("bytepair.shards.columns")
+encode: Any = import_module("bytepair.shards.encode")
 DROPOUT: dict[str, Any] = {"dropout": 0.3, "seed": 5}
 
 
@@ -85,7 +85,7 @@ def test_batches_and_ranks_make_no_difference(
         )  # fmt: skip
     assert files(tmp_path / "ranks") == whole
     for size in (1, 2000):
-        monkeypatch.setattr(columns, "JOIN_BYTES", size)
+        monkeypatch.setattr(encode, "JOIN_BYTES", size)
         out = tmp_path / f"by {size}"
         shards.write(corpus, trained, out, tokens_per_shard=900, **DROPOUT)
         assert files(out) == whole
@@ -117,7 +117,7 @@ def interrupt(
         opened = writer.Cut._open
 
         def dying(cut: Any) -> Any:
-            if cut.number == marks:
+            if len(cut.shards) == marks:
                 raise KeyboardInterrupt
             return opened(cut)
 

@@ -107,8 +107,12 @@ def test_what_is_no_source_says_what_is(tmp_path: Path) -> None:
         bytepair.count([{"text": "a"}, "b"])
     with pytest.raises(CorpusError, match=r"a mapping \(dict\) is not a source .* one of 'train'"):
         bytepair.shards.write({"train": [{"text": "a"}]}, TOK, tmp_path / "out")
-    with pytest.raises(CorpusError, match="there is no file or folder 'a b'; pass texts as rows"):
-        bytepair.shards.write(["a b"], TOK, tmp_path / "out")
+    bytepair.shards.write(["a b"], TOK, tmp_path / "out")
+    assert documents(tmp_path / "out") == [TOK.encode("a b", prepend="<|bos|>")]
+    with pytest.raises(CorpusError, match=r"'a.txt' looks like a path; to read files, pass a path"):
+        bytepair.shards.write(["a.txt"], TOK, tmp_path / "out")
+    with pytest.raises(CorpusError, match="the source must be files"):
+        bytepair.distributed.shard(["a b"], TOK, tmp_path / "out", rank=0, world_size=1)
     lazy = frame("polars").LazyFrame(COLUMNS)
     with pytest.raises(CorpusError, match="a source of text; call its method collect"):
         bytepair.count(lazy)

@@ -19,7 +19,7 @@ from bytepair._internal.names import is_plain
 from bytepair.distributed import tasks
 from bytepair.errors import ShardError
 from bytepair.files.outputs import write_whole
-from bytepair.shards import manifest
+from bytepair.shards import layout, manifest
 from commands import run
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs links and pipes")
@@ -78,7 +78,7 @@ def test_a_link_in_place_of_a_file_to_write_is_not_followed(
     file = manifest.Manifest.load(tmp_path / "made").shards[0].parts[0].file
     out = tmp_path / "o"
     out.mkdir()
-    (out / name.format(data=manifest.partial(file))).symlink_to(other / "thesis.txt")
+    (out / name.format(data=layout.partial(file))).symlink_to(other / "thesis.txt")
     with pytest.raises((ShardError, OSError)):
         shards.write(corpus, tok, out)
     assert unchanged(other)
@@ -152,7 +152,7 @@ def test_a_mark_names_files_of_its_folder(
 ) -> None:
     out = tmp_path / "o"
     with monkeypatch.context() as patch:
-        patch.setattr("bytepair.shards.writer.finish", lambda *_: None)
+        patch.setattr("bytepair.shards.state.finish", lambda *_: manifest.Manifest({}, []))
         shards.write(corpus, tok, out)
     mark = out / ".progress" / "000000.json"
     values = json.loads(mark.read_text())
@@ -178,7 +178,7 @@ def test_the_folder_of_tasks_is_bytepairs_own(other: Path, tmp_path: Path) -> No
     with pytest.raises(ShardError, match="is a symbolic link"):
         tasks.begin(tmp_path / "counts.parquet.parts", {})
     (other / "job.json").unlink()
-    with pytest.raises(ShardError, match="is not empty"):
+    with pytest.raises(ShardError, match="is not a file that bytepair writes"):
         tasks.begin(other, {})
     assert (other / "thesis.txt").read_text() == "mine"
 

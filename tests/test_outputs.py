@@ -20,8 +20,8 @@ import pytest
 
 import bytepair
 from bytepair import distributed, shards
-from bytepair.errors import CorpusError, CountsError, ShardError
-from bytepair.shards import manifest, whole
+from bytepair.errors import CorpusError, CountsError, NotAFileError, ShardError
+from bytepair.shards import layout, manifest, state, verification
 from commands import run
 
 writer: Any = import_module("bytepair.shards.writer")
@@ -146,7 +146,7 @@ def test_a_shard_of_an_unfinished_run_that_is_not_whole_is_written_again(
     for name, kind in itertools.product(sorted(names), ("gone", "cut", "changed")):
         out = tmp_path / "out"
         shutil.copytree(tmp_path / "half", out)
-        path = out / name if (out / name).exists() else out / manifest.partial(name)
+        path = out / name if (out / name).exists() else out / layout.partial(name)
         damages(path)[kind]()
         with pytest.warns(UserWarning, match="is not as it was written"):
             one(source, trained, out, format=format)
@@ -206,10 +206,10 @@ def test_a_file_that_a_killed_run_left_replaces_no_whole_one(
 ) -> None:
     result = one(source, trained, tmp_path / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr(writer, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(state, "finish", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             one(source, trained, tmp_path / "out")
-    (tmp_path / "out" / manifest.partial(result.shards[1].parts[0].file)).write_bytes(b"half")
+    (tmp_path / "out" / layout.partial(result.shards[1].parts[0].file)).write_bytes(b"half")
     one(source, trained, tmp_path / "out")
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
 
@@ -228,9 +228,9 @@ def test_the_tokenizer_beside_the_shards_is_written_again(
 
 
 def test_one_function_says_what_is_whole() -> None:
-    modules = [import_module(f"bytepair.shards.{name}") for name in ("verification", "resume")]
-    assert all(vars(module)["wrong_shards"] is whole.wrong_shards for module in modules)
-    assert tasks.wrong_parts is whole.wrong_parts
+    assert vars(verification)["wrong_shards"] is state.wrong_shards
+    assert tasks.state is state
+    assert writer.state is state
 
 
 def test_a_damaged_manifest_has_a_way_out(
@@ -374,7 +374,7 @@ def test_an_unfinished_run_takes_new_inputs(
 ) -> None:
     files = sorted(source.iterdir())
     with monkeypatch.context() as patch:
-        patch.setattr(writer, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(state, "finish", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             one(files[:3], trained, tmp_path / "out")
     one(files, trained, tmp_path / "out")
@@ -475,7 +475,7 @@ def test_a_rank_of_a_finished_count_does_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = bytepair.sample.paths()[1:4]
-    options: dict[str, Any] = {"world_size": 5, "task_bytes": 1, "partitions": 3}
+    options: dict[str, Any] = {"world_size": 5, "task_bytes": 1}
     out = tmp_path / "c.parquet"
     counts = [distributed.count(files, out, rank=rank, **options) for rank in range(5)]
     assert counts[2] == counts[3] == counts[4] == bytepair.count(files)  # two ranks have no task
@@ -553,7 +553,7 @@ def test_a_finished_task_that_is_not_whole_is_run_again(
 
 def test_counts_of_a_task_that_are_not_whole_are_counted_again(tmp_path: Path) -> None:
     files = bytepair.sample.paths()[1:5]
-    options: dict[str, Any] = {"world_size": 2, "task_bytes": 1, "partitions": 3}
+    options: dict[str, Any] = {"world_size": 2, "task_bytes": 1}
     for kind in ("gone", "cut", "changed"):
         out = tmp_path / f"{kind}.parquet"
         assert distributed.count(files, out, rank=0, **options) is None
@@ -585,6 +585,6 @@ def test_a_task_writes_through_no_link(
         (root / "000000" / "mark.json").unlink()
         (root / "000000" / name).unlink()
         (root / "000000" / name).symlink_to(mine)
-        with pytest.raises(ShardError, match="is a symbolic link"):
+        with pytest.raises(NotAFileError, match=f"{name}' is a link"):
             call()
         assert mine.read_bytes() == b"mine"

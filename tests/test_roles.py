@@ -128,7 +128,9 @@ def test_the_files_of_hugging_face(tmp_path: Path) -> None:
     (tmp_path / "special_tokens_map.json").write_text(
         '{"eos_token": {"content": "<end>"}, "pad_token": null, "bos_token": "<none>"}'
     )
-    assert bytepair.load(tmp_path).roles == {"eos": "<end>"}
+    tok = bytepair.load(tmp_path)
+    assert tok.roles == {"bos": "<none>", "eos": "<end>"}
+    assert tok.special_tokens["<none>"] == plain().vocab_size
 
 
 def test_transformers_knows_the_roles(tmp_path: Path) -> None:

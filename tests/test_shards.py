@@ -29,8 +29,8 @@ import bytepair
 import memory
 from bytepair import shards
 from bytepair.errors import ArgumentError, CorpusError, ShardError, SpecialTokenError
-from bytepair.shards import job, layout, manifest
-from bytepair.shards.names import ShardFormat
+from bytepair.shards import job, manifest
+from bytepair.shards.manifest import ShardFormat
 
 #: The module: `bytepair.shards.write` is the function in it.
 write: Any = import_module("bytepair.shards.writer")
@@ -171,7 +171,13 @@ def test_ids_that_need_32_bits(
     refused = "its C programs and modded-nanogpt refuse it"
     with pytest.warns(UserWarning, match=refused) if format == "llmc" else nullcontext():
         result = shards.write(
-            corpus, wide, tmp_path / "out", format=format, tokens_per_shard=50_000, eos=True
+            corpus,
+            wide,
+            tmp_path / "out",
+            format=format,
+            tokens_per_shard=50_000,
+            bos=False,
+            eos=True,
         )
     flat = list(itertools.chain.from_iterable(expected(corpus, wide, append="<|endoftext|>")))
     assert np.concatenate(READERS[format](tmp_path / "out")).tolist() == flat
@@ -200,7 +206,9 @@ def test_shards_end_with_documents(
             if cut[-1] and sum(cut[-1]) + length > limit:
                 cut.append([])
             cut[-1].append(length)
-        result = shards.write(corpus, trained, tmp_path / str(limit), tokens_per_shard=limit)
+        result = shards.write(
+            corpus, trained, tmp_path / str(limit), tokens_per_shard=limit, bos=False
+        )
         assert [(s.tokens, s.documents) for s in result.shards] == [(sum(c), len(c)) for c in cut]
 
 
@@ -316,7 +324,7 @@ def test_a_full_disk(
 ) -> None:
     shards.write(corpus, trained, tmp_path / "whole", tokens_per_shard=SMALL)
     total = {"bytes": 0}
-    add = layout.ShardWriter.add
+    add = write.ShardWriter.add
 
     def limited(self: Any, ids: Any, lengths: Any, text_bytes: int) -> None:
         total["bytes"] += len(ids)
@@ -325,7 +333,7 @@ def test_a_full_disk(
         add(self, ids, lengths, text_bytes)
 
     with monkeypatch.context() as patch:
-        patch.setattr(layout.ShardWriter, "add", limited)
+        patch.setattr(write.ShardWriter, "add", limited)
         with pytest.raises(OSError, match="No space left"):
             shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
     with pytest.raises(ShardError, match="the run is not finished"):
@@ -338,7 +346,7 @@ def test_a_finished_shard_that_is_gone(
     corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(write, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(write.state, "finish", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
     (tmp_path / "shard_000001.bin").unlink()
@@ -391,7 +399,7 @@ def test_skipped_documents_are_recorded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     options: dict[str, Any] = {
-        "errors": "skip", "max_document_bytes": 50_000, "tokens_per_shard": 2000,
+        "errors": "skip", "max_document_bytes": 50_000, "tokens_per_shard": 2000, "bos": False,
     }  # fmt: skip
     result = shards.write(damaged, trained, tmp_path / "out", **options)
     places = [(Path(s["input"]).name, s["first"], s["rows"]) for s in result.skipped]
@@ -525,7 +533,9 @@ def test_many_small_files(tmp_path: Path, texts: list[str], trained: bytepair.To
     (tmp_path / "in").mkdir()
     for number, text in enumerate(texts):
         (tmp_path / "in" / f"{number:04}.txt").write_text(text, encoding="utf-8")
-    result = shards.write(tmp_path / "in", trained, tmp_path / "out", tokens_per_shard=SMALL)
+    result = shards.write(
+        tmp_path / "in", trained, tmp_path / "out", tokens_per_shard=SMALL, bos=False
+    )
     flat = np.concatenate(read_plain(tmp_path / "out")).tolist()
     assert flat == list(itertools.chain.from_iterable(trained.encode_batch(texts)))
     assert result.text_bytes == sum(len(t.encode()) for t in texts)

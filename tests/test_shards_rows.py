@@ -20,8 +20,8 @@ import pytest
 import bytepair
 from bytepair import _core, shards
 from bytepair.errors import BytepairError
-from bytepair.shards import columns, manifest, rows
-from bytepair.shards.names import ShardFormat
+from bytepair.shards import encode, manifest
+from bytepair.shards.manifest import ShardFormat
 from tables import write_tables
 
 #: The module: `bytepair.corpus.read_documents` is the function in it.
@@ -51,7 +51,7 @@ def listing(folder: Path) -> dict[str, bytes]:
 def in_order(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> Any:
     """The files of shards, when one thread reads all documents; or the error that ended it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "is_read", lambda _: False)
+        patch.setattr(encode, "_is_table", lambda *_: False)
         return written(source, tok, out, **options)
 
 
@@ -71,7 +71,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     def write(*args: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(columns, "encoded", None)
+            patch.setattr(encode, "encode_in_order", None)
             return written(*args, **options)
 
     return write
@@ -122,7 +122,7 @@ def test_more_files_than_are_open_at_once(
     write_corpus(tmp_path / "in", "zstd, small pages")
     expected = in_order(tmp_path / "in", trained, tmp_path / "slow", tokens_per_shard=5000)
     for files in (1, 2, 64):
-        monkeypatch.setattr(rows, "OPEN_FILES", files)
+        monkeypatch.setattr(encode, "OPEN_FILES", files)
         out = tmp_path / f"fast{files}"
         assert in_parts(tmp_path / "in", trained, out, tokens_per_shard=5000) == expected
 
@@ -189,7 +189,7 @@ def test_files_of_other_kinds_between(tmp_path: Path, trained: bytepair.Tokenize
     options: dict[str, Any] = {"errors": "skip", "tokens_per_shard": 10_000}
     expected = in_order(tmp_path / "in", trained, tmp_path / "slow", **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "OPEN_FILES", 2)
+        patch.setattr(encode, "OPEN_FILES", 2)
         assert written(tmp_path / "in", trained, tmp_path / "fast", **options) == expected
     assert len(shards.Manifest.load(tmp_path / "fast").skipped) == 2
     capped = {"doc_cap": 20, "tokens_per_shard": 1_000}
@@ -278,22 +278,22 @@ def test_the_core_stops_at_unreadable_rows(tmp_path: Path, trained: bytepair.Tok
         ranges = [(part.file, part.row, part.rows) for part in parts]
         batches.append((len(offsets) - 1, int(text_ends[-1]), ranges))
 
-    def encode(files: list[str], column: str = "text", **options: Any) -> Any:
+    def encoded(files: list[str], column: str = "text", **options: Any) -> Any:
         batches.clear()
         end = _core.encode_rows(
             trained, files, column, take, **{"most_bytes": 99, "threads": 1, **options}
         )
         return end.file, end.row
 
-    assert encode(files) == (2, 0)
+    assert encoded(files) == (2, 0)
     whole = [(0, 0, 1), (0, 1, 1), (0, 2, 1), (1, 0, 1), (1, 1, 1), (1, 2, 1)]
     assert batches == [(6, 24, whole)]
-    assert encode(files[:1], first=1) == (1, 0)
+    assert encoded(files[:1], first=1) == (1, 0)
     assert batches == [(2, 11, whole[1:3])]
-    assert encode(files[:1], most_bytes=9) == (0, 2)
-    assert encode(files[:1], most_bytes=9, first=2) == (0, 2)
+    assert encoded(files[:1], most_bytes=9) == (0, 2)
+    assert encoded(files[:1], most_bytes=9, first=2) == (0, 2)
     assert batches == []
-    assert encode(files[2:], first=7) == (0, 7)
-    assert encode(files, "other") == (0, 0)
+    assert encoded(files[2:], first=7) == (0, 7)
+    assert encoded(files, "other") == (0, 0)
     with pytest.raises(ZeroDivisionError):
         _core.encode_rows(trained, files, "text", lambda *_: 1 // 0, most_bytes=9)

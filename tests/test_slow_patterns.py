@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -86,6 +87,60 @@ def test_the_exception_of_a_signal_handler_is_kept(slow: bytepair.Tokenizer) -> 
             encode_and_send(slow, signal.SIGUSR1)
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy
+import bytepair
+
+# Only the regex engine splits by this pattern. What is measured would take a minute.
+pattern = r"(\\w)\\1+|(?<=a)b+|\\s+(?!\\S)|\\w|."
+tok = bytepair.Tokenizer.from_ranks({bytes([byte]): byte for byte in range(256)}, pattern=pattern)
+text = "ab cdd eff\\n" * 300_000
+with open(sys.argv[2], "w") as file:
+    file.write("|".join([text] * 20))
+calls = {
+    "encode": lambda: tok.encode(text * 20),
+    "encode_offsets": lambda: tok.encode_offsets(text * 20),
+    "encode_batch": lambda: tok.encode_batch([text] * 20, threads=2),
+    "encode_batch on one thread": lambda: tok.encode_batch([text] * 20, threads=1),
+    "encode_batch_to_numpy": lambda: tok.encode_batch_to_numpy([text] * 20, threads=2),
+    "a long text in parts": lambda: tok.encode_to_numpy(text * 20),
+    "dropout": lambda: tok.encode_batch_to_numpy([text] * 20, threads=2, dropout=0.1, seed=1),
+    "encode_file": lambda: tok.encode_file(sys.argv[2], separator="|", threads=2),
+    "encode_stream": lambda: list(tok.encode_stream(iter([text] * 20))),
+    "session": lambda: tok.session().append(text * 20),
+    "count_batch": lambda: tok.count_batch([text] * 20, threads=2),
+    "count": lambda: bytepair.count([text] * 20, pattern=pattern, threads=2),
+    "train": lambda: bytepair.train(sys.argv[2], 300, pattern=pattern, threads=2),
+    "pretokenize": lambda: bytepair.pretokenize(text * 20, pattern),
+}
+
+def send():
+    global sent
+    sent = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Timer(0.3, send).start()
+try:
+    calls[sys.argv[1]]()
+except KeyboardInterrupt:
+    print(time.monotonic() - sent)
+"""
+
+
+@posix
+@pytest.mark.parametrize("call", re.findall(r'^    "(.+)": lambda', INTERRUPTED, re.MULTILINE))
+def test_ctrl_c_is_noticed_soon_on_every_path(call: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, call, str(tmp_path / "text.txt")]
+    after = []
+    for _ in range(3):  # other work of the machine may delay one of them
+        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+        after.append(float(run.stdout))
+        if after[-1] < 0.2:
+            return
+    pytest.fail(f"noticed after {after} s")
 
 
 FIRST_ARRAY = """

@@ -22,7 +22,7 @@ from bytepair._internal import system
 from bytepair.cli import output
 from bytepair.errors import InUseError
 from bytepair.shards import manifest
-from bytepair.shards.names import ShardFormat
+from bytepair.shards.manifest import ShardFormat
 
 TEXTS = [f"text number {number}, which is not long" for number in range(300)]
 

@@ -19,7 +19,7 @@ from bytepair.errors import ArgumentError
 from bytepair.formats import registry
 from bytepair.formats.names import WrittenFormat
 from bytepair.shards.layout import LAYOUTS
-from bytepair.shards.names import ShardFormat
+from bytepair.shards.manifest import ShardFormat
 from bytepair.tokenizer import results
 from bytepair.training.options import Ties
 

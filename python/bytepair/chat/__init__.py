@@ -20,7 +20,7 @@ and tool calls are in `calls`, those that are parts in `code`), `turn` (continui
 ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to conversations,
 also during generation; `answer` reads what the assistant wrote, with an `alphabet`, and `events`
 are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
-`prefixes`, `blocks`, `regions`, `fields` and `checks`).
+`prefixes`, `blocks`, `regions`, `fields` and `checks`; `process` renders those of strangers).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -40,6 +40,7 @@ if _TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
+    from bytepair.chat.process import RenderProcess
     from bytepair.chat.segments import RenderedIds, encode_segments
     from bytepair.chat.template import (
         CHATML,
@@ -75,6 +76,7 @@ _lazy(
         "Parser": "bytepair.chat.parser",
         "Preference": "bytepair.chat.preferences",
         "PreferenceBatch": "bytepair.chat.preferences",
+        "RenderProcess": "bytepair.chat.process",
         "encode_segments": "bytepair.chat.segments",
         "render_preferences": "bytepair.chat.preferences",
         "render_turn": "bytepair.chat.turn",
@@ -100,6 +102,7 @@ __all__ = [
     "Preference",
     "PreferenceBatch",
     "Reasoning",
+    "RenderProcess",
     "RenderedBatch",
     "RenderedIds",
     "Role",

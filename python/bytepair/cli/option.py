@@ -32,7 +32,7 @@ from bytepair.files.outputs import (
     check_output_folder,
     scratch,
 )
-from bytepair.shards.names import ShardFormat
+from bytepair.shards.manifest import ShardFormat
 
 PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(get_args(get_type_hints(bytepair.TrainOptions)["ties"]))

@@ -1,4 +1,4 @@
-"""Write token shards with many processes: byte for byte those of one process.
+"""This file writes token shards with many processes: byte for byte those of one process.
 
 The end of a shard depends on all documents before it. So a task encodes its files to plain ids and
 lengths (a part), and one pass that only copies then cuts the parts into shards.
@@ -21,21 +21,22 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
-from bytepair.errors import InUseError, ShardError
-from bytepair.shards import Manifest, manifest, resume
-from bytepair.shards.disk import DiskFile
-from bytepair.shards.encode import encode_all
+from bytepair.errors import InUseError
+from bytepair.shards import Manifest, manifest
+from bytepair.shards.encode import Take, encode_all
 from bytepair.shards.job import (
     Address,
     EncodedRows,
-    Left,
     ShardJob,
     ShardKeywords,
     ShardOptions,
+    files_for_all,
     make_job,
 )
-from bytepair.shards.resume import FolderState
-from bytepair.shards.writer import Take, resumed
+from bytepair.shards.layout import DiskFile
+from bytepair.shards.manifest import MOST, Fields, Left, damaged, read_left
+from bytepair.shards.state import FolderState, state_of
+from bytepair.shards.writer import resumed
 from bytepair.tokenizer import Tokenizer
 
 PARTS: Final = ".parts"
@@ -100,8 +101,9 @@ def shard(
     if ray:
         on_ray.check()
     folder = Path(out)
-    job = make_job(source, tokenizer, ShardOptions(**options), folder)
-    state = resume.state_of(folder, job.values, ignore=PARTS)
+    how = ShardOptions(**options)
+    job = make_job(files_for_all(source, how.split), tokenizer, how, folder)
+    state = state_of(folder, job.values, ignore=PARTS)
     if state.manifest is not None:
         return assemble(folder, job, [], task_bytes, threads, progress)
     root = folder / PARTS
@@ -117,7 +119,7 @@ def shard(
             encode_task(task, job, root, threads)
     if not tasks.all_done(root, work):
         # If another rank has finished meanwhile, it has removed what this one would wait for.
-        state = resume.state_of(folder, job.values, ignore=PARTS)
+        state = state_of(folder, job.values, ignore=PARTS)
         if state.manifest is None:
             return None
     return assemble(folder, job, work, task_bytes, threads, progress)
@@ -172,7 +174,8 @@ def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, A
         encode_all(job, take, threads=threads)
         for file in files:
             file.finish()
-    return {"tokens": tokens, "documents": documents, "skipped": skipped}
+    marked = [{"document": at, **left} for at, left in skipped]
+    return {"tokens": tokens, "documents": documents, "skipped": marked}
 
 
 def assemble(
@@ -201,7 +204,7 @@ def assemble(
     try:
         with manifest.locked(folder), Bar(progress) as bar:
             shards = resumed(folder, job, bar, feed, ignore=PARTS)
-            tasks.clear(root, {**job.values, "task_bytes": task_bytes})
+            tasks.clear(root, {**job.values, "task_bytes": task_bytes}, FILES)
             return shards
     except InUseError:
         return None
@@ -215,7 +218,7 @@ def _documents(
     What was skipped before the document at the address belongs to the shard before it.
     """
     for task in work:
-        part = _Part.load(task.folder(root), dtype)
+        part = _Part.load(task, tasks.mark_of(task, root), dtype)
         first = at = part.first_from(start)
         for place, left in part.skipped:
             if place < first or (place == first and part.is_begun_at(start)):
@@ -243,19 +246,29 @@ class _Part:
     skipped: list[tuple[int, Left]]
 
     @classmethod
-    def load(cls, folder: Path, dtype: np.dtype[Any]) -> Self:
-        """Map the files of a task that is done, whose checksums are right."""
-        mark = manifest.read_json(folder / tasks.MARK, folder)
-        ids, lengths, places = (folder / name for name in FILES)
-        rows = np.fromfile(lengths, np.int64).reshape(-1, 2)
-        ends = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(rows, axis=0)])
-        runs = np.fromfile(places, np.int64).reshape(-1, 3)
-        mapped = np.memmap(ids, dtype, "r") if mark["tokens"] else np.empty(0, dtype)
-        if len(rows) != mark["documents"] or not ends[-1, 0] == mark["tokens"] == len(mapped):
-            raise ShardError(
-                f"{folder} does not match its marker file", hint="remove it and start again"
-            )
-        return cls(mapped, ends, runs, [(int(at), left) for at, left in mark["skipped"]])
+    def load(cls, task: Task, mark: Fields, dtype: np.dtype[Any]) -> Self:
+        """Map the files of a task that is done, whose checksums are right.
+
+        Raises:
+            ShardError: if the mark or the numbers in the files are not those of a task.
+        """
+        ids, lengths, places = (mark.folder / name for name in FILES)
+        tokens, documents = mark.count("tokens"), mark.count("documents")
+        skipped = [(left.count("document"), read_left(left)) for left in mark.objects("skipped")]
+        if ids.stat().st_size != tokens * dtype.itemsize:
+            raise damaged(mark.path, "the file of ids has another size", mark.folder)
+        mapped = np.memmap(ids, dtype, "r") if tokens else np.empty(0, dtype)
+        rows, runs = np.fromfile(lengths, np.int64), np.fromfile(places, np.int64)
+        if len(rows) != 2 * documents or len(runs) % 3 or bool(len(rows)) != bool(len(runs)):
+            raise damaged(mark.path, "the other files have other sizes", mark.folder)
+        ends = np.concatenate([np.zeros(2, np.int64), rows]).reshape(-1, 2).cumsum(axis=0)
+        runs = runs.reshape(-1, 3)
+        low, high = (0, task.first_input, 0), (MOST, task.first_input + len(task.files), MOST)
+        is_right = (ends[1:] >= ends[:-1]).all() and ends[-1, 0] == tokens
+        is_right &= (runs >= low).all() and (runs < high).all() and not runs[:1, 0].any()
+        if not is_right or (runs[1:, 0] < runs[:-1, 0]).any():
+            raise damaged(mark.path, "its files have impossible numbers", mark.folder)
+        return cls(mapped, ends, runs, skipped)
 
     @property
     def documents(self) -> int:

@@ -1,18 +1,18 @@
-"""Inputs in, tasks out: units of work for any process, each with a marker file when it is done.
+"""This file divides inputs into tasks: units of work for any process, each with a mark when done.
 
 A task is a run of neighbouring files. It writes a folder of its own, which is complete when it has
-the marker file, with the checksums of the others. Tasks are independent, so they may run in any
-order, on any machine, and more than once. The process that finds all markers checks the files and
-combines them, in the order of the tasks.
+the mark, a file with the checksums of the others. Tasks are independent, so they may run in any
+order, on any machine, and more than once. The process that finds all marks checks the files and
+combines them, in the order of the tasks. The folder may be shared with others, so its files are
+those that tasks write, regular ones, or an error names what else is there.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,9 +20,9 @@ from typing import Any, Final
 from bytepair._internal.names import check_own_folder, check_regular
 from bytepair.corpus.files import Input
 from bytepair.errors import ShardError, warn
-from bytepair.shards import manifest
-from bytepair.shards.manifest import part_from_json
-from bytepair.shards.whole import part_of, wrong_parts
+from bytepair.files.outputs import check_alone, remove_own
+from bytepair.shards import manifest, state
+from bytepair.shards.manifest import DamageError, Fields, ShardPart
 
 #: The approximate number of bytes of the files of a task.
 TASK_BYTES: Final = 1 << 27
@@ -58,7 +58,7 @@ class Task:
         return root / f"{self.number:06}"
 
     def is_done(self, root: Path) -> bool:
-        """Whether its marker exists."""
+        """Whether its mark exists."""
         return (self.folder(root) / MARK).exists()
 
 
@@ -152,21 +152,24 @@ def begin(root: Path, job: dict[str, Any]) -> None:
         job: the job.
 
     Raises:
-        ShardError: if the folder belongs to another job.
+        ShardError: if the folder belongs to another job, or has other content.
     """
     check_own_folder(root)
     root.mkdir(parents=True, exist_ok=True)
-    path = root / manifest.JOB
     # Listed before the job file is looked for: another rank writes that file before its tasks.
-    others = [file.name for file in root.iterdir() if not manifest.is_own(file.name)]
-    if others and not path.exists():
-        raise ShardError(
-            f"{root} is not empty (it has {others[0]!r}), and the results of tasks are kept there "
-            "and removed at the end; move it elsewhere"
-        )
+    folders = _folders(root)
+    state.check_contents(root, {manifest.JOB, *(folder.name for folder in folders)})
+    path = root / manifest.JOB
     if path.exists():
-        manifest.check_job(root, manifest.read_json(path, root), job, root.parent)
+        state.check_job(root, manifest.read_job(path, root), job, root.parent)
+    elif folders:
+        raise ShardError(f"{folders[0]} is there without a {manifest.JOB}; move it elsewhere")
     manifest.write_json(path, job)
+
+
+def _folders(root: Path) -> list[Path]:
+    """The folders of tasks, in whatever state."""
+    return [path for path in root.iterdir() if re.fullmatch("[0-9]{6,}", path.name)]
 
 
 def run(
@@ -181,73 +184,86 @@ def run(
         root: the folder of the results.
         tasks: the tasks.
         names: the names of the files that a task writes.
-        work: runs one task, writes these files into the given folder, and returns what the marker
+        work: runs one task, writes these files into the given folder, and returns what the mark
             says besides their checksums.
 
     Raises:
-        ShardError: if another process is running one of them.
+        ShardError: if another process is running one of them, or there are other files.
     """
     for task in tasks:
         folder = task.folder(root)
-        check_own_folder(folder)
+        state.check_contents(folder, (*names, MARK))
         if task.is_done(root):
             continue
         with manifest.locked(folder):
             if not task.is_done(root):
                 for name in names:
-                    check_regular(folder / name)
+                    check_alone(folder / name)
                 values = work(task, folder)
-                parts = [asdict(part_of(folder, name)) for name in names]
+                parts = [asdict(state.part_of(folder, name)) for name in names]
                 manifest.write_json(folder / MARK, {**values, "parts": parts})
 
 
 def all_done(root: Path, tasks: list[Task]) -> bool:
-    """Whether every task has its marker."""
+    """Whether every task has its mark."""
     return all(task.is_done(root) for task in tasks)
+
+
+def mark_of(task: Task, root: Path) -> Fields:
+    """The mark of a task."""
+    return Fields.read(task.folder(root) / MARK, task.folder(root))
 
 
 def redo_broken(
     root: Path, tasks: list[Task], names: Sequence[str], redo: Callable[[Task], None]
 ) -> None:
-    """Run the tasks again whose files, of these names, are not as their markers say."""
+    """Run the tasks again whose files, of these names, are not as their marks say.
+
+    Raises:
+        ShardError: if one of them is a link, a folder, a pipe or a device.
+    """
     for task in tasks:
+        folder = task.folder(root)
         if wrong := _wrong(task, root, names):
-            warn(f"{task.folder(root)} is not as it was written: {wrong}; it is written again")
-            (task.folder(root) / MARK).unlink()
+            warn(f"{folder} is not as it was written: {wrong}; it is written again")
+            remove_own(folder / MARK)
             redo(task)
 
 
 def _wrong(task: Task, root: Path, names: Sequence[str]) -> str:
     """What is wrong with the results of a task; empty if they are whole."""
     folder = task.folder(root)
-    check_own_folder(folder)
-    for name in names:
+    state.check_contents(folder, (*names, MARK))
+    for name in (*names, MARK):
         check_regular(folder / name)
     try:
-        values = manifest.read_json(folder / MARK, folder)
-        parts = [part_from_json(part, folder / MARK) for part in values["parts"]]
+        parts = [ShardPart.read(part) for part in mark_of(task, root).objects("parts")]
         if [part.file for part in parts] != list(names) or any(part.offset for part in parts):
             return f"{MARK} does not name the files {', '.join(names)}"
         for part in parts:
             size = (folder / part.file).stat().st_size
             if size != part.bytes:
                 return f"{part.file} has {size:,} bytes, not {part.bytes:,}"
-        return "; ".join(wrong_parts(folder, parts))
+        return "; ".join(state.wrong_parts(folder, parts))
     except FileNotFoundError as error:
         return f"{error.filename} is gone"
-    except (ShardError, KeyError, TypeError) as error:
+    except DamageError as error:
         return f"{MARK} is damaged: {error}"
 
 
-def marks(root: Path, tasks: list[Task]) -> Iterator[dict[str, Any]]:
-    """The contents of the markers, in order."""
-    return (manifest.read_json(task.folder(root) / MARK, task.folder(root)) for task in tasks)
+def clear(root: Path, job: dict[str, Any], names: Sequence[str]) -> None:
+    """Remove the files of the tasks and their folders, unless they are those of another job.
 
-
-def clear(root: Path, job: dict[str, Any]) -> None:
-    """Remove the folder of the tasks, unless it is that of another job, or none of bytepair's."""
+    Raises:
+        ShardError: if there are files that no task writes.
+        OSError: if one of the files is a link, a pipe, a folder or has a second name.
+    """
     check_own_folder(root)
     path = root / manifest.JOB
-    with suppress(FileNotFoundError):
-        if not manifest.differing(manifest.read_json(path, root), job, root.parent):
-            shutil.rmtree(root, ignore_errors=True)
+    if not path.exists() or state.differing(manifest.read_job(path, root), job, root.parent):
+        return
+    folders = _folders(root)
+    state.check_contents(root, {manifest.JOB, *(folder.name for folder in folders)})
+    for folder in folders:
+        state.remove_folder(folder, (*names, MARK))
+    state.remove_folder(root, (manifest.JOB,))

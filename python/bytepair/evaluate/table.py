@@ -390,7 +390,7 @@ class Fitted:
         for number, least in enumerate(_least(rows)):
             grid.add_column(
                 justify="left" if words or not number else "right", overflow="fold",
-                min_width=least, width=widths and widths[number], vertical="bottom",
+                min_width=least, width=widths[number] if widths else None, vertical="bottom",
             )  # fmt: skip
         for row in rows:
             grid.add_row(*(Text(cell.text, style=_TONES[cell.tone]) for cell in row))

@@ -284,12 +284,14 @@ def check_replaced(
     Raises:
         OverwriteError: if a file would be replaced that does not contain an equal tokenizer, or
             removed.
+        NotAFileError: if it is no regular file with one name.
     """
     if stale:
         raise OverwriteError(stale[0])
     replaced = _replaced(path, write, merged) if path.exists() else None
     if replaced is None:
         return
+    check_alone(replaced)  # reading a pipe would wait for its other end
     with suppress(ValueError, OSError):  # an unreadable file is different content
         if _core.Tokenizer(read(path)).fingerprint == tokenizer.fingerprint:
             return

@@ -15,6 +15,7 @@ MetadataKind: TypeAlias = Literal["token", "flag", "template", "templates", "sto
 
 CONFIG: Final = "tokenizer_config.json"
 MAP: Final = "special_tokens_map.json"
+LEGACY: Final = "added_tokens.json"
 TEMPLATE: Final = "chat_template.jinja"
 TEMPLATES: Final = "additional_chat_templates"
 GENERATION: Final = "generation_config.json"

@@ -1,23 +1,106 @@
-"""The inputs of a job in, their documents as ids out, in order, from any address on.
+"""This file reads the inputs of a job and gives their documents as ids, from any address on.
 
-Plain parquet files of this machine are read and encoded by all threads of the core (`rows`); of all
-others, and of what is damaged, one thread reads and the others encode (`columns`). Both give the
-same documents. With BPE-dropout and with held-out documents all go the second way, where the row of
-each document is known.
+Plain parquet files of this machine are read and encoded by all threads of the core
+(`encode_tables`); of all others, and of what is damaged, one thread reads and the others encode
+(`encode_in_order`). Both give the same documents. With BPE-dropout all go the second way, where the
+row of each document is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, Final, TypeAlias
 
-from bytepair.shards import columns, rows
-from bytepair.shards.job import Address, EncodedRows, Left, ShardJob
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair import _core
+from bytepair.corpus import arrow
+from bytepair.corpus.bounds import Expansion
+from bytepair.corpus.column import Column, Skip, TextBatch, strings
+from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
+from bytepair.corpus.files import Files, Input, of_split
+from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.read import read_batches
+from bytepair.corpus.read_ahead import ahead
+from bytepair.corpus.skips import SkipLog
+from bytepair.corpus.source import ResolvedSource, Source
+from bytepair.files.outputs import scratch
+from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions, resolve_source
+from bytepair.shards.manifest import Left
+from bytepair.shards.order import GOLDEN, mixed
+
+#: Takes documents, and what is left out, in order.
+Take: TypeAlias = "Callable[[EncodedRows | Left], None]"
+#: A column of documents with the address of the first.
+Placed: TypeAlias = tuple[Address, Column]
+
+#: The name of a source in memory, in manifests and messages.
+IN_MEMORY: Final = "the source"
+#: The maximum number of files that the threads of the core have open at once.
+OPEN_FILES: Final = 64
+#: Small columns are joined to batches of this many bytes, and of this many columns at most.
+JOIN_BYTES: Final = 1 << 22
+JOIN_COLUMNS: Final = 1 << 10
+#: Larger batches are processed one at a time.
+LARGE_BYTES: Final = 1 << 25
+
+
+@contextmanager
+def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
+    """The files of a source, else a parquet file with its text, which is removed at the end.
+
+    Shards can be resumed and written again, since each document has an address: a file and a row in
+    it. Texts, data frames and data sets have none; the same source gives the same file.
+
+    Args:
+        source: as in `write`.
+        options: the column, and how to treat invalid texts.
+
+    Raises:
+        CorpusError: as in `bytepair.train`.
+    """
+    resolved = resolve_source(source, options.split)
+    if isinstance(resolved, Files):
+        yield resolved
+        return
+    with scratch() as folder:
+        path = folder / "source.parquet"
+        _write_texts(resolved, str(path), options)
+        file = Input(IN_MEMORY, path.stat().st_size, None, str(path))
+        yield of_split(Files([file]), options.split)
+
+
+def _write_texts(resolved: ResolvedSource, path: str, options: ShardOptions) -> None:
+    """Write the text of a source to a parquet file with one column."""
+    from bytepair._internal.extras import pyarrow as pa
+    from bytepair._internal.extras import pyarrow_parquet as parquet
+
+    skips = SkipLog()
+    batches = read_batches(
+        resolved, column=options.column, errors=options.errors, on_skip=skips.add,
+        max_document_bytes=options.max_document_bytes,
+    )  # fmt: skip
+    schema = pa.schema([(options.column, pa.large_string())])
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(arrow.record_batch(_column(batch), options.column))
+    skips.warn()
+
+
+def _column(batch: TextBatch) -> Column:
+    """Documents as the column that they are, or as one of the bytes of texts."""
+    if isinstance(batch, Column):
+        return batch
+    texts = [text.encode() for text in batch]
+    offsets = np.cumsum([0, *map(len, texts)])
+    return Column(np.frombuffer(b"".join(texts), np.uint8), offsets, IN_MEMORY)
 
 
 def encode_all(
     job: ShardJob,
-    take: Callable[[EncodedRows | Left], None],
+    take: Take,
     start: Address = Address(0, 0),  # noqa: B008 - it is frozen
     threads: int | None = None,
 ) -> None:
@@ -30,40 +113,191 @@ def encode_all(
         threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
             processors.
     """
-    if job.drops_merges:
-        _in_order(job, start, len(job.files), take, threads)
-        return
     place = start
     while place.input < len(job.files):
-        stop = _end_of_run(job, place.input, is_table=True)
-        while place.input < stop:
-            begun = place
-            place = rows.encode(job, place, stop, take, threads)
-            if place.input < min(stop, begun.input + rows.OPEN_FILES):
-                place = _in_order(job, place, place.input + 1, take, threads)
-        place = _in_order(job, place, _end_of_run(job, stop, is_table=False), take, threads)
+        stop = _end_of_run(job, place.input)
+        if not _is_table(job, place.input):
+            place = encode_in_order(job, place, stop, take, threads)
+            continue
+        begun = place
+        place = encode_tables(job, place, stop, take, threads)
+        if place.input < min(stop, begun.input + OPEN_FILES):
+            place = encode_in_order(job, place, place.input + 1, take, threads)
 
 
-def _end_of_run(job: ShardJob, first: int, *, is_table: bool) -> int:
-    """The end of the run of inputs from `first` that are all parquet files, or all other files."""
-    stop = first
-    while stop < len(job.files) and rows.is_read(job.files[stop]) == is_table:
+def _end_of_run(job: ShardJob, first: int) -> int:
+    """The end of the run of inputs from `first` that are read in the same way."""
+    stop = first + 1
+    while stop < len(job.files) and _is_table(job, stop) == _is_table(job, first):
         stop += 1
     return stop
 
 
-def _in_order(
-    job: ShardJob,
-    start: Address,
-    stop: int,
-    take: Callable[[EncodedRows | Left], None],
-    threads: int | None,
+def _is_table(job: ShardJob, number: int) -> bool:
+    """Whether the threads of the core may read an input."""
+    file = job.files[number]
+    return not job.drops_merges and file.cloud is None and is_plain_parquet(file)
+
+
+def is_plain_parquet(file: Input) -> bool:
+    """Whether a file is parquet and not packed once more, by its name."""
+    return compression_of(file.path) is None and kind_of(file.path) == "parquet"
+
+
+def encode_tables(
+    job: ShardJob, start: Address, stop: int, take: Take, threads: int | None
 ) -> Address:
-    """Read and encode up to the input number `stop`, and return the address of this input."""
-    if start.input >= stop:
-        return start
-    with closing(columns.encoded(job, start, stop, threads)) as stream:
+    """Read and encode documents of parquet files up to the input number `stop`, exclusive.
+
+    The core reads rows in parts. If a part cannot be read or encoded as a whole, nothing of it is
+    taken, and `encode_in_order` continues at its beginning. So the shards do not depend on which of
+    the two read the documents.
+
+    Returns:
+        The address of the first document that is left: the input `stop`, the input after
+        `OPEN_FILES` inputs, or the place at which the core cannot read or encode.
+    """
+    files = job.files[start.input : min(stop, start.input + OPEN_FILES)]
+    expansions = [Expansion(file.name, file.size) for file in files]
+
+    def took(ids: Any, offsets: Any, text_ends: Any, parts: list[_core.RowRange]) -> None:
+        ends = np.cumsum([part.rows for part in parts])
+        starts = np.concatenate([[0], ends[:-1]])
+        places = [Address(start.input + part.file, part.row) for part in parts]
+        for part, size in zip(parts, np.diff(text_ends[[*starts, -1]]), strict=True):
+            expansions[part.file].add(int(size))
+        take(EncodedRows(ids.astype(job.dtype, copy=False), offsets, text_ends, starts, places))
+
+    end = _core.encode_rows(
+        job.tokenizer, [file.path for file in files], job.values["column"], took,
+        first=start.row, doc_cap=job.values["doc_cap"],
+        prepend=job.values["bos"], append=job.values["eos"],
+        most_bytes=job.values["max_document_bytes"], threads=threads,
+    )  # fmt: skip
+    return Address(start.input + end.file, end.row)
+
+
+def encode_in_order(
+    job: ShardJob, start: Address, stop: int, take: Take, threads: int | None
+) -> Address:
+    """Read and encode documents of any files up to the input number `stop`, which is returned.
+
+    One thread reads columns of documents, a second one encodes them on all threads, and the caller
+    takes the ids.
+    """
+    texts = ahead(_gathered(_pieces(job, start, stop)), _is_large)
+    with closing(ahead(_encoded(texts, job, threads), _is_large)) as stream:
         for item in stream:
             take(item)
             del item  # free it before the next one is made
     return Address(stop, 0)
+
+
+def _is_large(item: list[Placed] | EncodedRows | Left) -> bool:
+    """Whether a batch is so large that no other one should be in memory."""
+    size = 0
+    if isinstance(item, EncodedRows):
+        size = item.ids.nbytes
+    elif isinstance(item, list):
+        size = sum(column.text_bytes for _, column in item)
+    return size > LARGE_BYTES
+
+
+def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]:
+    """The columns of the inputs with their addresses, and what is left out."""
+    names = ("column", "errors", "doc_cap", "max_document_bytes")
+    how = ReadOptions(**{name: job.values[name] for name in names})
+    for number in range(start.input, stop):
+        selection = DocumentSelection(first=start.row if number == start.input else 0)
+        for piece in read(job.files[number], how, selection):
+            if isinstance(piece, Skip):
+                yield piece.record()
+            else:
+                yield Address(number, piece.first), piece
+            del piece  # free it while the caller processes it
+
+
+def _gathered(pieces: Iterator[Placed | Left]) -> Iterator[list[Placed] | Left]:
+    """Join small columns to batches, since there may be many small files."""
+    batch: list[Placed] = []
+    size = 0
+    for piece in pieces:
+        more = JOIN_BYTES + 1 if isinstance(piece, dict) else piece[1].text_bytes
+        if batch and (size + more > JOIN_BYTES or len(batch) == JOIN_COLUMNS):
+            yield batch
+            batch, size = [], 0
+        if isinstance(piece, dict):
+            yield piece
+            continue
+        batch.append(piece)
+        size += more
+        del piece
+        if size > JOIN_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _encoded(
+    stream: Iterator[list[Placed] | Left], job: ShardJob, threads: int | None
+) -> Generator[EncodedRows | Left, None, None]:
+    for item in stream:
+        if isinstance(item, dict):
+            yield item
+            continue
+        texts = _joined([column for _, column in item])
+        if job.drops_merges:
+            ids, offsets = _encode_with_dropout(job, item, threads)
+        else:
+            ids, offsets = _core.encode_utf8(
+                job.tokenizer, texts.data, texts.offsets, special=None,
+                prepend=job.values["bos"], append=job.values["eos"], threads=threads,
+            )  # fmt: skip
+        starts = np.cumsum([0, *(len(column) for _, column in item[:-1])])
+        ids = ids.astype(job.dtype, copy=False)
+        encoded = EncodedRows(ids, offsets, texts.offsets, starts, [place for place, _ in item])
+        del item, texts, ids  # free them before the next ones are read
+        yield encoded
+        del encoded
+
+
+def _joined(columns: list[Column]) -> Column:
+    """Columns as one."""
+    if len(columns) == 1:
+        return columns[0]
+    data = [column.data[column.offsets[0] : column.offsets[-1]] for column in columns]
+    lengths = [np.diff(column.offsets) for column in columns]
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    return Column(np.concatenate(data), offsets, columns[0].name)
+
+
+def _encode_with_dropout(
+    job: ShardJob, placed: list[Placed], threads: int | None
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The ids of documents, end to end, and where each begins and the last ends.
+
+    The random numbers of a document depend on the seed, the number of its input and its row there.
+    So the ids are the same for any batches, threads and processes, and after an interruption.
+    """
+    parts, ends = [], [np.zeros(1, np.int64)]
+    for place, column in placed:
+        seed = input_seed(job.values["seed"], job.first_input + place.input)
+        ids, offsets = job.tokenizer.encode_batch_to_numpy(
+            strings(column), prepend=job.values["bos"], append=job.values["eos"],
+            dropout=job.values["dropout"], seed=(seed + place.row * GOLDEN) % (1 << 64),
+            threads=threads,
+        )  # fmt: skip
+        parts.append(ids)
+        ends.append(ends[-1][-1] + offsets[1:])
+    return np.concatenate(parts), np.concatenate(ends)
+
+
+def input_seed(seed: int, number: int) -> int:
+    """The seed of an input, from 0 on: row `i` of it is text `i` of a batch with this seed.
+
+    >>> input_seed(1234567, 1)
+    3203168211198807973
+    """
+    state = (seed + (number + 1) * GOLDEN) % (1 << 64)
+    return int(mixed(np.array([state], np.uint64))[0])

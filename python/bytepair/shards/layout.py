@@ -1,4 +1,4 @@
-"""The formats of shards: how ids and the borders of documents lie in files, written and read.
+"""This file has the formats of shards: how ids and the borders of documents lie in files.
 
 Every shard is written as plain ids behind a header of fixed size, so that nothing of it has to stay
 in memory; what else a format needs is made when the shard is closed.
@@ -18,27 +18,32 @@ from __future__ import annotations
 
 import os
 import struct
-import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.system import sync, sync_folder
+from bytepair import _core
+from bytepair._internal.system import sync
 from bytepair.errors import ShardError, warn
-from bytepair.files.outputs import write_whole
+from bytepair.files.outputs import check_alone, open_own
 from bytepair.formats.names import FILE_NAME
-from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import NAME as MANIFEST
-from bytepair.shards.manifest import Shard, ShardPart, crc_of, partial
-from bytepair.shards.names import ShardFormat, ShardSplit
+from bytepair.shards.manifest import Shard, ShardFormat, ShardSplit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = NDArray[Any]
+
+#: The largest piece of a file that is written and added to the checksum at once, in bytes.
+PIECE_BYTES: Final = 1 << 22
+
+
+def partial(name: str) -> str:
+    """The temporary name of a file until it is complete."""
+    return f".{name}.partial"
 
 
 class Layout:
@@ -52,6 +57,8 @@ class Layout:
     validation = False
     #: Whether all training shards are one file.
     joined = False
+    #: Whether `finish` writes the file again, with the borders in it.
+    rewrites = False
     header_bytes = 0
 
     @property
@@ -187,6 +194,7 @@ class Arrow(Layout):
 
     name: ShardFormat = "arrow"
     data_file = "shard_{number:06}.arrow"
+    rewrites = True
 
     def finish(self, path: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
         """Write the ids again, from a map of the file, as one batch of lists."""
@@ -196,6 +204,7 @@ class Arrow(Layout):
         _write_lists(other, _mapped(path, dtype, 0, int(lengths.sum())), lengths)
         with other.open("r+b") as file:
             sync(file.fileno())
+        check_alone(path)
         other.replace(path)  # no longer mapped, otherwise Windows would refuse
 
     def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
@@ -253,81 +262,59 @@ def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArra
     if not count:
         return np.empty(0, dtype)
     try:
-        return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
+        if path.stat().st_size >= offset + count * dtype.itemsize:
+            return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
     except (OSError, ValueError) as error:
-        raise ShardError(f"{path} is missing or truncated: {error}") from error
+        raise ShardError(f"{path} cannot be read: {error}") from error
+    raise ShardError(f"{path} is truncated")
 
 
-@dataclass
-class ShardWriter:
-    """One shard on its way to disk.
+class DiskFile:
+    """A file that is written from an offset to its end.
+
+    Args:
+        path: the file; it is created if it does not exist, else truncated to `offset`.
+        offset: where writing begins, in bytes.
+        header: the number of bytes to reserve there for the header, which `finish` writes.
 
     Attributes:
-        layout: the format.
-        folder: where the files go.
-        number: of the shard.
-        split: what it is for.
-        dtype: of the ids.
-        offset: where in the file to begin, in bytes, for formats that join shards.
+        crc: the CRC-32 of the bytes after the header.
     """
 
-    layout: Layout
-    folder: Path
-    number: int
-    split: ShardSplit
-    dtype: np.dtype[Any]
-    offset: int = 0
+    def __init__(self, path: Path, offset: int = 0, header: int = 0) -> None:
+        self.crc = 0
+        self._offset, self._path = offset, path
+        self._file = open_own(path).detach()  # what a full disk refused is not written at the end
+        self._file.truncate(offset + header)
+        self._file.seek(offset + header)
 
-    def __post_init__(self) -> None:
-        self._name = self.layout.data_file.format(number=self.number, split=self.split)
-        self._path = self.folder / partial(self._name)
-        self._file = DiskFile(self._path, self.offset, self.layout.header_bytes)
-        self._lengths: list[NDArray[np.int64]] = []
-        self.tokens = self.documents = self.text_bytes = 0
+    def add(self, array: NDArray[Any]) -> None:
+        """Write the bytes of a contiguous array.
 
-    def add(self, ids: Ids, lengths: NDArray[np.int64], text_bytes: int) -> None:
-        """Write documents: their ids end to end, and how many each has."""
-        self._file.add(np.ascontiguousarray(ids, self.dtype))
-        self._lengths.append(lengths)
-        self.tokens += len(ids)
-        self.documents += len(lengths)
-        self.text_bytes += text_bytes
-
-    def close(self, following: tuple[int, int] | None, skipped: list[dict[str, Any]]) -> Shard:
-        """Finish the files, sync them and give them their names.
-
-        Args:
-            following: the address of the next document, for the description of the shard.
-            skipped: what was skipped, also for the description.
+        Raises:
+            OSError: if the disk is full.
         """
-        lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
-        header = self.layout.header(self.tokens, self.dtype)
-        self._file.finish(header)
-        self.layout.finish(self._path, lengths, self.dtype)
-        if not (self.layout.joined and self.split == "train"):
-            self._path.replace(self.folder / self._name)
-        parts = []
-        if header:
-            parts.append(ShardPart(self._name, 0, len(header), f"{zlib.crc32(header):08x}"))
-        if self.layout.name == Arrow.name:
-            path = self.folder / self._name
-            parts.append(ShardPart(self._name, 0, path.stat().st_size, crc_of(path)))
-        else:
-            place, size = self.offset + len(header), self.tokens * self.dtype.itemsize
-            parts.append(ShardPart(self._name, place, size, f"{self._file.crc:08x}"))
-            parts.append(self._write_index(lengths))
-        sync_folder(self.folder)  # before the mark of the shard is written
-        return Shard(
-            self.number, self.split, self.tokens, self.documents, parts, self.text_bytes,
-            following, skipped,
-        )  # fmt: skip
+        data = array.view(np.uint8)
+        for start in range(0, len(data), PIECE_BYTES):
+            piece = data[start : start + PIECE_BYTES]
+            self.crc = _core.crc32(piece, self.crc)
+            self._write(piece)
 
-    def _write_index(self, lengths: NDArray[np.int64]) -> ShardPart:
-        data = self.layout.index(lengths, self.dtype)
-        name = self.layout.index_file.format(number=self.number, split=self.split)
-        write_whole(self.folder / name, data)
-        return ShardPart(name, 0, len(data), f"{zlib.crc32(data):08x}")
+    def _write(self, data: Any) -> None:
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
 
-    def abandon(self) -> None:
-        """Close the file; the next run begins it anew."""
+    def finish(self, header: bytes = b"") -> None:
+        """Write the header, sync and close."""
+        self._file.seek(self._offset)
+        self._write(header)
+        sync(self._file.fileno())
+        self.close()
+
+    def close(self) -> None:
+        """Close the file as it is."""
         self._file.close()

@@ -1,38 +1,174 @@
-"""The manifest of a folder of shards (`manifest.json`), and the marks of a run in progress.
+"""This file holds what folders of shards say in JSON: manifests, marks and jobs, checked when read.
 
 A run writes a mark for each finished shard (`.progress/000003.json`), by a rename after its files
 are complete. A mark is the description of the shard, which says at which document the next one
-begins, so a restarted run resumes there. In the end the marks become the manifest.
+begins, so a restarted run resumes there. In the end the marks become `manifest.json`.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
+import math
 import os
 import re
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
 
-import numpy as np
-
-from bytepair import _core
 from bytepair._internal import system
 from bytepair._internal.names import check_plain, check_regular
-from bytepair.corpus.inputs import BASE, INPUTS, is_same, shared
+from bytepair.corpus.inputs import INPUTS
 from bytepair.errors import InUseError, ShardError
-from bytepair.files.outputs import check_output_folder, write_whole
-from bytepair.shards.names import ShardSplit
+from bytepair.files.outputs import check_alone, check_output_folder, write_whole
+
+if TYPE_CHECKING:
+    import numpy as np
+
+#: The formats of shards; `bytepair.shards.layout` has the layout of each.
+ShardFormat: TypeAlias = Literal["bytepair", "llmc", "nanogpt", "megatron", "arrow"]
+#: What a shard is for.
+ShardSplit: TypeAlias = Literal["train", "val"]
+#: A record of skipped documents: the input, the row, the number of rows (None means the rest), and
+#: the reason.
+Left: TypeAlias = "dict[str, Any]"
 
 NAME: Final = "manifest.json"
 PROGRESS: Final = ".progress"
 LOCK: Final = ".lock"
 JOB: Final = "job.json"
 VERSION: Final = 1
+
+#: Counts of bytes, ids and documents are below this number.
+MOST: Final = 1 << 48
+#: The types of ids, which are little-endian.
+DTYPES: Final = ("uint16", "uint32", "int32")
+
+
+class DamageError(ShardError):
+    """A manifest or a mark is damaged."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The members of a JSON object in a file, each checked when it is read.
+
+    Attributes:
+        values: the object.
+        path: the file.
+        folder: what to remove if it is damaged, for the message.
+    """
+
+    values: dict[str, Any]
+    path: Path
+    folder: Path
+
+    @classmethod
+    def read(cls, path: Path, folder: Path) -> Self:
+        """Read a JSON object.
+
+        Raises:
+            ShardError: if it is damaged, a link or a pipe.
+        """
+        check_regular(path)
+        try:
+            values = json.loads(path.read_bytes(), parse_constant=_not_a_number)
+        except (ValueError, RecursionError) as error:
+            raise damaged(path, error, folder) from error
+        if not isinstance(values, dict):
+            raise damaged(path, "it is not a JSON object", folder)
+        return cls(values, path, folder)
+
+    def wrong(self, name: str) -> DamageError:
+        """The error for a member that is missing, or not what it must be."""
+        if name not in self.values:
+            return damaged(self.path, f"{name} is missing", self.folder)
+        shown = repr(self.values[name]) if _is_plain(self.values[name]) else "not what it must be"
+        return damaged(self.path, f"{name} is {shown[:99]}", self.folder)
+
+    def count(self, name: str) -> int:
+        """A number from 0 to `MOST`."""
+        value: Any = self.values.get(name)
+        if not is_count(value):
+            raise self.wrong(name)
+        return int(value)
+
+    def text(self, name: str, allowed: tuple[str, ...] = ()) -> str:
+        """A text, one of a few if these are given."""
+        value = self.values.get(name)
+        if not isinstance(value, str) or (allowed and value not in allowed):
+            raise self.wrong(name)
+        return value
+
+    def items(self, name: str) -> list[Any]:
+        """A list."""
+        value = self.values.get(name)
+        if not isinstance(value, list):
+            raise self.wrong(name)
+        return value
+
+    def objects(self, name: str) -> list[Self]:
+        """A list of objects."""
+        items = self.items(name)
+        if not all(isinstance(item, dict) for item in items):
+            raise self.wrong(name)
+        return [type(self)(item, self.path, self.folder) for item in items]
+
+
+def is_count(value: object) -> bool:
+    """Whether a value of JSON is a number from 0 to `MOST`."""
+    return type(value) is int and 0 <= value < MOST
+
+
+def damaged(path: Path, why: object, folder: Path) -> DamageError:
+    """The error of a damaged file, with the way out: to remove the folder."""
+    return DamageError(f"{path} is damaged: {why}", hint=f"remove {folder} and start again")
+
+
+def _not_a_number(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _is_plain(value: object, levels: int = 2) -> bool:
+    """Whether a value of JSON is a bounded scalar, or lists of these with so many levels."""
+    match value:
+        case bool() | str() | None:
+            return True
+        case int():
+            return abs(value) < 1 << 64
+        case float():
+            return math.isfinite(value)
+        case list():
+            return levels > 0 and all(_is_plain(item, levels - 1) for item in value)
+    return False
+
+
+def read_job(path: Path, folder: Path) -> dict[str, Any]:
+    """Read the job of a run: plain values, the inputs among them.
+
+    Args:
+        path: the file.
+        folder: what to remove if it is damaged, for the message.
+
+    Raises:
+        ShardError: if it is damaged, a link or a pipe.
+    """
+    fields = Fields.read(path, folder)
+    _check_job(fields)
+    return fields.values
+
+
+def _check_job(fields: Fields) -> None:
+    for name, value in fields.values.items():
+        if not _is_plain(value):
+            raise fields.wrong(name)
+    for item in fields.items(INPUTS) if INPUTS in fields.values else ():
+        match item:
+            case [str(), int(size)] if is_count(size):
+                continue
+        raise fields.wrong(INPUTS)
 
 
 @dataclass(frozen=True)
@@ -44,18 +180,22 @@ class ShardPart:
     bytes: int
     crc32: str
 
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read the result of `dataclasses.asdict`.
 
-def part_from_json(values: dict[str, Any], place: Path) -> ShardPart:
-    """Make a part from the result of `dataclasses.asdict`, which stands at `place`.
-
-    Raises:
-        ShardError: if it names a file outside its folder.
-        KeyError, TypeError: if a value is missing or has the wrong type.
-    """
-    part = ShardPart(**values)
-    _check(part)
-    check_plain(part.file, place)
-    return part
+        Raises:
+            ShardError: if a value is missing or invalid, or the file is not in the same folder.
+        """
+        part = cls(
+            fields.text("file"), fields.count("offset"), fields.count("bytes"),
+            fields.text("crc32"),
+        )  # fmt: skip
+        for name, allowed in (("file", "[\0-\x7f]*"), ("crc32", "[0-9a-f]{8}")):
+            if not re.fullmatch(allowed, fields.text(name)):
+                raise fields.wrong(name)
+        check_plain(part.file, fields.path)
+        return part
 
 
 @dataclass(frozen=True)
@@ -82,51 +222,35 @@ class Shard:
     parts: list[ShardPart]
     text_bytes: int
     following: tuple[int, int] | None
-    skipped: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[Left] = field(default_factory=list)
 
     @classmethod
-    def from_json(cls, values: dict[str, Any], place: Path) -> Self:
-        """Make a shard from the result of `dataclasses.asdict`, which stands at `place`.
+    def read(cls, fields: Fields) -> Self:
+        """Read the result of `dataclasses.asdict`.
 
         Raises:
-            ShardError: if it names a file outside its folder.
-            KeyError, TypeError: if a value is missing or has the wrong type.
+            ShardError: if a value is missing or invalid, or a file is not in the same folder.
         """
-        parts = [part_from_json(part, place) for part in values["parts"]]
-        following = None if values["following"] is None else tuple(values["following"])
-        shard = cls(**{**values, "parts": parts, "following": following})
-        _check(shard)
-        if following is not None and not (len(following) == 2 and all(map(_is_count, following))):
-            raise TypeError(f"following is {following!r}")
-        if not all(_is_skip(left) for left in shard.skipped):
-            raise TypeError(f"skipped is {shard.skipped!r}")
-        return shard
+        following = None
+        if fields.values.get("following", ()) is not None:
+            following = tuple(fields.items("following"))
+            if len(following) != 2 or not all(map(is_count, following)):
+                raise fields.wrong("following")
+        split: Any = fields.text("split", get_args(ShardSplit))
+        return cls(
+            fields.count("number"), split, fields.count("tokens"), fields.count("documents"),
+            [ShardPart.read(part) for part in fields.objects("parts")],
+            fields.count("text_bytes"), following,
+            [read_left(left) for left in fields.objects("skipped")],
+        )  # fmt: skip
 
 
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
-def _check(value_of_file: ShardPart | Shard) -> None:
-    """Raise a `TypeError` if a field of a file has the wrong type."""
-    for name, value in vars(value_of_file).items():
-        kind = type(value_of_file).__annotations__[name]
-        if (kind == "str" and not isinstance(value, str)) or (
-            kind == "int" and not _is_count(value)
-        ):
-            raise TypeError(f"{name} is {value!r}")
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and 0 <= value < 1 << 63
-
-
-def _is_skip(left: object) -> bool:
-    """Whether this is the record of skipped documents."""
-    match left:
-        case {"input": str(), "first": int(), "rows": int() | None, "reason": str()}:
-            return True
-    return False
+def read_left(fields: Fields) -> Left:
+    """Check the record of skipped documents."""
+    left: Left = {"input": fields.text("input"), "first": fields.count("first"), "rows": None}
+    if fields.values.get("rows", ()) is not None:
+        left["rows"] = fields.count("rows")
+    return {**left, "reason": fields.text("reason")}
 
 
 @dataclass(frozen=True)
@@ -150,6 +274,8 @@ class Manifest:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the ids, little-endian."""
+        import numpy as np  # not above: the command line takes its words from this file
+
         dtype: np.dtype[Any] = np.dtype(self.job["dtype"])
         return dtype.newbyteorder("<")
 
@@ -174,7 +300,7 @@ class Manifest:
         return sum(shard.text_bytes for shard in self.shards)
 
     @property
-    def skipped(self) -> list[dict[str, Any]]:
+    def skipped(self) -> list[Left]:
         """What was skipped in all shards; see `Shard`."""
         return [left for shard in self.shards for left in shard.skipped]
 
@@ -199,46 +325,65 @@ class Manifest:
         Raises:
             ShardError: if it is missing, damaged or of another version.
         """
-        path = Path(folder) / NAME
+        root = Path(folder)
+        path = root / NAME
         check_regular(path)
         if not path.exists():
-            under_way = (Path(folder) / PROGRESS).is_dir()
-            if under_way:
-                unfinished = f"there is no {path}: the run is not finished"
-                raise ShardError(unfinished, hint="start it again")
+            if (root / PROGRESS).is_dir():
+                raise ShardError(
+                    f"there is no {path}: the run is not finished", hint="start it again"
+                )
             raise ShardError(f"there is no {path}: no shards are here")
-        values = read_json(path, Path(folder))
-        if values.get("bytepair_shards") != VERSION:
-            raise ShardError(f"{path} has version {values.get('bytepair_shards')}, not {VERSION}")
-        if values.pop("crc32", None) != _crc_of_values(values):
-            raise damaged(path, "its own CRC-32 is not that of its content", Path(folder))
-        try:
-            shards = [Shard.from_json(shard, path) for shard in values["shards"]]
-            manifest = cls(values["job"], shards)
-            is_valid = manifest.dtype.kind in "ui" and manifest.format and manifest.fingerprint
-            check_order(manifest.job, shards)
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged(path, repr(error), Path(folder)) from error
-        if not is_valid:
-            raise damaged(path, f"its job is {manifest.job!r}", Path(folder))
+        fields = Fields.read(path, root)
+        _check_version(fields)
+        if not isinstance(fields.values.get("job"), dict):
+            raise fields.wrong("job")
+        job = Fields(fields.values["job"], path, root)
+        _check_job(job)
+        job.text("format", get_args(ShardFormat))
+        job.text("dtype", DTYPES)
+        job.text("tokenizer")
+        shards = [Shard.read(shard) for shard in fields.objects("shards")]
+        check_order(job, shards)
         for name in {part.file for shard in shards for part in shard.parts}:
-            check_regular(Path(folder) / name)
-        return manifest
+            check_regular(root / name)
+        return cls(job.values, shards)
 
 
-def check_order(job: dict[str, Any], shards: list[Shard]) -> None:
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _check_version(fields: Fields) -> None:
+    """Check the version of a manifest, and its own checksum."""
+    version = fields.values.get("bytepair_shards")
+    if version != VERSION:
+        shown = version if _is_plain(version) else "none"
+        raise ShardError(f"{fields.path} has version {shown}, not {VERSION}")
+    crc = fields.values.pop("crc32", None)
+    try:
+        is_right = crc == _crc_of_values(fields.values)
+    except RecursionError:
+        is_right = False
+    if not is_right:
+        raise damaged(fields.path, "its own CRC-32 is not that of its content", fields.folder)
+
+
+def check_order(job: Fields, shards: list[Shard]) -> None:
     """Check that shards are in order, and that each but the last names the next document.
 
     Raises:
-        ValueError: if they are not, or a document is none of the inputs of the job.
+        ShardError: if they are not, or a document is none of the inputs of the job.
     """
     before = (0, -1)
+    inputs = len(job.items(INPUTS))
     for number, shard in enumerate(shards):
         after = shard.following
         is_last = after is None and number == len(shards) - 1
-        is_next = after is not None and before < after and after[0] < len(job[INPUTS])
+        is_next = after is not None and before < after and after[0] < inputs
         if shard.number != number or not (is_last or is_next):
-            raise ValueError(f"shard {shard.number} is followed by the document {after}")
+            why = f"shard {shard.number} is followed by the document {after}"
+            raise damaged(job.path, why, job.folder)
         before = after or before
 
 
@@ -255,84 +400,13 @@ def load_marks(folder: Path) -> list[Shard]:
     """
     shards: list[Shard] = []
     while (path := mark_path(folder, len(shards))).exists():
-        values = read_json(path, folder)
-        try:
-            shards.append(Shard.from_json(values, path))
-        except (KeyError, TypeError) as error:
-            raise damaged(path, repr(error), folder) from error
+        shards.append(Shard.read(Fields.read(path, folder)))
     return shards
 
 
 def mark_path(folder: Path, number: int) -> Path:
     """The file of the mark of a shard."""
     return folder / PROGRESS / f"{number:06}.json"
-
-
-def partial(name: str) -> str:
-    """The temporary name of a file until it is complete."""
-    return f".{name}.partial"
-
-
-def is_temporary(name: str, names: Collection[str]) -> bool:
-    """Whether a file is an incomplete one of a killed run that writes files of these names."""
-    match = re.fullmatch(r"\.(.+)\.(?:partial|[0-9a-f]{16})", name)
-    return match is not None and match[1] in names
-
-
-def is_own(name: str) -> bool:
-    """Whether a file in the folder of marks has a name that bytepair gives it."""
-    return re.fullmatch(r"(\.?)(job|[0-9]{6,})\.json(\.[0-9a-f]{16})?", name) is not None
-
-
-def check_job(folder: Path, before: dict[str, Any], job: dict[str, Any], base: Path) -> None:
-    """Raise a `ShardError` that names what differs between two jobs.
-
-    Args:
-        folder: the folder of the results, for the message.
-        before: the job of the results.
-        job: the job of this run.
-        base: the folder to which the records of the inputs refer; see `bytepair.corpus.inputs`.
-    """
-    if wrong := differing(before, job, base):
-        name, old, new = _difference(wrong[0], before, job, base)
-        raise ShardError(
-            (f"{folder} belongs to a run with different {name} ({_short(old)}, now {_short(new)})"),
-            hint="choose another folder, or remove it",
-        )
-
-
-def differing(before: dict[str, Any], job: dict[str, Any], base: Path) -> list[str]:
-    """The differences between the job of a run and the job that resumes it.
-
-    What was done under `errors="strict"` had no errors, and so is what "skip" would have given.
-    """
-    plain = json.loads(json.dumps(job))
-    if before.get("errors") == "strict":
-        before = {**before, "errors": plain.get("errors")}
-    keys = {**before, **plain}.keys() - {INPUTS, BASE}
-    changes = [key for key in keys if before.get(key) != plain.get(key)]
-    return sorted(changes if is_same(before, plain, base) else [*changes, INPUTS])
-
-
-def _difference(
-    key: str, before: dict[str, Any], job: dict[str, Any], base: Path
-) -> tuple[str, Any, Any]:
-    """The name and the values of what differs; of two lists, the first items that differ."""
-    old, new = before.get(key), json.loads(json.dumps(job.get(key)))
-    if not (isinstance(old, list) and isinstance(new, list)):
-        return key, old, new
-    pairs = list(itertools.zip_longest(old, new))
-    at = shared(before, job, base) if key == INPUTS else -1
-    if not 0 <= at < len(pairs):
-        at = next(at for at, (one, two) in enumerate(pairs) if one != two)
-    return f"{key}[{at}]", *pairs[at]
-
-
-def _short(value: object) -> str:
-    if value is None:
-        return "none"
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:20]}...{text[-37:]}"
 
 
 @contextmanager
@@ -345,54 +419,13 @@ def locked(folder: Path) -> Iterator[None]:
     """
     check_output_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    check_regular(folder / LOCK)
+    check_alone(folder / LOCK)
     with ExitStack() as locks:
         try:
             locks.enter_context(system.locked(folder / LOCK))
         except BlockingIOError:
             raise InUseError(f"another run is working on {folder}", hint="wait for it") from None
         yield
-
-
-def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
-    """The CRC-32 of a range of a file."""
-    crc = 0
-    with path.open("rb") as file:
-        file.seek(offset)
-        left = path.stat().st_size - offset if size is None else size
-        while left > 0 and (block := file.read(min(left, 1 << 22))):
-            crc = _core.crc32(np.frombuffer(block, np.uint8), crc)
-            left -= len(block)
-    return f"{crc:08x}"
-
-
-def read_json(path: Path, folder: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Args:
-        path: the file.
-        folder: what to remove if it is damaged, for the message.
-
-    Raises:
-        ShardError: if it is damaged, a link or a pipe.
-    """
-    check_regular(path)
-    try:
-        values = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, error, folder) from error
-    if not isinstance(values, dict):
-        raise damaged(path, "it is not a JSON object", folder)
-    return values
-
-
-class DamageError(ShardError):
-    """A manifest or a mark is damaged."""
-
-
-def damaged(path: Path, why: object, folder: Path) -> DamageError:
-    """The error of a damaged file, with the way out: to remove the folder."""
-    return DamageError(f"{path} is damaged: {why}", hint=f"remove {folder} and start again")
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Shards in, a report out: is everything there that the manifest promises?
+"""This file verifies shards: is everything there that the manifest promises?
 
 Every file is read whole: its size and the CRC-32 of every part; then the borders of documents, and
 that every id stands for a token. A few documents are decoded, for people to look at.
@@ -22,7 +22,7 @@ from bytepair.properties.tokens import all_tokens
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.read import Dataset
-from bytepair.shards.whole import wrong_shards
+from bytepair.shards.state import wrong_shards
 from bytepair.tokenizer import load
 
 SAMPLE_TOKENS: Final = 60

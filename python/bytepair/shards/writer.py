@@ -1,52 +1,49 @@
-"""A corpus in, token shards out: read, encoded and written at the same time, and resumable.
+"""This file writes token shards of a corpus: it is read, encoded and written at the same time.
 
 The documents of the inputs, in order, are divided into shards: a shard ends before the document
 that would exceed `tokens_per_shard`. So the shards depend only on the inputs and the options, not
 on threads, interruptions or the sizes of batches. A finished shard leaves a mark with the address
 of the next document; a run that is killed loses only the unfinished shard. A finished shard that is
-missing or damaged is written again, alone if its files are its own.
+missing or damaged is written again, with all behind it.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self, TypeAlias, Unpack
+from typing import TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind
-from bytepair._internal.names import check_own_folder, check_regular
+from bytepair._internal.names import check_regular
 from bytepair._internal.progress import Bar, Callback, Position
+from bytepair._internal.system import sync_folder
 from bytepair.corpus.files import LOG, Input
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Source
-from bytepair.errors import BytepairWarning, CorpusError, ShardError, warn
+from bytepair.errors import BytepairWarning, CorpusError, warn
 from bytepair.files.outputs import write_whole
 from bytepair.formats.names import FILE_NAME
-from bytepair.shards import manifest, resume
-from bytepair.shards.encode import encode_all
+from bytepair.shards import manifest, state
+from bytepair.shards.encode import Take, encode_all, is_plain_parquet, on_disk
 from bytepair.shards.job import (
     Address,
     EncodedRows,
-    Left,
     ShardJob,
     ShardKeywords,
     ShardOptions,
     make_job,
 )
-from bytepair.shards.layout import ShardWriter
-from bytepair.shards.manifest import Manifest, Shard
-from bytepair.shards.names import ShardSplit
-from bytepair.shards.resume import FolderState
-from bytepair.shards.spool import on_disk
+from bytepair.shards.layout import DiskFile, Ids, partial
+from bytepair.shards.manifest import Left, Manifest, Shard, ShardPart, ShardSplit
+from bytepair.shards.state import FolderState
 from bytepair.tokenizer import Tokenizer
 
-#: Takes documents, and what is left out, in order.
-Take: TypeAlias = "Callable[[EncodedRows | Left], None]"
 #: Passes on the documents from an address on.
 Feed: TypeAlias = "Callable[[Address, Take], None]"
 
@@ -66,9 +63,8 @@ def write(
     a warning. A call with new inputs behind the old ones adds these.
 
     Args:
-        source: files, as in `corpus.read_documents`; or a table, a data set or rows in memory, as
-            in `bytepair.train`, whose text is first written to a temporary parquet file (in
-            `TMPDIR`; extra `data`). Strings are names of files.
+        source: as in `bytepair.train`. The text of a source in memory is first written to a
+            temporary parquet file (in `TMPDIR`; extra `data`).
         tokenizer: encodes it; special tokens in the text are text.
         out: the folder: new, empty, or with shards of the same job, finished or not.
         threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
@@ -91,7 +87,7 @@ def write(
         >>> import bytepair, tempfile
         >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder, bos=True)
+        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder)
         ...     made.documents, len(made.shards)
         (61, 1)
     """
@@ -124,45 +120,219 @@ def resumed(
         feed: passes on the documents from an address on.
         ignore: the name of a file that may be in a new folder.
     """
-    state = resume.state_of(folder, job.values, ignore=ignore)
-    state = resume.checked(folder, job.values, state, bar)
-    _tell(folder, state)
-    if state.manifest is not None:
+    there = state.state_of(folder, job.values, ignore=ignore)
+    there = state.checked(folder, there, bar)
+    _tell(folder, there)
+    if there.manifest is not None:
         _write_tokenizer(folder, job)
-        remove_marks(folder, job.values, state.shards)
-        return state.manifest
-    resume.begin(folder, job.values, state)
-    shards = state.shards
-    if state.following is not None:
-        start = Address(*state.following)
-        read = Read(job, start)
-        with Cut(job, folder, shards, bar, read.position) as run:
-            feed(start, lambda item: run.take(read.moved(item)))
-            run.finish()
-            shards = run.shards
-    return finish(folder, job, shards)
+        state.remove_marks(folder, job.values, len(there.shards))
+        return there.manifest
+    state.begin(folder, job.values, there)
+    run = Cut(job, folder, there.shards, bar)
+    if there.following is not None:
+        run.write(Address(*there.following), feed)
+    _write_tokenizer(folder, job)
+    result = state.finish(folder, job.values, run.shards)
+    _warn_of_validation(result)
+    return result
 
 
-def _tell(folder: Path, state: FolderState) -> None:
+def _tell(folder: Path, there: FolderState) -> None:
     """Say what is there already, and from which shard on it is written again, and why."""
-    if state.damage:
-        first, more = next(iter(state.damage.values()))[0], len(state.damage) - 1
+    if there.damage:
+        first, more = next(iter(there.damage.values()))[0], len(there.damage) - 1
         others = f" (and {more:,} more shards)" if more else ""
         warn(
             f"{folder} is not as it was written: {first}{others}; it is written again, with all "
             "behind it"
         )
-    elif state.manifest is not None:
+    elif there.manifest is not None:
         LOG.info("%s has all shards already", folder)
-    elif state.shards:
-        LOG.info("%s has %s shards already", folder, f"{len(state.shards):,}")
+    elif there.shards:
+        LOG.info("%s has %s shards already", folder, f"{len(there.shards):,}")
 
 
-# ---------------------------------------------------------------------------- progress
+def _write_tokenizer(folder: Path, job: ShardJob) -> None:
+    """Write the tokenizer beside the shards, unless it is there."""
+    data, path = job.tokenizer.to_bytes(tables=False), folder / FILE_NAME
+    check_regular(path)
+    if not path.exists() or path.read_bytes() != data:
+        write_whole(path, data)
 
 
-class Read:
-    """Tracks the position in the inputs of a job while documents are taken, for progress.
+def _warn_of_validation(result: Manifest) -> None:
+    """Warn if all shards are for validation."""
+    if result.tokens and all(shard.split == "val" for shard in result.shards):
+        message = (
+            f"all {result.tokens:,} tokens are in the first shard, which is for validation in the "
+            f"format {result.format!r}"
+        )
+        hint = "pass a smaller tokens_per_shard"
+        warn(BytepairWarning(message, option="tokens_per_shard", hint=hint))
+
+
+class Cut:
+    """Divides documents into shards and writes them.
+
+    Args:
+        job: defines the shards.
+        folder: the output folder.
+        shards: the earlier shards.
+        bar: shows the progress.
+
+    Attributes:
+        shards: the earlier shards and those that this object has finished.
+    """
+
+    def __init__(self, job: ShardJob, folder: Path, shards: list[Shard], bar: Bar) -> None:
+        self._job, self._folder, self._bar = job, folder, bar
+        self.shards = list(shards)
+        self._limit: int = job.values["tokens_per_shard"]
+        self._skipped: list[Left] = []
+
+    def write(self, start: Address, feed: Feed) -> None:
+        """Write the documents from an address on; an unfinished shard is closed as it is.
+
+        Raises:
+            CorpusError: if no document could be read.
+        """
+        self._read = Progress(self._job, start)
+        self._writer = self._open()
+        try:
+            feed(start, self._take)
+            self._check_any()
+            self._close(None)
+        finally:
+            self._writer.abandon()
+
+    def _open(self) -> ShardWriter:
+        """Begin the next shard."""
+        layout = self._job.layout
+        split: ShardSplit = "val" if layout.validation and not self.shards else "train"
+        same = [s for s in self.shards if layout.joined and s.split == split]
+        offset = sum(shard.tokens for shard in same) * self._job.dtype.itemsize
+        return ShardWriter(self._job, self._folder, len(self.shards), split, offset)
+
+    def _take(self, item: EncodedRows | Left) -> None:
+        """Write a batch of documents, or record a skip."""
+        if isinstance(item, dict):
+            self._skipped.append(item)
+            return
+        self._read.move(item)
+        self._add(item)
+        done = sum(shard.text_bytes for shard in self.shards) + self._writer.text_bytes
+        self._bar.update("shard", done, self._read.position.total(done))
+
+    def _add(self, batch: EncodedRows) -> None:
+        """Write a batch; begin new shards as needed."""
+        start, count = 0, len(batch.offsets) - 1
+        while start < count:
+            end = self._fitting(batch.offsets, start)
+            if end == start:
+                self._close(batch.place(start))
+                self._writer = self._open()
+                continue
+            ids = batch.ids[batch.offsets[start] : batch.offsets[end]]
+            lengths = np.diff(batch.offsets[start : end + 1])
+            self._writer.add(ids, lengths, int(batch.text_ends[end]) - int(batch.text_ends[start]))
+            start = end
+
+    def _fitting(self, offsets: NDArray[np.int64], start: int) -> int:
+        """The end of the documents that fit this shard; an empty shard takes at least one."""
+        room = self._limit - self._writer.tokens
+        end = int(np.searchsorted(offsets, offsets[start] + room, side="right")) - 1
+        return max(end, start + (self._writer.documents == 0))
+
+    def _check_any(self) -> None:
+        documents = sum(shard.documents for shard in self.shards) + self._writer.documents
+        if self._skipped and not documents:
+            left = self._skipped[0]
+            raise CorpusError(
+                f"nothing could be read, so there are no shards; the first skipped document is "
+                f"{left['input']}, row {left['first']}: {left['reason']}"
+            )
+
+    def _close(self, following: Address | None) -> None:
+        """Finish a shard, which has the address at which the next one begins."""
+        after = None if following is None else (following.input, following.row)
+        shard = self._writer.close(after, self._skipped)
+        manifest.save_mark(self._folder, shard)
+        self.shards.append(shard)
+        self._skipped = []
+
+
+class ShardWriter:
+    """One shard on its way to disk.
+
+    Args:
+        job: has the format and the type of the ids.
+        folder: where the files go.
+        number: of the shard.
+        split: what it is for.
+        offset: where in the file to begin, in bytes, for formats that join shards.
+    """
+
+    def __init__(
+        self, job: ShardJob, folder: Path, number: int, split: ShardSplit, offset: int
+    ) -> None:
+        self._layout, self._dtype = job.layout, job.dtype
+        self._folder, self._number, self._split, self._offset = folder, number, split, offset
+        self._name = self._layout.data_file.format(number=number, split=split)
+        self._path = folder / partial(self._name)
+        self._file = DiskFile(self._path, offset, self._layout.header_bytes)
+        self._lengths: list[NDArray[np.int64]] = []
+        self.tokens = self.documents = self.text_bytes = 0
+
+    def add(self, ids: Ids, lengths: NDArray[np.int64], text_bytes: int) -> None:
+        """Write documents: their ids end to end, and how many each has."""
+        self._file.add(np.ascontiguousarray(ids, self._dtype))
+        self._lengths.append(lengths)
+        self.tokens += len(ids)
+        self.documents += len(lengths)
+        self.text_bytes += text_bytes
+
+    def close(self, following: tuple[int, int] | None, skipped: list[Left]) -> Shard:
+        """Finish the files, sync them and give them their names.
+
+        Args:
+            following: the address of the next document, for the description of the shard.
+            skipped: what was skipped, also for the description.
+        """
+        lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
+        header = self._layout.header(self.tokens, self._dtype)
+        self._file.finish(header)
+        self._layout.finish(self._path, lengths, self._dtype)
+        if not (self._layout.joined and self._split == "train"):
+            state.rename(self._path, self._folder / self._name)
+        parts = self._parts(header, lengths)
+        sync_folder(self._folder)  # before the mark of the shard is written
+        return Shard(
+            self._number, self._split, self.tokens, self.documents, parts, self.text_bytes,
+            following, skipped,
+        )  # fmt: skip
+
+    def _parts(self, header: bytes, lengths: NDArray[np.int64]) -> list[ShardPart]:
+        """Write the borders of the documents, and describe all files."""
+        if self._layout.rewrites:
+            return [state.part_of(self._folder, self._name)]
+        parts = []
+        if header:
+            parts.append(ShardPart(self._name, 0, len(header), f"{zlib.crc32(header):08x}"))
+        place, size = self._offset + len(header), self.tokens * self._dtype.itemsize
+        parts.append(ShardPart(self._name, place, size, f"{self._file.crc:08x}"))
+        data = self._layout.index(lengths, self._dtype)
+        name = self._layout.index_file.format(number=self._number, split=self._split)
+        write_whole(self._folder / name, data)
+        parts.append(ShardPart(name, 0, len(data), f"{zlib.crc32(data):08x}"))
+        return parts
+
+    def abandon(self) -> None:
+        """Close the file; the next run begins it anew."""
+        self._file.close()
+
+
+class Progress:
+    """Follows the position in the inputs of a job while documents are taken.
 
     Within a local parquet file the position follows from the row, within other local files from the
     share of bytes read. Within a compressed file, or a file in cloud storage, it does not move.
@@ -172,7 +342,7 @@ class Read:
         start: the address of the first document.
 
     Attributes:
-        position: the tracked position.
+        position: the position.
     """
 
     def __init__(self, job: ShardJob, start: Address) -> None:
@@ -190,187 +360,22 @@ class Read:
             self._input, self._bytes = number, 0
             self._rows = _rows(self._files[number], self._column)
 
-    def moved(self, item: EncodedRows | Left) -> EncodedRows | Left:
-        """Move the position to the end of a batch of documents, and return the batch."""
-        if isinstance(item, dict) or not item.places:
-            return item
-        last, first = item.places[-1], int(item.starts[-1])
+    def move(self, batch: EncodedRows) -> None:
+        """Move the position to the end of a batch of documents."""
+        if not batch.places:
+            return
+        last, first = batch.places[-1], int(batch.starts[-1])
         self._enter(last.input)
-        self._bytes += int(item.text_ends[-1]) - int(item.text_ends[first])
+        self._bytes += int(batch.text_ends[-1]) - int(batch.text_ends[first])
+        file = self._files[self._input]
         if self._rows:
-            row = last.row + len(item.offsets) - 1 - first
+            row = last.row + len(batch.offsets) - 1 - first
             self.position.within(row / self._rows)
-        elif not _is_packed(self._files[self._input].path):
-            self.position.within(self._bytes / max(self._files[self._input].size, 1))
-        return item
-
-
-def _is_packed(path: str) -> bool:
-    """Whether the size of a file differs from the size of its text: compressed files, parquet."""
-    return compression_of(path) is not None or kind_of(path) == "parquet"
+        elif compression_of(file.path) is None and kind_of(file.path) != "parquet":
+            self.position.within(self._bytes / max(file.size, 1))
 
 
 def _rows(file: Input, column: str) -> int:
     """The number of rows of a local parquet file; 0 for other files."""
-    is_table = file.cloud is None and file.path.lower().endswith(".parquet")
+    is_table = file.cloud is None and is_plain_parquet(file)
     return (_core.parquet_rows(file.path, column) or 0) if is_table else 0
-
-
-# ---------------------------------------------------------------------------- writing
-
-
-class Cut:
-    """Divides documents into shards and writes them.
-
-    As a context manager, it abandons an unfinished shard on exit.
-
-    Args:
-        job: defines the shards.
-        folder: the output folder.
-        shards: the earlier shards.
-        bar: shows the progress.
-        position: the position of the documents in the inputs.
-
-    Attributes:
-        shards: the earlier shards and those that this object has finished.
-    """
-
-    def __init__(
-        self,
-        job: ShardJob,
-        folder: Path,
-        shards: list[Shard],
-        bar: Bar,
-        position: Position,
-    ) -> None:
-        self._job, self._folder, self._bar, self._position = job, folder, bar, position
-        self.shards = list(shards)
-        self._before = sum(shard.text_bytes for shard in shards)
-        self._limit: int = job.values["tokens_per_shard"]
-        self._skipped: list[Left] = []
-        self.writer = self._open()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.writer.abandon()
-
-    @property
-    def number(self) -> int:
-        """The number of the shard that is being written."""
-        return len(self.shards)
-
-    @property
-    def text_bytes(self) -> int:
-        """The bytes of text written, in this run and the earlier ones."""
-        return self._before + self.writer.text_bytes
-
-    def _open(self) -> ShardWriter:
-        """Begin the next shard."""
-        layout = self._job.layout
-        split: ShardSplit = "val" if layout.validation and not self.shards else "train"
-        same = [s for s in self.shards if layout.joined and s.split == split]
-        offset = sum(shard.tokens for shard in same) * self._job.dtype.itemsize
-        return ShardWriter(layout, self._folder, self.number, split, self._job.dtype, offset)
-
-    def take(self, item: EncodedRows | Left) -> None:
-        """Write a batch of documents, or record a skip."""
-        if isinstance(item, dict):
-            self._skipped.append(item)
-        else:
-            self._add(item)
-            self._bar.update("shard", self.text_bytes, self._position.total(self.text_bytes))
-
-    def _add(self, batch: EncodedRows) -> None:
-        """Write a batch; begin new shards as needed."""
-        start, count = 0, len(batch.offsets) - 1
-        while start < count:
-            end = self._fitting(batch.offsets, start)
-            if end == start:
-                self.close(batch.place(start))
-                self.writer = self._open()
-                continue
-            ids = batch.ids[batch.offsets[start] : batch.offsets[end]]
-            lengths = np.diff(batch.offsets[start : end + 1])
-            self.writer.add(ids, lengths, int(batch.text_ends[end]) - int(batch.text_ends[start]))
-            start = end
-
-    def _fitting(self, offsets: NDArray[np.int64], start: int) -> int:
-        """The end of the documents that fit this shard; an empty shard takes at least one."""
-        room = self._limit - self.writer.tokens
-        end = int(np.searchsorted(offsets, offsets[start] + room, side="right")) - 1
-        return max(end, start + (self.writer.documents == 0))
-
-    def finish(self) -> None:
-        """Finish the last shard.
-
-        Raises:
-            CorpusError: if no document could be read.
-        """
-        documents = sum(shard.documents for shard in self.shards) + self.writer.documents
-        if self._skipped and not documents:
-            left = self._skipped[0]
-            raise CorpusError(
-                f"nothing could be read, so there are no shards; the first skipped document is "
-                f"{left['input']}, row {left['first']}: {left['reason']}"
-            )
-        self.close(None)
-
-    def close(self, following: Address | None) -> None:
-        """Finish a shard, which has the address at which the next one begins."""
-        after = None if following is None else (following.input, following.row)
-        shard = self.writer.close(after, self._skipped)
-        manifest.save_mark(self._folder, shard)
-        self._before += shard.text_bytes
-        self.shards.append(shard)
-        self._skipped = []
-
-
-# ---------------------------------------------------------------------------- the end of a run
-
-
-def finish(folder: Path, job: ShardJob, shards: list[Shard]) -> Manifest:
-    """Write the manifest of a finished run, and remove the marks."""
-    name = job.layout.joined_file
-    if name is not None and (folder / manifest.partial(name)).exists():
-        (folder / manifest.partial(name)).replace(folder / name)
-    result = Manifest(job.values, shards)
-    _write_tokenizer(folder, job)
-    result.save(folder)
-    remove_marks(folder, job.values, shards)
-    if shards and result.tokens and all(shard.split == "val" for shard in shards):
-        warn(
-            BytepairWarning(
-                (
-                    f"all {result.tokens:,} tokens are in the first shard, which is for "
-                    f"validation in the format {result.format!r}"
-                ),
-                option="tokens_per_shard",
-                hint="pass a smaller tokens_per_shard",
-            )
-        )
-    return result
-
-
-def _write_tokenizer(folder: Path, job: ShardJob) -> None:
-    """Write the tokenizer beside the shards, unless it is there."""
-    data, path = job.tokenizer.to_bytes(tables=False), folder / FILE_NAME
-    check_regular(path)
-    if not path.exists() or path.read_bytes() != data:
-        write_whole(path, data)
-
-
-def remove_marks(folder: Path, job: dict[str, Any], shards: list[Shard]) -> None:
-    """Remove the marks, after the manifest was written, and what killed runs of the job left."""
-    for path in resume.temporary_files(folder, job, len(shards)):
-        path.unlink()
-    progress = folder / manifest.PROGRESS
-    check_own_folder(progress)
-    if progress.is_dir():
-        others = [path for path in progress.iterdir() if not manifest.is_own(path.name)]
-        if others:
-            raise ShardError(f"{others[0]} is not a file that bytepair writes; move it elsewhere")
-        for mark in progress.iterdir():
-            mark.unlink()
-        progress.rmdir()

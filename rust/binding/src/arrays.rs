@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 
 use crate::errors;
-use crate::interrupt::callables;
+use crate::interrupt::{self, callables};
 use crate::ints::Ints;
 
 /// An array of 16-bit or 32-bit ids; and the start of each text in it, then the end of the last
@@ -96,7 +96,7 @@ pub(crate) fn encode<'py>(
 ) -> PyResult<NumpyArrays<'py>> {
     ready(py)?;
     with_width!(tokenizer, Id => {
-        into_numpy(py, py.detach(|| match dropout {
+        into_numpy(py, interrupt::detached(py, || match dropout {
             None => tokenizer.encode_arrays::<Id>(texts, options, threads),
             Some(dropout) => {
                 tokenizer.encode_with_dropout::<Id>(texts, options, dropout, threads)
@@ -161,9 +161,11 @@ pub(crate) fn lists(
         core.encode_arrays::<u32>(&texts[range.clone()], options, 1)
     };
     let mut lists = errors::checked(memory::with_room(texts.len()))?;
-    let mut sink = |arrays: bytepair::Result<Arrays<u32>>| {
-        let arrays = errors::checked(arrays)?;
+    let mut sink = |arrays: Option<bytepair::Result<Arrays<u32>>>| {
+        let arrays = arrays.map(errors::checked).transpose()?;
         Python::attach(|py| {
+            py.check_signals()?;
+            let Some(arrays) = arrays else { return Ok(()) };
             for pair in arrays.offsets.windows(2) {
                 let ids = &arrays.ids[range(pair[0], pair[1])];
                 lists.push(ints.list(py, ids)?.unbind());
@@ -173,10 +175,10 @@ pub(crate) fn lists(
     };
     let threads = parallel::worth(threads, total);
     if threads == 1 {
-        chunks.iter().try_for_each(|range| sink(encode(&mut (), range)))?;
+        let polled = |range| interrupt::polled(|| encode(&mut (), range));
+        chunks.iter().try_for_each(|range| sink(Some(polled(range))))?;
     } else {
         let weight = |range: &Range<usize>| texts[range.clone()].iter().map(Text::len).sum();
-        let sink = |arrays: Option<_>| arrays.map_or(Ok(()), &mut sink);
         parallel::ordered(
             &chunks,
             threads,

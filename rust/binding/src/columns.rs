@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::tokenizer::PyTokenizer;
-use crate::{arguments, arrays};
+use crate::{arguments, arrays, interrupt};
 
 /// Encode the texts of an Arrow string column, given its bytes and its offsets.
 #[pyfunction]
@@ -62,6 +62,6 @@ pub(crate) fn encode_file<'py>(
         // SAFETY: `bytepair.Tokenizer.encode_file` documents that the file must not change during
         // the call.
         let encode = || unsafe { tokenizer.encode_file::<Id>(&path, &file, &options, threads) };
-        arrays::id_arrays(py, arrays::into_numpy(py, py.detach(encode))?)
+        arrays::id_arrays(py, arrays::into_numpy(py, interrupt::detached(py, encode))?)
     })
 }

@@ -15,7 +15,7 @@ use crate::files::{BoundFields, FileFields};
 use crate::invalid_text::documents;
 use crate::results::{PyCountColumns, PyCountProgress, PyFilePlace, PySkippedRows, PySkips};
 use crate::rules::python_pattern;
-use crate::{arguments, arrays, errors, files, rules};
+use crate::{arguments, arrays, errors, files, interrupt, rules};
 
 /// The metadata of a parquet file: keys and values, in order.
 type Metadata = Vec<(String, String)>;
@@ -239,7 +239,10 @@ impl PyCounter {
     fn add(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<()> {
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(arguments::utf8))?;
-        self.with(py, |counter| counter.add(&memory::collect(texts.iter().map(|text| &**text))?))
+        self.with(py, |counter| {
+            let texts: Vec<&str> = memory::collect(texts.iter().map(|text| &**text))?;
+            interrupt::polled(|| counter.add(&texts))
+        })
     }
 
     /// Count the texts of an Arrow string column, given its bytes and its offsets.
@@ -252,7 +255,7 @@ impl PyCounter {
         let offsets = arguments::offsets(offsets)?;
         let data = arrays::stable(&data)?;
         let texts = py.detach(|| documents(&data, &offsets))?;
-        self.with(py, |counter| counter.add(&texts))
+        self.with(py, |counter| interrupt::polled(|| counter.add(&texts)))
     }
 
     /// Count the texts of a column of parquet files from the position `start` on, of which only the

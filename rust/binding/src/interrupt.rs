@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use bytepair::pretokenize::with_poll;
+use bytepair::parallel::with_poll;
 use bytepair::{Text, Tokenizer};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -22,9 +22,17 @@ pub(crate) fn is_quick(tokenizer: &Tokenizer, text: &Text<'_>) -> bool {
     text.len() < MIN_DETACHED_CHARS && !tokenizer.splitter().may_fail()
 }
 
-/// Release the interpreter lock for some work on one text, which signals may end.
-pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
-    py.detach(|| with_poll(poll, work))
+/// Release the interpreter lock for some work on texts, which signals may end.
+pub(crate) fn detached<R: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> bytepair::Result<R> + Send,
+) -> bytepair::Result<R> {
+    py.detach(|| polled(work))
+}
+
+/// Do some work on this thread, which has released the interpreter lock, and which signals may end.
+pub(crate) fn polled<R>(work: impl FnOnce() -> bytepair::Result<R>) -> bytepair::Result<R> {
+    with_poll(poll, work)
 }
 
 /// Let Python handle signals; returns whether a handler raised an exception.

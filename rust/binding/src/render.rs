@@ -11,7 +11,7 @@ use pyo3::types::{PyInt, PyList, PyString};
 
 use crate::results::PyRendered;
 use crate::tokenizer::PyTokenizer;
-use crate::{arguments, arrays, errors};
+use crate::{arguments, arrays, errors, interrupt};
 
 /// An item of a Python list of segments: a text, an id, or `None` at the end of a message.
 enum Piece<'a> {
@@ -70,7 +70,7 @@ pub(crate) fn render(
     }
     let threads = arguments::threads(threads);
     let options = RenderOptions { join, max_tokens, whole_messages };
-    let rendered = py.detach(|| {
+    let rendered = interrupt::detached(py, || {
         let segments = memory::collect(pieces.iter().map(Piece::segment))?;
         let trained = memory::collect(trained.iter().map(|&trained| trained != 0))?;
         tokenizer.render(&ranges, &segments, &trained, options, threads)

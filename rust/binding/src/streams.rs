@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::arrays::with_width;
-use crate::interrupt::MIN_DETACHED_CHARS;
+use crate::interrupt::{MIN_DETACHED_CHARS, detached};
 use crate::text::{string, text, text as text_of};
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, arrays, errors};
@@ -59,7 +59,7 @@ impl PyEncodeStream {
         let (tokenizer, stream) = (self.tokenizer.get().core(), &mut self.stream);
         with_width!(tokenizer, Id => {
             let mut ids = Vec::<Id>::new();
-            errors::checked(py.detach(|| match piece {
+            errors::checked(detached(py, || match piece {
                 Some(piece) => stream.push(tokenizer, piece, &mut ids),
                 None => stream.flush(tokenizer, &mut ids),
             }))?;
@@ -174,7 +174,7 @@ impl PySession {
         let text = text_of(arguments::string(text)?)?;
         let session = &mut self.session;
         let mut append = || session.append(&text);
-        let change = if text.len() < MIN_DETACHED_CHARS { append() } else { py.detach(append) };
+        let change = if text.len() < MIN_DETACHED_CHARS { append() } else { detached(py, append) };
         let Change { removed, ids } = errors::checked(change)?;
         Ok((removed, self.tokenizer.get().ints.list(py, &ids)?))
     }

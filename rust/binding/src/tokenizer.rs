@@ -348,7 +348,8 @@ impl PyTokenizer {
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts);
         arrays::ready(py)?;
-        let counts = py.detach(|| self.core.count_batch(&texts, &options, threads));
+        let count = || self.core.count_batch(&texts, &options, threads);
+        let counts = interrupt::detached(py, count);
         Ok(errors::checked(counts)?.into_pyarray(py))
     }
 

@@ -15,7 +15,7 @@ use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
 use crate::machine::huge_pages;
 use crate::memory;
-use crate::parallel::{self, lock};
+use crate::parallel::{self, interrupt, lock};
 use crate::pretokenize::Splitter;
 use crate::rules::PartStart;
 use crate::text::Text;
@@ -191,7 +191,10 @@ impl Tokenizer {
         let work = || {
             let mut call = self.encoder().call();
             while let Some((chunk, parts)) = next() {
-                encode(&mut call, chunk, parts);
+                match interrupt::poll_now() {
+                    Ok(()) => encode(&mut call, chunk, parts),
+                    Err(error) => joiner.add(chunk, Err(error)),
+                }
             }
         };
         parallel::run((0..threads).map(|_| &work));

@@ -32,9 +32,9 @@ impl Counter {
     ///
     /// Afterwards, `reached` is the position at which counting ended, and
     /// [`take_skips`](Self::take_skips) returns the documents skipped before it. If `on_progress`
-    /// fails, exactly the documents before that position are counted. After other errors, this
-    /// holds if the counter was made [`with_care`](Self::with_care) and
-    /// [`is_whole`](Self::is_whole) is true.
+    /// fails, exactly the documents before that position are counted, unless the pattern
+    /// [may fail](Splitter::may_fail). After other errors, and with such patterns, this holds if the
+    /// counter was made [`with_care`](Self::with_care) and [`is_whole`](Self::is_whole) is true.
     pub fn add_files(
         &mut self,
         files: &[CorpusFile],
@@ -80,7 +80,7 @@ impl Counter {
             reached.place = failure.place;
             self.skips.append(&skips);
             work.check_fields(failure.order)?;
-            return Err(failure.error);
+            return Err(reported.err().unwrap_or(failure.error));
         }
         if work.is_in_long_line.load(Ordering::Relaxed) {
             skips.remove(place.file, place.row); // the next call skips the line again

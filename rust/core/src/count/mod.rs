@@ -102,7 +102,8 @@ impl Counter {
     /// the counter stays usable after such an error.
     #[must_use]
     #[doc(hidden)]
-    pub fn with_care(self) -> Self {
+    pub fn with_care(mut self) -> Self {
+        self.tables.iter_mut().for_each(|table| table.is_careful = true);
         Self { is_careful: true, ..self }
     }
 

@@ -16,7 +16,7 @@ use crate::hash::key::{Key, MAX_KEY_BYTES};
 use crate::hash::row_index::RowIndex;
 use crate::machine::prefetch::prefetch;
 use crate::memory;
-use crate::parallel;
+use crate::parallel::{self, interrupt};
 use crate::pretokenize::{PretokenEnds, Splitter};
 
 /// The counts of one thread.
@@ -26,6 +26,8 @@ pub(super) struct CountTable {
     long: LongRows,
     /// The memory limit; `None` for no limit.
     pub(super) limit: Option<Limit>,
+    /// Whether each text is counted completely or not at all.
+    pub(super) is_careful: bool,
     /// Counts of frequent short pretokens that are not yet added to their rows.
     hot: HotCounts,
     /// The ends of the pretokens of the current block, and the start, key and hash of those that
@@ -40,7 +42,17 @@ impl CountTable {
 
     /// Split `text`, which starts at the position `offset` in the corpus, and count its pretokens.
     /// Each call needs a larger offset than the previous one.
+    ///
+    /// Nothing interrupts it, so that whole texts are counted, unless searches make it slow and the
+    /// counter is not careful.
     pub(super) fn add_text(&mut self, splitter: &Splitter, text: &str, offset: u64) -> Result<()> {
+        if self.is_careful || !splitter.may_fail() {
+            return interrupt::uninterrupted(|| self.add_blocks(splitter, text, offset));
+        }
+        self.add_blocks(splitter, text, offset)
+    }
+
+    fn add_blocks(&mut self, splitter: &Splitter, text: &str, offset: u64) -> Result<()> {
         let mut start = 0;
         while start < text.len() {
             self.spill_if_full()?;

@@ -34,7 +34,6 @@ use crate::rules::growth::TextGrowth;
 use crate::rules::normalizer::Normalizer;
 use crate::rules::unicode::Form;
 use crate::rules::{PartStart, SpacePrefix, TextRules};
-use crate::search::budget;
 use crate::text::Text;
 
 /// This many bytes of text fill a cache that is one size below the largest.
@@ -349,7 +348,6 @@ impl Encoder {
         out: &mut Vec<u32>,
     ) -> Result<usize> {
         let WindowScratch { ends, sections, pretokens } = scratch;
-        budget::poll()?;
         self.splitter.fill(text, start, ends)?;
         let ends = ends.as_slice();
         let end = ends.last().copied().unwrap_or(start);

@@ -25,6 +25,7 @@ use crate::merge::pair_table::PairTable;
 use crate::merge::queue;
 use crate::merge::symbols::Symbols;
 use crate::merge::whole::{self, MergeScratch};
+use crate::parallel::interrupt;
 
 /// The sizes of the windows.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +61,7 @@ impl Streaming<'_> {
         queue::check(window + longest)?;
         let mut rest = pretoken;
         while rest.len() > window + longest {
+            interrupt::poll_now()?;
             let done = self.merge_final(rest, self.symbols.boundary(rest, window), longest);
             rest = &rest[done..];
             if done < window / 2 {

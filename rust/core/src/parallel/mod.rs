@@ -7,6 +7,8 @@
 //! and nothing runs between calls. Starting a thread costs some tens of microseconds; `worth`
 //! determines how many threads pay off, and `shares` divides the work.
 
+pub(crate) mod interrupt;
+
 mod ordered;
 
 mod shared;
@@ -15,6 +17,7 @@ mod shares;
 
 mod team;
 
+pub use interrupt::with_poll;
 pub use ordered::ordered;
 pub use shared::MAX_THREADS;
 pub(crate) use shared::{Padded, lock};
@@ -22,9 +25,11 @@ pub use shares::{shares, worth};
 pub use team::team;
 
 use std::sync::Mutex;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
-use shared::{join, start};
+use interrupt::Stop;
+use shared::{POLL_INTERVAL, join, start};
 
 /// The number of threads that this process can run at once; 1 if the system does not report it.
 pub fn available() -> usize {
@@ -33,7 +38,7 @@ pub fn available() -> usize {
 
 /// Run the first job on this thread and each other job on a thread of its own, or on this thread if
 /// no thread can be started. Returns the results in the order of the jobs. A panic in a job is
-/// propagated.
+/// propagated. If a poll stops this thread ([`with_poll`]), it stops all jobs.
 pub fn run<T: Send, J: FnOnce() -> T + Send>(jobs: impl IntoIterator<Item = J>) -> Vec<T> {
     let mut jobs = jobs.into_iter();
     let Some(first) = jobs.next() else { return Vec::new() };
@@ -44,10 +49,27 @@ pub fn run<T: Send, J: FnOnce() -> T + Send>(jobs: impl IntoIterator<Item = J>) 
         let job = lock(job).take();
         job.map(|job| job())
     };
+    let (stop, (running, ended)) = (&Stop::default(), mpsc::channel::<()>());
     thread::scope(|scope| {
-        let threads: Vec<_> = others.iter().map(|job| start(scope, move || run_job(job))).collect();
+        let threads = others.iter().map(|job| {
+            // Nothing is sent: the channel is closed once all threads have ended.
+            let running = running.clone();
+            start(scope, move || {
+                let _running = running;
+                stop.during(|| run_job(job))
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        drop(running);
         // This thread works too, while the others run.
         let mut results = vec![first()];
+        while threads.iter().any(Option::is_some)
+            && ended.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout)
+        {
+            if interrupt::poll_now().is_err() {
+                stop.set();
+            }
+        }
         let done = others.iter().zip(threads);
         results.extend(done.filter_map(|(job, thread)| thread.map_or_else(|| run_job(job), join)));
         results

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
+use crate::parallel::interrupt::{self, Stop};
 use crate::parallel::shared::{MAX_THREADS, POLL_INTERVAL, lock, start};
 
 /// Apply `action` to every item on up to `threads` threads, and call `sink` on this thread with the
@@ -14,7 +15,8 @@ use crate::parallel::shared::{MAX_THREADS, POLL_INTERVAL, lock, start};
 /// results `sink` has not received is at most `most`, unless there is only one such item. So a long
 /// stream takes little memory.
 ///
-/// While there is no result, `sink` is called with `None` regularly. Its error ends the work.
+/// While there is no result, `sink` is called with `None` regularly. Its error ends the work, and so does
+/// a poll that stops this thread ([`with_poll`](crate::parallel::with_poll)).
 ///
 /// ```
 /// let mut squares = Vec::new();
@@ -37,6 +39,7 @@ pub fn ordered<T: Sync, S, R: Send, E>(
 ) -> Result<(), E> {
     let weights = items.iter().map(weight).collect();
     let buffer = &Buffer {
+        stop: Stop::default(),
         weights,
         most,
         in_flight: Mutex::new(InFlight::default()),
@@ -49,9 +52,11 @@ pub fn ordered<T: Sync, S, R: Send, E>(
             // A panic in one thread ends all threads; the scope propagates it.
             let close = CloseOnDrop(buffer);
             let mut state = state();
-            while let Some(index) = buffer.start_next() {
-                buffer.put(index, action(&mut state, &items[index]));
-            }
+            buffer.stop.during(|| {
+                while let Some(index) = buffer.start_next() {
+                    buffer.put(index, action(&mut state, &items[index]));
+                }
+            });
             // The work of this thread is done, but not that of the others.
             std::mem::forget(close);
         };
@@ -64,6 +69,9 @@ pub fn ordered<T: Sync, S, R: Send, E>(
         let mut left = items.len();
         while left > 0 && buffer.is_open() {
             let result = buffer.take();
+            if interrupt::poll_now().is_err() {
+                buffer.stop.set();
+            }
             left -= usize::from(result.is_some());
             sink(result)?;
         }
@@ -73,6 +81,8 @@ pub fn ordered<T: Sync, S, R: Send, E>(
 
 /// The items in flight, shared by all threads.
 struct Buffer<R> {
+    /// Stops the work on items whose results nobody waits for.
+    stop: Stop,
     /// The weight of each item.
     weights: Vec<usize>,
     /// The largest total weight of the items in flight.
@@ -155,6 +165,7 @@ struct CloseOnDrop<'a, R>(&'a Buffer<R>);
 impl<R> Drop for CloseOnDrop<'_, R> {
     fn drop(&mut self) {
         lock(&self.0.in_flight).closed = true;
+        self.0.stop.set();
         self.0.changed.notify_all();
     }
 }

@@ -13,8 +13,6 @@
 
 mod ends;
 
-mod match_lengths;
-
 mod pattern;
 
 mod pattern_shape;
@@ -34,8 +32,7 @@ mod tests;
 
 mod unicode;
 
-pub use crate::search::budget::with_poll;
+pub use crate::search::lengths::match_lengths;
 pub use ends::PretokenEnds;
-pub use match_lengths::match_lengths;
 pub use pattern::{Pattern, UNICODE_VERSION};
 pub use splitter::Splitter;

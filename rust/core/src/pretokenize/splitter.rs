@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel::interrupt;
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
 use crate::pretokenize::pattern::Pattern;
 use crate::pretokenize::pattern_shape::{PatternShape, ends_between};
@@ -125,8 +126,10 @@ impl Splitter {
     /// ends. Each end is a byte offset in the text.
     ///
     /// `start` must be 0 or the last end of the previous call.
-    /// Fails if the regular-expression engine fails on the text.
+    /// Fails if the regular-expression engine fails on the text, or if the work of this thread has to
+    /// stop.
     pub fn fill(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> Result<()> {
+        interrupt::poll()?;
         if !self.may_fail() {
             return self.fill_within(text, start, ends, None);
         }
@@ -280,6 +283,9 @@ impl Splitter {
     /// The first position at which a long text may be cut so that about `size` units or more are on
     /// each side.
     pub(crate) fn cut_long(&self, text: &Text<'_>, size: usize) -> Option<usize> {
+        if matches!(self.tier, Tier::Regex(_) | Tier::Whole) {
+            return None; // no position is one, and the search would read the whole text
+        }
         let last = text.len().checked_sub(size)?;
         (size..last).step_by(CUT_WINDOW).find_map(|from| self.cut_text(text, from))
     }

@@ -5,6 +5,8 @@
 
 pub(crate) mod budget;
 
+pub(crate) mod lengths;
+
 use std::ops::Range;
 
 use fancy_regex::{Error as RegexError, Regex, RegexBuilder};
@@ -13,10 +15,10 @@ use crate::error::{Error, Result};
 use crate::memory;
 use budget::Budget;
 
-/// The number of times that one search may backtrack: enough for white space of several megabytes,
-/// and few enough that a search that would take forever fails within a second. The searches of a
-/// text have a limit of time together ([`Budget`]).
-const BACKTRACK_LIMIT: usize = 10_000_000;
+/// The number of times that one search may backtrack: few enough that a search that would take forever
+/// fails within 0.2 s, since nothing interrupts it. The searches of a text have a limit of time together
+/// ([`Budget`]).
+const BACKTRACK_LIMIT: usize = 5_000_000;
 /// The size in bytes of an automaton that the engine uses for a part of a pattern. A search takes at
 /// most the length of the text times this size. Parts of published patterns have some tens of kB.
 const AUTOMATON_LIMIT_BYTES: usize = 4 << 20;
@@ -35,6 +37,7 @@ impl Expression {
 
     /// The same with another limit on backtracking.
     pub(crate) fn with_backtrack_limit(regex: &str, limit: usize) -> Result<Self> {
+        lengths::check_repetitions(regex)?;
         RegexBuilder::new(regex)
             .backtrack_limit(limit)
             .delegate_size_limit(AUTOMATON_LIMIT_BYTES)

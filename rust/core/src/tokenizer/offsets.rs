@@ -10,10 +10,14 @@ use std::iter::repeat_n;
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel::interrupt;
 use crate::rules::PartStart;
 use crate::text::{Text, count_chars, starts_char};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::trim::trim;
+
+/// How many spans are computed between two looks at whether to stop.
+const IDS_BETWEEN_POLLS: usize = 1 << 14;
 
 /// The ids of a text and their spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,6 +86,9 @@ impl Tokenizer {
         spans.chars = memory::with_room(spans.ids.len())?;
         let mut position = SpanPosition::default();
         for index in 0..spans.ids.len() {
+            if index % IDS_BETWEEN_POLLS == 0 {
+                interrupt::poll_now()?;
+            }
             let id = spans.ids[index];
             let length =
                 if covering.contains(&index) { self.vocabulary().token_length(id) } else { 0 };

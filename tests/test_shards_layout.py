@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bytepair.shards import disk
-from bytepair.shards.disk import DiskFile
+from bytepair.shards import layout
+from bytepair.shards.layout import DiskFile
 
 BLOCK = 1 << 12
 
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "PIECE_BYTES", 2 * BLOCK)
+    monkeypatch.setattr(layout, "PIECE_BYTES", 2 * BLOCK)
 
 
 def written(path: Path, offset: int, header: int, sizes: list[int]) -> tuple[bytes, int, bytes]:

@@ -1,9 +1,50 @@
-//! The possible lengths, in characters, of the matches of a regular expression.
+//! The possible lengths, in characters, of the matches of a regular expression and of its parts.
 //!
 //! A pretoken has at least one character. Other programs also split at empty matches of a pattern,
-//! so converters to their formats must know whether there are any.
+//! so converters to their formats must know whether there are any. And engines disagree on a
+//! repetition whose part tries to match no characters before it tries others, as in `(?:a|b?|c)+`: some
+//! leave the repetition then, this one goes on.
 
 use fancy_regex::Expr;
+
+use crate::error::{Error, Result};
+
+/// Fails with [`Error::Pattern`] if an expression repeats a part that tries to match no characters before
+/// it tries others.
+pub(super) fn check_repetitions(regex: &str) -> Result<()> {
+    let Ok(tree) = Expr::parse_tree(regex) else { return Ok(()) };
+    if !repeats_early_end(&tree.expr) {
+        return Ok(());
+    }
+    let reason = "it repeats a part that may match no characters before it tries to match some, and \
+                  engines disagree on when such a repetition ends";
+    Err(Error::Pattern { pattern: regex.to_owned(), at: None, reason: reason.to_owned() })
+}
+
+/// Whether a part that is repeated may end early.
+fn repeats_early_end(expr: &Expr) -> bool {
+    let is_early = match expr {
+        Expr::Repeat { child, hi, .. } => *hi > 1 && ends_early(child),
+        _ => false,
+    };
+    is_early || expr.children_iter().any(repeats_early_end)
+}
+
+/// Whether an expression may match no characters although it has not tried all others.
+fn ends_early(expr: &Expr) -> bool {
+    let may_be_empty = |expr: &Expr| lengths(expr).is_none_or(|(fewest, _)| fewest == 0);
+    may_be_empty(expr)
+        && match expr {
+            Expr::Alt(parts) => {
+                let (last, others) = parts.split_last().expect("an alternative");
+                others.iter().any(may_be_empty) || ends_early(last)
+            }
+            Expr::Repeat { child, greedy, .. } => !greedy || ends_early(child),
+            // Text around the place does not change while an expression tries others.
+            Expr::LookAround(..) => false,
+            _ => expr.children_iter().any(ends_early),
+        }
+}
 
 /// The smallest and the largest number of characters of a match; `usize::MAX` if there is no
 /// maximum. If the expression has an unsupported part, the result is 0 and `usize::MAX`.
@@ -81,6 +122,37 @@ mod tests {
                 assert!((fewest..=most).contains(&length), "{regex}: {length}");
             }
         }
+    }
+
+    #[test]
+    fn repetitions_of_parts_that_end_early_are_errors() {
+        for regex in [
+            r"(?:a|b?|c)+",
+            r"(?:a*?)*b",
+            r"x(?:(?:|a)b*){2,}",
+            r"(?:a??b?)+",
+            r"(?>(?:(?=a)|b)*+)",
+            r"(?:\d|\b|x)+",
+            r"(a)(?:\1|b)+",
+            r"(?!(?:a??)+b)",
+        ] {
+            assert!(matches!(check_repetitions(regex), Err(Error::Pattern { .. })), "{regex}");
+        }
+        for regex in [
+            r"(?:a|b?)+",
+            r"(?:a*)*b",
+            r"(?:a?b?)+",
+            r"(?:a??)?b",
+            r"(?:|a)b",
+            r"(?:a|(?=b)b|\b)*",
+            r"(?:a|(?=(?:|b))a)+",
+            r"(?:a+?|b)+",
+            r"(a*)*\1b",
+        ] {
+            assert_eq!(check_repetitions(regex), Ok(()), "{regex}");
+        }
+        let names = Pattern::names().filter_map(Pattern::named);
+        assert!(names.into_iter().all(|it| check_repetitions(it.regex().unwrap()).is_ok()));
     }
 
     #[test]

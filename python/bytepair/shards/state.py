@@ -1,0 +1,421 @@
+"""This file decides what a folder holds of a job: which shards are there, whole, left over.
+
+A finished run has a manifest, an unfinished one has marks. Since a shard depends only on the
+documents up to its end, the shards of a run are also those of a run with more inputs behind them,
+but for the last one, which ended because the documents did.
+
+Whether files are whole is decided by reading every byte (a gigabyte takes a fraction of a second
+where the disk keeps up): a name and a size say little about a file that was cut, changed or copied.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from bytepair import _core
+from bytepair._internal.names import check_own_folder, check_regular
+from bytepair._internal.progress import Bar
+from bytepair.corpus.inputs import BASE, INPUTS, is_interleaved, is_same, shared
+from bytepair.errors import ShardError
+from bytepair.files.outputs import check_alone, remove_own
+from bytepair.formats.names import FILE_NAME
+from bytepair.shards import manifest
+from bytepair.shards.layout import LAYOUTS, layout, partial
+from bytepair.shards.manifest import Fields, Manifest, Shard, ShardPart
+
+#: The input and the row of a document.
+DocumentPlace: TypeAlias = tuple[int, int]
+
+#: The first document.
+START: Final[DocumentPlace] = (0, 0)
+
+
+@dataclass(frozen=True)
+class FolderState:
+    """What a folder holds of a job.
+
+    Attributes:
+        shards: the shards that need not be written again.
+        dropped: the shard after these, which is written again with all that follows.
+        manifest: the manifest, if the run of this very job has finished.
+        damage: what is wrong with the shards that are not whole, by number.
+    """
+
+    shards: list[Shard] = field(default_factory=list)
+    dropped: list[Shard] = field(default_factory=list)
+    manifest: Manifest | None = None
+    damage: dict[int, list[str]] = field(default_factory=dict)
+
+    @property
+    def following(self) -> DocumentPlace | None:
+        """The document with which the shard after these begins; None if there is none."""
+        return self.shards[-1].following if self.shards else START
+
+
+def state_of(folder: Path, job: dict[str, Any], *, ignore: str = manifest.PROGRESS) -> FolderState:
+    """The shards that an earlier run has written for a job, unchecked; nothing is changed.
+
+    Args:
+        folder: the folder.
+        job: the job.
+        ignore: the name of a file that may be in a new folder.
+
+    Raises:
+        ShardError: if the folder has other content, or that of another job.
+    """
+    check_own_folder(folder / manifest.PROGRESS)
+    try:
+        return _state_of(folder, job, ignore)
+    except FileNotFoundError:  # another process has just made a manifest of the marks
+        return _state_of(folder, job, ignore)
+
+
+def _state_of(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:
+    if not folder.is_dir():
+        return FolderState()
+    if (folder / manifest.NAME).exists():
+        whole = Manifest.load(folder)
+        if _is_extended(folder, whole.job, job):
+            return FolderState(whole.shards[:-1], whole.shards[-1:])
+        _check_job(folder, whole.job, job)
+        return FolderState(whole.shards, manifest=whole)
+    before, shards = _recorded(folder), manifest.load_marks(folder)
+    if not shards:
+        # Nothing is finished, so nothing can be lost.
+        if differing(before, job, folder) and not _is_prefix(folder, before, job):
+            _check_empty(folder, ignore, before)
+        return FolderState()
+    dropped: list[Shard] = []
+    if _is_extended(folder, before, job) and shards[-1].following is None:
+        dropped.append(shards.pop())
+    elif not (_is_prefix(folder, before, job) and _is_within(folder, before, job, shards)):
+        _check_job(folder, before, job)
+    manifest.check_order(Fields(job, folder / manifest.PROGRESS, folder), shards)
+    return FolderState(shards, dropped)
+
+
+def _recorded(folder: Path) -> dict[str, Any]:
+    """The job of the unfinished run in a folder; empty if there is none."""
+    path = folder / manifest.PROGRESS / manifest.JOB
+    return manifest.read_job(path, folder) if path.exists() else {}
+
+
+def _is_prefix(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> bool:
+    """Whether two jobs differ at most in that one has more inputs behind those of the other."""
+    wrong = differing(before, job, folder)
+    if wrong and wrong != [INPUTS]:
+        return False
+    counts = len(before.get(INPUTS) or ()), len(job[INPUTS])
+    return 0 < shared(before, job, folder) == min(counts)
+
+
+def _is_extended(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> bool:
+    """Whether a job has more inputs, behind those of an earlier one, and is otherwise the same."""
+    return _is_prefix(folder, before, job) and len(before[INPUTS]) < len(job[INPUTS])
+
+
+def _is_within(
+    folder: Path, before: dict[str, Any], job: dict[str, Any], shards: list[Shard]
+) -> bool:
+    """Whether all documents of some shards, and the next one, are in inputs that two jobs share."""
+    after = shards[-1].following
+    return after is not None and after[0] < shared(before, job, folder)
+
+
+def _check_job(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> None:
+    """Raise a `ShardError` that names what differs between two jobs, and the way out."""
+    wrong = differing(before, job, folder)
+    if wrong == [INPUTS] and is_interleaved(before, job, folder):
+        new = job[INPUTS][shared(before, job, folder)][0]
+        raise ShardError(
+            f"{folder} belongs to a run with different inputs: {new} is new, and inputs that are "
+            "in the shards come after it, so these would change; to add new inputs, pass them "
+            "after the old ones, or choose another folder"
+        )
+    check_job(folder, before, job, folder)
+
+
+def _check_empty(folder: Path, ignore: str, before: dict[str, Any]) -> None:
+    """Raise a `ShardError` if a folder has more than a killed run of the job `before` left."""
+    own = {path.name for path in temporary_files(folder, before, 0)}
+    own |= {manifest.PROGRESS, manifest.LOCK, ignore}
+    others = sorted({path.name for path in folder.iterdir()} - own)
+    if FILE_NAME in others:
+        raise ShardError(
+            f"{folder} is not empty: it has shards, but no {manifest.NAME}",
+            hint="remove the folder and start again, or choose another folder",
+        )
+    if others:
+        raise ShardError(
+            f"{folder} is not empty (it has {others[0]!r})", hint="choose another folder"
+        )
+
+
+# ---------------------------------------------------------------------------- two jobs
+
+
+def check_job(folder: Path, before: dict[str, Any], job: dict[str, Any], base: Path) -> None:
+    """Raise a `ShardError` that names what differs between two jobs.
+
+    Args:
+        folder: the folder of the results, for the message.
+        before: the job of the results.
+        job: the job of this run.
+        base: the folder to which the records of the inputs refer; see `bytepair.corpus.inputs`.
+    """
+    if wrong := differing(before, job, base):
+        name, old, new = _difference(wrong[0], before, job, base)
+        raise ShardError(
+            f"{folder} belongs to a run with different {name} ({_short(old)}, now {_short(new)})",
+            hint="choose another folder, or remove it",
+        )
+
+
+def differing(before: dict[str, Any], job: dict[str, Any], base: Path) -> list[str]:
+    """The differences between the job of a run and the job that resumes it.
+
+    What was done under `errors="strict"` had no errors, and so is what "skip" would have given.
+    """
+    plain = json.loads(json.dumps(job))
+    if before.get("errors") == "strict":
+        before = {**before, "errors": plain.get("errors")}
+    keys = {**before, **plain}.keys() - {INPUTS, BASE}
+    changes = [key for key in keys if before.get(key) != plain.get(key)]
+    return sorted(changes if is_same(before, plain, base) else [*changes, INPUTS])
+
+
+def _difference(
+    key: str, before: dict[str, Any], job: dict[str, Any], base: Path
+) -> tuple[str, Any, Any]:
+    """The name and the values of what differs; of two lists, the first items that differ."""
+    old, new = before.get(key), json.loads(json.dumps(job.get(key)))
+    if not (isinstance(old, list) and isinstance(new, list)):
+        return key, old, new
+    pairs = list(itertools.zip_longest(old, new))
+    at = shared(before, job, base) if key == INPUTS else -1
+    if not 0 <= at < len(pairs):
+        at = next(at for at, (one, two) in enumerate(pairs) if one != two)
+    return f"{key}[{at}]", *pairs[at]
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "none"
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:20]}...{text[-37:]}"
+
+
+# ---------------------------------------------------------------------------- whole files
+
+
+def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
+    """The CRC-32 of a range of a file."""
+    crc = 0
+    with path.open("rb") as file:
+        file.seek(offset)
+        left = path.stat().st_size - offset if size is None else size
+        while left > 0 and (block := file.read(min(left, 1 << 22))):
+            crc = _core.crc32(np.frombuffer(block, np.uint8), crc)
+            left -= len(block)
+    return f"{crc:08x}"
+
+
+def part_of(folder: Path, name: str) -> ShardPart:
+    """The record of a whole file."""
+    path = folder / name
+    return ShardPart(name, 0, path.stat().st_size, crc_of(path))
+
+
+def wrong_parts(folder: Path, parts: Iterable[ShardPart], *, is_finished: bool = True) -> list[str]:
+    """What is wrong with ranges of files, a sentence each; none if all are whole.
+
+    Args:
+        folder: the folder of the files.
+        parts: the ranges.
+        is_finished: whether all files have their names. While a run is unfinished, a file that
+            several shards share has its temporary name.
+
+    Raises:
+        ShardError: if a file is a link, a folder, a pipe or a device.
+    """
+    paths = [(_path(folder, part.file, is_finished=is_finished), part) for part in parts]
+    return [reason for path, part in paths if (reason := _wrong_part(path, part))]
+
+
+def _wrong_part(path: Path, part: ShardPart) -> str:
+    if not path.exists():
+        return f"{part.file} is gone"
+    size, end = path.stat().st_size, part.offset + part.bytes
+    if size < end:
+        return f"{part.file} is cut off: it has {size:,} bytes"
+    if (crc := crc_of(path, part.offset, part.bytes)) != part.crc32:
+        return (
+            f"{part.file} is damaged: CRC-32 of bytes {part.offset} to {end} is {crc}, not "
+            f"{part.crc32[:20]}"
+        )
+    return ""
+
+
+def _path(folder: Path, name: str, *, is_finished: bool) -> Path:
+    """The file of a name, or of its temporary name if that may be and only that exists."""
+    path, other = folder / name, folder / partial(name)
+    check_regular(path)
+    if is_finished or path.exists():
+        return path
+    check_regular(other)
+    return other if other.exists() else path
+
+
+def wrong_shards(
+    folder: Path, shards: list[Shard], *, is_finished: bool = True
+) -> Iterator[tuple[Shard, list[str]]]:
+    """Each shard of a folder with what is wrong with its files, in order.
+
+    A file that is longer than all its parts is wrong in the last shard that it contains, unless it
+    has its temporary name, because it is still being written.
+
+    Args:
+        folder: the folder.
+        shards: the shards.
+        is_finished: as in `wrong_parts`.
+    """
+    ends: dict[str, tuple[int, int]] = {}
+    for shard in shards:
+        for part in shard.parts:
+            end, _ = ends.get(part.file, (0, 0))
+            ends[part.file] = (max(end, part.offset + part.bytes), shard.number)
+    for shard in shards:
+        last = {part.file: ends[part.file][0] for part in shard.parts
+                if ends[part.file][1] == shard.number}  # fmt: skip
+        wrong = wrong_parts(folder, shard.parts, is_finished=is_finished)
+        yield shard, wrong or _too_long(folder, last)
+
+
+def _too_long(folder: Path, ends: dict[str, int]) -> list[str]:
+    """What is wrong with files that are longer than recorded."""
+    sizes = {n: (folder / n).stat().st_size for n in ends if (folder / n).exists()}
+    return [
+        f"{name} has {size:,} bytes; the manifest knows {ends[name]:,}"
+        for name, size in sizes.items()
+        if size > ends[name]
+    ]
+
+
+def checked(folder: Path, state: FolderState, bar: Bar) -> FolderState:
+    """Read the files of all shards; the first that is not whole is left out with all behind it."""
+    damage: dict[int, list[str]] = {}
+    recorded = [*state.shards, *state.dropped]
+    for shard, wrong in wrong_shards(folder, recorded, is_finished=state.manifest is not None):
+        bar.update("check", shard.number + 1, len(recorded), "shards")
+        if wrong and shard not in state.dropped:
+            damage[shard.number] = wrong
+    state = replace(state, damage=damage)
+    first = min(damage, default=None)
+    return state if first is None else replace(state, shards=state.shards[:first], manifest=None)
+
+
+# ---------------------------------------------------------------------------- from one to the next
+
+
+def begin(folder: Path, job: dict[str, Any], state: FolderState) -> None:
+    """Make a folder, which is locked, that of an unfinished run with the shards that it keeps."""
+    progress = folder / manifest.PROGRESS
+    check_own_folder(progress)
+    progress.mkdir(exist_ok=True)
+    kept = {manifest.mark_path(folder, number) for number in range(len(state.shards))}
+    marks = _marks(folder)
+    for path in sorted(marks - kept, reverse=True):  # so that no gap is left if this is killed
+        remove_own(path)
+    joined = layout(job["format"]).joined_file
+    for path in temporary_files(folder, _recorded(folder), len(marks | kept)):
+        if joined is None or path.name != partial(joined):  # which has shards that are kept
+            remove_own(path)
+    manifest.write_json(progress / manifest.JOB, job)
+    if joined is not None and (folder / joined).exists():
+        rename(folder / joined, folder / partial(joined))
+    if (folder / manifest.NAME).exists():
+        for shard in state.shards:
+            manifest.save_mark(folder, shard)
+        remove_own(folder / manifest.NAME)
+
+
+def finish(folder: Path, job: dict[str, Any], shards: list[Shard]) -> Manifest:
+    """Make a folder that of a finished run: write the manifest, and remove the marks."""
+    joined = layout(job["format"]).joined_file
+    if joined is not None and (folder / partial(joined)).exists():
+        rename(folder / partial(joined), folder / joined)
+    result = Manifest(job, shards)
+    result.save(folder)
+    remove_marks(folder, job, len(shards))
+    return result
+
+
+def rename(old: Path, new: Path) -> None:
+    """Give a whole file its name, which only a file of this job may have."""
+    check_alone(old)
+    check_alone(new)
+    old.replace(new)
+
+
+def remove_marks(folder: Path, job: dict[str, Any], shards: int) -> None:
+    """Remove the marks of a run that has finished, and what killed runs of the job left."""
+    for path in temporary_files(folder, job, shards):
+        remove_own(path)
+    names = {manifest.JOB, *(path.name for path in _marks(folder))}
+    names |= {manifest.mark_path(folder, number).name for number in range(shards)}
+    remove_folder(folder / manifest.PROGRESS, names)
+
+
+def _marks(folder: Path) -> set[Path]:
+    """The marks of finished shards, in whatever state."""
+    progress = folder / manifest.PROGRESS
+    files = progress.iterdir() if progress.exists() else ()
+    return {path for path in files if re.fullmatch(r"[0-9]{6,}\.json", path.name)}
+
+
+def temporary_files(folder: Path, job: dict[str, Any], shards: int) -> list[Path]:
+    """The incomplete files of killed runs of a job, of which so many shards were finished."""
+    if not isinstance(job.get("format"), str) or job["format"] not in LAYOUTS:
+        return []
+    names = layout(job["format"]).names(shards + 1)
+    return [path for path in folder.iterdir() if is_temporary(path.name, names)]
+
+
+def is_temporary(name: str, names: Collection[str]) -> bool:
+    """Whether a file is an incomplete one of a killed run that writes files of these names."""
+    match = re.fullmatch(r"\.(.+)\.(?:partial|[0-9a-f]{16})", name)
+    return match is not None and match[1] in names
+
+
+def check_contents(folder: Path, names: Collection[str]) -> None:
+    """Check that a folder of bytepair's own has no files but these, and their incomplete ones.
+
+    Raises:
+        ShardError: if it is a link, or has another file.
+    """
+    check_own_folder(folder)
+    for path in folder.iterdir() if folder.exists() else ():
+        if path.name not in (*names, manifest.LOCK) and not is_temporary(path.name, names):
+            raise ShardError(f"{path} is not a file that bytepair writes; move it elsewhere")
+
+
+def remove_folder(folder: Path, names: Collection[str]) -> None:
+    """Remove a folder of bytepair's own, if it exists and has no files but these.
+
+    Raises:
+        ShardError: if it is a link, or has another file; then nothing is removed.
+        OSError: if one of them is a link, a pipe, a folder or has a second name.
+    """
+    check_contents(folder, names)
+    if folder.exists():
+        for path in folder.iterdir():
+            remove_own(path)
+        folder.rmdir()

@@ -1,0 +1,335 @@
+"""Whatever stands in place of a file of shards or of ranks, and whatever it says, is an error."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair import distributed, shards
+from bytepair.errors import BytepairError
+from bytepair.shards import layout, manifest, state
+from bytepair.shards.layout import LAYOUTS
+
+pytestmark = [pytest.mark.timeout(60)]
+posix = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes")
+KINDS = ["link", "hard link", "pipe", "folder"]
+#: What a damaged value may be in JSON.
+VALUES = [
+    "null", "true", "-1", "1.5", "1e400", "NaN", "9" * 400, "9" * 9999, '"x"', "[]", "{}", "[[[]]]",
+    "[" * 5000 + "]" * 5000, '"\\ud800"', "[-1, 0]", "[1]", "[true, true]", '[{"a": 1}]',
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tok() -> bytepair.Tokenizer:
+    return bytepair.train(["some text, and some more text"] * 9, 270)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("sources")
+    files = [folder / f"{number}.jsonl" for number in range(4)]
+    for file in files:
+        file.write_text('{"text": "some text, and some more text"}\n{no\n' * 10)
+    return files
+
+
+class Killed(BaseException):
+    """Raised where the process would end."""
+
+
+def put(kind: str, path: Path, mine: Path) -> None:
+    """Put something at a path, in place of what is there."""
+    if path.exists():
+        path.unlink()
+    if kind == "link":
+        path.symlink_to(mine)
+    elif kind == "hard link":
+        os.link(mine, path)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+        (path / "mine").write_text("mine")
+
+
+def error_of(call: Callable[[], object]) -> str:
+    """The message of the error of ours, or of the system, that a call raises, if any."""
+    try:
+        call()
+    except (BytepairError, OSError) as error:
+        return str(error)
+    return ""
+
+
+def check_refused(call: Callable[[], object], path: Path, mine: Path) -> None:
+    """Check that a call raises an error that names a path, or does nothing to what is there."""
+    before = path.lstat()
+    assert path.name in (error_of(call) or path.name)
+    after = path.lstat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    assert mine.read_text() == "mine"
+
+
+def paths_of_an_unfinished_run(name: str) -> list[str]:
+    how = LAYOUTS[name]
+    files = [form.format(number=n, split=split) for form in (how.data_file, how.index_file)
+             for n in (0, 2) for split in ("train", "val")]  # fmt: skip
+    hidden = [layout.partial(file) for file in files if file.endswith((".bin", ".arrow"))]
+    own = [".lock", ".progress/.lock", ".progress/job.json", ".progress/000001.json"]
+    return sorted({*files, *hidden, *own, "manifest.json", "tokenizer.bytepair"})
+
+
+def write_half(
+    sources: list[Path], tok: bytepair.Tokenizer, out: Path, name: Any, monkeypatch: Any
+) -> None:
+    """The folder of a run that was killed after two shards."""
+    save = manifest.save_mark
+
+    def dying(folder: Path, shard: Any) -> None:
+        save(folder, shard)
+        if shard.number == 1:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "save_mark", dying)
+        with pytest.raises(Killed):
+            write(sources, tok, out, name)
+
+
+def write(sources: list[Path], tok: bytepair.Tokenizer, out: Path, name: Any) -> object:
+    return shards.write(sources, tok, out, format=name, errors="skip", tokens_per_shard=200)
+
+
+@posix
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_is_written_through_what_stands_in_place_of_a_file(
+    name: str, kind: str, tmp_path: Path, sources: list[Path], tok: bytepair.Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    half, mine = tmp_path / "half", tmp_path / "mine"
+    write_half(sources, tok, half, name, monkeypatch)
+    mine.write_text("mine")
+    for number, path in enumerate(paths_of_an_unfinished_run(name)):
+        out = tmp_path / str(number)
+        shutil.copytree(half, out)
+        put(kind, out / path, mine)
+        check_refused(partial(write, sources, tok, out, name), out / path, mine)
+
+
+@posix
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_is_written_through_what_stands_in_place_of_a_file_of_ranks(
+    kind: str, tmp_path: Path, sources: list[Path], tok: bytepair.Tokenizer
+) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    options: dict[str, Any] = {"world_size": 2, "task_bytes": 1, "errors": "skip"}
+
+    def shard(rank: int, out: Path) -> object:
+        return distributed.shard(sources, tok, out, rank=rank, **options)
+
+    def count(rank: int, out: Path) -> object:
+        return distributed.count(sources, out / "c", rank=rank, **options)
+
+    for call, root, files in (
+        (shard, ".parts", ["ids", "lengths", "places"]), (count, "c.parts", ["counts.parquet"]),
+    ):  # fmt: skip
+        (half := tmp_path / root / "half").mkdir(parents=True)
+        assert call(0, half) is None
+        inside = [f"000000/{file}" for file in (*files, "mark.json", ".lock")]
+        for number, path in enumerate(["job.json", ".lock", *inside]):
+            for rank in (0, 1):
+                out = tmp_path / root / f"{number}-{rank}"
+                shutil.copytree(half, out)
+                put(kind, out / root / path, mine)
+                check_refused(partial(call, rank, out), out / root / path, mine)
+
+
+@posix
+@pytest.mark.parametrize("kind", ["file", *KINDS])
+def test_what_no_task_writes_is_kept(
+    kind: str, tmp_path: Path, sources: list[Path], tok: bytepair.Tokenizer
+) -> None:
+    mine, out = tmp_path / "mine", tmp_path / "out"
+    mine.write_text("mine")
+    options: dict[str, Any] = {"world_size": 2, "task_bytes": 1, "errors": "skip"}
+    distributed.shard(sources, tok, out, rank=0, **options)
+    for folder in ("", "000000"):
+        path = out / ".parts" / folder / "thesis"
+        path.write_text("mine") if kind == "file" else put(kind, path, mine)
+        for rank in (0, 1):
+            with pytest.raises(BytepairError, match="thesis"):
+                distributed.shard(sources, tok, out, rank=rank, **options)
+        assert path.is_fifo() or (path / "mine" if path.is_dir() else path).read_text() == "mine"
+        shutil.rmtree(path) if path.is_dir() and kind == "folder" else path.unlink()
+    assert distributed.shard(sources, tok, out, rank=1, **options) is not None
+    assert not (out / ".parts").exists()
+
+
+# ------------------------------------------------------------------ values
+
+
+def members(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all values in JSON."""
+    items = values.items() if isinstance(values, dict) else enumerate(values)
+    for key, value in items:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from members(value, (*path, key))
+
+
+def changed(text: str, place: tuple[Any, ...], value: str) -> str:
+    """JSON with another value at a place."""
+    values = json.loads(text)
+    inner = values
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = "\0here"
+    return json.dumps(values).replace(json.dumps("\0here"), value)
+
+
+def signed(text: str) -> str:
+    """A manifest with the right checksum, if it can have one."""
+    try:
+        values = json.loads(text)
+        values.pop("crc32", None)
+        data = json.dumps(values, indent=1, ensure_ascii=False).encode(errors="surrogatepass")
+    except (ValueError, RecursionError):
+        return text
+    crc = zlib.crc32(data + b"\n")
+    return json.dumps({**values, "crc32": f"{crc:08x}"})
+
+
+def check_values(file: Path, call: Callable[[], object], sign: Callable[[str], str] = str) -> None:
+    """Check that a call raises our errors whatever a file says, and no others."""
+    whole = file.read_text()
+    for place in members(json.loads(whole)):
+        for value in VALUES:
+            file.write_text(sign(changed(whole, place, value)), errors="surrogatepass")
+            assert len(error_of(call)) < 1000
+    file.write_text(whole)
+    call()
+
+
+def test_impossible_values_of_manifests(
+    tmp_path: Path, sources: list[Path], tok: bytepair.Tokenizer
+) -> None:
+    write(sources, tok, tmp_path / "out", "bytepair")
+    values = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    values["shards"] = values["shards"][:1]
+    values["shards"][0]["following"] = None
+    (tmp_path / "out" / "manifest.json").write_text(signed(json.dumps(values)))
+
+    def read() -> None:
+        data = shards.Dataset(tmp_path / "out", split=None)
+        assert 0 <= len(data) < 1 << 48
+        for number in range(min(len(data), 3)):
+            assert len(data[number]) < 1000
+        list(zip(data.batches(1, 4), range(3), strict=False))
+        shards.verify(tmp_path / "out")
+
+    check_values(tmp_path / "out" / "manifest.json", read, signed)
+
+
+@pytest.mark.parametrize("file", ["job.json", "000000.json"])
+@pytest.mark.filterwarnings("ignore")
+def test_impossible_values_of_marks(
+    file: str, tmp_path: Path, sources: list[Path], tok: bytepair.Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    write_half(sources, tok, tmp_path, "bytepair", monkeypatch)
+    job = json.loads((tmp_path / ".progress" / "job.json").read_text())
+
+    def read() -> None:
+        there = state.state_of(tmp_path, job)
+        for _, wrong in state.wrong_shards(tmp_path, there.shards, is_finished=False):
+            assert all(isinstance(one, str) for one in wrong)
+        state.temporary_files(tmp_path, state._recorded(tmp_path), 9)
+
+    check_values(tmp_path / ".progress" / file, read)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_impossible_values_of_marks_of_ranks(
+    tmp_path: Path, sources: list[Path], tok: bytepair.Tokenizer
+) -> None:
+    """The job, and the mark of a task that is whole: its files are right, its numbers are not."""
+    options: dict[str, Any] = {"world_size": 2, "task_bytes": 1, "errors": "skip"}
+    some = sources[:2]
+    half, half_count = tmp_path / "half", tmp_path / "half-count"
+    half_count.mkdir()
+    assert distributed.shard(some, tok, half, rank=0, **options) is None
+    assert distributed.count(some, half_count / "c", rank=0, **options) is None
+
+    def run_shard() -> None:
+        shutil.copytree(half, tmp_path / "out")
+        try:
+            distributed.shard(some, tok, tmp_path / "out", rank=1, **options)
+        finally:
+            shutil.rmtree(tmp_path / "out")
+
+    def run_count() -> None:
+        shutil.copytree(half_count, tmp_path / "out")
+        try:
+            distributed.count(some, tmp_path / "out" / "c", rank=1, **options)
+        finally:
+            shutil.rmtree(tmp_path / "out")
+
+    check_values(half_count / "c.parts" / "000000" / "mark.json", run_count)
+    check_values(half / ".parts" / "000000" / "mark.json", run_shard)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_files_of_killed_runs_are_removed_by_the_next(
+    tmp_path: Path, sources: list[Path], tok: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever call is the last, nothing but the shards is there after the same call again."""
+    options: dict[str, Any] = {"world_size": 1, "task_bytes": 1, "errors": "skip", "rank": 0}
+    distributed.shard(sources, tok, tmp_path / "whole", **options)
+    whole = sorted(path.name for path in (tmp_path / "whole").iterdir())
+    replace, unlink = os.replace, os.unlink
+    for calls in range(1, 100):
+        out = tmp_path / str(calls)
+        left = iter(range(calls))
+        with monkeypatch.context() as patch:
+
+            def dying(*values: Any, left: Iterator[int] = left, **names: Any) -> None:
+                if next(left, None) is None:
+                    raise Killed
+                replace(*values, **names)
+
+            def keeping(*values: Any, left: Iterator[int] = left, **names: Any) -> None:
+                if next(left, None) is None:
+                    raise Killed
+                unlink(*values, **names)
+
+            patch.setattr(os, "replace", dying)
+            patch.setattr(os, "unlink", keeping)
+            try:
+                distributed.shard(sources, tok, out, **options)
+            except Killed:
+                pass
+            else:
+                break
+        for name in (".mark.json.0123456789abcdef", ".ids.0123456789abcdef"):
+            if (out / ".parts" / "000000").exists():
+                (out / ".parts" / "000000" / name).write_text("half")
+        distributed.shard(sources, tok, out, **options)
+        assert sorted(path.name for path in out.iterdir()) == whole
+        assert not [path for path in out.rglob("*") if re.search("[0-9a-f]{16}", path.name)]
+    assert calls > 5
