@@ -54,9 +54,9 @@ def bars(
 
     Example:
         >>> import bytepair
-        >>> axes = bytepair.plot.bars({"one": 1, "two": 2}, title="Numbers")
-        >>> [bar.get_width() for bar in axes.patches]
-        [1, 2]
+        >>> axes = bytepair.plot.bars({"one": 1, "two": 2}, title="Numbers", unit="words")
+        >>> axes.get_title(), axes.get_xlabel()
+        ('Numbers', 'words')
     """
     ax = _new(_ROW_HEIGHT * len(rows)) if ax is None else ax
     colors = [_STRONG if label in strong else "C0" for label in rows]
