@@ -334,7 +334,7 @@ def published() -> tuple[bytepair.Tokenizer, Any]:
         bytepair.sample.paths(), 2000, special_tokens=sorted(names | {"<|bos|>", "<|eos|>"})
     ).replace(roles={"bos": "<|bos|>", "eos": "<|eos|>"})
     theirs = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tok.to_huggingface(),
+        tokenizer_object=bytepair.compat.to_huggingface(tok),
         bos_token="<|bos|>",
         eos_token="<|eos|>",
     )
