@@ -143,8 +143,7 @@ def test_nothing_is_written_through_what_is_no_file(format: str, kind: str, tmp_
         mine.write_text("mine")
         path = target / name if name else target
         path.unlink()
-        {"a link": lambda: path.symlink_to(mine), "a pipe": lambda: os.mkfifo(path),
-         "hard links": lambda: path.hardlink_to(mine), "a folder": path.mkdir}[kind]()  # fmt: skip
+        put(kind, path, mine)
         before = listing(target.parent)
         for overwrite in (False, True):
             with pytest.raises(OSError, match=re.escape(path.name)):
@@ -153,6 +152,18 @@ def test_nothing_is_written_through_what_is_no_file(format: str, kind: str, tmp_
         assert mine.read_text() == "mine"
         path.rmdir() if kind == "a folder" else path.unlink()
         named.export(target, format, lossy=True, overwrite=True)
+
+
+def put(kind: str, path: Path, mine: Path) -> None:
+    """Put something at a path that is no file of its own."""
+    if kind == "a link":
+        path.symlink_to(mine)
+    elif kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "hard links":
+        path.hardlink_to(mine)
+    else:
+        path.mkdir()
 
 
 def listing_of(target: Path) -> dict[str, bytes]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
-import shutil
 import stat
 import sys
 import time
@@ -223,6 +221,7 @@ def scratch() -> Iterator[Path]:
         >>> folder.exists()
         False
     """
+    import platform
     from tempfile import TemporaryDirectory, gettempdir
 
     prefix = f"bytepair-{zlib.crc32(platform.node().encode()):08x}-"
@@ -247,6 +246,8 @@ def _remove_unowned(root: Path, prefix: str) -> None:
 
 
 def _remove_if_unowned(entry: os.DirEntry[str]) -> None:
+    import shutil
+
     with suppress(OSError):  # locked, of another user, or already removed
         status = entry.stat(follow_symlinks=False)
         is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
