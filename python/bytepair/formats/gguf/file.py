@@ -60,7 +60,7 @@ _RULE_KEY: Final = "bytepair.merge_rule"
 
 def read(path: Path, options: LoadOptions) -> Parts:
     """Read the tokenizer of a GGUF file; all other content is ignored."""
-    read_file(path, len(MAGIC))  # a pipe would never open
+    read_file(path, len(GGUF_MAGIC))  # a pipe would never open
     with path.open("rb") as file:
         try:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
