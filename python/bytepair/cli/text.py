@@ -92,12 +92,23 @@ def encode(
                 for ids in encode_batch(batch):
                     _write([ids], as_json)
         elif dropout is None:
-            before, after = tok.encode("", prepend=prepend), tok.encode("", append=append)
-            stream = tok.encode_stream(pieces, special=special)
-            _write(chain([before], _parts(stream), [after]), as_json)
+            _write(_streamed(tok, pieces, how), as_json)
         else:
             _write(encode_batch(["".join(pieces)]), as_json)
     inputs.skips.warn()
+
+
+def _streamed(
+    tok: bytepair.Tokenizer, pieces: Iterator[str], how: dict[str, Any]
+) -> Iterator[list[int]]:
+    """The ids of one text; a short one is encoded at once, without loading numpy."""
+    first = list(islice(pieces, 2))
+    if len(first) < 2:
+        yield tok.encode("".join(first), **how)
+        return
+    yield tok.encode("", prepend=how["prepend"])
+    yield from _parts(tok.encode_stream(chain(first, pieces), special=how["special"]))
+    yield tok.encode("", append=how["append"])
 
 
 def _parts(ids: Iterator[int]) -> Iterator[list[int]]:
