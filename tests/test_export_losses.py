@@ -281,3 +281,40 @@ def test_one_table_has_every_format() -> None:
 
     assert CAPABILITIES.keys() == registry.FORMATS.keys()
     assert json.dumps(sorted(CAPABILITIES))
+
+
+#: Texts of which one does not come back if a rule changes any.
+EVERYTHING = [
+    *map(chr, range(0x80)), "\u0085", "\u00a0 x", "é", "e\u0301", "ß", "ﬁ", "½", "Ä", "Ġ", "ĊĠ", "中 文",
+    "İ", "\u2581", "a\u2581b", " a", "a ", "  a  b  ", "\n", " \n", "A", "aB", "<s>", " <s> ", "<unk>",
+    "##a", "a</w>", "<0x0A>", "'s don't", "a , b . c", "1 2", "٣", "²", "\ufeff", "😀", "\U0010fffd", "ab",
+    "\ue000", "\U000e0001", "x" * 50, " the", "a, \u0327b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lossless_is_true_exactly_if_every_text_comes_back(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    for _ in range(15):
+        document = json_documents.document(rng)
+        for part in ("normalizer", "pre_tokenizer", "decoder", "added_tokens"):
+            if rng.random() < 0.5:  # most rules lose something
+                document[part] = base()[part]
+        (tmp_path / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+        try:
+            tok = bytepair.load(tmp_path / "tokenizer.json")
+        except BytepairError:
+            continue
+        contents = [f"x {token['content']} y" for token in document["added_tokens"]]
+        texts = [*EVERYTHING, *contents, *(chr(n) for n in range(0x80, 0x110000, 997))]
+        lost = [text for text in texts if not comes_back(tok, text)]
+        assert tok.lossless == (not lost), (lost[:5], document)
+
+
+def comes_back(tok: bytepair.Tokenizer, text: str) -> bool:
+    try:
+        return tok.decode(tok.encode(text)) == text
+    except UnicodeEncodeError:
+        return True
+    except BytepairError:
+        return False

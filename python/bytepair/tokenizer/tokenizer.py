@@ -22,7 +22,6 @@ from bytepair.formats.names import FILE_NAME, Losses, WrittenFormat
 from bytepair.properties import metadata
 from bytepair.properties import roles as roles_of
 from bytepair.properties.rules import pattern_text
-from bytepair.properties.tokens import uncovered
 from bytepair.tokenizer import batch, show, vocabulary
 from bytepair.tokenizer.names import NotHere, missing, unknown_keyword
 from bytepair.tokenizer.session import Session
@@ -232,18 +231,18 @@ class Tokenizer(ChatMethods):
 
     @property
     def lossless(self) -> bool:
-        """Whether every text is decoded to itself.
+        """Whether every text is decoded to itself: `tok.decode(tok.encode(text)) == text`.
 
-        Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token
-        takes white space, if characters are unknown, if a decoder changes names, or if no token
-        covers a byte that texts have.
+        Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token that
+        is found in every text takes white space, if characters are unknown, if a decoder changes
+        names, or if no token covers a byte that texts have.
 
         Example:
             >>> import bytepair
             >>> bytepair.train(["hello hello"], 269).lossless
             True
         """
-        return super().lossless and not uncovered(self)
+        return super().lossless
 
     @property
     def bos_token_id(self) -> int | None:
