@@ -28,7 +28,7 @@ value = st.recursive(
     max_leaves=6,
 )
 #: Versions of Unicode differ in what an unassigned code point is.
-assigned = st.characters(exclude_categories=("Cn",))
+assigned = st.characters(exclude_categories=["Cn"])
 hard = st.text('ab \n\t"\\é中\ud83d\ude00\udc00', max_size=40)
 text = st.none() | st.text(assigned, max_size=40) | hard
 line = st.fixed_dictionaries({"id": value}, optional={"text": text, "é": value})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
+import bytepair
 from bytepair import errors
+from bytepair.chat import JinjaTemplate, RenderProcess
 from bytepair.chat.environment import compiled, render
 
 GROW = "{% set ns = namespace(x=START) %}{% for i in range(60) %}{% set ns.x = STEP %}{% endfor %}"
@@ -57,6 +56,8 @@ TOO_MUCH = {
     "shared lists in tojson": NESTED + "{{ ns.x|tojson }}",
     "shared lists in a format": NESTED + "{{ '%s' % (ns.x,) }}",
     "shared lists joined": NESTED + "{{ ns.x ~ '' }}",
+    "deep tuples": "{% set ns = namespace(x=()) %}{% for i in range(99999) %}"
+    "{% set ns.x = (ns.x,) %}{% endfor %}{{ {ns.x: 1} }}",
     "output": "{% set x = 'a'*1000000 %}{% for i in range(9999) %}{{ x }}{% endfor %}",
     "work": "{% for i in range(99999) %}{% set x = 'a' * 30000000 %}{% endfor %}",
 }
@@ -68,34 +69,57 @@ TOO_DEEP = {
     "loops": "{% for a in [1] %}" * 25 + "{% endfor %}" * 25,
     "sums": "{{ 1" + "+1" * 50_000 + " }}",
     "negations": "{{ " + "not " * 50_000 + "1 }}",
-    "length": " " * (1 << 20) + "{{ 1 }}",
+    "length": " " * (1 << 17) + "{{ 1 }}",
 }
-
-#: It may use this many bytes of address space and this many seconds of processor time.
-WORKER = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
-from bytepair import errors
-from bytepair.chat.environment import render
-resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
-try:
-    render(sys.stdin.read(), "stranger", {})
-except errors.ConversationError as error:
-    print(error)
-"""
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)
-def test_a_template_that_computes_too_much_is_stopped(name: str) -> None:
-    if sys.platform == "win32":
-        pytest.skip("needs limits of the operating system")
-    command = [sys.executable, "-c", WORKER]
-    done = subprocess.run(
-        command, input=TOO_MUCH[name], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("the template 'stranger': "), done.stderr
-    assert "MemoryError" not in done.stdout
+def test_a_template_that_computes_too_much_ends_its_process(name: str) -> None:
+    with RenderProcess(memory_bytes=400 << 20, seconds=0.7) as process:
+        assert process.render("{{ 1 }}", "plain", {}) == "1"
+        with pytest.raises(errors.ConversationError) as caught:
+            process.render(TOO_MUCH[name], "stranger", {})
+        assert str(caught.value).startswith("the template 'stranger'")
+        assert process.render("{{ 2 }}", "plain", {}) == "2"
+
+
+@pytest.mark.parametrize("name", TOO_DEEP)
+def test_a_template_that_is_too_deep_is_refused_in_the_process(name: str) -> None:
+    with RenderProcess(seconds=5) as process:
+        with pytest.raises(errors.ConversationError):
+            process.render(TOO_DEEP[name], "stranger", {})
+        assert process.render("{{ x }}", "plain", {"x": "\ud800\u20ac"}) == "\ud800\u20ac"
+
+
+def test_the_process_gives_what_the_template_gives_here() -> None:
+    tok = bytepair.train(["hi there"], vocab_size=270)
+    source = "{% for m in messages %}<|{{ m.role }}_start|>{{ m.content }}{% endfor %}"
+    talk = [{"role": "user", "content": "hi<|bos|>"}, {"role": "assistant", "content": "there"}]
+    here = JinjaTemplate(source, checks="off")
+    with RenderProcess() as process:
+        there = JinjaTemplate(source, checks="off", process=process)
+        assert here == there
+        expected = tok.render_conversation(talk, template=here)
+        for _ in range(3):
+            assert tok.render_conversation(talk, template=there) == expected
+    assert tok.render_conversation(talk, template=there) == expected  # another child
+    process.close()
+
+
+def test_errors_of_templates_are_the_same_in_the_process() -> None:
+    source = "{{ raise_exception('roles must alternate') }}"
+    with RenderProcess() as process, pytest.raises(errors.ConversationError) as there:
+        process.render(source, "strict", {})
+    with pytest.raises(errors.ConversationError) as here:
+        render(source, "strict", {})
+    assert str(here.value) == str(there.value) == "the template 'strict': roles must alternate"
+
+
+@pytest.mark.parametrize("option", ["memory_bytes", "seconds"])
+def test_limits_are_positive(option: str) -> None:
+    with pytest.raises(errors.ArgumentError) as caught:
+        RenderProcess(**{option: 0})
+    assert (caught.value.option, caught.value.value) == (option, 0)
 
 
 @pytest.mark.parametrize("name", TOO_DEEP)

@@ -19,7 +19,8 @@ and tool calls are in `calls`, those that are parts in `code`), `turn` (continui
 ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to conversations,
 also during generation; `answer` reads what the assistant wrote, with an `alphabet`, and `events`
 are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
-`prefixes`, `blocks`, `regions`, `fields` and `checks`), `methods` (the methods of `Tokenizer`).
+`prefixes`, `blocks`, `regions`, `fields` and `checks`; `process` renders those of strangers),
+`methods` (the methods of `Tokenizer`).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -55,6 +56,7 @@ if _TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch
+    from bytepair.chat.process import RenderProcess
     from bytepair.chat.segments import RenderedIds
 
 _EVENTS = ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall")
@@ -68,6 +70,7 @@ _lazy(
         "Parser": "bytepair.chat.parser",
         "Preference": "bytepair.chat.preferences",
         "PreferenceBatch": "bytepair.chat.preferences",
+        "RenderProcess": "bytepair.chat.process",
     },
 )
 
@@ -90,6 +93,7 @@ __all__ = [
     "Preference",
     "PreferenceBatch",
     "Reasoning",
+    "RenderProcess",
     "RenderedBatch",
     "RenderedIds",
     "Role",

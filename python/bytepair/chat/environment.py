@@ -1,7 +1,8 @@
-"""Compile and render Jinja templates in a sandbox, within limits (`limits`).
+"""Compiles and renders Jinja templates in a sandbox: they read no file and run no code.
 
 The environment equals that of `transformers`: its filters and functions, and `{% generation %}`
-blocks, which mark what the model is trained on.
+blocks, which mark what the model is trained on. A template may take time and memory; where it
+comes from a stranger, `process` limits both.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from bytepair.errors import ConversationError
 if TYPE_CHECKING:
     import jinja2
 
+#: The length of the source of a template, in characters. Published ones have at most 30,000.
+MAX_SOURCE_CHARS: Final = 1 << 17
 #: The marks around trained parts in the rendered string. In texts they are disguised.
 START: Final = "\U0010fffe"
 STOP: Final = "\U0010ffff"
@@ -41,10 +44,8 @@ def render(source: str, name: str, variables: Mapping[str, Any]) -> str:
     from bytepair._internal.extras import jinja2
 
     template = compiled(source)
-    from bytepair.chat.limits import rendered
-
     try:
-        return rendered(template, variables)
+        return template.render(**variables)
     except (jinja2.TemplateError, *_FAILURES) as error:
         kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
         raise ConversationError(f"the template {name!r}: {kind}{error}") from error
@@ -54,30 +55,44 @@ def render(source: str, name: str, variables: Mapping[str, Any]) -> str:
 def compiled(source: str) -> jinja2.Template:
     """Compile a template in an environment equal to that of `transformers`."""
     from bytepair._internal.extras import jinja2
-    from bytepair.chat.limits import MOST_SOURCE_CHARS
 
-    if len(source) > MOST_SOURCE_CHARS:
-        raise ConversationError(
-            f"the chat template has {len(source):,} characters; the limit is {MOST_SOURCE_CHARS:,}"
-        )
+    tree, environment = parsed(source)
     try:
-        template: jinja2.Template = _environment().from_string(source)
-    except jinja2.TemplateSyntaxError as error:
-        message = f"the chat template is not valid at line {error.lineno}: {error.message}"
-        raise ConversationError(message) from error
-    except (RecursionError, SyntaxError, MemoryError) as error:
-        # Python compiles what Jinja makes of the template, and refuses deep nesting in many ways.
-        raise ConversationError(f"the chat template is nested too deeply: {error}") from error
-    return template
+        return environment.from_string(tree)
+    except (jinja2.TemplateSyntaxError, RecursionError, SyntaxError, MemoryError) as error:
+        raise _invalid(error) from error
 
 
-def _environment() -> Any:
-    from jinja2 import TemplateError, nodes
+def parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
+    """The syntax tree of a template, and the environment that it is for; nothing is computed."""
+    from bytepair._internal.extras import jinja2
+
+    if len(source) > MAX_SOURCE_CHARS:
+        raise ConversationError(
+            f"the chat template has {len(source):,} characters; the limit is {MAX_SOURCE_CHARS:,}"
+        )
+    environment = _environment()
+    try:
+        return environment.parse(source), environment
+    except (jinja2.TemplateSyntaxError, RecursionError, MemoryError) as error:
+        raise _invalid(error) from error
+
+
+def _invalid(error: Exception) -> ConversationError:
+    """The error for a template that is not compiled."""
+    line, message = getattr(error, "lineno", None), getattr(error, "message", None)
+    if line is not None and message is not None:
+        return ConversationError(f"the chat template is not valid at line {line}: {message}")
+    # Python compiles what Jinja makes of the template, and refuses deep nesting in many ways.
+    return ConversationError(f"the chat template is nested too deeply: {error}")
+
+
+def _environment() -> jinja2.Environment:
+    from jinja2 import TemplateError, nodes, pass_context
     from jinja2.exceptions import SecurityError
     from jinja2.ext import Extension
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
     from jinja2.utils import Namespace
-
-    from bytepair.chat.limits import LimitedEnvironment
 
     class Generation(Extension):
         tags = {"generation"}  # noqa: RUF012 - as jinja2 has it
@@ -99,14 +114,22 @@ def _environment() -> Any:
                 raise SecurityError(f"a namespace may not contain the private name {name!r}")
             super().__setitem__(name, value)
 
+    @pass_context
+    def at_run_time(_context: Any, value: Any) -> Any:
+        """The value. What needs the context is not computed when a template is compiled."""
+        return value
+
     def raise_exception(message: str) -> NoReturn:
         raise TemplateError(message)
 
-    environment = LimitedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"]
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=[Generation, "jinja2.ext.loopcontrols"],
+        optimized=False,
+        finalize=at_run_time,
     )
     environment.filters["tojson"] = _to_json
-    environment.limit_filters("tojson")
     environment.globals["namespace"] = PlainNamespace
     environment.globals["raise_exception"] = raise_exception
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)

@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
@@ -24,6 +24,7 @@ from bytepair._internal.checks import check_choice, check_kind
 from bytepair.chat import blocks, checks, fields, prefixes, regions, usage
 from bytepair.chat.disguise import Disguise, Rendering, deep
 from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
+from bytepair.chat.process import RenderProcess
 from bytepair.chat.rows import (
     CALL_FIELDS,
     DEFAULT,
@@ -69,6 +70,9 @@ class JinjaTemplate:
             the roles eos and end_of_turn in the tokenizer, and () means any special token.
         checks: what happens in training if the template drops content of a message, or if the
             assistant's last turn does not end with a trained stop token: "error", "warn" or "off".
+        process: renders the template in a child process with limits on its memory and time, for
+            templates of strangers. None renders it here: then it reads no file and runs no code,
+            but may take any memory and time.
 
     Example:
         >>> from bytepair.chat import JinjaTemplate
@@ -92,6 +96,7 @@ class JinjaTemplate:
     mask: MaskSource | None = None
     stop: tuple[str, ...] | None = None
     checks: Literal["error", "warn", "off"] = "error"
+    process: RenderProcess | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_kind("source", self.source, str, "read the file first")
@@ -301,7 +306,8 @@ class JinjaWriter:
         """Run the template; its result contains marks around blocks."""
         values = {**self._variables, **fields, "messages": list(map(_aliased, fields["messages"]))}
         variables = {**values, "add_generation_prompt": prompt}
-        return render(self.template.source, self.template.name, variables)
+        run = render if self.template.process is None else self.template.process.render
+        return run(self.template.source, self.template.name, variables)
 
     def _unmarked(self, string: str) -> str:
         """Remove the marks of blocks, unless the mask is derived from them."""

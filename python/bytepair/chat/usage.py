@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair.chat.environment import compiled
+from bytepair.chat.environment import parsed
 
 if TYPE_CHECKING:
     import jinja2
@@ -44,10 +44,9 @@ def of(source: str) -> Usage:
         >>> sorted(usage.variables), sorted(usage.names)
         (['messages', 'title'], ['day', 'name'])
     """
-    environment = compiled(source).environment
+    tree, environment = parsed(source)
     from jinja2 import meta, nodes
 
-    tree = environment.parse(source)
     names = {node.attr for node in tree.find_all(nodes.Getattr)}
     names |= {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
     messages = _names_of_messages(tree)

@@ -56,6 +56,7 @@ class Answers:
         self._own = {str(t): (tok, _own(tok)) for t, tok in enumerate(tokenizers.values())}
         names = [name for _, templates in self._own.values() for name in templates]
         self.view = _core.View(material(names, missing))
+        self._process = chat.RenderProcess()
         for name, (tok, templates) in zip(tokenizers, self._own.values(), strict=True):
             self.view.add(name, tok, [*templates])
 
@@ -80,7 +81,8 @@ class Answers:
             tok, templates = self._own.get(str(question.get("t")), (None, {}))
             template = templates.get(str(question.get("template")))
             if tok is not None and isinstance(template, chat.JinjaTemplate):
-                rendered, reason = _rendered(tok, template, json.loads(body))
+                limited = dataclasses.replace(template, process=self._process)
+                rendered, reason = _rendered(tok, limited, json.loads(body))
                 tokens = self.ask("tokens", json.dumps(rendered).encode(), t=question["t"])
                 return json.dumps({**tokens, "no_mask": reason})
         return self.view.ask(json.dumps(question), body)
