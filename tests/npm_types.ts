@@ -27,6 +27,7 @@ const bytes: Uint8Array[] = [tokenizer.decodeBytes(plain), tokenizer.tokenBytes(
 const id: number | undefined = tokenizer.tokenId(file);
 const pattern: string | undefined = tokenizer.pattern;
 const rule: string = tokenizer.mergeRule;
+const lossless: boolean = tokenizer.lossless;
 const names: Record<string, number> = tokenizer.specialTokens;
 const decoding: DecodeStream = tokenizer.decodeStream();
 const piece: string = decoding.push(3) + decoding.flush();

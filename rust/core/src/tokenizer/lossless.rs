@@ -2,13 +2,13 @@
 
 use super::Tokenizer;
 use crate::decode::steps::byte_of;
-use crate::rules::byte_level::to_bytes;
+use crate::rules::byte_level::{to_bytes, to_characters};
 use crate::rules::normalizer::ReplacePattern;
 use crate::rules::symbols::name_of_byte;
 use crate::rules::{
     AddedToken, Behavior, Decoder, DecoderStep, NormalizerStep, PreTokenizerStep, StartSymbols,
 };
-use crate::vocabulary::{MergeRule, NO_ID};
+use crate::vocabulary::MergeRule;
 
 /// The bytes that occur in UTF-8.
 const UTF8: [std::ops::RangeInclusive<u8>; 2] = [0..=0xBF, 0xC2..=0xF4];
@@ -31,12 +31,30 @@ impl Tokenizer {
     /// ```
     pub fn is_lossless(&self) -> bool {
         let rules = self.rules();
+        let Some(are_levels) = kept(&rules.pre_tokenizer.steps) else { return false };
         rules.normalizer.steps.iter().all(changes_nothing)
-            && rules.pre_tokenizer.steps.iter().all(drops_nothing)
             && !self.ordinary_added().any(|token| token.lstrip || token.rstrip)
-            && match &rules.symbols {
-                None => self.bytes_come_back(),
-                Some(symbols) => self.names_come_back(symbols),
+            && match (&rules.symbols, &rules.decoder) {
+                (None, Decoder::Bytes) => self.has_bytes(|byte| vec![byte]),
+                (None, Decoder::Steps(steps)) => {
+                    self.has_bytes(|byte| vec![byte]) && self.levels_come_back(steps)
+                }
+                (Some(_), Decoder::Bytes) => false,
+                (Some(StartSymbols { prefix, suffix, .. }), _)
+                    if !prefix.is_empty() || !suffix.is_empty() =>
+                {
+                    false
+                }
+                (Some(_), Decoder::Steps(steps)) if are_levels => {
+                    self.has_bytes(|byte| to_characters(&[byte]).into_bytes())
+                        && self.levels_come_back(steps)
+                }
+                (Some(symbols), Decoder::Steps(steps)) => {
+                    symbols.byte_fallback
+                        && self.has_bytes(|byte| name_of_byte(byte).into_bytes())
+                        && decodes_bytes(steps)
+                        && self.text_becomes_no_byte()
+                }
             }
     }
 
@@ -45,50 +63,46 @@ impl Tokenizer {
         self.vocabulary().added_tokens().iter().filter(|token| !token.special)
     }
 
-    /// Whether all bytes of texts have tokens, which are decoded to these bytes.
-    fn bytes_come_back(&self) -> bool {
-        let ids = self.vocabulary().byte_ids();
-        let is_covered = UTF8.into_iter().flatten().all(|byte| ids[usize::from(byte)] != NO_ID);
-        is_covered
-            && match &self.rules().decoder {
-                Decoder::Bytes => true,
-                Decoder::Steps(steps) => {
-                    let (levels, others): (Vec<_>, Vec<_>) =
-                        steps.iter().partition(|step| **step == DecoderStep::ByteLevel);
-                    let is_alone = others.is_empty();
-                    // The names of bytes are GPT-2's characters; those of added tokens are texts.
-                    let is_kept = |token: &AddedToken| match to_bytes(&token.content) {
-                        Some(bytes) => bytes == token.content.as_bytes(),
-                        None => is_alone,
-                    };
-                    levels.len() == 1
-                        && others.iter().all(|step| **step == DecoderStep::Fuse)
-                        && self.ordinary_added().all(is_kept)
-                }
-            }
+    /// Whether there is an ordinary token of this name for each byte that texts have.
+    fn has_bytes(&self, name: impl Fn(u8) -> Vec<u8>) -> bool {
+        UTF8.into_iter().flatten().all(|byte| self.vocabulary().id(&name(byte)).is_some())
     }
 
-    /// Whether all characters have tokens or are written as bytes, and only these are read as bytes.
-    fn names_come_back(&self, symbols: &StartSymbols) -> bool {
-        let StartSymbols { prefix, suffix, byte_fallback, .. } = symbols;
-        let vocabulary = self.vocabulary();
-        let has_bytes = || {
-            let mut names = UTF8.into_iter().flatten().map(name_of_byte);
-            names.all(|name| vocabulary.id(name.as_bytes()).is_some())
+    /// Whether steps decode GPT-2's characters, and leave the added tokens as they are.
+    fn levels_come_back(&self, steps: &[DecoderStep]) -> bool {
+        let level = steps.iter().position(|step| *step == DecoderStep::ByteLevel);
+        let Some((before, [_, after @ ..])) = level.map(|at| steps.split_at(at)) else {
+            return false;
         };
+        let is_kept = |token: &AddedToken| match to_bytes(&token.content) {
+            Some(bytes) => bytes == token.content.as_bytes(),
+            None => before.is_empty(),
+        };
+        before.iter().all(|step| *step == DecoderStep::Fuse)
+            && after.iter().all(keeps_one_name)
+            && self.ordinary_added().all(is_kept)
+    }
+
+    /// Whether no text such as `<0x0A>` becomes the token of a byte.
+    fn text_becomes_no_byte(&self) -> bool {
         let is_byte = |name: &[u8]| str::from_utf8(name).is_ok_and(|name| byte_of(name).is_some());
         let merges_to_byte = |&(left, right): &(u32, u32)| {
-            let [left, right] = [left, right].map(|id| vocabulary.bytes(id).unwrap_or_default());
+            let [left, right] =
+                [left, right].map(|id| self.vocabulary().bytes(id).unwrap_or_default());
             is_byte(&[left, right].concat())
         };
-        *byte_fallback
-            && prefix.is_empty()
-            && suffix.is_empty()
-            && self.rule() == MergeRule::Merges { ignore_merges: false }
-            && matches!(&self.rules().decoder, Decoder::Steps(steps) if decodes_bytes(steps))
-            && has_bytes()
+        self.rule() == MergeRule::Merges { ignore_merges: false }
             && !self.merges().iter().any(merges_to_byte)
             && !self.ordinary_added().any(|token| is_byte(token.content.as_bytes()))
+    }
+}
+
+/// Whether a step leaves a single name as it is, whatever it is.
+fn keeps_one_name(step: &DecoderStep) -> bool {
+    match step {
+        DecoderStep::Fuse | DecoderStep::WordPiece { cleanup: false, .. } => true,
+        DecoderStep::Strip { start, stop, .. } => *start == 0 && *stop == 0,
+        _ => false,
     }
 }
 
@@ -110,15 +124,27 @@ fn changes_nothing(step: &NormalizerStep) -> bool {
     }
 }
 
-/// Whether the pieces of a step are the text.
-fn drops_nothing(step: &PreTokenizerStep) -> bool {
+/// Whether the pieces are GPT-2's characters at the end; `None` if a step drops or adds text.
+fn kept(steps: &[PreTokenizerStep]) -> Option<bool> {
+    steps.iter().try_fold(false, |are_levels, step| match step {
+        PreTokenizerStep::ByteLevel { add_prefix_space: false, .. } => (!are_levels).then_some(true),
+        step => keeps_text(step, are_levels).then_some(are_levels),
+    })
+}
+
+/// Whether the pieces of a step are the text; none of GPT-2's characters is white space.
+fn keeps_text(step: &PreTokenizerStep, are_levels: bool) -> bool {
     match step {
         PreTokenizerStep::Split { behavior, .. } | PreTokenizerStep::Punctuation(behavior) => {
             *behavior != Behavior::Removed
         }
-        PreTokenizerStep::Digits { .. }
-        | PreTokenizerStep::UnicodeScripts
-        | PreTokenizerStep::FixedLength(_) => true,
+        PreTokenizerStep::Digits { .. } | PreTokenizerStep::FixedLength(_) => true,
+        PreTokenizerStep::Whitespace
+        | PreTokenizerStep::WhitespaceSplit
+        | PreTokenizerStep::Bert => are_levels,
+        PreTokenizerStep::Delimiter(character) => {
+            are_levels && to_bytes(character.encode_utf8(&mut [0; 4])).is_none()
+        }
         _ => false,
     }
 }
