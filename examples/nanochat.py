@@ -32,7 +32,7 @@ def main(data: str | None = None, out: str = "run", vocab_size: str = "4096") ->
     print(evaluate.to_markdown(evaluation))
 
     for name, some in parts.items():
-        shards.write(some, tok, folder / name, bos=True, split="all")
+        shards.write(some, tok, folder / name, split="all")
         print(shards.verify(folder / name))
 
     inputs, _ = next(shards.Dataset(folder / "train").batches(4, 128))

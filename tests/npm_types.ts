@@ -49,4 +49,4 @@ tokenizer.encode(5);
 // @ts-expect-error: there is a file to load
 new Tokenizer();
 
-export { answer, bytes, count, id, names, number, pattern, piece, places, rest, rule, text };
+export { answer, bytes, count, id, lossless, names, number, pattern, piece, places, rest, rule, text };

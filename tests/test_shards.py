@@ -171,7 +171,13 @@ def test_ids_that_need_32_bits(
     refused = "its C programs and modded-nanogpt refuse it"
     with pytest.warns(UserWarning, match=refused) if format == "llmc" else nullcontext():
         result = shards.write(
-            corpus, wide, tmp_path / "out", format=format, tokens_per_shard=50_000, eos=True
+            corpus,
+            wide,
+            tmp_path / "out",
+            format=format,
+            tokens_per_shard=50_000,
+            bos=False,
+            eos=True,
         )
     flat = list(itertools.chain.from_iterable(expected(corpus, wide, append="<|endoftext|>")))
     assert np.concatenate(READERS[format](tmp_path / "out")).tolist() == flat
@@ -200,7 +206,9 @@ def test_shards_end_with_documents(
             if cut[-1] and sum(cut[-1]) + length > limit:
                 cut.append([])
             cut[-1].append(length)
-        result = shards.write(corpus, trained, tmp_path / str(limit), tokens_per_shard=limit)
+        result = shards.write(
+            corpus, trained, tmp_path / str(limit), tokens_per_shard=limit, bos=False
+        )
         assert [(s.tokens, s.documents) for s in result.shards] == [(sum(c), len(c)) for c in cut]
 
 
@@ -391,7 +399,7 @@ def test_skipped_documents_are_recorded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     options: dict[str, Any] = {
-        "errors": "skip", "max_document_bytes": 50_000, "tokens_per_shard": 2000,
+        "errors": "skip", "max_document_bytes": 50_000, "tokens_per_shard": 2000, "bos": False,
     }  # fmt: skip
     result = shards.write(damaged, trained, tmp_path / "out", **options)
     places = [(Path(s["input"]).name, s["first"], s["rows"]) for s in result.skipped]
@@ -525,7 +533,9 @@ def test_many_small_files(tmp_path: Path, texts: list[str], trained: bytepair.To
     (tmp_path / "in").mkdir()
     for number, text in enumerate(texts):
         (tmp_path / "in" / f"{number:04}.txt").write_text(text, encoding="utf-8")
-    result = shards.write(tmp_path / "in", trained, tmp_path / "out", tokens_per_shard=SMALL)
+    result = shards.write(
+        tmp_path / "in", trained, tmp_path / "out", tokens_per_shard=SMALL, bos=False
+    )
     flat = np.concatenate(read_plain(tmp_path / "out")).tolist()
     assert flat == list(itertools.chain.from_iterable(trained.encode_batch(texts)))
     assert result.text_bytes == sum(len(t.encode()) for t in texts)

@@ -12,6 +12,7 @@ import pytest
 import bytepair
 from bytepair import shards
 from bytepair.errors import ShardError
+from loaders import text_batches
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +65,7 @@ def test_a_corpus_without_tokens_is_an_error_on_the_first_pass(
     tmp_path: Path, tok: bytepair.Tokenizer, packing: Any, bos: bool, count: int
 ) -> None:
     pq.write_table(pa.table({"text": [""] * count}), tmp_path / "a.parquet")
-    batches = shards.TextBatches(
-        tmp_path / "a.parquet", tok, 1, 4, split="all", packing=packing, bos=bos
-    )
+    batches = text_batches(tmp_path / "a.parquet", tok, 1, 4, split="all", packing=packing, bos=bos)
     with pytest.raises(ShardError):
         next(batches)
 
@@ -76,7 +75,7 @@ def test_empty_documents_before_the_first_text_are_kept(
 ) -> None:
     texts = [""] * 20 + ["some text"] * 20
     pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", 4)
-    batches = shards.TextBatches(
+    batches = text_batches(
         tmp_path / "a.parquet", tok, 1, 8, split="all", packing="stream", group=4
     )
     bos = tok.special_tokens["<|bos|>"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,8 +36,9 @@ def locked(path: Path) -> Iterator[None]:
         return
     handle = -1
     while handle < 0:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
         try:
+            _check_alone(path, os.fstat(handle))
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(handle)
@@ -51,6 +53,11 @@ def locked(path: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)  # while locked, so that no other holder's file is removed
         finally:
             os.close(handle)
+
+
+def _check_alone(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        raise OSError(errno.EINVAL, "it is not a regular file with one name", str(path))
 
 
 def _is_file(path: Path, handle: int) -> bool:

@@ -10,6 +10,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.corpus.column import Errors
+from bytepair.corpus.source import resolve
 from bytepair.files.outputs import remove_own
 
 
@@ -63,7 +64,7 @@ def count(
             "max_chars", "checkpoint", "memory_limit", "weight",
         )  # fmt: skip
         shared = bytepair.distributed.count(
-            list(source),
+            resolve(files=list(source), split=options["split"]),
             out,
             rank=rank,
             world_size=world_size,

@@ -11,6 +11,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import tell
+from bytepair.corpus.source import resolve
 
 
 @option.command(
@@ -49,14 +50,15 @@ def shard(
     """
     values = asdict(option.shard_options(options, doc_cap=doc_cap))
     tok = bytepair.load(tokenizer, pattern=pattern)
+    files = resolve(files=list(source), split=values["split"])
     manifest: bytepair.shards.Manifest | None
     if ray or rank is not None or world_size is not None:
         manifest = bytepair.distributed.shard(
-            list(source), tok, out, rank=rank, world_size=world_size, ray=ray, threads=threads,
+            files, tok, out, rank=rank, world_size=world_size, ray=ray, threads=threads,
             **values,
         )  # fmt: skip
     else:
-        manifest = bytepair.shards.write(list(source), tok, out, threads=threads, **values)
+        manifest = bytepair.shards.write(files, tok, out, threads=threads, **values)
     if manifest is None:
         click.echo("this rank is done; the last rank to finish writes the shards")
         return

@@ -23,7 +23,7 @@ from bytepair import _core
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import LOG, Files, Input, resolve_files
+from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.skips import SkipLog, SkippedPlace
 from bytepair.corpus.source import Limits, Source
@@ -33,6 +33,7 @@ from bytepair.distributed.tasks import Task
 from bytepair.errors import CountsError, InUseError, ShardError
 from bytepair.files.outputs import check_output_file, scratch
 from bytepair.shards import manifest, state
+from bytepair.shards.job import files_for_all
 from bytepair.shards.manifest import Fields
 from bytepair.training.counting import CountJob
 from bytepair.training.counts import Counts, metadata_of, read_counts
@@ -110,7 +111,7 @@ def count(
     options: dict[str, Any] = {
         "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column, "errors": errors,
     }  # fmt: skip
-    files = resolve_files(source, split).files
+    files = files_for_all(source, split).files
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
         check_output_file(path)

@@ -30,6 +30,7 @@ from bytepair.shards.job import (
     ShardJob,
     ShardKeywords,
     ShardOptions,
+    files_for_all,
     make_job,
 )
 from bytepair.shards.layout import DiskFile
@@ -100,7 +101,8 @@ def shard(
     if ray:
         on_ray.check()
     folder = Path(out)
-    job = make_job(source, tokenizer, ShardOptions(**options), folder)
+    how = ShardOptions(**options)
+    job = make_job(files_for_all(source, how.split), tokenizer, how, folder)
     state = state_of(folder, job.values, ignore=PARTS)
     if state.manifest is not None:
         return assemble(folder, job, [], task_bytes, threads, progress)

@@ -7,8 +7,7 @@ is a loss (`bytepair.properties.metadata`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 #: What an entry is: a token with a role; a flag; the chat template; the other chat templates, by
 #: name; the tokens at which generation stops; what is put around a text.
@@ -16,13 +15,13 @@ MetadataKind: TypeAlias = Literal["token", "flag", "template", "templates", "sto
 
 CONFIG: Final = "tokenizer_config.json"
 MAP: Final = "special_tokens_map.json"
+LEGACY: Final = "added_tokens.json"
 TEMPLATE: Final = "chat_template.jinja"
 TEMPLATES: Final = "additional_chat_templates"
 GENERATION: Final = "generation_config.json"
 
 
-@dataclass(frozen=True)
-class MetadataEntry:
+class MetadataEntry(NamedTuple):
     """One entry of the table.
 
     Attributes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,11 @@ from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import ResolvedSource, Source, resolve_or_files
+from bytepair.corpus.source import ResolvedSource, Source
 from bytepair.files.outputs import scratch
-from bytepair.shards.job import Address, EncodedRows, ShardJob
+from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions, resolve_source
 from bytepair.shards.manifest import Left
 from bytepair.shards.order import GOLDEN, mixed
-
-if TYPE_CHECKING:
-    from bytepair.shards.job import ShardOptions
 
 #: Takes documents, and what is left out, in order.
 Take: TypeAlias = "Callable[[EncodedRows | Left], None]"
@@ -51,8 +48,8 @@ LARGE_BYTES: Final = 1 << 25
 
 
 @contextmanager
-def on_disk(source: Source, options: ShardOptions) -> Iterator[Source | Files]:
-    """The source itself if it is files, else a parquet file with its text, removed at the end.
+def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
+    """The files of a source, else a parquet file with its text, which is removed at the end.
 
     Shards can be resumed and written again, since each document has an address: a file and a row in
     it. Texts, data frames and data sets have none; the same source gives the same file.
@@ -64,7 +61,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Source | Files]:
     Raises:
         CorpusError: as in `bytepair.train`.
     """
-    resolved = resolve_or_files(source, options.split)
+    resolved = resolve_source(source, options.split)
     if isinstance(resolved, Files):
         yield resolved
         return

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from bytepair._internal.checks import MOST, check_choice, check_whole
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import Input, resolve_files
+from bytepair.corpus.files import Files, Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.source import Limits, Source
+from bytepair.corpus.source import Limits, ResolvedSource, Source, resolve
 from bytepair.corpus.splits import Split
-from bytepair.errors import ShardError, SpecialTokenError
+from bytepair.errors import CorpusError, ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.manifest import ShardFormat
 from bytepair.tokenizer import Tokenizer
@@ -37,7 +37,7 @@ class ShardOptions:
         tokens_per_shard: the maximum number of tokens of a shard, unless a document is longer.
         bos: the name of the special token before each document; True means the usual one, False
             none.
-        eos: the name of the special token after each document, as for `bos`.
+        eos: the name of the special token after each document, as for `bos`; by default none.
         column: the table column or JSON field that contains the text.
         doc_cap: the maximum number of characters of a document; the rest is cropped. None means no
             limit.
@@ -53,13 +53,13 @@ class ShardOptions:
 
     Example:
         >>> from bytepair.shards import ShardOptions
-        >>> ShardOptions(bos=True).tokens_per_shard
-        100000000
+        >>> ShardOptions(tokens_per_shard=1000).bos
+        True
     """
 
     format: ShardFormat = "bytepair"
     tokens_per_shard: int = TOKENS_PER_SHARD
-    bos: bool | str = False
+    bos: bool | str = True
     eos: bool | str = False
     column: str = "text"
     doc_cap: int | None = None
@@ -182,7 +182,35 @@ class EncodedRows:
         return Address(place.input, place.row + document - int(self.starts[run]))
 
 
-def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions, folder: Path) -> ShardJob:
+def resolve_source(source: Source, split: Split | None) -> ResolvedSource:
+    """Determine what a source is, as `bytepair.train` does.
+
+    Raises:
+        CorpusError: as in `bytepair.train`.
+    """
+    try:
+        return resolve(source, split=split)
+    except CorpusError as error:
+        if error.option != "files":
+            raise
+        hint = "to read files, pass a pathlib.Path for each, or one str: a folder, glob or URL"
+        raise CorpusError(error.message, option="source", hint=hint) from None
+
+
+def files_for_all(source: Source, split: Split | None) -> Files:
+    """The files of a source that many processes read.
+
+    Raises:
+        CorpusError: if the source is in memory, or as in `bytepair.train`.
+    """
+    resolved = resolve_source(source, split)
+    if isinstance(resolved, Files):
+        return resolved
+    message = "the source must be files, which many processes can read"
+    raise CorpusError(message, option="source", hint="pass paths")
+
+
+def make_job(source: Files, tokenizer: Tokenizer, options: ShardOptions, folder: Path) -> ShardJob:
     """Collect everything that determines the shards.
 
     Args:
@@ -191,7 +219,7 @@ def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions, folder
         options: the options.
         folder: the folder of the shards.
     """
-    files = resolve_files(source, options.split).files
+    files = source.files
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
         "dtype": layout(options.format).dtype(largest).name,

@@ -63,9 +63,8 @@ def write(
     a warning. A call with new inputs behind the old ones adds these.
 
     Args:
-        source: files, as in `corpus.read_documents`; or a table, a data set or rows in memory, as
-            in `bytepair.train`, whose text is first written to a temporary parquet file (in
-            `TMPDIR`; extra `data`). Strings are names of files.
+        source: as in `bytepair.train`. The text of a source in memory is first written to a
+            temporary parquet file (in `TMPDIR`; extra `data`).
         tokenizer: encodes it; special tokens in the text are text.
         out: the folder: new, empty, or with shards of the same job, finished or not.
         threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
@@ -88,7 +87,7 @@ def write(
         >>> import bytepair, tempfile
         >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder, bos=True)
+        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder)
         ...     made.documents, len(made.shards)
         (61, 1)
     """

@@ -14,10 +14,10 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import FormatError, NotAFolderError, UnsupportedError
+from bytepair.errors import FormatError, NotAFolderError
 from bytepair.files.outputs import write_whole
 from bytepair.files.safe import (
     id_of,
@@ -27,14 +27,15 @@ from bytepair.files.safe import (
     to_json,
     typed,
 )
-from bytepair.formats.gpt2 import lookalikes
-from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.formats.huggingface import added
+from bytepair.formats.parts import Parts
 from bytepair.properties import metadata, post_processor, roles
 from bytepair.properties.entries import (
     CONFIG,
     END_OF_TEXT,
     FLAGS,
     GENERATION,
+    LEGACY,
     MAP,
     TEMPLATE,
     TEMPLATES,
@@ -50,14 +51,15 @@ _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 # ---------------------------------------------------------------------------- reading
 
 
-def read(folder: Path, parts: Parts, options: LoadOptions) -> dict[str, str]:
+def objects(folder: Path) -> dict[str, dict[str, Any]]:
+    """The objects in the files of a folder that name tokens; empty ones for missing files."""
+    return {name: _object(folder, name) for name in (CONFIG, MAP, LEGACY)}
+
+
+def read(folder: Path, parts: Parts, files: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     """The notes from the files in a folder; missing files are ignored."""
-    config, special = _object(folder, CONFIG), parts.special_tokens
-    _check(config, parts, options)
-    fields = _object(folder, MAP)
-    fields |= {
-        name: value for name, value in config.items() if value is not None or name not in fields
-    }
+    config, special = dict(files[CONFIG]), parts.special_tokens
+    fields = added.role_fields(files)
     notes = role_notes(fields, CONFIG, special)
     in_config = template_notes(config.pop("chat_template", _MISSING), f"{CONFIG}: chat_template")
     in_files = _template_files(folder)
@@ -212,31 +214,16 @@ def _ids(value: Any, place: str) -> list[int]:
     return list(dict.fromkeys(id_of(id, place) for id in values))
 
 
-def _check(config: dict[str, Any], parts: Parts, options: LoadOptions) -> None:
-    """`transformers` adds the tokens that are listed here; they must be those we have."""
-    decoder = f"{CONFIG}: added_tokens_decoder"
-    entries = typed(config.get("added_tokens_decoder") or {}, dict, decoder)
-    flags = {token.content: token for token in parts.added()}
-    for id, entry in entries.items():
-        place = f"{decoder}[{id}]"
-        token = typed(entry, dict, place)
-        if options.lossy:
-            continue
-        name = token.get("content")
-        if not isinstance(name, str) or str(parts.special_tokens.get(name)) != id:
-            raise UnsupportedError(place, f"{name!r} does not have this id in tokenizer.json")
-        for flag in ("single_word", "lstrip", "rstrip"):
-            here = token.get(flag)
-            if here is not None and bool(here) != getattr(flags[name], flag):
-                why = f"it is {here!r}, which differs from tokenizer.json"
-                raise UnsupportedError(f"{place}.{flag}", why)
-
-
 # ---------------------------------------------------------------------------- writing
 
 
 def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """The content of a `tokenizer_config.json`; its class uses `tokenizer.json` unchanged."""
+    """The content of a `tokenizer_config.json`; its class uses `tokenizer.json` unchanged.
+
+    A token with a role that is not special is left out of `added_tokens_decoder`, since
+    `transformers` would make it special.
+    """
+    with_role = set(_role_fields(tokenizer).values())
     template: dict[str, Any] = {}
     if not _fit_files(tokenizer):
         template = {"chat_template": _template_list(tokenizer)}
@@ -246,8 +233,9 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         **json_note(tokenizer.notes, metadata.CONFIG_NOTE, dict),
         **_role_fields(tokenizer),
         "added_tokens_decoder": {
-            str(token["id"]): {flag: token[flag] for flag in ("content", *TOKEN_FLAGS)}
-            for token in added_tokens(tokenizer)
+            str(token["id"]): {field: token[field] for field in ("content", *added.FLAGS)}
+            for token in added.written(tokenizer)
+            if token["special"] or token["content"] not in with_role
         },
         "clean_up_tokenization_spaces": False,
         **metadata.flags(tokenizer),
@@ -338,31 +326,3 @@ def stale(tokenizer: _core.Tokenizer, folder: Path) -> list[Path]:
     current = {folder / name for name in _templates(tokenizer)}
     files = [path for path in [folder / TEMPLATE] if path.is_file()] + _additional(folder)
     return [path for path in files if path not in current]
-
-
-TOKEN_FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
-#: The note with the tokens whose flag `normalized` changes nothing.
-_NORMALIZED: Final = "huggingface.normalized"
-
-#: The id of a token, and its flags.
-Token: TypeAlias = dict[str, Any]
-
-
-def _normalized(tokenizer: _core.Tokenizer) -> set[str]:
-    """The tokens that a file calls `normalized` although that changes nothing."""
-    return set(json.loads(tokenizer.notes.get(_NORMALIZED, "[]")))
-
-
-def added_tokens(tokenizer: _core.Tokenizer) -> list[Token]:
-    """The added tokens in the form of a `tokenizer.json`, in the order of their ids."""
-    left_out, normalized = set(lookalikes(tokenizer)), _normalized(tokenizer)
-    return [
-        {
-            "id": token.id,
-            "content": token.content,
-            **{flag: getattr(token, flag) for flag in TOKEN_FLAGS},
-            "normalized": token.normalized or token.content in normalized,
-        }
-        for token in tokenizer.added_tokens
-        if token.content not in left_out
-    ]

@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair.errors import FormatError, PatternError, VocabularyError
 from bytepair.files.outputs import write_whole
 from bytepair.files.safe import read_file
-from bytepair.formats.huggingface import companions
+from bytepair.formats.huggingface import added, companions
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import post_processor
 from bytepair.properties.rules import flags
@@ -35,9 +35,13 @@ def read(path: Path, options: LoadOptions) -> Parts:
     """
     folder = path if path.is_dir() else path.parent
     file = path / FILE if path.is_dir() else path
-    parts = parse(read_file(file), options)
+    data = read_file(file)
+    parts = parse(data, options)
     if file.name == FILE:
-        parts.notes.update(companions.read(folder, parts, options))
+        files = companions.objects(folder)
+        if not added.is_complete(parts, files):
+            parts = parse(added.completed(data, files, lossy=options.lossy), options)
+        parts.notes.update(companions.read(folder, parts, files))
     parts.notes.update(companions.flag_notes(parts))
     return parts
 
