@@ -240,11 +240,8 @@ def _wrong(task: Task, root: Path, names: Sequence[str]) -> str:
         parts = [ShardPart.read(part) for part in mark_of(task, root).objects("parts")]
         if [part.file for part in parts] != list(names) or any(part.offset for part in parts):
             return f"{MARK} does not name the files {', '.join(names)}"
-        for part in parts:
-            size = (folder / part.file).stat().st_size
-            if size != part.bytes:
-                return f"{part.file} has {size:,} bytes, not {part.bytes:,}"
-        return "; ".join(state.wrong_parts(folder, parts))
+        wrong = [state.wrong_part(folder, part, end=part.bytes) for part in parts]
+        return "; ".join(filter(None, wrong))
     except FileNotFoundError as error:
         return f"{error.filename} is gone"
     except DamageError as error:

@@ -393,14 +393,17 @@ def save_mark(folder: Path, shard: Shard) -> None:
 
 
 def load_marks(folder: Path) -> list[Shard]:
-    """The finished shards of a run in progress.
+    """The finished shards of a run in progress, each of which has a document behind it.
 
     Raises:
         ShardError: if a mark is damaged.
     """
     shards: list[Shard] = []
     while (path := mark_path(folder, len(shards))).exists():
-        shards.append(Shard.read(Fields.read(path, folder)))
+        shard = Shard.read(Fields.read(path, folder))
+        if shard.following is None:
+            break
+        shards.append(shard)
     return shards
 
 

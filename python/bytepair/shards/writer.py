@@ -129,8 +129,7 @@ def resumed(
         return there.manifest
     state.begin(folder, job.values, there)
     run = Cut(job, folder, there.shards, bar)
-    if there.following is not None:
-        run.write(Address(*there.following), feed)
+    run.write(Address(*there.following), feed)
     _write_tokenizer(folder, job)
     result = state.finish(folder, job.values, run.shards)
     _warn_of_validation(result)
@@ -138,12 +137,10 @@ def resumed(
 
 
 def _tell(folder: Path, there: FolderState) -> None:
-    """Say what is there already, and from which shard on it is written again, and why."""
+    """Say what is there already, and what is written again, and why."""
     if there.damage:
-        first, more = next(iter(there.damage.values()))[0], len(there.damage) - 1
-        others = f" (and {more:,} more shards)" if more else ""
         warn(
-            f"{folder} is not as it was written: {first}{others}; it is written again, with all "
+            f"{folder} is not as it was written: {there.damage}; it is written again, with all "
             "behind it"
         )
     elif there.manifest is not None:
@@ -256,7 +253,8 @@ class Cut:
         """Finish a shard, which has the address at which the next one begins."""
         after = None if following is None else (following.input, following.row)
         shard = self._writer.close(after, self._skipped)
-        manifest.save_mark(self._folder, shard)
+        if after is not None:  # the last shard needs no mark, since the manifest follows at once
+            manifest.save_mark(self._folder, shard)
         self.shards.append(shard)
         self._skipped = []
 
