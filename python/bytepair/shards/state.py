@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -28,11 +28,15 @@ from bytepair.errors import ShardError
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest
-from bytepair.shards.layout import LAYOUTS, layout, partial
+from bytepair.shards.layout import LAYOUTS, partial
 from bytepair.shards.manifest import Fields, Manifest, Shard, ShardPart
 
 #: The input and the row of a document.
 DocumentPlace: TypeAlias = tuple[int, int]
+
+#: Regular expressions of the names of marks, and of files that are incomplete.
+MARKS: Final = r"[0-9]{6,}\.json"
+TEMPORARY: Final = r"\.{}\.(?:partial|[0-9a-f]{{16}})"
 
 #: The first document.
 START: Final[DocumentPlace] = (0, 0)
@@ -286,19 +290,18 @@ def checked(folder: Path, state: FolderState, bar: Bar) -> FolderState:
 
 def begin(folder: Path, job: dict[str, Any], state: FolderState) -> None:
     """Make a folder, which is locked, that of an unfinished run with the shards that it keeps."""
-    progress = folder / manifest.PROGRESS
-    check_own_folder(progress)
-    progress.mkdir(exist_ok=True)
-    kept = {manifest.mark_path(folder, number) for number in range(len(state.shards))}
-    marks = _marks(folder)
-    for path in sorted(marks - kept, reverse=True):  # so that no gap is left if this is killed
-        remove_own(path)
-    joined = layout(job["format"]).joined_file
-    for path in temporary_files(folder, _recorded(folder), len(marks | kept)):
-        if joined is None or path.name != partial(joined):  # which has shards that are kept
+    progress, joined = folder / manifest.PROGRESS, LAYOUTS[job["format"]].joined_file
+    if progress.exists():
+        marks = sorted(path for path in progress.iterdir() if re.fullmatch(MARKS, path.name))
+        for path in reversed(marks[len(state.shards) :]):  # so that a kill leaves no gap
             remove_own(path)
+        for path in temporary_files(folder, _recorded(folder), len(marks)):
+            if joined is None or path.name != partial(joined):  # which has shards that are kept
+                remove_own(path)
+    progress.mkdir(exist_ok=True)
     manifest.write_json(progress / manifest.JOB, job)
     if joined is not None and (folder / joined).exists():
+        check_alone(folder / joined)
         rename(folder / joined, folder / partial(joined))
     if (folder / manifest.NAME).exists():
         for shard in state.shards:
@@ -308,7 +311,7 @@ def begin(folder: Path, job: dict[str, Any], state: FolderState) -> None:
 
 def finish(folder: Path, job: dict[str, Any], shards: list[Shard]) -> Manifest:
     """Make a folder that of a finished run: write the manifest, and remove the marks."""
-    joined = layout(job["format"]).joined_file
+    joined = LAYOUTS[job["format"]].joined_file
     if joined is not None and (folder / partial(joined)).exists():
         rename(folder / partial(joined), folder / joined)
     result = Manifest(job, shards)
@@ -317,57 +320,51 @@ def finish(folder: Path, job: dict[str, Any], shards: list[Shard]) -> Manifest:
     return result
 
 
-def rename(old: Path, new: Path) -> None:
-    """Give a whole file its name, which only a file of this job may have."""
-    check_alone(old)
-    check_alone(new)
-    old.replace(new)
-
-
 def remove_marks(folder: Path, job: dict[str, Any], shards: int) -> None:
     """Remove the marks of a run that has finished, and what killed runs of the job left."""
     for path in temporary_files(folder, job, shards):
         remove_own(path)
-    if (folder / manifest.PROGRESS).exists():
-        names = {manifest.mark_path(folder, number).name for number in range(shards)}
-        names |= {manifest.JOB, *(path.name for path in _marks(folder))}
-        remove_folder(folder / manifest.PROGRESS, names)
+    remove_folder(folder / manifest.PROGRESS, rf"{MARKS}|{re.escape(manifest.JOB)}")
 
 
-def _marks(folder: Path) -> set[Path]:
-    """The marks of finished shards, in whatever state."""
-    files = (folder / manifest.PROGRESS).iterdir()
-    return {path for path in files if re.fullmatch(r"[0-9]{6,}\.json", path.name)}
+def rename(old: Path, new: Path) -> None:
+    """Give a whole file its name, which only a file of this job may have."""
+    check_alone(new)
+    old.replace(new)
 
 
 def temporary_files(folder: Path, job: dict[str, Any], shards: int) -> list[Path]:
     """The incomplete files of killed runs of a job, of which so many shards were finished."""
-    if not isinstance(job.get("format"), str) or job["format"] not in LAYOUTS:
+    if job.get("format") not in (*LAYOUTS,):
         return []
-    names = layout(job["format"]).names(shards + 1)
-    return [path for path in folder.iterdir() if is_temporary(path.name, names)]
+    names = LAYOUTS[job["format"]].names(shards + 1)
+    named = [(path, re.fullmatch(TEMPORARY.format("(.+)"), path.name)) for path in folder.iterdir()]
+    return [path for path, match in named if match and match[1] in names]
 
 
-def is_temporary(name: str, names: Collection[str]) -> bool:
-    """Whether a file is an incomplete one of a killed run that writes files of these names."""
-    match = re.fullmatch(r"\.(.+)\.(?:partial|[0-9a-f]{16})", name)
-    return match is not None and match[1] in names
+def check_contents(folder: Path, names: str) -> None:
+    """Check that a folder of bytepair's own has no files but its own, and incomplete ones of these.
 
-
-def check_contents(folder: Path, names: Collection[str]) -> None:
-    """Check that a folder of bytepair's own has no files but these, and their incomplete ones.
+    Args:
+        folder: the folder, if it exists.
+        names: the names of its files, as a regular expression.
 
     Raises:
         ShardError: if it is a link, or has another file.
     """
     check_own_folder(folder)
+    own = re.compile(rf"{names}|{TEMPORARY.format(f'({names})')}|{re.escape(manifest.LOCK)}")
     for path in folder.iterdir() if folder.exists() else ():
-        if path.name not in (*names, manifest.LOCK) and not is_temporary(path.name, names):
+        if not own.fullmatch(path.name):
             raise ShardError(f"{path} is not a file that bytepair writes; move it elsewhere")
 
 
-def remove_folder(folder: Path, names: Collection[str]) -> None:
-    """Remove a folder of bytepair's own, if it exists and has no files but these.
+def remove_folder(folder: Path, names: str) -> None:
+    """Remove a folder of bytepair's own, if it exists and has no other files.
+
+    Args:
+        folder: the folder.
+        names: as in `check_contents`.
 
     Raises:
         ShardError: if it is a link, or has another file; then nothing is removed.
