@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import render_turn
 from bytepair.errors import ArgumentError, ConversationError
 from loaders import conversation_batches
 
@@ -227,11 +228,11 @@ def test_an_unknown_field_of_a_message_is_an_error(template: Any) -> None:
         with pytest.raises(ConversationError, match=f"message 0 has the field '{field}'"):
             TOK.render_for_completion(talk, template=template)
         with pytest.raises(ConversationError, match=f"message 0 has the field '{field}'"):
-            TOK.render_turn([], talk, template=template)
+            render_turn(TOK, [], talk, template=template)
         expected = TOK.render_conversation(TALK, template=template)
         ignoring: dict[str, Any] = {"template": template, "ignore_fields": {field}}
         assert TOK.render_conversation(talk, **ignoring) == expected
-        assert TOK.render_turn([], talk[:1], **ignoring)[0] == TOK.render_for_completion(
+        assert render_turn(TOK, [], talk[:1], **ignoring)[0] == TOK.render_for_completion(
             talk, **ignoring
         )
 
@@ -397,7 +398,7 @@ def test_flags_that_cannot_be_followed_are_errors(template: Any) -> None:
     with pytest.raises(ConversationError, match="message 0 is to be trained on, but"):
         TOK.render_conversation([user("hi", weight=1), assistant("x")], template=template)
     with pytest.raises(ConversationError, match="only sampled ids are"):
-        TOK.render_turn([], [user("hi"), assistant("x", train=True)], template=template)
+        render_turn(TOK, [], [user("hi"), assistant("x", train=True)], template=template)
 
 
 def test_the_tokens_of_calls_and_parts_are_not_trained_on_either() -> None:
@@ -483,7 +484,9 @@ def test_blocks_of_unclear_owners_are_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    "template", [*EVERY, chat.JinjaTemplate(TOK.chat_template or "")], ids=lambda t: t.name
+    "template",
+    [*EVERY, chat.JinjaTemplate(TOK.chat_templates["default"] or "")],
+    ids=lambda t: t.name,
 )
 def test_a_list_of_text_parts_is_one_text(template: Any) -> None:
     halves = [{"type": "text", "text": "h"}, {"type": "text", "text": "i"}]
@@ -640,7 +643,7 @@ WHOLE_TALK = [
 RENDERERS: dict[str, Any] = {
     "conversation": lambda talk, **how: TOK.render_conversation(talk, **how),
     "completion": lambda talk, **how: TOK.render_for_completion(talk, **how),
-    "turn": lambda talk, **how: TOK.render_turn([], talk, **how),
+    "turn": lambda talk, **how: render_turn(TOK, [], talk, **how),
     "batch": lambda talk, **how: list(TOK.render_batch([WHOLE_TALK, talk], **how)[1][0]),
     "batches": lambda talk, **how: next(
         conversation_batches([WHOLE_TALK, talk], TOK, 2, 40, **how)

@@ -220,7 +220,7 @@ assert pickle.loads(pickle.dumps(more)).encode("hello") == more.encode("hello")
 with open("tokenizer.pkl", "wb") as file:
     pickle.dump(more, file)
 tok = bytepair.load("tokenizer.pkl", allow_pickle=True)
-theirs = tok.to_tiktoken()
+theirs = bytepair.compat.to_tiktoken(tok)
 assert theirs.encode("hello") == tok.encode("hello") == more.encode("hello")
 assert type(theirs) is Encoding and bytepair.load(theirs) == tok
 """

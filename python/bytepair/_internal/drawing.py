@@ -58,7 +58,7 @@ _PILL: Final = (
 
 
 class Markup(str):
-    """HTML or SVG that notebooks render."""
+    """HTML that notebooks render."""
 
     __slots__ = ()
 
@@ -67,8 +67,7 @@ class Markup(str):
 
     def __repr__(self) -> str:
         """What it is; a terminal does not draw it."""
-        kind = "SVG" if self.startswith("<svg") else "HTML"
-        return f"<{kind} of {len(self):,} characters; a notebook draws it, str() is its text>"
+        return f"<HTML of {len(self):,} characters; a notebook draws it, str() is its text>"
 
 
 class Fragment(NamedTuple):

@@ -1,8 +1,10 @@
-"""Check a rendered conversation for two mistakes that would silently harm training.
+"""Check a rendered conversation for three mistakes that would silently harm training.
 
 1. The template drops content of a message, such as reasoning or tool calls.
 2. The token that ends the assistant's turn is not trained on, or is not a stop token of the model,
    so that the trained model never stops.
+3. The template's own blocks mark a last turn that does not continue its prompt, so that the model
+   is trained on another text than it sees in use.
 """
 
 from __future__ import annotations
@@ -129,7 +131,34 @@ def _texts(value: Any, place: str, mark: MarkText) -> Any:
     return value
 
 
-# ---------------------------------------------------------------------------- the end of a turn
+# ---------------------------------------------------------------------------- the last turn
+
+
+def unprompted(
+    prompt: Sequence[str | int | None],
+    whole: Sequence[str | int | None],
+    encode: Callable[[str], Sequence[int]],
+) -> Iterator[Problem]:
+    """Report if the ids of a conversation do not begin with those of the prompt of its last turn.
+
+    Args:
+        prompt: the segments of the prompt.
+        whole: those of the conversation.
+        encode: gives the ids of a text.
+    """
+    *before, last = prompt or [None]
+    next_one = whole[len(before)] if len(before) < len(whole) else None
+    begins = list(whole[: len(before)]) == before and last in (next_one, None)
+    if not begins and isinstance(last, str) and isinstance(next_one, str):
+        ids = encode(last)
+        begins = list(whole[: len(before)]) == before and encode(next_one)[: len(ids)] == ids
+    if not begins:
+        yield Problem(
+            "its last turn does not continue its prompt, so the model would be trained on other "
+            "ids than it sees in use",
+            "pass the variables of the prompt, such as enable_thinking, or give the turn what its "
+            "prompt begins, such as reasoning",
+        )
 
 
 def stops(tokenizer: _core.Tokenizer, names: Sequence[str] | None) -> dict[int, str]:

@@ -177,6 +177,15 @@ class JinjaWriter:
         some.sort(key=lambda region: (region.start, region.end))
         return regions.marked(whole.translate(NO_MARKS), some)
 
+    def _last_prompt(self, rendering: Rendering) -> list[str | int | None]:
+        """The segments of the prompt of the last turn; none if prefixes are compared anyway."""
+        *before, last = rendering.messages
+        out = Segments()
+        if self._mask == "blocks" and last.get("role") == self.template.prompted:
+            with suppress(ConversationError):  # a template need not render a part
+                self.append(_apart(rendering.run(before, prompt=True)), rendering.disguise, out)
+        return out.items
+
     def _regions(
         self, rendering: Rendering, row: Row, options: RowOptions
     ) -> list[regions.Region] | None:
@@ -239,6 +248,8 @@ class JinjaWriter:
         yield from checks.dropped(rendering, off)
         out = Segments()
         self.append(marked, rendering.disguise, out)
+        prompt, encode = self._last_prompt(rendering), self.tokenizer.encode
+        yield from checks.unprompted(prompt, out.items, encode)
         segments = zip(out.items, out.trained, strict=True)
         yield from checks.endless(segments, self._stops, self.special)
 

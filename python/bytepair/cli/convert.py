@@ -71,7 +71,7 @@ def convert(
         path = tokenizer.export(target, format, lossy=lossy, overwrite=overwrite)
     except bytepair.errors.ArgumentError as error:
         raise BadValue(*in_words(error), param_hint="--format") from None
-    losses = tokenizer.export_losses(format or target, target)
+    losses = bytepair.compat.export_losses(tokenizer, format or target, target)
     for lost in losses:
         tell("warning", f"not kept in {path}: {lost}")
     advice = advice_in_words(losses.hint)

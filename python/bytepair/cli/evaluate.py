@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -123,7 +124,10 @@ def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
     # Without a training history, this raises with the reason.
     sweep = evaluation.sweep or bytepair.evaluate.sweep(evaluation.tokenizer)
     if path.suffix == ".svg":
-        write_whole(path, bytepair.plot.sizes(sweep, evaluation.corpus).encode())
+        picture = io.BytesIO()
+        figure: Any = bytepair.plot.sizes(sweep, evaluation.corpus).figure
+        figure.savefig(picture, format="svg")
+        write_whole(path, picture.getvalue())
     else:
         sweep.save(path, overwrite=True)
 

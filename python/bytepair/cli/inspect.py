@@ -86,7 +86,7 @@ def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
     """The properties of a tokenizer and its metadata, by the names of the Python attributes."""
     names = (
         "vocab_size", "merge_rule", "ignore_merges", "pattern", "fingerprint",
-        "special_tokens", "roles", "chat_template", "notes",
+        "special_tokens", "roles", "chat_templates", "notes",
     )  # fmt: skip
     return {name: getattr(tok, name) for name in names} | {
         "unicode_version": bytepair.UNICODE_VERSION,

@@ -8,10 +8,7 @@ folders (`scratch`) are removed by the next run if this one is killed.
 from __future__ import annotations
 
 import errno
-import filecmp
 import os
-import platform
-import shutil
 import stat
 import sys
 import time
@@ -222,6 +219,7 @@ def scratch() -> Iterator[Path]:
         >>> folder.exists()
         False
     """
+    import platform
     from tempfile import TemporaryDirectory, gettempdir
 
     prefix = f"bytepair-{zlib.crc32(platform.node().encode()):08x}-"
@@ -246,6 +244,8 @@ def _remove_unowned(root: Path, prefix: str) -> None:
 
 
 def _remove_if_unowned(entry: os.DirEntry[str]) -> None:
+    import shutil
+
     with suppress(OSError):  # locked, of another user, or already removed
         status = entry.stat(follow_symlinks=False)
         is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
@@ -298,6 +298,9 @@ def check_replaced(
 
 def _replaced(path: Path, write: Callable[[Path], object], merged: Sequence[str]) -> Path | None:
     """The first file that would be replaced by different content."""
+    import filecmp
+    import shutil
+
     with scratch() as folder:
         new = Path(folder, os.path.basename(os.path.abspath(path)))  # noqa: PTH100, PTH119
         for name in merged:

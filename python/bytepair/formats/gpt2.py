@@ -186,6 +186,6 @@ def lookalikes(tokenizer: _core.Tokenizer) -> list[str]:
 
 
 def lost_twins(tokenizer: _core.Tokenizer) -> list[str]:
-    """The entry of `Tokenizer.export_losses` for such special tokens, if there are any."""
+    """The entry of `bytepair.compat.export_losses` for such special tokens, if there are any."""
     twins = lookalikes(tokenizer)
     return [f"special tokens equal to ordinary tokens, such as {twins[0]!r}"] if twins else []

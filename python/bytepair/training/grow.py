@@ -19,6 +19,7 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
 from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, warn
 from bytepair.tokenizer import Tokenizer
+from bytepair.tokenizer.vocabulary import with_roles_of
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
@@ -167,7 +168,7 @@ def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) ->
     grown = Tokenizer(model)._with_repeats(_core.repeats(tokenizer))
     learnt = grown.vocab_size - tokenizer.vocab_size
     bar.update("merge", learnt, learnt, "merges")
-    return grown._with_roles_of(tokenizer)
+    return with_roles_of(grown, tokenizer)
 
 
 @dataclass(frozen=True)

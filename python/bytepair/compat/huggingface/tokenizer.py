@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
+from bytepair.compat.conversions import to_huggingface
 from bytepair.compat.huggingface import batch
 from bytepair.compat.huggingface.encoding import Call, Settings, theirs
 from bytepair.compat.huggingface.engine import COMPONENTS, Engine, engine_of, state_of
@@ -56,7 +57,7 @@ class Tokenizer:
         from bytepair._internal.extras import tokenizers
 
         if isinstance(model, BytepairTokenizer):
-            model = model.to_huggingface()
+            model = to_huggingface(model)
         elif not isinstance(model, tokenizers.tokenizers.Tokenizer):
             model = tokenizers.tokenizers.Tokenizer(model)
         self.name = "a tokenizers.Tokenizer"  # in the log

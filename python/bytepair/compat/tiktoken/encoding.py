@@ -75,7 +75,7 @@ class Encoding:
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer, name: str = "bytepair") -> Encoding:
-        """A tokenizer with the API of tiktoken; see `Tokenizer.to_tiktoken`."""
+        """A tokenizer with the API of tiktoken; see `bytepair.compat.to_tiktoken`."""
         return cls(name, **values(tokenizer, exact=True))
 
     def __repr__(self) -> str:

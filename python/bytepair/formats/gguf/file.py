@@ -31,6 +31,7 @@ from bytepair.formats.gpt2 import (
     read_pair,
     read_vocabulary,
 )
+from bytepair.formats.names import GGUF_MAGIC
 from bytepair.formats.parts import LoadOptions, Parts, Rules
 from bytepair.formats.sentencepiece.pieces import (
     BYTE,
@@ -43,7 +44,6 @@ from bytepair.formats.sentencepiece.pieces import (
 from bytepair.properties.rules import ordinary
 from bytepair.properties.tokens import is_rule_of_ranks
 
-MAGIC: Final = b"GGUF"
 VERSIONS: Final = (2, 3)
 
 # The types of values.
@@ -72,7 +72,7 @@ def read(path: Path, options: LoadOptions) -> Parts:
 
 def _values(cursor: Cursor) -> dict[str, Any]:
     """The keys and values of the header."""
-    if cursor.take(4, "the magic number") != MAGIC:
+    if cursor.take(4, "the magic number") != GGUF_MAGIC:
         raise FormatError("byte 0", "it does not start with GGUF")
     version = cursor.u32("the version")
     if version not in VERSIONS:
@@ -270,7 +270,7 @@ def _kinds(tokenizer: _core.Tokenizer) -> dict[str, int]:
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write a file without tensors; llama.cpp rejects files in which two ids have the same text."""
     values = _keys(tokenizer)
-    header = struct.pack("<4sIQQ", MAGIC, 3, 0, len(values))
+    header = struct.pack("<4sIQQ", GGUF_MAGIC, 3, 0, len(values))
     body = [_text(key) + struct.pack("<I", kind) + data for key, (kind, data) in values.items()]
     write_whole(path, header + b"".join(body))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.Tokenizer:
-    """See `Tokenizer.to_huggingface`."""
+    """See `bytepair.compat.to_huggingface`."""
     from bytepair._internal.extras import tokenizers
 
     if lost := losses(tokenizer):
@@ -28,7 +28,7 @@ def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.To
 
 
 def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
-    """See `Tokenizer.to_transformers`."""
+    """See `bytepair.compat.to_transformers`."""
     from bytepair._internal.extras import transformers
 
     if lost := losses(tokenizer):
