@@ -127,7 +127,9 @@ fn changes_nothing(step: &NormalizerStep) -> bool {
 /// Whether the pieces are GPT-2's characters at the end; `None` if a step drops or adds text.
 fn kept(steps: &[PreTokenizerStep]) -> Option<bool> {
     steps.iter().try_fold(false, |are_levels, step| match step {
-        PreTokenizerStep::ByteLevel { add_prefix_space: false, .. } => (!are_levels).then_some(true),
+        PreTokenizerStep::ByteLevel { add_prefix_space: false, .. } => {
+            (!are_levels).then_some(true)
+        }
         step => keeps_text(step, are_levels).then_some(are_levels),
     })
 }
