@@ -127,8 +127,6 @@ def shard(
 
 def _unwritten(work: list[Task], state: FolderState) -> list[Task]:
     """The tasks with documents that are in no finished shard."""
-    if state.following is None:
-        return []
     first = state.following[0]
     return [task for task in work if task.first_input + len(task.files) > first]
 
