@@ -527,7 +527,7 @@ def test_more_ranks_than_tasks_leave_nothing(
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("name", ["ids", "lengths", "places", "mark.json"])
+@pytest.mark.parametrize("name", ["ids", "documents", "mark.json"])
 def test_a_finished_task_that_is_not_whole_is_run_again(
     name: str, source: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
