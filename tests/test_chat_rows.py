@@ -476,8 +476,11 @@ def test_blocks_of_unclear_owners_are_errors() -> None:
         "{% endfor %}",
         stop=("<|im_end|>",),
     )
+    ids, mask = TOK.render_conversation(LONG, template=bare, train_on="last")
+    assert [at for at, on in enumerate(mask) if on] == [len(ids) - 1]
+    early = chat.JinjaTemplate("{% generation %}x{% endgeneration %}" + bare.source)
     with pytest.raises(ConversationError, match=r"unclear .* no text of a message"):
-        TOK.render_conversation(LONG, template=bare, train_on="last")
+        TOK.render_conversation(LONG, template=early, train_on="last")
 
 
 # ---------------------------------------------------------------------------- parts of content

@@ -19,8 +19,8 @@ the fields of a row mean; `sources` reads rows), `renderer` (one conversation to
 and tool calls are in `calls`, those that are parts in `code`), `turn` (continuing from sampled
 ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to conversations,
 also during generation; `answer` reads what the assistant wrote, with an `alphabet`, and `events`
-are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
-`prefixes`, `blocks`, `regions`, `fields` and `checks`; `process` renders those of strangers).
+are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `masks`
+and `checks`; `process` renders those of strangers).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import integers
-from bytepair.chat import calls, code, prefixes
+from bytepair.chat import calls, code, masks
 from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.renderer import TemplateOrName, TemplateWriter, writer
 from bytepair.chat.rows import Row, read_row, row_options
@@ -341,10 +341,10 @@ def _suffix(
     )
     what = "the turn does not continue its prompt"
     hint = "use a template where it does"
-    prefixes.check_prefix(before, past, what, rendering, hint)
+    masks.check_prefix(before, past, what, rendering, hint)
     what = "the template renders the turn differently when messages follow"
     hint = "use a template that renders it equally, or render the whole conversation again"
-    prefixes.check_prefix(past, whole, what, rendering, hint)
+    masks.check_prefix(past, whole, what, rendering, hint)
     opening = writer.items(before.removeprefix(prefix), rendering)
     ids_of_opening = [item for item in opening if isinstance(item, int)]
     end = writer.items(past[len(before) :], rendering)

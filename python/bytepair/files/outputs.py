@@ -135,13 +135,11 @@ def write_whole(path: Path, data: bytes | memoryview, *, overwrite: bool = True)
     check_output(path, overwrite=overwrite)
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     with _opened(path.parent) as folder:
-        old, new = (str(one) if folder is None else one.name for one in (path, temporary))
-
-        def create(name: str, flags: int) -> int:
-            return os.open(name, flags, 0o666, dir_fd=folder)
-
+        old = str(path) if folder is None else path.name
+        new = str(temporary) if folder is None else temporary.name
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:
-            with open(new, "xb", opener=create) as file:
+            with os.fdopen(os.open(new, flags, 0o666, dir_fd=folder), "wb") as file:
                 with suppress(FileNotFoundError):
                     os.chmod(new, stat.S_IMODE(path.stat().st_mode), dir_fd=folder)
                 file.write(data)

@@ -229,20 +229,18 @@ class Tokenizer(_core.Tokenizer):
 
     @property
     def lossless(self) -> bool:
-        """Whether every text is decoded to itself.
+        """Whether every text is decoded to itself: `tok.decode(tok.encode(text)) == text`.
 
-        Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token
-        takes white space, if characters are unknown, if a decoder changes names, or if no token
-        covers a byte that texts have.
+        Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token that
+        is found in every text takes white space, if characters are unknown, if a decoder changes
+        names, or if no token covers a byte that texts have.
 
         Example:
             >>> import bytepair
             >>> bytepair.train(["hello hello"], 269).lossless
             True
         """
-        from bytepair.properties.tokens import uncovered
-
-        return super().lossless and not uncovered(self)
+        return super().lossless
 
     @property
     def bos_token_id(self) -> int | None:
