@@ -60,7 +60,7 @@ def conversations(args: argparse.Namespace) -> Talks:
 
 
 def plainly(tok: bytepair.Tokenizer, talks: Talks) -> Rendered:
-    encoding = tok.to_tiktoken()
+    encoding = bytepair.compat.to_tiktoken(tok)
     special, encode = tok.special_tokens, encoding.encode_ordinary
     around = {"python": ("<|python_start|>", "<|python_end|>", 1)}
     around["python_output"] = ("<|output_start|>", "<|output_end|>", 0)

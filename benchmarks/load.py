@@ -33,7 +33,7 @@ def prepare(args: argparse.Namespace, folder: Path) -> None:
     (folder / "small").mkdir()
     tok.save(folder / "small", tables=False)
     tok.export(folder / "ranks.tiktoken", lossy=True)
-    tok.to_huggingface(special=False).save(str(folder / "tokenizer.json"))
+    bytepair.compat.to_huggingface(tok, special=False).save(str(folder / "tokenizer.json"))
     try:
         import tokie
 

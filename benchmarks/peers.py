@@ -48,7 +48,7 @@ class Vocabulary:
         tok = bytepair.Tokenizer.from_ranks(runs.ranks(self.rank_file), pattern=self.pattern)
         tok.save(self.folder)
         theirs = self.folder / "tokenizer.json"
-        tok.to_huggingface(special=False).save(str(theirs))
+        bytepair.compat.to_huggingface(tok, special=False).save(str(theirs))
         description = json.loads(theirs.read_text())
         if self.pattern in PUBLISHED:
             split, *_ = description["pre_tokenizer"]["pretokenizers"]

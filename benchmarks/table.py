@@ -13,6 +13,7 @@ table is only printed. Where a row is in several runs, the last one counts.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import re
 import statistics
@@ -20,6 +21,9 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import matplotlib
+from matplotlib import pyplot
 
 import runs
 from bytepair import plot
@@ -30,6 +34,11 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "performance.md"
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "images" / "benchmarks.svg"
+#: Words and lines in grey, readable on white and on black: a page shows the picture as an image,
+#: which does not inherit the text colour of the page.
+GREY_WORDS = dict.fromkeys(
+    ["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"], "#808080"
+) | {"svg.fonttype": "none", "svg.hashsalt": "bytepair"}
 #: The rows of the chart and of the first sentence of the README.
 TRAINING, ENCODING = "the same from parquet", "encode English, first 10 MB"
 MARKS = ("<!-- table: begin -->", "<!-- table: end -->")
@@ -143,35 +152,23 @@ def chart(results: dict[str, Results]) -> str:
     seconds = figures(rows[TRAINING], results[TRAINING])
     rates = {name: rows[TRAINING].megabytes / taken for name, taken in seconds.items()}
     encoded = figures(rows[ENCODING], results[ENCODING])
-    return stacked(
-        plot.bars(ordered(rates), title="Train 32,768 ids: MB/s, two threads", strong=["bytepair"]),
-        plot.bars(ordered(encoded), title="Encode English: MB/s, one thread", strong=["bytepair"]),
-    )
+    with matplotlib.rc_context(GREY_WORDS):
+        figure, (above, below) = pyplot.subplots(2, figsize=(5.2, 4.4), layout="constrained")
+        strong = ["bytepair"]
+        plot.bars(
+            ordered(rates), title="Train 32,768 ids: MB/s, two threads", strong=strong, ax=above
+        )
+        plot.bars(
+            ordered(encoded), title="Encode English: MB/s, one thread", strong=strong, ax=below
+        )
+        picture = io.StringIO()
+        figure.savefig(picture, format="svg", metadata={"Date": None}, transparent=True)
+    return picture.getvalue()
 
 
 def ordered(rates: dict[str, float]) -> dict[str, float]:
     """The fastest first."""
     return dict(sorted(rates.items(), key=lambda item: -item[1]))
-
-
-def stacked(*pictures: str) -> str:
-    """Pictures below each other, in one.
-
-    A page shows this file as an image, which does not inherit the text colour of the page. So it
-    sets a grey that is readable on white and on black, and drops the opacity of fainter words.
-    """
-    y, parts = 0, []
-    for picture in pictures:
-        height = int(re.search(r'viewBox="0 0 \d+ (\d+)"', picture)[1])  # type: ignore[index]
-        picture = picture.replace(' opacity="0.75"', "")
-        parts.append(picture.replace("<svg", f'<svg y="{y}" height="{height}"', 1))
-        y += height + 12
-    # The width lets the commands below the picture stay on the first screen of the README.
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {plot.WIDTH_PIXELS} {y}" '
-        f'width="{plot.WIDTH_PIXELS}" '
-    )
-    return head + 'style="color:#808080">\n' + "\n".join(parts) + "\n</svg>\n"
 
 
 def insert(page: str, made: str) -> str:

@@ -96,6 +96,7 @@ def environment() -> dict[str, str]:
         "CARGO_TARGET_DIR": str(LESSONS.parent / "target" / "lessons"),
         "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
         "CARGO_INCREMENTAL": "1",
+        "MATPLOTLIBRC": str(LESSONS / "matplotlibrc"),
         **os.environ,
     }
 
@@ -126,6 +127,10 @@ def run(notebook: Notebook, folder: Path) -> Notebook:
         resources={"metadata": {"path": str(folder)}},
         coalesce_streams=True,
         record_timing=False,
+        extra_arguments=[
+            "--InlineBackend.figure_formats=svg",
+            "--InlineBackend.print_figure_kwargs={'metadata': {'Date': None}}",
+        ],
     )
     client.execute(env=environment())
     done: Notebook = json.loads(nbformat.writes(ready))
@@ -138,11 +143,9 @@ def run(notebook: Notebook, folder: Path) -> Notebook:
 
 
 def as_picture(data: dict[str, Any]) -> dict[str, Any]:
-    """Make a picture of HTML that is one, as GitHub shows pictures and leaves out HTML."""
-    html = "".join(data.get("text/html", ""))
-    if not html.startswith("<svg"):
-        return data
-    return {"image/svg+xml": html.splitlines(keepends=True), "text/plain": ["<a picture>"]}
+    """Keep the element alone of a picture, without the lines of XML before it."""
+    _, start, rest = "".join(data.get("image/svg+xml", "")).partition("<svg")
+    return {**data, "image/svg+xml": (start + rest).splitlines(keepends=True)} if start else data
 
 
 def make(path: Path) -> None:

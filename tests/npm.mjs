@@ -18,6 +18,7 @@ for (const tokenizer of loaded) {
   equal(tokenizer.fingerprint, cases.fingerprint);
   equal(tokenizer.specialTokens, cases.special);
   equal(tokenizer.vocabSize, cases.size);
+  equal(tokenizer.lossless, true);
   for (const { text, ids, special, offsets } of cases.texts) {
     equal(Array.from(tokenizer.encode(text)), ids);
     equal(Array.from(tokenizer.encode(text, { special: "all", prepend: 5 })), [5, ...special]);

@@ -27,6 +27,7 @@ const bytes: Uint8Array[] = [tokenizer.decodeBytes(plain), tokenizer.tokenBytes(
 const id: number | undefined = tokenizer.tokenId(file);
 const pattern: string | undefined = tokenizer.pattern;
 const rule: string = tokenizer.mergeRule;
+const lossless: boolean = tokenizer.lossless;
 const names: Record<string, number> = tokenizer.specialTokens;
 const decoding: DecodeStream = tokenizer.decodeStream();
 const piece: string = decoding.push(3) + decoding.flush();
@@ -48,4 +49,4 @@ tokenizer.encode(5);
 // @ts-expect-error: there is a file to load
 new Tokenizer();
 
-export { answer, bytes, count, id, names, number, pattern, piece, places, rest, rule, text };
+export { answer, bytes, count, id, lossless, names, number, pattern, piece, places, rest, rule, text };

@@ -31,7 +31,7 @@ def hash_of_ids(tokenizer: str, folder: str) -> str:
     """One hash of the ids of all documents in a folder."""
     tok, digest = load(tokenizer), hashlib.sha256()
     for texts in bytepair.corpus.read_documents(Path(folder)):
-        lists = tok.encode_arrow(texts["text"])
+        lists = bytepair.compat.encode_arrow(tok, texts["text"])
         for array in (lists.values, lists.offsets):
             digest.update(array.to_numpy())
     return digest.hexdigest()

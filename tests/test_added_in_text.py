@@ -11,6 +11,8 @@ import pytest
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import encode_segments
+from bytepair.compat import export_losses
 from bytepair.errors import ArgumentError, LossError, SpecialTokenError
 from bytepair.properties.rules import ordinary
 
@@ -132,7 +134,7 @@ def test_none_finds_no_added_token(original: Any, tok: bytepair.Tokenizer) -> No
 def test_in_messages_only_white_space_is_found(tok: bytepair.Tokenizer, join: bool) -> None:
     """`<tool_call>` and `<think>` are not special in Qwen's file; text must not imitate them."""
     special, user = tok.special_tokens, "a  b<user> <|end|>" + " " * 8
-    ids = tok.encode_segments([(user, "untrusted"), ("<user>", "control")], join=join)
+    ids = encode_segments(tok, [(user, "untrusted"), ("<user>", "control")], join=join)
     specials = [id for id in ids if id in special.values()]
     assert specials == [special["  "], special[" " * 8], special["<user>"]]
     roles = {
@@ -171,8 +173,8 @@ def test_what_cannot_hold_them_says_so(tmp_path: Path) -> None:
     spaces = [bytepair.AddedToken("  ", 256, special=False)]
     tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt2", special_tokens=spaces)
     assert tok.encode("a  b") == [97, 256, 98]
-    assert any("are found in every text" in loss for loss in tok.export_losses("nanochat"))
+    assert any("are found in every text" in loss for loss in export_losses(tok, "nanochat"))
     with pytest.raises(LossError, match="are found in every text"):
         tok.export(tmp_path / "nanochat", "nanochat")
     with pytest.raises(ArgumentError, match="added tokens in every text"):
-        tok.to_tiktoken()
+        bytepair.compat.to_tiktoken(tok)

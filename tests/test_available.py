@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -27,7 +28,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "tiktoken"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(places, "_PACKAGES", {})
-    monkeypatch.setattr(places, "entry_points", lambda group: ())
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: ())
 
 
 def ranks_of(tok: bytepair.Tokenizer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
@@ -58,7 +59,7 @@ def test_rank_files_are_found_in_caches_and_packages(
     file.write_bytes(data)
     monkeypatch.syspath_prepend(site)
     point = EntryPoint("words", "words_of_others.data", places.GROUP)
-    monkeypatch.setattr(places, "entry_points", lambda group: (point,))
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (point,))
     vocabularies = bytepair.list_vocabularies()
     assert vocabularies.files == dict.fromkeys(["gpt2", "r50k_base"], file)
     assert vocabularies.searched[file.parent] == "the package words"
@@ -113,7 +114,7 @@ def test_a_package_of_data_brings_repositories(
     small().export(tmp_path / "brings_more/owner/name", "huggingface")
     monkeypatch.syspath_prepend(tmp_path)
     point = EntryPoint("more", "brings_more", places.GROUP)
-    monkeypatch.setattr(places, "entry_points", lambda group: (point,))
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (point,))
     assert list(bytepair.list_vocabularies().files) == ["owner/name"]
     assert bytepair.load("owner/name") == small()
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import bytepair
 import memory
+from bytepair.compat import encode_arrow
 from bytepair.errors import ArgumentError, CorpusError, SpecialTokenError
 from bytepair.tokenizer.batch import stream
 from texts import hard_text, unsplittable
@@ -74,7 +75,7 @@ class TestArrow:
     ) -> None:
         array = pa.array(texts, pa.string()).cast(kind)
         for tok, ids in ((SMALL, pa.uint16()), (LARGE, pa.uint32())):
-            lists = tok.encode_arrow(array, append="<s>", threads=threads)
+            lists = encode_arrow(tok, array, append="<s>", threads=threads)
             lists.validate(full=True)
             assert lists.type == pa.list_(ids)
             assert lists.to_pylist() == one_by_one(tok, texts, append="<s>")
@@ -82,13 +83,13 @@ class TestArrow:
     @given(texts_and_nulls, st.integers(0, 12), st.integers(0, 12))
     def test_a_slice(self, texts: list[str | None], start: int, length: int) -> None:
         array = pa.array(texts, pa.string()).slice(min(start, len(texts)), length)
-        assert SMALL.encode_arrow(array).to_pylist() == one_by_one(SMALL, array.to_pylist())
+        assert encode_arrow(SMALL, array).to_pylist() == one_by_one(SMALL, array.to_pylist())
 
     @given(st.lists(texts_and_nulls, max_size=4))
     def test_chunks_and_streams(self, chunks: list[list[str | None]]) -> None:
         column = pa.chunked_array([pa.array(c, pa.string()) for c in chunks], pa.string())
         for source in (column, OnlyCapsules(column, "__arrow_c_stream__")):
-            lists = SMALL.encode_arrow(source)
+            lists = encode_arrow(SMALL, source)
             assert [chunk.to_pylist() for chunk in lists.chunks] == [
                 one_by_one(SMALL, texts) for texts in chunks
             ]
@@ -96,7 +97,10 @@ class TestArrow:
 
     def test_any_object_with_the_interface(self) -> None:
         source = OnlyCapsules(pa.array(["the ab", None]), "__arrow_c_array__")
-        assert SMALL.encode_arrow(source).to_pylist() == [SMALL.encode("the ab"), None]
+        assert encode_arrow(SMALL, source).to_pylist() == [
+            SMALL.encode("the ab"),
+            None,
+        ]
 
     @pytest.mark.parametrize("values", [pa.string(), pa.large_string(), pa.string_view()])
     @pytest.mark.parametrize("bits", [8, 16, 32, 64])
@@ -107,32 +111,32 @@ class TestArrow:
             indices = pa.array([9, 1, 0, None, 2, 0], pa.type_for_alias(kind))[1:]
             array = pa.DictionaryArray.from_arrays(indices, texts)
             expected = one_by_one(SMALL, ["ab", "the ab", None, None, "the ab"])
-            assert SMALL.encode_arrow(array).to_pylist() == expected
+            assert encode_arrow(SMALL, array).to_pylist() == expected
             assert bytepair.train(pa.table({"text": array}), 266).vocab_size == 266
 
     def test_nulls_alone(self) -> None:
-        assert SMALL.encode_arrow(pa.nulls(3)).to_pylist() == [None] * 3
+        assert encode_arrow(SMALL, pa.nulls(3)).to_pylist() == [None] * 3
 
     def test_a_null_may_have_bytes(self) -> None:
         buffers = pa.array(["ab", "secret", "ab"]).buffers()
         valid = pa.py_buffer(bytes([0b101]))
         array = pa.Array.from_buffers(pa.string(), 3, [valid, *buffers[1:]])
-        lists = SMALL.encode_arrow(array, prepend="<s>")
+        lists = encode_arrow(SMALL, array, prepend="<s>")
         assert lists.to_pylist() == [[300, 256], None, [300, 256]]
         assert len(lists.values) == 4
 
     def test_what_is_no_column_of_text(self) -> None:
         with pytest.raises(TypeError, match="has type int64, not text"):
-            SMALL.encode_arrow(pa.array([1]))
+            encode_arrow(SMALL, pa.array([1]))
         with pytest.raises(TypeError, match=r"table\['text'\]"):
-            SMALL.encode_arrow(pa.table({"text": ["a"]}))
+            encode_arrow(SMALL, pa.table({"text": ["a"]}))
         with pytest.raises(TypeError, match="a list is not Arrow data"):
-            SMALL.encode_arrow(["a"])
+            encode_arrow(SMALL, ["a"])
 
     def test_bytes_that_are_not_utf8(self) -> None:
         array = pa.array([b"ok", b"ab\xff"], pa.binary()).view(pa.string())
         with pytest.raises(CorpusError, match="document 1 is not UTF-8 at byte 2"):
-            SMALL.encode_arrow(array)
+            encode_arrow(SMALL, array)
 
 
 class TestFile:

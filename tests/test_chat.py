@@ -113,7 +113,7 @@ def test_parts_are_encoded_apart() -> None:
 
 def plainly(conversation: dict[str, Any]) -> tuple[list[int], list[int]]:
     """nanochat's rendering, written again with tiktoken alone."""
-    encoding = TOK.to_tiktoken()
+    encoding = bytepair.compat.to_tiktoken(TOK)
     special, text = encoding.encode_single_token, encoding.encode_ordinary
     rows: list[tuple[list[int], int]] = [([special("<|bos|>")], 0)]
     messages = conversation["messages"]
@@ -633,16 +633,16 @@ def without_touching_texts(conversation: dict[str, Any]) -> dict[str, Any]:
 
 @given(conversations().map(without_touching_texts))
 def test_nanochat_in_jinja_is_nanochat(talk: dict[str, Any]) -> None:
-    assert TOK.chat_template
-    jinja = chat.JinjaTemplate(TOK.chat_template)
+    assert TOK.chat_templates.get("default")
+    jinja = chat.JinjaTemplate(TOK.chat_templates["default"])
     assert TOK.render_conversation(talk, template=jinja) == plainly(talk)
     prompt = TOK.render_for_completion(talk)
     assert TOK.render_for_completion(talk, template=jinja) == prompt
 
 
 def test_nanochat_in_jinja_joins_texts_that_touch() -> None:
-    assert TOK.chat_template
-    jinja = chat.JinjaTemplate(TOK.chat_template)
+    assert TOK.chat_templates.get("default")
+    jinja = chat.JinjaTemplate(TOK.chat_templates["default"])
     halves = [user("x"), assistant([part("text", "hel"), part("text", "lo")])]
     whole = [user("x"), assistant("hello")]
     assert TOK.render_conversation(halves, template=jinja) == TOK.render_conversation(whole)
@@ -659,9 +659,9 @@ def test_nanochat_in_jinja_joins_texts_that_touch() -> None:
 def test_nanochat_in_jinja_refuses_what_nanochat_refuses(
     talk: list[dict[str, Any]], message: str
 ) -> None:
-    assert TOK.chat_template
+    assert TOK.chat_templates.get("default")
     with pytest.raises(ConversationError, match=message):
-        TOK.render_conversation(talk, template=chat.JinjaTemplate(TOK.chat_template))
+        TOK.render_conversation(talk, template=chat.JinjaTemplate(TOK.chat_templates["default"]))
     with pytest.raises(ConversationError):
         TOK.render_conversation(talk)
 

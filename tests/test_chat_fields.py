@@ -15,6 +15,7 @@ import bytepair
 from bytepair import chat
 from bytepair.chat.template import FIELDS
 from bytepair.errors import ArgumentError, ConversationError
+from loaders import conversation_batches
 
 NAMES = ["<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<tool_response>",
          "</tool_response>", "<think>", "</think>"]  # fmt: skip
@@ -146,7 +147,7 @@ def test_each_field_has_its_frame() -> None:
     assert batch.loss_mask.sum() == sum(
         TOK.render_conversation(talk, template=chat.QWEN3, train_fields=["tool_calls"])[1]
     )
-    batches = bytepair.shards.ConversationBatches(
+    batches = conversation_batches(
         [talk], TOK, 1, 128, template=chat.QWEN3, train_fields=["tool_calls"]
     )
     _, targets = next(batches)

@@ -9,7 +9,9 @@ import pytest
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import render_preferences, render_turn
 from bytepair.errors import ArgumentError, ConversationError
+from loaders import conversation_batches
 
 NAMES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
 BARE = bytepair.train(bytepair.sample.paths(), 1000, special_tokens=NAMES)
@@ -28,15 +30,15 @@ def every_rendering(tok: bytepair.Tokenizer, template: Any) -> list[list[int]]:
     """What each way of rendering gives."""
     batch = tok.render_batch([TALK, TALK], template=template)
     options: dict[str, Any] = {"template": template, "pad": "<|endoftext|>"}
-    inputs, targets = next(bytepair.shards.ConversationBatches([TALK], tok, 1, 64, **options))
-    pairs = tok.render_preferences([PAIR], template=template)
+    inputs, targets = next(conversation_batches([TALK], tok, 1, 64, **options))
+    pairs = render_preferences(tok, [PAIR], template=template)
     prompt = tok.render_for_completion(TALK, template=template)
     return [
         *tok.render_conversation(TALK, template=template),
         batch.input_ids.tolist(), batch.loss_mask.tolist(),
         np.ravel(inputs).tolist(), np.ravel(targets).tolist(),
         prompt,
-        *tok.render_turn(prompt, [{"role": "user", "content": "x"}], template=template),
+        *render_turn(tok, prompt, [{"role": "user", "content": "x"}], template=template),
         pairs.input_ids.tolist(), pairs.completion_mask.tolist(),
     ]  # fmt: skip
 
@@ -60,7 +62,10 @@ def test_the_default_of_nanochat_is_a_value() -> None:
     for template in (None, "default"):
         expected = tok.render_conversation(talk, template=chat.NANOCHAT)
         assert tok.render_conversation(talk, template=template) == expected
-        assert tok.replace(chat_template=tok.chat_template).render_conversation(talk) == expected
+        assert (
+            tok.replace(chat_template=tok.chat_templates.get("default")).render_conversation(talk)
+            == expected
+        )
     other = tok.replace(chat_template=SOURCE.replace("im_start", "bos").replace("im_end", "bos"))
     assert other.render_for_completion(TALK) != tok.render_for_completion(TALK)
 

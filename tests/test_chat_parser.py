@@ -251,14 +251,14 @@ def test_calls_of_python_are_parts_or_messages(talk: list[list[Any]]) -> None:
 
 
 def test_a_result_goes_on_with_the_turn() -> None:
-    ids, mask = NANOCHAT.render_turn([], [user("1+1?")])
+    ids, mask = bytepair.chat.render_turn(NANOCHAT, [], [user("1+1?")])
     special = NANOCHAT.special_tokens
     ids += [special["<|python_start|>"], *NANOCHAT.encode("1+1"), special["<|python_end|>"]]
     parser = chat.Parser(NANOCHAT, tool_calls=True)
     events = [event for id in ids for event in parser.feed(id)]
     assert events[-1] == chat.ToolCall(call("python", code="1+1"))
     assert parser.conversation["messages"][-1] == python("1+1")
-    ids, mask = NANOCHAT.render_turn(ids, [tool("2")], mask=mask)
+    ids, mask = bytepair.chat.render_turn(NANOCHAT, ids, [tool("2")], mask=mask)
     assert NANOCHAT.parse_conversation(ids, tool_calls=True)["messages"][-1] == tool("2")
     assert ids == NANOCHAT.render_for_completion([user("1+1?"), python("1+1"), tool("2")])
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import render_preferences
 from bytepair.chat.preferences import COLUMNS
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
@@ -83,7 +84,7 @@ def learned(ids: Any, mask: Any) -> str:
 @settings(max_examples=60)
 @given(rows("<|im_end|>"))
 def test_the_boundary_is_exact(template: Any, row: dict[str, Any]) -> None:
-    (pair,) = TOK.render_preferences([row], template=template)
+    (pair,) = render_preferences(TOK, [row], template=template)
     prompt = TOK.render_for_completion([*row["prompt"]], template=template)
     assert pair.prompt_ids.tolist() == prompt
     for name in ("chosen", "rejected"):
@@ -97,7 +98,7 @@ def test_the_boundary_is_exact(template: Any, row: dict[str, Any]) -> None:
 
 @given(st.lists(rows("<|im_end|>"), max_size=4), st.integers(0, 5))
 def test_rows_of_a_batch(talks: list[Any], extra: int) -> None:
-    pairs = TOK.render_preferences(talks)
+    pairs = render_preferences(TOK, talks)
     assert len(pairs) == len(talks)
     lengths = [len(p.prompt_ids) + len(a) for p in pairs for a in (p.chosen_ids, p.rejected_ids)]
     width = max(lengths, default=0) + extra
@@ -136,8 +137,8 @@ LISTS = {
     ],
 )
 def test_forms_of_a_pair(row: Any) -> None:
-    expected: Any = TOK.render_preferences([LISTS])[0]
-    result: Any = TOK.render_preferences([row])[0]
+    expected: Any = render_preferences(TOK, [LISTS])[0]
+    result: Any = render_preferences(TOK, [row])[0]
     assert all(np.array_equal(getattr(expected, n), getattr(result, n)) for n in COLUMNS)
 
 
@@ -158,7 +159,7 @@ def test_forms_of_a_pair(row: Any) -> None:
 )  # fmt: skip
 def test_rows_that_are_no_pairs_are_errors(row: Any, rule: str) -> None:
     with pytest.raises(ConversationError, match=rule):
-        TOK.render_preferences([row])
+        render_preferences(TOK, [row])
 
 
 def test_a_pair_is_no_conversation() -> None:
@@ -168,17 +169,17 @@ def test_a_pair_is_no_conversation() -> None:
 
 def test_pairs_that_teach_nothing_are_dropped_or_kept() -> None:
     equal = {**PAIR, "rejected": "good"}
-    assert len(TOK.render_preferences([equal, PAIR], on_untrained="drop")) == 1
-    assert len(TOK.render_preferences([equal, PAIR], on_untrained="keep")) == 2
+    assert len(render_preferences(TOK, [equal, PAIR], on_untrained="drop")) == 1
+    assert len(render_preferences(TOK, [equal, PAIR], on_untrained="keep")) == 2
     with pytest.raises(ConversationError, match=r"pair 1: nothing of chosen .* max_tokens"):
-        TOK.render_preferences([PAIR, {**PAIR, "prompt": "long " * 50}], max_tokens=40)
+        render_preferences(TOK, [PAIR, {**PAIR, "prompt": "long " * 50}], max_tokens=40)
 
 
 def test_truncation_keeps_the_first_ids() -> None:
-    (whole,) = TOK.render_preferences([PAIR])
+    (whole,) = render_preferences(TOK, [PAIR])
     count = len(whole.prompt_ids)
     for limit in range(count + 9):
-        (pair,) = TOK.render_preferences([PAIR], max_tokens=limit, on_untrained="keep")
+        (pair,) = render_preferences(TOK, [PAIR], max_tokens=limit, on_untrained="keep")
         assert pair.prompt_ids.tolist() == whole.prompt_ids[:limit].tolist()
         assert pair.rejected_ids.tolist() == whole.rejected_ids[: max(limit - count, 0)].tolist()
 
@@ -187,12 +188,12 @@ def test_sources(tmp_path: Path) -> None:
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in (PAIR, LISTS)), encoding="utf-8")
     pa = pytest.importorskip("pyarrow")
-    table = TOK.render_preferences(pa.Table.from_pylist([LISTS, LISTS])).to_arrow()
-    assert table == TOK.render_preferences(file).to_arrow()
+    table = render_preferences(TOK, pa.Table.from_pylist([LISTS, LISTS])).to_arrow()
+    assert table == render_preferences(TOK, file).to_arrow()
     assert table.column_names == list(COLUMNS)
-    assert TOK.render_preferences([]).to_arrow().schema == table.schema
+    assert render_preferences(TOK, []).to_arrow().schema == table.schema
     with pytest.raises(ConversationError, match="no columns chosen and rejected; it has prompt"):
-        TOK.render_preferences(pa.table({"prompt": ["x"]}))
+        render_preferences(TOK, pa.table({"prompt": ["x"]}))
 
 
 def test_calls_of_tools_are_answers_too() -> None:
@@ -200,21 +201,21 @@ def test_calls_of_tools_are_answers_too() -> None:
     called = {"role": "assistant", "content": "", "tool_calls": [call]}
     row = {**LISTS, "chosen": [called, {"role": "tool", "content": "2"}, assistant("2")],
            "tools": [{"name": "f"}]}  # fmt: skip
-    (pair,) = TOK.render_preferences([row], template=chat.CHATML)
+    (pair,) = render_preferences(TOK, [row], template=chat.CHATML)
     assert learned(pair.chosen_ids, pair.chosen_mask) == (
         '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call><|im_end|>2<|im_end|>'
     )
-    (some,) = TOK.render_preferences([row], template=chat.CHATML, train_fields=["content"])
+    (some,) = render_preferences(TOK, [row], template=chat.CHATML, train_fields=["content"])
     assert learned(some.chosen_ids, some.chosen_mask) == "2<|im_end|>"
 
 
 def test_what_cannot_be_padded_is_an_error() -> None:
-    pairs = TOK.render_preferences([PAIR])
+    pairs = render_preferences(TOK, [PAIR])
     with pytest.raises(ArgumentError, match="pad_to is 3, but a pair has"):
         pairs.padded(3)
     with pytest.raises(SpecialTokenError, match="pass pad="):
-        TOK.replace(roles={"pad": None}).render_preferences([PAIR], template=JINJA).padded()
-    named = TOK.render_preferences([PAIR, PAIR], template=JINJA, pad="<|endoftext|>").padded()
+        render_preferences(TOK.replace(roles={"pad": None}), [PAIR], template=JINJA).padded()
+    named = render_preferences(TOK, [PAIR, PAIR], template=JINJA, pad="<|endoftext|>").padded()
     assert named["input_ids"].shape[0] == 4
     with pytest.raises(IndexError, match="there is no pair 1"):
         pairs[1]
@@ -224,12 +225,12 @@ def test_an_answer_that_does_not_continue_its_prompt_is_an_error() -> None:
     forgets = JINJA.source.replace("{{ m.content }}", "{{ m.content if loop.last else '-' }}")
     template = chat.JinjaTemplate(forgets, stop=(), checks="off")
     with pytest.raises(ConversationError, match=r"pair 0: .* does not continue the prompt"):
-        TOK.render_preferences([LISTS], template=template)
+        render_preferences(TOK, [LISTS], template=template)
 
 
 def test_without_a_mask_the_whole_answer_is_trained_on() -> None:
     template = chat.JinjaTemplate(JINJA.source, mask="none")
-    (pair,) = TOK.render_preferences([PAIR], template=template)
+    (pair,) = render_preferences(TOK, [PAIR], template=template)
     assert pair.chosen_mask.all()
 
 
@@ -265,7 +266,7 @@ def test_pairs_are_those_of_trl(name: str, published: Any) -> None:
     @given(st.lists(rows(), min_size=1, max_size=3))
     def compare(talks: list[Any]) -> None:
         theirs = prepared(published, talks)
-        ours: Any = TOK.render_preferences(talks, template=template, pad="<|endoftext|>")
+        ours: Any = render_preferences(TOK, talks, template=template, pad="<|endoftext|>")
         same = [
             all(getattr(pair, name).tolist() == other for name, other in example.items())
             for pair, example in zip(ours, theirs, strict=True)

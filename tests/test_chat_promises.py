@@ -137,7 +137,7 @@ def test_the_pad_role_is_used_under_every_template() -> None:
         ids = tok.render_batch([TALK], template=template, pad_to=100).input_ids
         assert ids[0, -1] == tok.special_tokens["<|pad|>"]
         pair = {"prompt": "hi", "chosen": "yo", "rejected": "no"}
-        assert tok.render_preferences([pair], template=template).pad_id == ids[0, -1]
+        assert bytepair.chat.render_preferences(tok, [pair], template=template).pad_id == ids[0, -1]
         named = tok.render_batch([TALK], template=template, pad_to=100, pad="<|bos|>").input_ids
         assert named[0, -1] == tok.special_tokens["<|bos|>"]
 

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import render_turn
 from bytepair.errors import ArgumentError, ConversationError
+from loaders import conversation_batches
 
 NAMES = [*bytepair.NANOCHAT_SPECIAL_TOKENS, "<|im_start|>", "<|im_end|>", "<tool_call>",
          "</tool_call>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
@@ -164,7 +166,7 @@ def test_a_row_is_the_same_from_every_source(source: str, template: Any, tmp_pat
 @pytest.mark.filterwarnings("ignore:.*are cut off")
 def test_batches_take_the_same_sources(source: str, tmp_path: Path) -> None:
     ours, theirs = (
-        next(bytepair.shards.ConversationBatches(rows, TOK, 2, 150, template=chat.CHATML))
+        next(conversation_batches(rows, TOK, 2, 150, template=chat.CHATML))
         for rows in (SOURCES[source](CALLS, tmp_path), CALLS)
     )
     assert [array.tolist() for array in ours] == [array.tolist() for array in theirs]
@@ -226,11 +228,11 @@ def test_an_unknown_field_of_a_message_is_an_error(template: Any) -> None:
         with pytest.raises(ConversationError, match=f"message 0 has the field '{field}'"):
             TOK.render_for_completion(talk, template=template)
         with pytest.raises(ConversationError, match=f"message 0 has the field '{field}'"):
-            TOK.render_turn([], talk, template=template)
+            render_turn(TOK, [], talk, template=template)
         expected = TOK.render_conversation(TALK, template=template)
         ignoring: dict[str, Any] = {"template": template, "ignore_fields": {field}}
         assert TOK.render_conversation(talk, **ignoring) == expected
-        assert TOK.render_turn([], talk[:1], **ignoring)[0] == TOK.render_for_completion(
+        assert render_turn(TOK, [], talk[:1], **ignoring)[0] == TOK.render_for_completion(
             talk, **ignoring
         )
 
@@ -396,7 +398,7 @@ def test_flags_that_cannot_be_followed_are_errors(template: Any) -> None:
     with pytest.raises(ConversationError, match="message 0 is to be trained on, but"):
         TOK.render_conversation([user("hi", weight=1), assistant("x")], template=template)
     with pytest.raises(ConversationError, match="only sampled ids are"):
-        TOK.render_turn([], [user("hi"), assistant("x", train=True)], template=template)
+        render_turn(TOK, [], [user("hi"), assistant("x", train=True)], template=template)
 
 
 def test_the_tokens_of_calls_and_parts_are_not_trained_on_either() -> None:
@@ -474,15 +476,20 @@ def test_blocks_of_unclear_owners_are_errors() -> None:
         "{% endfor %}",
         stop=("<|im_end|>",),
     )
+    ids, mask = TOK.render_conversation(LONG, template=bare, train_on="last")
+    assert [at for at, on in enumerate(mask) if on] == [len(ids) - 1]
+    early = chat.JinjaTemplate("{% generation %}x{% endgeneration %}" + bare.source)
     with pytest.raises(ConversationError, match=r"unclear .* no text of a message"):
-        TOK.render_conversation(LONG, template=bare, train_on="last")
+        TOK.render_conversation(LONG, template=early, train_on="last")
 
 
 # ---------------------------------------------------------------------------- parts of content
 
 
 @pytest.mark.parametrize(
-    "template", [*EVERY, chat.JinjaTemplate(TOK.chat_template or "")], ids=lambda t: t.name
+    "template",
+    [*EVERY, chat.JinjaTemplate(TOK.chat_templates["default"] or "")],
+    ids=lambda t: t.name,
 )
 def test_a_list_of_text_parts_is_one_text(template: Any) -> None:
     halves = [{"type": "text", "text": "h"}, {"type": "text", "text": "i"}]
@@ -639,10 +646,10 @@ WHOLE_TALK = [
 RENDERERS: dict[str, Any] = {
     "conversation": lambda talk, **how: TOK.render_conversation(talk, **how),
     "completion": lambda talk, **how: TOK.render_for_completion(talk, **how),
-    "turn": lambda talk, **how: TOK.render_turn([], talk, **how),
+    "turn": lambda talk, **how: render_turn(TOK, [], talk, **how),
     "batch": lambda talk, **how: list(TOK.render_batch([WHOLE_TALK, talk], **how)[1][0]),
     "batches": lambda talk, **how: next(
-        bytepair.shards.ConversationBatches([WHOLE_TALK, talk], TOK, 2, 40, **how)
+        conversation_batches([WHOLE_TALK, talk], TOK, 2, 40, **how)
     )[0].tolist(),
 }
 

@@ -36,11 +36,13 @@ said = st.lists(
 @given(st.lists(st.tuples(said, said), min_size=1, max_size=3), st.booleans())
 def test_rendering_equals_transformers(turns: list[tuple[str, str]], with_tools: bool) -> None:
     theirs = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=TOK.to_huggingface(), bos_token="<|bos|>"
+        tokenizer_object=bytepair.compat.to_huggingface(TOK), bos_token="<|bos|>"
     )
     theirs.chat_template = SOURCE
     tools = [{"name": "f", "é": 1}] if with_tools else None
-    template = chat.JinjaTemplate(SOURCE, variables={"bos_token": "<|bos|>", "tools": tools})
+    # with tools, the prompt is no prefix of the conversation
+    variables = {"bos_token": "<|bos|>", "tools": tools}
+    template = chat.JinjaTemplate(SOURCE, variables=variables, checks="off")
     talk: list[dict[str, Any]] = []
     for question, answer in turns:
         talk += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
@@ -70,7 +72,7 @@ combining = st.lists(
 @given(st.lists(combining, min_size=2, max_size=4))
 def test_text_that_is_normalized_has_the_mask_of_transformers(contents: list[str]) -> None:
     theirs = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=NFC.to_huggingface(), bos_token="<|bos|>"
+        tokenizer_object=bytepair.compat.to_huggingface(NFC), bos_token="<|bos|>"
     )
     # Where a character of a block combines with one outside, transformers finds no token for it.
     source = (
@@ -151,9 +153,9 @@ def test_the_round_trip_is_equal(saved: Any, tmp_path: Path) -> None:
         assert back == CHAT
         assert back.fingerprint == CHAT.fingerprint
         assert (back.merge_rule, back.roles) == ("ranks", CHAT.roles)
-        assert back.chat_template == CHAT.chat_template
+        assert back.chat_templates.get("default") == CHAT.chat_templates.get("default")
         text = "Hello world, naïve 你好"
-        assert back.to_tiktoken().encode_ordinary(text) == CHAT.encode(text)
+        assert bytepair.compat.to_tiktoken(back).encode_ordinary(text) == CHAT.encode(text)
         ids = ["bos_token_id", "eos_token_id", "pad_token_id"]
         assert [getattr(back, name) for name in ids] == [getattr(CHAT, name) for name in ids]
     assert (saved.bos_token, saved.pad_token) == ("<|bos|>",) * 2

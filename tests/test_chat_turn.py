@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import render_turn
 from bytepair.errors import ConversationError
 
 NAMES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|start_header_id|>",
@@ -105,12 +106,12 @@ def test_turn_by_turn_is_the_whole_conversation(
     mask: list[int] = []
     talk: list[dict[str, Any]] = []
     for question, answer in pairs:
-        ids, mask = TOK.render_turn(ids, [user(question)], mask=mask, template=template)
+        ids, mask = render_turn(TOK, ids, [user(question)], mask=mask, template=template)
         talk.append(user(question))
         assert ids == TOK.render_for_completion(talk, template=template)
         ids = [*ids, *TOK.encode(answer), *([stop_of(template)] if ends else [])]
         talk.append(assistant(answer))
-    ids, mask = TOK.render_turn(ids, [], mask=mask, template=template)
+    ids, mask = render_turn(TOK, ids, [], mask=mask, template=template)
     whole, trained = TOK.render_conversation(talk, template=template, on_untrained="keep")
     assert ids == whole
     if not ends:  # the stop token was not sampled
@@ -127,17 +128,17 @@ def test_turn_by_turn_is_the_whole_conversation(
 def test_what_was_sampled_stays(
     template: Any, question: str, answer: str, cuts: list[int], ends: bool
 ) -> None:
-    prompt, mask = TOK.render_turn([], [user("x")], template=template)
+    prompt, mask = render_turn(TOK, [], [user("x")], template=template)
     sampled = [*spelled(answer, cuts), *([stop_of(template)] if ends else [])]
-    ids, after = TOK.render_turn(
-        [*prompt, *sampled], [user(question)], mask=mask, template=template
+    ids, after = render_turn(
+        TOK, [*prompt, *sampled], [user(question)], mask=mask, template=template
     )
     assert ids[: len(prompt) + len(sampled)] == [*prompt, *sampled]
     assert after == [0] * len(prompt) + [1] * len(sampled) + [0] * (
         len(ids) - len(mask) - len(sampled)
     )
     usual = [*prompt, *TOK.encode(answer), stop_of(template)]
-    also, _ = TOK.render_turn(usual, [user(question)], template=template)
+    also, _ = render_turn(TOK, usual, [user(question)], template=template)
     more = ids[len(prompt) + len(sampled) :]
     assert more == ([] if ends else [stop_of(template)]) + also[len(usual) :]
     special = [id for id in ids if id in SPECIAL.values()]
@@ -156,8 +157,8 @@ def test_results_of_tools(template: Any) -> None:
     stop = len(so_far) - so_far[::-1].index(stop_of(template))
     expected = TOK.render_for_completion([*talk, *results], template=template)
     for cut in {stop - 1, stop, len(so_far)}:
-        assert TOK.render_turn(so_far[:cut], results, template=template)[0] == expected
-    alone = TOK.render_turn(so_far[:stop], results, template=template, prompt=False)[0]
+        assert render_turn(TOK, so_far[:cut], results, template=template)[0] == expected
+    alone = render_turn(TOK, so_far[:stop], results, template=template, prompt=False)[0]
     assert (
         alone
         == TOK.render_conversation([*talk, *results], template=template, on_untrained="keep")[0]
@@ -165,32 +166,32 @@ def test_results_of_tools(template: Any) -> None:
 
 
 def test_the_output_of_a_tool_of_nanochat_goes_on_with_the_turn() -> None:
-    ids, mask = TOK.render_turn([], [user("1+1?")])
+    ids, mask = render_turn(TOK, [], [user("1+1?")])
     sampled = [SPECIAL["<|python_start|>"], *TOK.encode("1+1"), SPECIAL["<|python_end|>"]]
     output = [{"type": "python_output", "text": "2<|output_end|>"}]
-    ids, mask = TOK.render_turn([*ids, *sampled], [assistant(output)], mask=mask)
+    ids, mask = render_turn(TOK, [*ids, *sampled], [assistant(output)], mask=mask)
     assert TOK.decode(ids).endswith("<|python_end|><|output_start|>2<|output_end|><|output_end|>")
-    ids, mask = TOK.render_turn([*ids, *TOK.encode("Two.")], [user("ok")], mask=mask)
+    ids, mask = render_turn(TOK, [*ids, *TOK.encode("Two.")], [user("ok")], mask=mask)
     parts = [{"type": "python", "text": "1+1"}, *output, {"type": "text", "text": "Two."}]
     talk = [user("1+1?"), assistant(parts), user("ok")]
     assert ids == TOK.render_for_completion(talk)
     assert TOK.decode([id for id, m in zip(ids, mask, strict=True) if m]) == (
         "<|python_start|>1+1<|python_end|>Two."
     )
-    closed, _ = TOK.render_turn(ids[:9], [assistant(output)], prompt=False)
+    closed, _ = render_turn(TOK, ids[:9], [assistant(output)], prompt=False)
     assert closed[-1] == SPECIAL["<|assistant_end|>"]
 
 
 def test_another_stop_token_of_the_template_stays() -> None:
-    prompt, _ = TOK.render_turn([], [user("x")], template=chat.LLAMA31)
+    prompt, _ = render_turn(TOK, [], [user("x")], template=chat.LLAMA31)
     sampled = [SPECIAL["<|python_tag|>"], *TOK.encode('f.call(a="b")'), SPECIAL["<|eom_id|>"]]
-    ids, _ = TOK.render_turn([*prompt, *sampled], [tool("1")], template=chat.LLAMA31)
+    ids, _ = render_turn(TOK, [*prompt, *sampled], [tool("1")], template=chat.LLAMA31)
     assert TOK.decode(ids[len(prompt) + len(sampled) :]) == (
         '<|start_header_id|>ipython<|end_header_id|>\n\n"1"<|eot_id|>'
         "<|start_header_id|>assistant<|end_header_id|>\n\n"
     )
     # A special token that ends no turn in the template is kept, and the turn is closed.
-    ids, _ = TOK.render_turn([*prompt, SPECIAL["<|endoftext|>"]], [], template=chat.LLAMA31)
+    ids, _ = render_turn(TOK, [*prompt, SPECIAL["<|endoftext|>"]], [], template=chat.LLAMA31)
     assert ids == [*prompt, SPECIAL["<|endoftext|>"], SPECIAL["<|eot_id|>"]]
 
 
@@ -199,13 +200,13 @@ def test_another_stop_token_of_the_template_stays() -> None:
 
 def test_blocks_make_no_difference() -> None:
     pytest.importorskip("jinja2")
-    assert TOK.chat_template
-    nanochat = chat.JinjaTemplate(TOK.chat_template)
-    prompt, mask = TOK.render_turn([], [user("x")], template=nanochat)
+    assert TOK.chat_templates.get("default")
+    nanochat = chat.JinjaTemplate(TOK.chat_templates["default"])
+    prompt, mask = render_turn(TOK, [], [user("x")], template=nanochat)
     for sampled in ([72], [72, SPECIAL["<|assistant_end|>"]]):
         ids = [*prompt, *sampled]
-        expected = TOK.render_turn(ids, [user("y")], mask=mask)
-        assert TOK.render_turn(ids, [user("y")], mask=mask, template=nanochat) == expected
+        expected = render_turn(TOK, ids, [user("y")], mask=mask)
+        assert render_turn(TOK, ids, [user("y")], mask=mask, template=nanochat) == expected
 
 
 def test_a_template_that_is_not_prefix_stable_is_refused() -> None:
@@ -216,16 +217,16 @@ def test_a_template_that_is_not_prefix_stable_is_refused() -> None:
         "m.content",
     )
     template = chat.JinjaTemplate(thinks)
-    prompt, _ = TOK.render_turn([], [user("x")], template=template)
+    prompt, _ = render_turn(TOK, [], [user("x")], template=template)
     with pytest.raises(ConversationError, match=r"invented history: .* differently when messages"):
-        TOK.render_turn(prompt, [user("y")], template=template)
+        render_turn(TOK, prompt, [user("y")], template=template)
     past = [user("x"), assistant("z", reasoning_content="why")]
     with pytest.raises(ConversationError, match=r"^the template renders the turn differently"):
-        TOK.render_turn(prompt, [user("y")], template=template, history=past)
-    plain, _ = TOK.render_turn(
-        prompt, [user("y")], template=template, history=[user("x"), assistant("z")]
+        render_turn(TOK, prompt, [user("y")], template=template, history=past)
+    plain, _ = render_turn(
+        TOK, prompt, [user("y")], template=template, history=[user("x"), assistant("z")]
     )
-    assert plain == TOK.render_turn(prompt, [user("y")], template=JINJA)[0]
+    assert plain == render_turn(TOK, prompt, [user("y")], template=JINJA)[0]
 
 
 def test_a_prompt_may_be_without_special_tokens() -> None:
@@ -236,9 +237,9 @@ def test_a_prompt_may_be_without_special_tokens() -> None:
         "{% if add_generation_prompt %}assistant:{{ ' ' }}{% endif %}"
     )
     template = chat.JinjaTemplate(source)
-    ids, _ = TOK.render_turn([], [user("x")], template=template)
+    ids, _ = render_turn(TOK, [], [user("x")], template=template)
     for sampled in ([72], [72, SPECIAL["<|im_end|>"]]):
-        ids, _ = TOK.render_turn([*ids, *sampled], [user("y")], template=template)
+        ids, _ = render_turn(TOK, [*ids, *sampled], [user("y")], template=template)
     expected = "user: x\nassistant: H<|im_end|>user: y\nassistant: H<|im_end|>user: y\nassistant: "
     assert TOK.decode(ids) == expected
 
@@ -260,7 +261,7 @@ def test_templates_that_cannot_be_continued_are_refused(source: str, message: st
     pytest.importorskip("jinja2")
     ids = [SPECIAL["<|im_start|>"], *TOK.encode("assistant\nhi")]
     with pytest.raises(ConversationError, match=message):
-        TOK.render_turn(ids, [user("x")], template=chat.JinjaTemplate(source))
+        render_turn(TOK, ids, [user("x")], template=chat.JinjaTemplate(source))
 
 
 FOUND = importlib.util.find_spec("trl")
@@ -286,7 +287,7 @@ def test_published_templates_continue_or_are_refused(file: Path, every: bytepair
     try:
         expected = every.render_for_completion(talk, template=template)
         before = every.render_for_completion(talk[:2], template=template)
-        ids, _ = every.render_turn([*before, *every.encode("hello")], talk[2:], template=template)
+        ids, _ = render_turn(every, [*before, *every.encode("hello")], talk[2:], template=template)
     except ConversationError as error:
         if any(why in str(error) for why in REFUSED):
             return
@@ -307,39 +308,42 @@ REFUSED = (
 
 @pytest.mark.parametrize("template", EVERY)
 def test_ids_that_go_on_after_the_stop_token_are_refused(template: Any) -> None:
-    prompt, _ = TOK.render_turn([], [user("x")], template=template)
+    prompt, _ = render_turn(TOK, [], [user("x")], template=template)
     ids = [*prompt, *TOK.encode("hi"), stop_of(template), *TOK.encode("more")]
     with pytest.raises(ConversationError, match=r"the ids (end neither|continue after)"):
-        TOK.render_turn(ids, [user("y")], template=template)
+        render_turn(TOK, ids, [user("y")], template=template)
 
 
 def test_what_is_no_turn_is_an_error() -> None:
     with pytest.raises(ConversationError, match="end neither with a closed turn nor within one of"):
-        TOK.render_turn(TOK.encode("hi"), [user("x")])
+        render_turn(TOK, TOK.encode("hi"), [user("x")])
     with pytest.raises(ConversationError, match="end neither with a closed turn"):
-        TOK.render_turn([SPECIAL["<|user_start|>"]], [user("x")])
+        render_turn(TOK, [SPECIAL["<|user_start|>"]], [user("x")])
     opened = [SPECIAL["<|im_start|>"], *TOK.encode("user\nhi")]
     with pytest.raises(ConversationError, match="within a turn that is not one of 'assistant'"):
-        TOK.render_turn(opened, [user("x")], template=chat.CHATML)
-    prompt, _ = TOK.render_turn([], [user("x")])
+        render_turn(TOK, opened, [user("x")], template=chat.CHATML)
+    prompt, _ = render_turn(TOK, [], [user("x")])
     with pytest.raises(ConversationError, match="message 1 is from 'user' but must be from 'assis"):
-        TOK.render_turn(prompt, [user("x"), user("y")])
+        render_turn(TOK, prompt, [user("x"), user("y")])
     with pytest.raises(ConversationError, match="message 0 is from 'cat'"):
-        TOK.render_turn(prompt, [{"role": "cat", "content": "x"}])
+        render_turn(TOK, prompt, [{"role": "cat", "content": "x"}])
     with pytest.raises(ConversationError, match="at least one message"):
-        TOK.render_turn([], [])
+        render_turn(TOK, [], [])
     with pytest.raises(ValueError, match="the mask has 9 entries"):
-        TOK.render_turn(prompt[:4], [user("x")], mask=[0] * 9)
+        render_turn(TOK, prompt[:4], [user("x")], mask=[0] * 9)
     with pytest.raises(ConversationError, match="tools are defined at the start"):
-        TOK.render_turn(
-            [SPECIAL["<|im_end|>"]], {"messages": [user("x")], "tools": [{}]}, template=chat.CHATML
+        render_turn(
+            TOK,
+            [SPECIAL["<|im_end|>"]],
+            {"messages": [user("x")], "tools": [{}]},
+            template=chat.CHATML,
         )
     bare = chat.Template("bare", (), {"user": chat.Role(("Q",)), "assistant": chat.Role(("A",))})
     with pytest.raises(ConversationError, match="does not open and close the turn of 'assistant'"):
-        TOK.render_turn([65], [user("x")], template=bare)
+        render_turn(TOK, [65], [user("x")], template=bare)
 
 
 def test_a_closed_turn_of_another_role_can_be_continued() -> None:
     ids = TOK.render_conversation([user("x")], on_untrained="keep")[0]
-    both, _ = TOK.render_turn(ids, [assistant("y"), user("z")])
+    both, _ = render_turn(TOK, ids, [assistant("y"), user("z")])
     assert both == TOK.render_for_completion([user("x"), assistant("y"), user("z")])

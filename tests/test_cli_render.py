@@ -75,7 +75,7 @@ def test_conversations_are_rendered_as_in_python(
 
 def test_pairs_are_rendered_as_in_python(tok: bytepair.Tokenizer, tmp_path: Path) -> None:
     words = ["pairs.jsonl", "--rows", "preference", "--template", "chatml"]
-    (pair,) = tok.render_preferences(tmp_path / "pairs.jsonl", template=chat.CHATML)
+    (pair,) = bytepair.chat.render_preferences(tok, tmp_path / "pairs.jsonl", template=chat.CHATML)
     expected = {name: getattr(pair, name).tolist() for name in COLUMNS}
     assert lines(*words, cwd=tmp_path) == [expected]
     shown = run("render", *words, "--show", cwd=tmp_path).stdout.decode()

@@ -62,7 +62,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_first_difference_is_found(name: str, swapped: bool) -> None:
-    one, two, text, byte, value = CASES[name]
+    one, two, text, byte, _ = CASES[name]
     text = text if name != "whole" else "a\nhell"
     pair = (two, one) if swapped else (one, two)
     result = bytepair.evaluate.compare(
@@ -75,7 +75,6 @@ def test_the_first_difference_is_found(name: str, swapped: bool) -> None:
     assert (first.source, first.row, first.byte) == ("texts", 3, byte), first
     for tok, tokens, ids in zip(pair, first.tokens, first.ids, strict=True):
         assert [tok.token_bytes(id) for id in ids] == tokens
-    assert not value or value in result.values
     assert f"row 3, byte {byte}" in str(result)
 
 
@@ -89,7 +88,7 @@ def test_a_comparison_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
     assert bytepair.evaluate.compare(trained, trained).texts == 61
-    for other in (trained.to_tiktoken(), trained.to_huggingface()):
+    for other in (bytepair.compat.to_tiktoken(trained), bytepair.compat.to_huggingface(trained)):
         result = bytepair.evaluate.compare(trained, other)
         assert result
         assert result.tokens == sum(trained.count_batch(
@@ -98,8 +97,8 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
         assert "equal on 61 texts" in str(result)
     for special in ("all", "text"):
         for other in (
-            trained.to_tiktoken(),
-            trained.to_huggingface(),
+            bytepair.compat.to_tiktoken(trained),
+            bytepair.compat.to_huggingface(trained),
         ):
             texts = ["a<|bos|>b", "<|user_start|>"]
             assert bytepair.evaluate.compare(
@@ -133,7 +132,6 @@ def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
     assert 'by "tokens"' in str(result)
     result = bytepair.evaluate.compare(trained, pruned, by="tokens")
     assert "--by tokens" not in str(result)
-    assert "tokens of one only" in result.values
     with pytest.raises(ValueError, match="it must be 'ids' or 'tokens'"):
         bytepair.evaluate.compare(trained, pruned, by="words")  # type: ignore[arg-type]
 

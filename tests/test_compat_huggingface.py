@@ -35,7 +35,7 @@ NAMES = ["<|bos|>", "<|eos|>", "<|pad|>", "<tool>", "<mask>", "<|é|>", "ab", "<
 
 def small() -> tokenizers.Tokenizer:
     tok = bytepair.train(bytepair.sample.paths(), 600, pattern="gpt2", special_tokens=NAMES[:3])
-    theirs = tok.to_huggingface()
+    theirs = bytepair.compat.to_huggingface(tok)
     theirs.add_tokens([AddedToken("<tool>", normalized=False), AddedToken("ab", normalized=False)])
     theirs.add_tokens([AddedToken("<|é|>", normalized=False)])
     theirs.add_special_tokens(
@@ -73,7 +73,7 @@ def plain(
 ) -> tokenizers.Tokenizer:
     """Without tokens that strip white space, so that strings and offsets follow from the ids."""
     tok = bytepair.train(bytepair.sample.paths(), 600, special_tokens=NAMES[:3])
-    tokenizer = tok.to_huggingface()
+    tokenizer = bytepair.compat.to_huggingface(tok)
     tokenizer.add_tokens([AddedToken(name, normalized=False) for name in ("<tool>", more)])
     tokenizer.post_processor = processor(tokenizer)
     return tokenizer
@@ -600,7 +600,7 @@ def test_what_is_no_tokenizer_is_not_wrapped() -> None:
 
 def test_arrays_of_texts_are_batches() -> None:
     tok = bytepair.train(["hello hello"], vocab_size=269)
-    ours, theirs = huggingface.Tokenizer(tok), tok.to_huggingface()
+    ours, theirs = huggingface.Tokenizer(tok), bytepair.compat.to_huggingface(tok)
     arrays: list[Any] = [
         np.array(["hello", "x"]), np.array(["hello", "x"], object), np.array(["hello"] * 20),
         np.array([["hello", "x"]]), np.array([["a", "b"], ["c", "d"]], object), np.array([], "U1"),
@@ -619,7 +619,7 @@ def test_arrays_of_texts_are_batches() -> None:
 
 def test_a_tokenizer_is_shown_as_the_original() -> None:
     tok = bytepair.train(["hello hello"], vocab_size=269)
-    ours, theirs = huggingface.Tokenizer(tok), tok.to_huggingface()
+    ours, theirs = huggingface.Tokenizer(tok), bytepair.compat.to_huggingface(tok)
     assert (repr(ours), str(ours)) == (repr(theirs), str(theirs))
 
 

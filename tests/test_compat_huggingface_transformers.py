@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, processors
 
 import bytepair
-from bytepair.compat import huggingface
+from bytepair.compat import huggingface, to_huggingface
 from commands import package
 from texts import hard_text
 
@@ -41,7 +41,7 @@ def of_ranks(path: Path, pattern: str, special: list[str], **roles: str) -> Any:
     size = len(path.read_bytes().splitlines())
     ids = {name: size + place for place, name in enumerate(special)}
     tok = bytepair.load(path, pattern=pattern, special_tokens=ids)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=tok.to_huggingface(), **roles)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=to_huggingface(tok), **roles)
 
 
 CHAT = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -99,7 +99,7 @@ def trained(shared: Path) -> Any:
     """With tokens that take white space, and some that are in others."""
     tok = bytepair.train(bytepair.sample.paths(), 2000)
     tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tok.to_huggingface(), bos_token="<|bos|>", eos_token="<|assistant_end|>",
+        tokenizer_object=to_huggingface(tok), bos_token="<|bos|>", eos_token="<|assistant_end|>",
         pad_token="<|bos|>", mask_token=AddedToken("<mask>", lstrip=True, special=True),
         extra_special_tokens=[AddedToken("<right>", rstrip=True, special=True), "<mask>>"],
         clean_up_tokenization_spaces=True,

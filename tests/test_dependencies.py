@@ -164,11 +164,11 @@ def test_commands(folder: Path) -> None:
 
 #: What needs each extra.
 USES = [
-    ("data", "bytepair.train(['hi hi'], 257, special_tokens=()).encode_arrow([])"),
+    ("data", "bytepair.compat.encode_arrow(bytepair.train(['hi hi'], 257, special_tokens=()), [])"),
     ("data", "next(bytepair.corpus.read_documents('a.txt'))"),
     ("data", "bytepair.count('s3://bucket/a.parquet')"),
-    ("tiktoken", "bytepair.train(['hi hi'], 265).to_tiktoken()"),
-    ("hf", "bytepair.train(['hi hi'], 265).to_huggingface()"),
+    ("tiktoken", "bytepair.compat.to_tiktoken(bytepair.train(['hi hi'], 265))"),
+    ("hf", "bytepair.compat.to_huggingface(bytepair.train(['hi hi'], 265))"),
     ("hub", "bytepair.corpus.download_dataset('owner/name')"),
     ("chat", "bytepair.chat.JinjaTemplate('x', name='x').writer(bytepair.train(['hi'], 265))"),
     ("reference", "bytepair.reference.split('a b', 'gpt2')"),
@@ -177,6 +177,7 @@ USES = [
     ("llguidance", "bytepair.engines.to_llguidance(bytepair.train(['hi'], 265))"),
     ("xgrammar", "bytepair.engines.to_xgrammar(bytepair.train(['hi'], 265))"),
     ("outlines", "bytepair.engines.to_outlines(bytepair.train(['hi'], 265))"),
+    ("plot", "bytepair.plot.bars({'a': 1})"),
     ("torch", "bytepair.evaluate.save_token_bytes(bytepair.train(['hi'], 265), 'bytes.pt')"),
 ]
 

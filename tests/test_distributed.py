@@ -211,7 +211,7 @@ def test_combining_the_parts_is_resumed(
 ) -> None:  # fmt: skip
     save = manifest.save_mark
     shards_made = len([name for name in whole if name.endswith(".bin")])
-    for last in range(shards_made):
+    for last in range(shards_made - 1):  # the last has no mark
         out = tmp_path / str(last)
         saved: list[Any] = []
 

@@ -42,7 +42,7 @@ def found(trained: bytepair.Tokenizer) -> evaluate.Evaluation:
 
 @pytest.fixture(scope="module")
 def encoding(trained: bytepair.Tokenizer) -> tiktoken.Encoding:
-    return trained.to_tiktoken()
+    return bytepair.compat.to_tiktoken(trained)
 
 
 # ---------------------------------------------------------------------------- texts
@@ -531,6 +531,13 @@ def test_json_holds_the_numbers(found: evaluate.Evaluation) -> None:
     assert value["sweep"]["knee"] == found.sweep.knee if found.sweep else None
 
 
+def test_the_evaluate_command_draws_the_sizes(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    trained.save(tmp_path / "mine")
+    run("evaluate", "mine", "--sizes", "s.svg", cwd=tmp_path)
+    assert "<svg" in (tmp_path / "s.svg").read_text("utf-8")
+
+
 def test_the_evaluate_command(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     trained.save(tmp_path / "mine")
     (tmp_path / "val.txt").write_text("To be", encoding="utf-8")
@@ -539,8 +546,7 @@ def test_the_evaluate_command(trained: bytepair.Tokenizer, tmp_path: Path) -> No
     assert all(word in out for word in ("Compression", "validation", "Burmese", "knee"))
     assert (tmp_path / "s.csv").exists()
     assert len(np.load(tmp_path / "t.npy")) == trained.vocab_size
-    value = json.loads(run(*words, "--json", "--sizes", "s.svg", cwd=tmp_path).stdout)
-    assert (tmp_path / "s.svg").read_text("utf-8").startswith("<svg")
+    value = json.loads(run(*words, "--json", cwd=tmp_path).stdout)
     assert value["name"] == "mine"
     assert run(*words, "--markdown", cwd=tmp_path).stdout.startswith(b"# mine")
     bad = run("evaluate", "nothing", cwd=tmp_path, code=1).stderr.decode()
@@ -557,3 +563,15 @@ def test_published_vocabularies_of_the_shared_data(
     for language in evaluate.by_language(ours)[::20]:
         text = evaluate.declarations()[language.code]
         assert language.tokens == len(theirs.encode_ordinary(text))
+
+
+def test_a_notebook_shows_at_most_forty_rows(found: evaluate.Evaluation) -> None:
+    assert found.sweep is not None
+    html = found.sweep._repr_html_()
+    assert html.count("<tr>") == 41
+    first, last = (f"<td>{found.sweep.sizes[n]}</td>" for n in (0, -1))
+    assert first in html
+    assert last in html
+    for table in evaluate.tables(found):
+        assert table._repr_html_().count("<tr>") == len(table.rows) + 1
+        assert "<script" not in table._repr_html_()

@@ -71,7 +71,7 @@ def writes(words: list[str], folder: Path) -> list[Write]:
     """Run a command, and list what it writes in the folder, with relative paths."""
     log = folder.parent / "strace.log"
     calls = "trace=open,openat,creat,rename,renameat,renameat2"
-    command = ["strace", "-f", "-y", "-s", "4096", "-e", calls, "-o", log, sys.executable]
+    command = ["strace", "-f", "-y", "-s", "4096", "-e", calls, "-o", str(log), sys.executable]
     subprocess.run([*command, "-m", "bytepair", *words], check=True, capture_output=True)
     pattern = re.compile(
         r'(?:open|openat|creat)\((?:(?:AT_FDCWD|\d+)<([^>]*)>, )?"([^"]*)", ([A-Z_|]+)'

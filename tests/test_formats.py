@@ -76,7 +76,7 @@ HARMLESS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lossless_export_loads_equal(kind: str, format: str, tmp_path: Path) -> None:
     tok = KINDS[kind]
-    lost = tok.export_losses(format)
+    lost = bytepair.compat.export_losses(tok, format)
     if lost:
         with pytest.raises(LossError, match="cannot represent"):
             tok.export(tmp_path / TARGETS[format], format)
@@ -137,15 +137,15 @@ def test_the_format_of_a_file_is_recognised(format: str, tmp_path: Path) -> None
 
 def test_objects_and_names() -> None:
     pytest.importorskip("tokenizers")
-    assert bytepair.load(TOK.to_tiktoken()) == TOK
-    assert bytepair.load(LIST.to_huggingface()) == LIST
-    assert bytepair.load(TOK.to_huggingface()) == TOK
+    assert bytepair.load(bytepair.compat.to_tiktoken(TOK)) == TOK
+    assert bytepair.load(bytepair.compat.to_huggingface(LIST)) == LIST
+    assert bytepair.load(bytepair.compat.to_huggingface(TOK)) == TOK
     with pytest.raises(TypeError, match="not int"):
         bytepair.load(3)
 
 
 def test_an_encoding_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoding = TOK.to_tiktoken("gpt2")
+    encoding = bytepair.compat.to_tiktoken(TOK, "gpt2")
     monkeypatch.setattr(tiktoken, "get_encoding", {"gpt2": encoding}.__getitem__)
     loaded = bytepair.load("gpt2")
     assert loaded == TOK
@@ -229,7 +229,7 @@ def test_a_pattern_that_another_engine_may_read_otherwise(tmp_path: Path) -> Non
     with pytest.raises(LossError, match="Oniguruma"):
         small(pattern=r"\w+|\W+").export(tmp_path / "tokenizer.json")
     with pytest.raises(LossError, match="Oniguruma"):
-        small(pattern=r"\w+|\W+").to_huggingface()
+        bytepair.compat.to_huggingface(small(pattern=r"\w+|\W+"))
 
 
 def test_formats_that_are_not_written(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_what_fails_leaves_the_old_file(
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="no space"):
-        written(LIST, tmp_path, format)
+        LIST.export(path, format, lossy=True, overwrite=True)
     monkeypatch.undo()
     assert bytepair.load(path) == TOK
     assert list(tmp_path.iterdir()) == [path]

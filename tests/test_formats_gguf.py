@@ -118,7 +118,7 @@ def test_the_rule_that_differs_least_is_named_and_in_what(
 ) -> None:
     tok = small(pattern=pattern)
     assert llamacpp.nearest(tok) == name
-    (lost,) = tok.export_losses("gguf")
+    (lost,) = bytepair.compat.export_losses(tok, "gguf")
     assert f"its rule {name!r} differs least: " in lost
     assert re.search(said, lost), lost
 
@@ -145,7 +145,7 @@ def test_whole_tokens_that_win_or_not_are_told() -> None:
     tok = bytepair.Tokenizer.from_merges(
         small().mergeable_ranks(), small().merges()[:1], pattern="gpt2", ignore_merges=True
     )
-    (lost, _) = tok.export_losses("gguf")
+    (lost, _) = bytepair.compat.export_losses(tok, "gguf")
     assert lost == "the merging of pretokens that are tokens: 'gpt-2' merges them"
 
 
@@ -303,7 +303,7 @@ def write_json(path: Path, document: Any) -> Path:
 @pytest.mark.parametrize("lengths", [(2, 3), (2, 3, 4), (2, 4, 8), (2, 3, 4, 8, 16), (3, 4)])
 def test_runs_of_spaces_come_back(lengths: tuple[int, ...], tmp_path: Path) -> None:
     tok = bytepair.load(runs_of_spaces(tmp_path / "runs.model", lengths))
-    assert tok.export_losses("gguf") == []
+    assert bytepair.compat.export_losses(tok, "gguf") == []
     assert bytepair.load(tok.export(tmp_path / "x.gguf")) == tok
 
 
@@ -325,7 +325,7 @@ def test_pieces_come_back(kind: str, tmp_path: Path) -> None:
 
 def check_losses(kind: str, tok: bytepair.Tokenizer) -> None:
     """Gemma's runs of spaces are not found by llama.cpp where a text has U+2581 itself."""
-    lost = tok.export_losses("gguf")
+    lost = bytepair.compat.export_losses(tok, "gguf")
     assert len(lost) == (kind == "gemma")
     assert all("U+2581 itself" in loss for loss in lost)
 
@@ -369,6 +369,6 @@ def test_losses_of_pieces_are_named(changes: dict[str, Any], message: str, tmp_p
         id = model["vocab"][changes["added"]["content"]]
         data["added_tokens"].append({"id": id} | flags | changes["added"])
     tok = bytepair.load(write_json(tmp_path / "tokenizer.json", data))
-    assert any(message in loss for loss in tok.export_losses("gguf"))
+    assert any(message in loss for loss in bytepair.compat.export_losses(tok, "gguf"))
     with pytest.raises(LossError):
         tok.export(tmp_path / "x.gguf")

@@ -171,7 +171,7 @@ def test_ids_are_equal_on_any_text() -> None:
         tok = bytepair.Tokenizer.from_merges(
             TOK.mergeable_ranks(), TOK.merges()[::-1], pattern="qwen2", ignore_merges=ignore
         )
-        theirs = tok.to_huggingface()
+        theirs = bytepair.compat.to_huggingface(tok)
         ours = bytepair.load(theirs)
         assert ours == tok
 
@@ -224,7 +224,7 @@ def test_one_pair_a_token_gives_the_ids_of_ranks() -> None:
         rng.shuffle(tokens)
         ranks = {token: id for id, token in enumerate(tokens)}
         tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt2")
-        theirs = tok.to_huggingface()
+        theirs = bytepair.compat.to_huggingface(tok)
         for text in [
             *texts,
             "".join(rng.choices([token.decode() for token in longer] or ["a"], k=6)),
@@ -358,7 +358,7 @@ def test_a_pair_that_stands_twice_counts_the_last_time() -> None:
 
 def test_ids_with_holes_are_those_of_tokenizers() -> None:
     tok = small(special_tokens={"<|a|>": 300, "<|▁|>": 261})
-    theirs = tok.to_huggingface()
+    theirs = bytepair.compat.to_huggingface(tok)
     assert theirs.encode("<|a|>x<|▁|>").ids == [300, 120, 261]
     assert theirs.token_to_id("<|▁|>") == 261
     document = json_of(tok)
@@ -376,7 +376,7 @@ def test_nfc_gives_the_ids_of_tokenizers(tmp_path: Path) -> None:
         special_tokens={"<|e\u0301|>": 1600},
         normalizer="NFC",
     )
-    theirs = tok.to_huggingface()
+    theirs = bytepair.compat.to_huggingface(tok)
     assert json.loads(theirs.to_str())["normalizer"] == {"type": "NFC"}
     assert bytepair.load(tok.export(tmp_path / "tokenizer.json")) == tok
     assert tok.encode("e\u0301") == tok.encode("é") == theirs.encode("e\u0301").ids
@@ -391,7 +391,7 @@ def test_nfc_gives_the_ids_of_tokenizers(tmp_path: Path) -> None:
 
     check()
     with pytest.raises(ValueError, match="to normalize texts to NFC"):
-        tok.to_tiktoken()
+        bytepair.compat.to_tiktoken(tok)
     with pytest.raises(bytepair.errors.LossError, match="NFC"):
         tok.export(tmp_path / "x", "nanochat")
     with pytest.raises(bytepair.errors.LossError, match="NFC"):
@@ -462,7 +462,7 @@ def test_a_post_processor_is_kept() -> None:
         "special_tokens": {"<|bos|>": {"id": "<|bos|>", "ids": [260], "tokens": ["<|bos|>"]}},
     }
     tok = load(changed("post_processor", processor))
-    theirs = tok.to_huggingface()
+    theirs = bytepair.compat.to_huggingface(tok)
     assert theirs.encode("he").ids == tok.encode("he", prepend="<|bos|>") == [260, 256]
     assert theirs.encode("he", add_special_tokens=False).ids == tok.encode("he")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,10 +137,10 @@ def test_columns_of_duckdb_are_counted_and_encoded() -> None:
     texts = [text for text in TEXTS if text is not None]
     assert TOK.count_batch(full).tolist() == TOK.count_batch(texts).tolist()
     assert TOK.encode_batch(full) == TOK.encode_batch(texts)
-    lists = TOK.encode_arrow(relation["text"]).to_pylist()
+    lists = bytepair.compat.encode_arrow(TOK, relation["text"]).to_pylist()
     assert lists == [None if text is None else TOK.encode(text) for text in TEXTS]
-    assert TOK.encode_arrow(relation.filter("false")["text"]).to_pylist() == []
-    for call in (TOK.encode_batch, TOK.encode_arrow):
+    assert bytepair.compat.encode_arrow(TOK, relation.filter("false")["text"]).to_pylist() == []
+    for call in (TOK.encode_batch, partial(bytepair.compat.encode_arrow, TOK)):
         with pytest.raises(ArgumentError, match="expected a column, not a table"):
             call(relation)
 
@@ -151,7 +152,7 @@ def test_a_function_of_sql_counts_and_encodes() -> None:
     connection.register("rows", rows.to_arrow_table())
     for name, function, kind in (
         ("tokens", lambda text: pa.array(TOK.count_batch(text)), "BIGINT"),
-        ("ids", lambda text: TOK.encode_arrow(text), "USMALLINT[]"),
+        ("ids", lambda text: bytepair.compat.encode_arrow(TOK, text), "USMALLINT[]"),
     ):
         connection.create_function(name, function, ["VARCHAR"], kind, type="arrow")
     results = connection.sql("select tokens(text), ids(text) from rows order by id").fetchall()

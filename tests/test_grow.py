@@ -85,9 +85,7 @@ def test_growing_reads_text_as_training_does(tmp_path: Path) -> None:
     for name in ("max_chars", "doc_cap"):
         reading = bytepair.Reading(**{name: 20})  # type: ignore[arg-type]
         less = bytepair.count(file, reading=reading)
-        assert bytepair.extend(small, file, 9, reading=reading) == (
-            bytepair.extend(small, less, 9)
-        )
+        assert bytepair.extend(small, file, 9, reading=reading) == (bytepair.extend(small, less, 9))
     (tmp_path / "bad.txt").write_bytes(b"hello \xff hello")
     repaired = bytepair.count(["hello \ufffd hello"])
     assert bytepair.extend(

@@ -13,7 +13,7 @@ import bytepair
 from bytepair._core import to_oniguruma
 
 TOK = bytepair.train(bytepair.sample.paths(), vocab_size=1500)
-THEIRS = TOK.to_huggingface(special=False)
+THEIRS = bytepair.compat.to_huggingface(TOK, special=False)
 
 
 @given(st.one_of(st.text(max_size=30), st.text("ab \n'<|>bos1é", max_size=40)))
@@ -24,7 +24,7 @@ def test_ids_are_equal_on_any_text(text: str) -> None:
 
 def test_special_tokens() -> None:
     text = "<|bos|>hi<|user_end|>"
-    assert TOK.to_huggingface().encode(text).ids == TOK.encode(text, special="all")
+    assert bytepair.compat.to_huggingface(TOK).encode(text).ids == TOK.encode(text, special="all")
     assert THEIRS.encode(text).ids == TOK.encode(text)
     assert THEIRS.token_to_id("<|bos|>") == TOK.special_tokens["<|bos|>"]
     assert THEIRS.get_vocab_size() == TOK.vocab_size
@@ -37,7 +37,7 @@ def test_a_list_of_merges_goes_out_as_it_is() -> None:
         tok = bytepair.Tokenizer.from_merges(
             tokens, merges, pattern="gpt4", special_tokens={"<|bos|>": 300}, ignore_merges=ignore
         )
-        exported = tok.to_huggingface()
+        exported = bytepair.compat.to_huggingface(tok)
         for text in ("ab", "abc", "abcab bc", "<|bos|>abc"):
             assert exported.encode(text).ids == tok.encode(text, special="all")
 
@@ -46,7 +46,7 @@ def test_ids_are_equal_on_real_text(
     pair: tuple[bytepair.Tokenizer, tiktoken.Encoding], documents: Callable[[str], list[str]]
 ) -> None:
     ours, _ = pair
-    exported = ours.to_huggingface(special=False)
+    exported = bytepair.compat.to_huggingface(ours, special=False)
     for kind in ("english", "code"):
         texts = [text[:20_000] for text in documents(kind)[:40]]
         theirs = [one.ids for one in exported.encode_batch(texts)]
@@ -71,4 +71,4 @@ def test_patterns_are_written_for_the_other_engine(pattern: str, expected: str) 
 def test_a_missing_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
     with pytest.raises(ImportError):
-        TOK.to_huggingface()
+        bytepair.compat.to_huggingface(TOK)

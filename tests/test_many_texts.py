@@ -25,7 +25,7 @@ class Table:
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "encode_batch": lambda texts: TOK.encode_batch(texts),
-    "pad": lambda texts: TOK.pad(texts),
+    "pad": lambda texts: bytepair.compat.pad(TOK, texts),
     "encode_batch_to_numpy": lambda texts: TOK.encode_batch_to_numpy(texts),
     "count_batch": lambda texts: TOK.count_batch(texts),
     "encode_stream": lambda texts: list(TOK.encode_stream(texts)),

@@ -13,11 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bytepair
+from bytepair.compat import export_losses, to_huggingface
 from bytepair.errors import FormatError, LossError, OverwriteError
 from bytepair.files.safe import Cursor
 from bytepair.formats.gguf import file as gguf
 from bytepair.properties import metadata, post_processor
 from bytepair.properties.entries import ENTRIES, FLAGS, TOKENS
+from bytepair.tokenizer.vocabulary import with_roles_of
 from formats import TARGETS, json_of, load_options, small
 
 NAMES = ["<s>", "</s>", "<pad>", "<turn>", "<unk>", "<other>"]
@@ -121,7 +123,7 @@ def test_every_entry_is_equal_or_reported(
             }
         before = base.replace(notes=stated)
         path = tmp_path_factory.mktemp("x") / files[target]
-        losses = before.export_losses(path if target == "alone" else format)
+        losses = export_losses(before, path if target == "alone" else format)
         try:
             before.export(path, format, lossy=True)
         except LossError as error:
@@ -152,7 +154,7 @@ def test_what_a_post_processor_adds_becomes_flags_in_gguf(
 ) -> None:
     path = folder(tmp_path / "hf", template(begin, end))
     tok = bytepair.load(path / "tokenizer.json" if alone else path)
-    assert tok.export_losses("gguf") == []
+    assert export_losses(tok, "gguf") == []
     values = gguf_values(tok.export(tmp_path / "x.gguf"))
     assert values["tokenizer.ggml.add_bos_token"] is bool(begin)
     assert values["tokenizer.ggml.add_eos_token"] is bool(end)
@@ -191,7 +193,7 @@ def test_the_tokens_of_a_post_processor_have_the_roles(tmp_path: Path) -> None:
     stated = folder(tmp_path / "stated", template(["<other>"], []), bos_token="<s>")
     tok = bytepair.load(stated)
     assert tok.roles["bos"] == "<s>"
-    assert tok.export_losses("gguf") == [
+    assert export_losses(tok, "gguf") == [
         "what the post-processor puts around texts: llama.cpp adds BOS and EOS at most"
     ]
 
@@ -199,11 +201,11 @@ def test_the_tokens_of_a_post_processor_have_the_roles(tmp_path: Path) -> None:
 def test_two_tokens_before_a_text_are_a_loss_and_stay(tmp_path: Path) -> None:
     processor = template(["<other>", "<s>"], [])
     tok = bytepair.load(folder(tmp_path / "hf", processor))
-    assert any("post-processor" in lost for lost in tok.export_losses("gguf"))
-    assert any("post-processor" in lost for lost in tok.export_losses("nanochat"))
-    assert tok.export_losses("huggingface") == []
+    assert any("post-processor" in lost for lost in export_losses(tok, "gguf"))
+    assert any("post-processor" in lost for lost in export_losses(tok, "nanochat"))
+    assert export_losses(tok, "huggingface") == []
     again = bytepair.load(tok.export(tmp_path / "again", "huggingface"))
-    assert again.to_huggingface().encode("he").ids == [264, 259, 256]
+    assert to_huggingface(again).encode("he").ids == [264, 259, 256]
 
 
 def test_a_flag_that_differs_from_the_post_processor(tmp_path: Path) -> None:
@@ -253,13 +255,13 @@ def check_hugging_face(tok: bytepair.Tokenizer, flags: tuple[bool, bool], path: 
     config = json.loads((path / "tokenizer_config.json").read_text())
     assert (config["add_bos_token"], config["add_eos_token"]) == flags
     expected = [259] * flags[0] + tok.encode("hell") + [260] * flags[1]
-    assert tok.to_huggingface().encode("hell").ids == expected
+    assert to_huggingface(tok).encode("hell").ids == expected
     transformers = pytest.importorskip("transformers")
     theirs = transformers.AutoTokenizer.from_pretrained(path)
     assert theirs("hell")["input_ids"] == expected
     theirs.save_pretrained(path / "again")
     for back in (bytepair.load(path / "again"), bytepair.load(theirs)):
-        assert back.to_huggingface().encode("hell").ids == expected
+        assert to_huggingface(back).encode("hell").ids == expected
 
 
 def test_flags_that_llama_cpp_takes_from_the_rule(tmp_path: Path) -> None:
@@ -275,9 +277,9 @@ def test_flags_that_llama_cpp_takes_from_the_rule(tmp_path: Path) -> None:
 def test_flags_without_a_token_are_reported() -> None:
     tok = small(special_tokens={"<x>": 259}).replace(notes={"add_bos_token": "true"})
     for format in ("gguf", "huggingface"):
-        assert any("flag add_bos_token" in lost for lost in tok.export_losses(format))
+        assert any("flag add_bos_token" in lost for lost in export_losses(tok, format))
     with pytest.raises(FormatError, match="the note 'add_bos_token': 'maybe' is neither"):
-        tok.replace(notes={"add_bos_token": "maybe"}).export_losses("gguf")
+        export_losses(tok.replace(notes={"add_bos_token": "maybe"}), "gguf")
 
 
 # ---------------------------------------------------------------------------- chat templates
@@ -300,7 +302,7 @@ def test_named_templates_are_read_and_written(layout: str, tmp_path: Path) -> No
             file = path / f"additional_chat_templates/{name}.jinja"
             file.write_text(TEMPLATES[name], encoding="utf-8")
     tok = bytepair.load(path)
-    assert tok.chat_template == TEMPLATES["default"]
+    assert tok.chat_templates.get("default") == TEMPLATES["default"]
     assert tok.chat_templates == TEMPLATES
     tok.export(tmp_path / "out", "huggingface")
     files = {file.relative_to(tmp_path / "out").as_posix() for file in
@@ -339,14 +341,17 @@ def test_templates_of_a_nanochat_vocabulary_are_not_replaced(tmp_path: Path) -> 
     (tmp_path / "hf/chat_template.jinja").unlink()
     config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": LISTED[1:]}))
     tok = bytepair.load(tmp_path / "hf")
-    assert (tok.chat_template, tok.chat_templates) == (None, dict([*TEMPLATES.items()][1:]))
+    assert (tok.chat_templates.get("default"), tok.chat_templates) == (
+        None,
+        dict([*TEMPLATES.items()][1:]),
+    )
     for format in ("huggingface", "gguf"):
         path = tok.export(tmp_path / f"{format}.gguf", format)
         assert bytepair.load(path).chat_templates == tok.chat_templates
     without = NANOCHAT.replace(chat_template="")
     for format in ("huggingface", "gguf"):
         path = without.export(tmp_path / f"without-{format}", format)
-        assert bytepair.load(path).chat_template is None
+        assert bytepair.load(path).chat_templates.get("default") is None
     assert NANOCHAT.replace(chat_template={"y": "x"}).chat_templates.keys() == {"default", "y"}
 
 
@@ -359,7 +364,7 @@ def test_names_that_are_no_names_of_files(name: str, tmp_path: Path) -> None:
         "generation_config.json",
     }  # fmt: skip
     assert bytepair.load(tmp_path / "out/hf").chat_templates == {"default": "d", name: "t"}
-    assert any(repr(name) in lost for lost in tok.export_losses("gguf"))
+    assert any(repr(name) in lost for lost in export_losses(tok, "gguf"))
 
 
 @pytest.mark.parametrize(
@@ -445,7 +450,10 @@ def test_transformers_stops_at_the_end_of_a_turn(tmp_path: Path) -> None:
     assert theirs.eos_token == "<|assistant_end|>"
     theirs.save_pretrained(tmp_path / "again")
     for back in (bytepair.load(theirs), bytepair.load(tmp_path / "again")):
-        assert (back.roles, back.chat_template) == (NANOCHAT.roles, NANOCHAT.chat_template)
+        assert (back.roles, back.chat_templates.get("default")) == (
+            NANOCHAT.roles,
+            NANOCHAT.chat_templates.get("default"),
+        )
 
 
 def test_eos_that_is_stated_stays(tmp_path: Path) -> None:
@@ -466,12 +474,12 @@ def test_the_generation_config_of_a_folder_is_kept(tmp_path: Path) -> None:
     assert json.loads(tok.notes["stop_tokens"]) == ["</s>", "<turn>", 257]
     tok.export(tmp_path / "out", "huggingface")
     assert json.loads((tmp_path / "out/generation_config.json").read_text()) == generation
-    (lost,) = tok.export_losses("gguf")
+    (lost,) = export_losses(tok, "gguf")
     assert "llama.cpp would not stop at 'll'" in lost
     values = gguf_values(tok.export(tmp_path / "x.gguf", lossy=True))
     assert values["tokenizer.ggml.eos_token_ids"] == [260, 262, 257]
     assert values["tokenizer.ggml.eom_token_id"] == 262
-    assert any("generation stops" in lost for lost in tok.export_losses("tiktoken"))
+    assert any("generation stops" in lost for lost in export_losses(tok, "tiktoken"))
     assert "stop_tokens" in tok.notes
     assert metadata.stated_stops(tok.replace(roles={"eos": "<turn>"})) == []
 
@@ -521,10 +529,10 @@ def test_entries_outlive_other_ids(tmp_path: Path) -> None:
     entries = {**metadata.values(tok), "stop_tokens": ["</s>", "<x>"]}
     others = [bytepair.prune(tok, 260).tokenizer, bytepair.extend(tok, ["world world"], 2)]
     grown = bytepair.train(["hello hello help"], 262, special_tokens=["<s>", "</s>", "<x>"])
-    others.append(grown._with_roles_of(tok))
+    others.append(with_roles_of(grown, tok))
     for other in others:
         assert metadata.values(other) == entries
-        ids = other.to_huggingface().encode("hel").ids
+        ids = to_huggingface(other).encode("hel").ids
         assert ids == [other.special_tokens["<s>"], *other.encode("hel"),
                        other.special_tokens["</s>"]]  # fmt: skip
         generation = tmp_path / f"{other.vocab_size}-{other.fingerprint}"

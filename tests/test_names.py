@@ -8,6 +8,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,8 +152,13 @@ def test_a_mark_names_files_of_its_folder(
     tok: bytepair.Tokenizer, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "o"
+
+    def marked(folder: Path, _: Any, made: list[shards.Shard]) -> shards.Manifest:
+        manifest.save_mark(folder, replace(made[0], following=(0, 1)))
+        return manifest.Manifest({}, [])
+
     with monkeypatch.context() as patch:
-        patch.setattr("bytepair.shards.state.finish", lambda *_: manifest.Manifest({}, []))
+        patch.setattr("bytepair.shards.state.finish", marked)
         shards.write(corpus, tok, out)
     mark = out / ".progress" / "000000.json"
     values = json.loads(mark.read_text())

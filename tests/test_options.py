@@ -157,7 +157,7 @@ def test_a_dash_is_standard_input(folder: Path, tmp_path: Path) -> None:
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(ImportError, match=r"bytepair\[hf\]"):
-        TOK.to_huggingface()
+        bytepair.compat.to_huggingface(TOK)
 
 
 def test_sizes_of_vocabularies_have_endings(tmp_path: Path) -> None:
@@ -237,8 +237,8 @@ def test_a_file_and_the_caller_do_not_contradict_each_other(format: str, tmp_pat
 def test_an_object_has_no_format_and_no_revision() -> None:
     for option in ({"format": "huggingface"}, {"revision": "main"}):
         with pytest.raises(FormatError, match="does not apply to this, which is an object"):
-            bytepair.load(TOK.to_tiktoken(), **option)  # type: ignore[arg-type]
-    assert json.loads(TOK.to_huggingface().to_str())
+            bytepair.load(bytepair.compat.to_tiktoken(TOK), **option)  # type: ignore[arg-type]
+    assert json.loads(bytepair.compat.to_huggingface(TOK).to_str())
 
 
 def test_counts_replace_neither_text_nor_what_is_read(tmp_path: Path) -> None:

@@ -29,23 +29,23 @@ def test_rows_equal_lists_padded_one_by_one(texts: list[str], extra: int, side: 
         ids.append(row + [PAD] * fill if side == "right" else [PAD] * fill + row)
         ones = [1] * len(row)
         mask.append(ones + [0] * fill if side == "right" else [0] * fill + ones)
-    batch = TOK.pad(lists, width, side=side)
+    batch = bytepair.compat.pad(TOK, lists, width, side=side)
     assert batch.input_ids.tolist() == ids
     assert batch.attention_mask.tolist() == mask
     assert [str(rows.dtype) for rows in batch] == ["int32", "uint8"]
-    wide = TOK.pad(lists, width, side=side, tensors="np")
+    wide = bytepair.compat.pad(TOK, lists, width, side=side, tensors="np")
     assert all(a.dtype == np.int64 and (a == b).all() for a, b in zip(wide, batch, strict=True))
 
 
 def test_tensors_are_those_of_transformers() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    texts, theirs = ["To be, or not", "to", ""], TOK.to_transformers()
+    texts, theirs = ["To be, or not", "to", ""], bytepair.compat.to_transformers(TOK)
     sides: list[Any] = ["right", "left"]
     for side in sides:
         theirs.padding_side = side
         expected = theirs(texts, padding=True, return_tensors="pt")
-        batch = TOK.pad(TOK.encode_batch(texts), side=side, tensors="pt")
+        batch = bytepair.compat.pad(TOK, TOK.encode_batch(texts), side=side, tensors="pt")
         assert {**batch}.keys() == set(expected) - {"token_type_ids"}
         for name in batch.keys():  # noqa: SIM118 - iterating gives the values
             assert batch[name].dtype == torch.int64
@@ -56,7 +56,7 @@ def test_tensors_are_those_of_transformers() -> None:
 
 
 def test_a_batch_is_a_tuple_and_a_mapping() -> None:
-    batch = TOK.pad(TOK.encode_batch(["a", "b"]), tensors="np")
+    batch = bytepair.compat.pad(TOK, TOK.encode_batch(["a", "b"]), tensors="np")
     ids, mask = batch
     assert ids is batch["input_ids"] is batch[0] is batch.input_ids
     assert mask is dict(batch)["attention_mask"]
@@ -70,14 +70,14 @@ def test_a_batch_is_a_tuple_and_a_mapping() -> None:
 def test_wrong_options_are_named(name: str, value: Any) -> None:
     options: dict[str, Any] = {"rows": [[97, 98], [97]], name: value}
     with pytest.raises(ArgumentError) as refused:
-        TOK.pad(**options)
+        bytepair.compat.pad(TOK, **options)
     assert refused.value.option == name
 
 
 def test_padding_needs_a_token_for_it() -> None:
-    assert NO_PAD.pad([[97], [98]], tensors="np").input_ids.shape == (2, 1)
+    assert bytepair.compat.pad(NO_PAD, [[97], [98]], tensors="np").input_ids.shape == (2, 1)
     with pytest.raises(SpecialTokenError, match="pad"):
-        NO_PAD.pad([[97], [98, 98]])
+        bytepair.compat.pad(NO_PAD, [[97], [98, 98]])
 
 
 @given(hard_text, st.sampled_from(["u2", "i4", "u4", "i8", "u8", np.int64]))

@@ -115,7 +115,7 @@ def test_a_literal_pattern_can_be_grouped() -> None:
 def test_the_pattern_of_a_file_is_an_expression_whatever_it_looks_like(
     pattern: str, tmp_path: Path
 ) -> None:
-    document = json.loads(small().to_huggingface().to_str())
+    document = json.loads(bytepair.compat.to_huggingface(small()).to_str())
     document["pre_tokenizer"] = {
         "type": "Sequence",
         "pretokenizers": [

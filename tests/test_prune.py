@@ -280,7 +280,7 @@ def test_flags_roles_and_notes_follow() -> None:
     assert small.added_tokens[0] == AddedToken("<s>", 257, lstrip=True)
     assert small.encode("cd  <s>", special="all") == [99, 100, 257]
     assert small.roles == tok.roles
-    assert (small.chat_template, small.notes["name"]) == ("{{ messages }}", "n")
+    assert (small.chat_templates.get("default"), small.notes["name"]) == ("{{ messages }}", "n")
 
 
 def test_notes_on_a_training_go(trained: bytepair.Tokenizer, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import bytepair
 from bytepair import shards
 from bytepair.errors import ShardError
+from loaders import text_batches
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,20 @@ def test_a_state_at_the_end_of_the_last_epoch_yields_nothing(data: shards.Datase
     assert list(data.batches(1, 4, packing="stream", state=batches.state)) == []
 
 
+@pytest.mark.parametrize("packing", ["stream", "best-fit"])
+def test_rows_that_fill_no_batch_are_counted(
+    data: shards.Dataset, packing: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = len(list(data.batches(1, 4, packing=packing)))
+    caplog.set_level("INFO", "bytepair")
+    for size in (1, 2, 5, 7):
+        caplog.clear()
+        assert len(list(data.batches(size, 4, packing=packing))) == rows // size
+        left = rows % size
+        said = [f"the last {left} rows do not fill a batch and are left out"]
+        assert caplog.messages == (said if left else [])
+
+
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("count", [1, 5000])
 @pytest.mark.parametrize("bos", [False, True])
@@ -64,9 +79,7 @@ def test_a_corpus_without_tokens_is_an_error_on_the_first_pass(
     tmp_path: Path, tok: bytepair.Tokenizer, packing: Any, bos: bool, count: int
 ) -> None:
     pq.write_table(pa.table({"text": [""] * count}), tmp_path / "a.parquet")
-    batches = shards.TextBatches(
-        tmp_path / "a.parquet", tok, 1, 4, split="all", packing=packing, bos=bos
-    )
+    batches = text_batches(tmp_path / "a.parquet", tok, 1, 4, split="all", packing=packing, bos=bos)
     with pytest.raises(ShardError):
         next(batches)
 
@@ -76,7 +89,7 @@ def test_empty_documents_before_the_first_text_are_kept(
 ) -> None:
     texts = [""] * 20 + ["some text"] * 20
     pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", 4)
-    batches = shards.TextBatches(
+    batches = text_batches(
         tmp_path / "a.parquet", tok, 1, 8, split="all", packing="stream", group=4
     )
     bos = tok.special_tokens["<|bos|>"]

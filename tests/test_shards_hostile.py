@@ -148,7 +148,7 @@ def test_nothing_is_written_through_what_stands_in_place_of_a_file_of_ranks(
         return distributed.count(sources, out / "c", rank=rank, **keywords(**options))
 
     for call, root, files in (
-        (shard, ".parts", ["ids", "lengths", "places"]), (count, "c.parts", ["counts.parquet"]),
+        (shard, ".parts", ["ids", "documents"]), (count, "c.parts", ["counts.parquet"]),
     ):  # fmt: skip
         (half := tmp_path / root / "half").mkdir(parents=True)
         assert call(0, half) is None

@@ -206,7 +206,7 @@ def test_another_thread_writes_to_the_text_that_is_encoded(trained: bytepair.Tok
     try:
         while time.monotonic() < end:
             with suppress(bytepair.errors.CorpusError):  # half a character
-                trained.encode_arrow(column)
+                bytepair.compat.encode_arrow(trained, column)
     finally:
         until.set()
         thread.join()

@@ -15,6 +15,7 @@ import bytepair
 from bytepair import shards
 from bytepair.errors import ArgumentError, CorpusError, ShardError
 from commands import run
+from loaders import text_batches
 
 TEXTS = [f"the text number {number} of this corpus, {number * number}" for number in range(400)]
 
@@ -77,7 +78,7 @@ def test_the_validation_shard_is_not_trained_on(
 
 def test_batches_of_text_take_the_same_files(nanochat: Path, tok: bytepair.Tokenizer) -> None:
     for split, texts in (("train", TEXTS[:300]), ("val", TEXTS[300:])):
-        batches = shards.TextBatches(nanochat, tok, 1, 8, split=split, packing="stream")  # type: ignore[arg-type]
+        batches = text_batches(nanochat, tok, 1, 8, split=split, packing="stream")
         inputs, _ = next(batches)
         assert tok.decode(inputs[0, 1:]) in texts[0]
 

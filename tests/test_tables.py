@@ -12,7 +12,7 @@ import pytest
 import bytepair
 from bytepair import _core, reference
 from bytepair.chat.segments import SurrogateErrors
-from bytepair.cli import encode, option
+from bytepair.cli import option, text
 from bytepair.corpus import kinds
 from bytepair.corpus.column import Errors
 from bytepair.errors import ArgumentError
@@ -20,7 +20,7 @@ from bytepair.formats import registry
 from bytepair.formats.names import WrittenFormat
 from bytepair.shards.layout import LAYOUTS
 from bytepair.shards.manifest import ShardFormat
-from bytepair.tokenizer import batch
+from bytepair.tokenizer import results
 from bytepair.training.options import Ties, TrainSettings
 
 
@@ -33,9 +33,9 @@ def test_the_types_name_what_the_core_knows() -> None:
 
 
 def test_every_mode_of_special_tokens_has_a_type_and_an_option() -> None:
-    (choice,) = (param.type for param in encode.encode.params if param.name == "special")
+    (choice,) = (param.type for param in text.encode.params if param.name == "special")
     assert isinstance(choice, click.Choice)
-    assert get_args(get_args(batch.SpecialMode)[0]) == tuple(choice.choices)
+    assert get_args(get_args(results.SpecialMode)[0]) == tuple(choice.choices)
     tok = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
     with pytest.raises(ArgumentError) as refusal:
         tok.encode("a", special="other")
@@ -54,7 +54,7 @@ def test_the_reference_has_every_rule_for_ties(ties: Ties) -> None:
 
 def test_the_types_name_the_formats() -> None:
     assert get_args(ShardFormat) == tuple(LAYOUTS)
-    names = [name for name, format in registry.FORMATS.items() if format.write]
+    names = [name for name, format in registry.FORMATS.items() if name in get_args(WrittenFormat)]
     assert get_args(WrittenFormat) == ("bytepair", *names)
     assert registry.written() == option.WRITTEN
 

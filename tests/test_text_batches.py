@@ -8,6 +8,7 @@ import logging
 import pickle
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,9 @@ from bytepair.errors import (
     ShardError,
     SpecialTokenError,
 )
-from bytepair.shards import ConversationBatches, TextBatches
+from bytepair.shards import TextBatches
 from bytepair.shards.order import WaitingDocuments
+from loaders import conversation_batches, text_batches
 from nanochat_source import FIRST, LAST_OF_2025, TODAY
 
 B, T = 3, 24
@@ -96,7 +98,7 @@ def place_of(batches: TextBatches) -> tuple[int, int, int]:
 def test_best_fit_is_the_plain_rule(
     base: Path, trained: bytepair.Tokenizer, split: Any, buffer: int, group: int
 ) -> None:
-    batches = TextBatches(
+    batches = text_batches(
         base / "base_data", trained, B, T, split=split, buffer=buffer, group=group
     )
     place = (0, 0, 0)
@@ -120,7 +122,7 @@ def test_best_fit_is_the_plain_rule(
 
 @pytest.mark.parametrize("group", [1, 5, 128])
 def test_a_stream_is_the_plain_rule(base: Path, trained: bytepair.Tokenizer, group: int) -> None:
-    batches = TextBatches(base / "base_data", trained, B, T, packing="stream", group=group)
+    batches = text_batches(base / "base_data", trained, B, T, packing="stream", group=group)
     groups = (ids for _, ids in itertools.islice(read(base, trained, "train", group), 300))
     expected = reference.stream_batches(groups, B, T)
     for (inputs, targets), batch in zip(batches, itertools.islice(expected, 50), strict=False):
@@ -130,7 +132,7 @@ def test_a_stream_is_the_plain_rule(base: Path, trained: bytepair.Tokenizer, gro
 
 def test_ranks_read_row_groups_of_their_own(base: Path, trained: bytepair.Tokenizer) -> None:
     for rank in range(2):
-        batches = TextBatches(
+        batches = text_batches(
             base / "base_data", trained, B, T, rank=rank, world_size=2, buffer=8, group=4
         )
         groups = (ids for _, ids in read(base, trained, "train", 4, rank, 2))
@@ -139,7 +141,7 @@ def test_ranks_read_row_groups_of_their_own(base: Path, trained: bytepair.Tokeni
             assert inputs.tolist() == [row[:-1] for row in itertools.islice(rows, B)]
     options: Any = {"rank": 2, "world_size": 3, "split": "val", "buffer": 2}
     with pytest.raises(ShardError, match="no document for rank 2 of 3"):
-        next(TextBatches(base / "base_data", trained, B, T, **options))
+        next(text_batches(base / "base_data", trained, B, T, **options))
 
 
 @pytest.mark.parametrize("packing", ["best-fit", "stream"])
@@ -148,7 +150,7 @@ def test_a_run_resumes_behind_the_last_row_group(
     base: Path, trained: bytepair.Tokenizer, packing: Any, world: int
 ) -> None:
     options: Any = {"packing": packing, "rank": world - 1, "world_size": world, "buffer": 2}
-    batches = TextBatches(base / "base_data", trained, 1, 4, group=1, **options)
+    batches = text_batches(base / "base_data", trained, 1, 4, group=1, **options)
     plain = read(base, trained, "train", 99, world - 1, world)
     places = [place for place, _ in itertools.islice(plain, 99)]
     seen = set()
@@ -159,7 +161,7 @@ def test_a_run_resumes_behind_the_last_row_group(
         if place in seen:
             continue
         seen.add(place)
-        resumed = TextBatches(base / "base_data", trained, 1, 1, state=state, group=1, **options)
+        resumed = text_batches(base / "base_data", trained, 1, 1, state=state, group=1, **options)
         next(resumed)
         assert place_of(resumed) == places[places.index(place) + 1]
     assert len(seen) > 5
@@ -170,43 +172,43 @@ def test_the_first_rank_logs_what_all_read(
 ) -> None:
     caplog.set_level(logging.INFO, "bytepair")
     for rank in range(2):
-        TextBatches(base / "base_data", trained, 1, 4, rank=rank, world_size=2, split="val")
+        text_batches(base / "base_data", trained, 1, 4, rank=rank, world_size=2, split="val")
     (line,) = caplog.messages
     assert line.startswith("reading 1 parquet file of the split val; skipped a.parquet, ")
 
 
 def test_a_state_of_2025_has_no_epoch(base: Path, trained: bytepair.Tokenizer) -> None:
     state = {"pq_idx": 2, "rg_idx": 1}
-    batches = TextBatches(base / "base_data", trained, 1, 1, state=state, buffer=1, group=1)
+    batches = text_batches(base / "base_data", trained, 1, 1, state=state, buffer=1, group=1)
     next(batches)
     assert place_of(batches) == (2, 2, 1)
     for wrong in ({"epoch": 1}, {"pq_idx": -1, "rg_idx": 0}):
         with pytest.raises(ShardError, match="the state"):
-            TextBatches(base / "base_data", trained, B, T, state=wrong)
+            text_batches(base / "base_data", trained, B, T, state=wrong)
 
 
 def test_a_state_of_other_files_is_refused(
     base: Path, trained: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
     files = sorted((base / "base_data").glob("*.parquet"))
-    batches = TextBatches(files, trained, 1, 4, split="all", buffer=1, group=1)
+    batches = text_batches(files, trained, 1, 4, split="all", buffer=1, group=1)
     next(batches)
     state = batches.state
     assert state is not None
     assert state["pq_idx"] == 0
-    TextBatches(files[:2], trained, 1, 4, split="all", state=state)  # more files may come later
+    text_batches(files[:2], trained, 1, 4, split="all", state=state)  # more files may come later
     for others in (files[1:], files[::-1]):
         with pytest.raises(ShardError, match="belongs to other files than these"):
-            TextBatches(others, trained, 1, 4, split="all", state=state)
+            text_batches(others, trained, 1, 4, split="all", state=state)
     with pytest.raises(ShardError, match="belongs to other files than these 2"):
-        TextBatches(files[:2], trained, 1, 4, split="all", state={"pq_idx": 2, "rg_idx": 0})
+        text_batches(files[:2], trained, 1, 4, split="all", state={"pq_idx": 2, "rg_idx": 0})
 
 
 def test_batches_are_built_in_the_process_that_uses_them(
     base: Path, trained: bytepair.Tokenizer
 ) -> None:
     with pytest.raises(TypeError, match=r"TextBatches cannot be pickled: .* build it in"):
-        pickle.dumps(TextBatches(base / "base_data", trained, 1, 4))
+        pickle.dumps(text_batches(base / "base_data", trained, 1, 4))
 
 
 def test_invalid_options(base: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
@@ -214,17 +216,17 @@ def test_invalid_options(base: Path, trained: bytepair.Tokenizer, tmp_path: Path
     wrong: dict[str, Any] = {"rank": 1, "buffer": 0, "group": 0, "packing": "x"}
     for option, value in wrong.items():
         with pytest.raises((ArgumentError, ShardError)) as caught:
-            TextBatches(data, trained, B, T, **{option: value})
+            text_batches(data, trained, B, T, **{option: value})
         assert caught.value.option == option
     with pytest.raises(CorpusError, match="only file"):
-        TextBatches(data / "a.parquet", trained, B, T)
+        text_batches(data / "a.parquet", trained, B, T)
     (tmp_path / "a.txt").write_text("text")
     with pytest.raises(ShardError, match="is not parquet"):
-        TextBatches(tmp_path / "a.txt", trained, B, T, split=None)
+        text_batches(tmp_path / "a.txt", trained, B, T, split=None)
     with pytest.raises(SpecialTokenError, match="special token <x>"):
-        TextBatches(data, trained, B, T, bos="<x>")
+        text_batches(data, trained, B, T, bos="<x>")
     with pytest.raises(CorpusError, match="has no column 'body'"):
-        next(TextBatches(data, trained, B, T, column="body"))
+        next(text_batches(data, trained, B, T, column="body"))
 
 
 @given(
@@ -280,7 +282,7 @@ def test_conversations_are_packed_by_the_plain_rule(
     trained: bytepair.Tokenizer, rank: int, world: int, buffer: int
 ) -> None:
     width = 65
-    batches = ConversationBatches(
+    batches = conversation_batches(
         TALKS, trained, B, width - 1, rank=rank, world_size=world, buffer=buffer
     )
 
@@ -301,15 +303,41 @@ def test_conversations_are_packed_by_the_plain_rule(
 
 
 @pytest.mark.filterwarnings("ignore:.* are cut off:bytepair.errors.SkippedWarning")
+@pytest.mark.parametrize(("rank", "world", "buffer"), [(0, 1, 100), (0, 1, 5), (1, 3, 8)])
+def test_conversations_go_on_from_a_state(
+    trained: bytepair.Tokenizer, rank: int, world: int, buffer: int
+) -> None:
+    options: dict[str, Any] = {"rank": rank, "world_size": world, "buffer": buffer}
+    batches = conversation_batches(TALKS, trained, B, 64, **options)
+    for _ in range(12):
+        state = json.loads(json.dumps(batches.state))
+        resumed = conversation_batches(TALKS, trained, B, 64, state=state, **options)
+        assert resumed.state == batches.state
+        for _ in range(3):
+            one, two = next(batches), next(resumed)
+            assert all((a == b).all() for a, b in zip(one, two, strict=True))
+            assert resumed.progress == batches.progress
+            assert resumed.state == batches.state
+    damaged: list[Any] = [
+        {}, None, 5, state | {"next": -1}, state | {"waiting": ["x"]},
+        state | {"waiting": [1 << 40]}, state | {"used": True}, state | {"conversations": 5},
+        state | {"world_size": 9},
+    ]  # fmt: skip
+    for wrong in damaged:
+        with pytest.raises(ShardError) if wrong is not None else nullcontext():
+            conversation_batches(TALKS, trained, B, 64, state=wrong, **options)
+
+
+@pytest.mark.filterwarnings("ignore:.* are cut off:bytepair.errors.SkippedWarning")
 def test_invalid_options_of_conversations(trained: bytepair.Tokenizer) -> None:
     for options in ({"rank": 1}, {"buffer": 0}, {"max_tokens": 66}):
         with pytest.raises(ShardError, match=r"rank is 1|buffer is 0|at most length"):
-            ConversationBatches(TALKS, trained, B, 64, **options)  # type: ignore[arg-type]
+            conversation_batches(TALKS, trained, B, 64, **options)
     with pytest.raises(ShardError, match="has none of the 0"):
-        ConversationBatches([], trained, B, 64)
+        conversation_batches([], trained, B, 64)
     wrong = [*TALKS * 5, {"messages": [{"role": "nobody", "content": ""}]}]
     with pytest.raises(ConversationError, match=r"^conversation 235: .*nobody"):
-        list(itertools.islice(ConversationBatches(wrong, trained, B, 64), 200))
+        list(itertools.islice(conversation_batches(wrong, trained, B, 64), 200))
 
 
 # ---------------------------------------------------------------------------- nanochat's own
@@ -398,7 +426,7 @@ def test_the_fine_tuning_of_2026(
             args=Arguments, tokenizer=original, train_dataset=TALKS, val_dataset=TALKS,
             ddp_rank=rank, ddp_world_size=world, device="cpu", device_type="cpu",
         )  # fmt: skip
-        ours = ConversationBatches(
+        ours = conversation_batches(
             TALKS, trained, B, Arguments.max_seq_len, rank=rank, world_size=world
         )
         for expected, batch in itertools.islice(zip(generator("train"), ours, strict=True), 30):

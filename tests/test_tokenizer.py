@@ -86,7 +86,7 @@ class TestEqualToTiktoken:
             assert ours.decode_bytes(ids) == theirs.decode_bytes(ids)
 
     def test_a_vocabulary_just_trained(self, trained: bytepair.Tokenizer) -> None:
-        theirs = trained.to_tiktoken("mine")
+        theirs = bytepair.compat.to_tiktoken(trained, "mine")
 
         @given(hard_text)
         def check(text: str) -> None:
@@ -300,7 +300,7 @@ class TestFiles:
     def test_a_list_of_merges_has_no_tiktoken(self) -> None:
         ids = {bytes([b]): b for b in range(256)}
         with pytest.raises(ValueError, match="tiktoken merges by rank"):
-            bytepair.Tokenizer.from_merges(ids, [], pattern="gpt2").to_tiktoken()
+            bytepair.compat.to_tiktoken(bytepair.Tokenizer.from_merges(ids, [], pattern="gpt2"))
 
 
 class TestSharing:

@@ -11,6 +11,7 @@ import pytest
 import bytepair
 from bytepair import shards
 from bytepair.errors import ArgumentError, ShardError
+from loaders import text_batches
 
 torch = pytest.importorskip("torch")
 LENGTH = 24
@@ -159,10 +160,12 @@ def test_the_trainer_of_transformers_takes_rows(
 
 def test_texts_are_encoded_by_the_workers(rows_file: Path, tok: bytepair.Tokenizer) -> None:
     options: dict[str, Any] = {"split": "all", "buffer": 9}
-    stream = shards.TextBatches.torch_stream(rows_file, tok, LENGTH, labels=True, **options)
+    stream = shards.TextBatches.torch_stream(
+        rows_file, tok, LENGTH, shards.TextOptions(**options), labels=True
+    )
     batches = iter(torch.utils.data.DataLoader(stream, batch_size=3, num_workers=2))
     parts = [
-        shards.TextBatches(rows_file, tok, 3, LENGTH, rank=rank, world_size=2, **options)
+        text_batches(rows_file, tok, 3, LENGTH, rank=rank, world_size=2, **options)
         for rank in (0, 1)
     ]
     for _ in range(3):
@@ -170,7 +173,7 @@ def test_texts_are_encoded_by_the_workers(rows_file: Path, tok: bytepair.Tokeniz
             batch, (inputs, _) = next(batches), next(part)
             assert batch["input_ids"].tolist() == batch["labels"].tolist() == inputs.tolist()
     with pytest.raises(TypeError, match="unexpected keyword argument 'nope'"):
-        shards.TextBatches.torch_stream(rows_file, tok, LENGTH, nope=1)
+        shards.TextBatches.torch_stream(rows_file, tok, LENGTH, nope=1)  # type: ignore[call-arg]
     with pytest.raises(ShardError, match="rank is 2"):
         shards.TextBatches.torch_stream(rows_file, tok, LENGTH, rank=2, world_size=2)
 

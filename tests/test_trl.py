@@ -83,7 +83,7 @@ def test_what_we_render_is_trained_on_as_what_trl_renders(layout: str, tmp_path:
             model(),
             trl.SFTConfig(**options(tmp_path), **choice),
             train_dataset=data,
-            processing_class=TOK.to_transformers(),
+            processing_class=bytepair.compat.to_transformers(TOK),
         )
         seen = [(row["input_ids"], row["labels"]) for row in trainer.train_dataset]
         trained.append((seen, trainer.train().training_loss))
@@ -98,9 +98,9 @@ def test_preference_pairs_are_trained_on(tmp_path: Path) -> None:
         model(),
         trl.DPOConfig(**options(tmp_path)),
         train_dataset=datasets.Dataset.from_list(PAIRS),
-        processing_class=TOK.to_transformers(),
+        processing_class=bytepair.compat.to_transformers(TOK),
     )
-    ours = TOK.render_preferences(PAIRS)
+    ours = bytepair.chat.render_preferences(TOK, PAIRS)
     for row, pair in zip(trainer.train_dataset, ours, strict=True):
         for name in ("prompt_ids", "chosen_ids", "rejected_ids"):
             assert row[name] == getattr(pair, name).tolist()

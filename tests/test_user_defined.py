@@ -182,7 +182,7 @@ def written(tok: bytepair.Tokenizer) -> tokenizers.Tokenizer:
 
 def test_a_space_before_text_and_user_defined_tokens_cannot_be_written(tmp_path: Path) -> None:
     tok = sentencepiece_pair(True)[0]
-    assert "user-defined tokens" in " ".join(tok.export_losses("huggingface"))
+    assert "user-defined tokens" in " ".join(bytepair.compat.export_losses(tok, "huggingface"))
     with pytest.raises(bytepair.errors.LossError, match="user-defined tokens"):
         tok.export(tmp_path / "hf", "huggingface")
 
@@ -227,11 +227,11 @@ def test_a_message_cannot_imitate_a_visible_token(which: int) -> None:
     tok = both()[which]
     id = tok.encode("<h1>", special="all")[-1]
     assert id in tok.encode("the\n\n<h1>", special="all")
-    text = tok.encode_segments([("<h1>\n\nthe", "untrusted")])
+    text = bytepair.chat.encode_segments(tok, [("<h1>\n\nthe", "untrusted")])
     assert id not in text
     assert tok.decode(text) == "<h1>\n\nthe"
     assert b"\n\n" in [tok.decode_bytes([token]) for token in text]
-    assert tok.encode_segments([("the", "untrusted"), ("<h1>", "control")])[-1] == id
+    assert bytepair.chat.encode_segments(tok, [("the", "untrusted"), ("<h1>", "control")])[-1] == id
     segments: list[str | int | None] = [2, "<h1>\n", "\nthe", 1, "dog"]
     rendered = bytepair._core.render(
         tok, segments, bytes([0, 0, 1, 1, 1]), [len(segments)], join=True

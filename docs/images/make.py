@@ -9,12 +9,18 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+import matplotlib
+
 import bytepair
 from bytepair import reference
 
 FOLDER = Path(__file__).parent
 COLORS = ("#a6cee3", "#b2df8a", "#fdd49e", "#cab2d6", "#fbb4ae", "#ffff99")
 TRAINED, UNTRAINED, GREY = "#a1d99b", "#fcbba1", "#808080"
+#: Plots write in this grey as well.
+GREY_WORDS = dict.fromkeys(
+    ["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"], GREY
+) | {"svg.fonttype": "none", "svg.hashsalt": "bytepair"}
 WIDTH, STEP = 680, 30
 
 
@@ -129,9 +135,9 @@ def sizes() -> None:
     """Bytes per token of every size, on the sample texts and on text that was not trained on."""
     tok = bytepair.train(bytepair.sample.paths(), vocab_size=4096)
     heldout = [bytepair.evaluate.samples()["news"]]
-    picture = bytepair.plot.sizes(bytepair.evaluate.sweep(tok, heldout), "news")
-    picture = picture.replace("currentColor", GREY).replace(' opacity="0.75"', "")
-    (FOLDER / "sizes.svg").write_text(picture, "utf-8")
+    with matplotlib.rc_context(GREY_WORDS):
+        axes = bytepair.plot.sizes(bytepair.evaluate.sweep(tok, heldout), "news")
+        axes.figure.savefig(FOLDER / "sizes.svg", metadata={"Date": None}, transparent=True)
 
 
 if __name__ == "__main__":

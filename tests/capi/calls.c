@@ -96,6 +96,7 @@ static void ranks(const char *folder) {
     OK(bytepair_load_ranks(path, "gpt4", names, ids, 2, &tokenizer, &error));
     CHECK(has_ids(tokenizer, "hello", NULL, 1, (uint32_t[]){259}));
     CHECK(bytepair_special_count(tokenizer) == 2 && bytepair_vocab_size(tokenizer) == 262);
+    CHECK(bytepair_is_lossless(tokenizer));
     bytepair_tokenizer_free(tokenizer);
     FAILS(ARGUMENT, "bytepair_load_ranks", bytepair_load(path, &tokenizer, &error));
     FAILS(BYTEPAIR_CODE_PATTERN, "gpt5", bytepair_load_ranks(path, "gpt5", NULL, NULL, 0, &tokenizer, &error));
@@ -140,7 +141,7 @@ static void vocabulary(const bytepair_tokenizer *tokenizer) {
     CHECK(bytepair_role(tokenizer, BYTEPAIR_ROLE_PAD) == BYTEPAIR_NO_ID);
     CHECK(bytepair_role(tokenizer, BYTEPAIR_ROLE_END_OF_TURN) == 262);
     CHECK(bytepair_role(tokenizer, 99) == BYTEPAIR_NO_ID && bytepair_role(NULL, 0) == BYTEPAIR_NO_ID);
-    CHECK(bytepair_vocab_size(NULL) == 0 && bytepair_special_count(NULL) == 0);
+    CHECK(!bytepair_is_lossless(NULL) && bytepair_vocab_size(NULL) == 0 && bytepair_special_count(NULL) == 0);
 }
 
 static bytepair_options *prepare(const bytepair_tokenizer *tokenizer, uint32_t special,

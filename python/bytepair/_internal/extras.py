@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import huggingface_hub as huggingface_hub
     import jinja2 as jinja2
     import llguidance as llguidance
+    import matplotlib as matplotlib
     import outlines_core as outlines_core
     import pyarrow as pyarrow
     import ray as ray
@@ -29,6 +30,7 @@ _EXTRAS: Final = {
     "huggingface_hub": "hub",
     "jinja2": "chat",
     "llguidance": "llguidance",
+    "matplotlib": "plot",
     "outlines_core": "outlines",
     "pyarrow": "data",
     "ray": "ray",
@@ -49,7 +51,7 @@ def __getattr__(name: str) -> Any:
         ImportError: if the package is not installed.
     """
     module = name
-    for package in ("pyarrow", "scipy", "tokenizers"):
+    for package in ("matplotlib", "pyarrow", "scipy", "tokenizers"):
         module = module.replace(f"{package}_", f"{package}.")
     package = module.partition(".")[0]
     if package not in _EXTRAS:

@@ -11,7 +11,7 @@ _BY_TOKEN = "token_id(token), or special_tokens[name]"
 _TEXT = "encode(text)"
 _ADD = "replace(special_tokens=names), which returns another tokenizer"
 _TEMPLATE = "render_conversation(messages), or render_for_completion(messages) for a prompt"
-_PAD = "pad(encode_batch(texts))"
+_PAD = "bytepair.compat.pad(tok, tok.encode_batch(texts))"
 
 #: What to use in place of a name of tiktoken, tokenizers, transformers, SentencePiece or nanochat.
 HABITS: Final = {
@@ -49,7 +49,7 @@ HABITS: Final = {
     "batch_encode_plus": "encode_batch(texts)",
     "batch_decode": "decode_batch(batch)",
     "apply_chat_template": _TEMPLATE,
-    "get_chat_template": "chat_template",
+    "get_chat_template": 'chat_templates["default"]',
     "all_special_ids": "special_tokens.values()",
     "all_special_tokens": "special_tokens",
     "special_tokens_map": "roles",
@@ -84,6 +84,16 @@ HABITS: Final = {
     "encode_with_offsets": "encode_offsets(text)",
     "bits_per_byte": "bytepair.evaluate.bits_per_byte(losses, targets, token_bytes)",
     "token_lengths": "bytepair.evaluate.token_lengths(tok)",
+    "chat_template": 'chat_templates["default"]',
+    "encode_arrow": "bytepair.compat.encode_arrow(tok, column)",
+    "encode_segments": "bytepair.chat.encode_segments(tok, segments)",
+    "export_losses": "bytepair.compat.export_losses(tok, format)",
+    "pad": _PAD,
+    "render_preferences": "bytepair.chat.render_preferences(tok, pairs)",
+    "render_turn": "bytepair.chat.render_turn(tok, ids, messages)",
+    "to_huggingface": "bytepair.compat.to_huggingface(tok)",
+    "to_tiktoken": "bytepair.compat.to_tiktoken(tok)",
+    "to_transformers": "bytepair.compat.to_transformers(tok)",
     "prune": "bytepair.prune(tok, keep)",
     "parts_in": "bytepair.parts_in(tok, old)",
     "cover": "bytepair.engines.cover(tok, text)",

@@ -12,36 +12,20 @@ user input can become a special token.
     >>> print(tok.show(ids, mask, color=False))
     ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
-Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results.
+Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results,
+and has functions for less usual ways: `render_turn`, `render_preferences`, `encode_segments`.
 The modules: `template` (the class `Template`), `own` (the templates of a tokenizer), `rows` (what
 the fields of a row mean; `sources` reads rows), `renderer` (one conversation to segments; reasoning
 and tool calls are in `calls`, those that are parts in `code`), `turn` (continuing from sampled
 ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to conversations,
 also during generation; `answer` reads what the assistant wrote, with an `alphabet`, and `events`
-are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `usage`,
-`prefixes`, `blocks`, `regions`, `fields` and `checks`; `process` renders those of strangers),
-`methods` (the methods of `Tokenizer`).
+are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `masks`
+and `checks`; `process` renders those of strangers).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair._internal.lazy import lazy as _lazy
-from bytepair.chat.template import (
-    CHATML,
-    LLAMA3,
-    LLAMA31,
-    NANOCHAT,
-    QWEN3,
-    QWEN25,
-    Builtin,
-    CodeTool,
-    Part,
-    Reasoning,
-    Role,
-    Special,
-    Template,
-    Tools,
-)
 
 if _TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
@@ -55,14 +39,36 @@ if _TYPE_CHECKING:
     )
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import Parser
-    from bytepair.chat.preferences import Preference, PreferenceBatch
+    from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
     from bytepair.chat.process import RenderProcess
-    from bytepair.chat.segments import RenderedIds
+    from bytepair.chat.segments import RenderedIds, encode_segments
+    from bytepair.chat.template import (
+        CHATML,
+        LLAMA3,
+        LLAMA31,
+        NANOCHAT,
+        QWEN3,
+        QWEN25,
+        Builtin,
+        CodeTool,
+        Part,
+        Reasoning,
+        Role,
+        Special,
+        Template,
+        Tools,
+    )
+    from bytepair.chat.turn import render_turn
 
+_TEMPLATES = (
+    "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25", "QWEN3",
+    "Reasoning", "Role", "Special", "Template", "Tools",
+)  # fmt: skip
 _EVENTS = ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall")
 _lazy(
     __name__,
-    dict.fromkeys(_EVENTS, "bytepair.chat.events")
+    dict.fromkeys(_TEMPLATES, "bytepair.chat.template")
+    | dict.fromkeys(_EVENTS, "bytepair.chat.events")
     | {
         "RenderedBatch": "bytepair.chat.batch",
         "RenderedIds": "bytepair.chat.segments",
@@ -71,6 +77,9 @@ _lazy(
         "Preference": "bytepair.chat.preferences",
         "PreferenceBatch": "bytepair.chat.preferences",
         "RenderProcess": "bytepair.chat.process",
+        "encode_segments": "bytepair.chat.segments",
+        "render_preferences": "bytepair.chat.preferences",
+        "render_turn": "bytepair.chat.turn",
     },
 )
 
@@ -102,4 +111,7 @@ __all__ = [
     "TextDelta",
     "ToolCall",
     "Tools",
+    "encode_segments",
+    "render_preferences",
+    "render_turn",
 ]

@@ -9,16 +9,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import place_of
-from bytepair.chat.renderer import nothing_to_learn
+from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import RowOptions, read_row
-from bytepair.chat.segments import Segments
+from bytepair.chat.segments import Segments, SurrogateErrors, Truncate
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.chat.template import Template
 from bytepair.errors import (
@@ -113,6 +113,46 @@ def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> 
     pq.write_table(table, stream)
     write_whole(Path(path), memoryview(stream.getvalue()), overwrite=overwrite)
     return Path(path)
+
+
+class BatchLayout(NamedTuple):
+    """What the rows of a batch are; see `Tokenizer.render_batch`."""
+
+    pad_to: int | None
+    pack_to: int | None
+    pad: str | None
+    ignore_index: int | None
+
+
+def render(
+    tokenizer: _core.Tokenizer,
+    conversations: ConversationSource,
+    options: RowOptions,
+    layout: BatchLayout,
+    *,
+    template: TemplateOrName,
+    max_tokens: int | None,
+    truncate: Truncate,
+    on_untrained: str,
+    errors: SurrogateErrors,
+    threads: int | None,
+) -> RenderedBatch:
+    """Render a data set of conversations; see `Tokenizer.render_batch`."""
+    width = row_width(layout.pad_to, layout.pack_to)
+    if width is not None:
+        max_tokens = width if max_tokens is None else min(max_tokens, width)
+    write = writer(tokenizer, template)
+    encoded = segments(write, conversations, options).encode(
+        tokenizer, join=write.join, max_tokens=max_tokens, truncate=truncate, errors=errors,
+        threads=threads,
+    )  # fmt: skip
+    ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
+    report_cut(encoded.lengths, offsets, max_tokens)
+    rendered = checked(ids, mask, offsets, on_untrained if write.has_mask else "keep", max_tokens)
+    if width is not None:
+        filler = pad_id(tokenizer, padding(tokenizer, write.template, layout.pad))
+        rendered = laid_out(rendered, width, filler, packed=layout.pack_to is not None)
+    return rendered if layout.ignore_index is None else labelled(rendered, layout.ignore_index)
 
 
 def row_width(pad_to: int | None, pack_to: int | None) -> int | None:

@@ -1,19 +1,24 @@
-"""Check a rendered conversation for two mistakes that would silently harm training.
+"""Check a rendered conversation for three mistakes that would silently harm training.
 
 1. The template drops content of a message, such as reasoning or tool calls.
 2. The token that ends the assistant's turn is not trained on, or is not a stop token of the model,
    so that the trained model never stops.
+3. The template's own blocks mark a last turn that does not continue its prompt, so that the model
+   is trained on another text than it sees in use.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair.chat.disguise import Rendering
+from bytepair.chat.environment import NO_MARKS
 from bytepair.chat.rows import REASONING
-from bytepair.chat.segments import structural
+from bytepair.chat.segments import role_or_none, structural
 from bytepair.errors import ConversationError, SpecialTokenError
 from bytepair.properties import roles
 
@@ -33,14 +38,23 @@ class Problem(NamedTuple):
     hint: str
 
 
-def dropped(rendering: Rendering, off: Collection[int] = ()) -> Iterator[Problem]:
+def dropped(
+    rendering: Rendering, off: Collection[int], tokens: re.Pattern[str]
+) -> Iterator[Problem]:
     """Report content of messages that the template drops.
 
-    A private-use character is inserted into each text, and the conversation is rendered again: if
-    the character is missing from the result, the text was dropped. If the template fails on such
-    text, nothing is reported. Messages `off`, the turns that are not trained on, may lose text, as
-    earlier reasoning does in use.
+    If some text is not found where its message is written, a private-use character is inserted
+    into each text, and the conversation is rendered again: if the character is missing from the
+    result, the text was dropped. If the template fails on such text, nothing is reported. Messages
+    `off`, the turns that are not trained on, may lose text, as earlier reasoning does in use.
+
+    Args:
+        rendering: the rendered conversation.
+        off: the indices of the messages that may lose text.
+        tokens: finds special tokens in a rendered string.
     """
+    if _has_all(rendering, off, tokens):
+        return
     places: dict[str, str] = {}  # the description of the text of each mark
 
     def mark(text: str, place: str) -> str:
@@ -67,6 +81,42 @@ def dropped(rendering: Rendering, off: Collection[int] = ()) -> Iterator[Problem
             f"it drops {', '.join(left_out)}",
             "use a template that renders it, or remove it from the conversation",
         )
+
+
+def _has_all(rendering: Rendering, off: Collection[int], tokens: re.Pattern[str]) -> bool:
+    """Whether each text stands where its message is written, and something of the tools does."""
+    texts: list[str] = []
+
+    def collect(text: str, _: str) -> str:
+        texts.append(text.strip())
+        return text
+
+    whole, starts = rendering.string.translate(NO_MARKS), rendering.starts
+    for index, message in enumerate(rendering.messages):
+        if index not in off:
+            texts.clear()
+            with_marks(message, "", collect)
+            end = starts.get(index + 1, len(whole)) if index in starts else len(whole)
+            begin = starts.get(index, 0) if index else 0  # a system message may be before the loop
+            written = whole[begin:end]
+            written = tokens.sub("", written).replace(str(role_or_none(message)), "")
+            if not _stand_in(texts, written):
+                return False
+    texts.clear()
+    _texts(rendering.tools, _TOOLS, collect)
+    longest = max(texts, key=len, default="")  # a shorter one may stand there by chance
+    return not longest or (_stand_in([longest], whole) and longest not in str(rendering.messages))
+
+
+def _stand_in(texts: Iterable[str], written: str) -> bool:
+    """Whether all texts stand in another one at places of their own, perhaps as JSON."""
+    for text in sorted(texts, key=len, reverse=True):
+        as_json = json.dumps(text, ensure_ascii=False)[1:-1]
+        form = text if text in written else as_json
+        if form not in written:
+            return False
+        written = written.replace(form, "\0", 1)
+    return True
 
 
 def middles(text: str) -> list[int]:
@@ -129,7 +179,34 @@ def _texts(value: Any, place: str, mark: MarkText) -> Any:
     return value
 
 
-# ---------------------------------------------------------------------------- the end of a turn
+# ---------------------------------------------------------------------------- the last turn
+
+
+def unprompted(
+    prompt: Sequence[str | int | None],
+    whole: Sequence[str | int | None],
+    encode: Callable[[str], Sequence[int]],
+) -> Iterator[Problem]:
+    """Report if the ids of a conversation do not begin with those of the prompt of its last turn.
+
+    Args:
+        prompt: the segments of the prompt.
+        whole: those of the conversation.
+        encode: gives the ids of a text.
+    """
+    *before, last = prompt or [None]
+    next_one = whole[len(before)] if len(before) < len(whole) else None
+    begins = list(whole[: len(before)]) == before and last in (next_one, None)
+    if not begins and isinstance(last, str) and isinstance(next_one, str):
+        ids = encode(last)
+        begins = list(whole[: len(before)]) == before and encode(next_one)[: len(ids)] == ids
+    if not begins:
+        yield Problem(
+            "its last turn does not continue its prompt, so the model would be trained on other "
+            "ids than it sees in use",
+            "pass the variables of the prompt, such as enable_thinking, or give the turn what its "
+            "prompt begins, such as reasoning",
+        )
 
 
 def stops(tokenizer: _core.Tokenizer, names: Sequence[str] | None) -> dict[int, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from typing import Any, Final
 
-from bytepair.chat.environment import START, STOP
+from bytepair.chat.environment import END_INDEX, INDEX, START, STOP
 from bytepair.errors import ConversationError
 
 #: Private-use characters of Unicode.
@@ -38,12 +38,13 @@ class Disguise:
 
     def __init__(self, special: Iterable[str], characters: set[str], *, everywhere: bool) -> None:
         names, self._everywhere = [*special], everywhere
-        to_mask = sorted({START, STOP, *(c for name in names for c in name)})
+        marks = {START, STOP, INDEX, END_INDEX}
+        to_mask = sorted(marks | {c for name in names for c in name})
         #: Unused private-use characters.
         self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in characters)
         self._on = dict(zip(to_mask, self.free, strict=False))
         self._off = {ord(mask): c for c, mask in self._on.items()}
-        first = {START, STOP, *(name[0] for name in names if everywhere)}
+        first = marks | {name[0] for name in names if everywhere}
         self._first = {ord(c): self._on[c] for c in first}
         self._names = set(names)
         self._lengths = sorted({*map(len, names)})
@@ -89,6 +90,8 @@ class Rendering:
 
     Attributes:
         string: the rendered string.
+        starts: by the index of a message, where in the string without marks the template comes to
+            it; messages that no loop comes to have none.
         disguise: the disguise of the texts in it.
         messages: the disguised messages.
         tools: the disguised tool definitions.
@@ -96,6 +99,7 @@ class Rendering:
     """
 
     string: str
+    starts: Mapping[int, int]
     disguise: Disguise
     messages: list[Any]
     tools: Any

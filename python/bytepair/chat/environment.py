@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -26,6 +27,9 @@ START: Final = "\U0010fffe"
 STOP: Final = "\U0010ffff"
 #: `string.translate(NO_MARKS)` removes the marks.
 NO_MARKS: Final = {ord(START): None, ord(STOP): None}
+#: The marks around the index of a message where the template begins to write it.
+INDEX: Final = "\U000ffffe"
+END_INDEX: Final = "\U000fffff"
 
 #: The exceptions, besides Jinja's, that templates raise for unexpected values.
 _FAILURES: Final = (
@@ -39,13 +43,23 @@ def has_blocks(source: str) -> bool:
     return re.search(r"\{%[-+]?\s*generation\s*[-+]?%\}", source) is not None
 
 
-def render(source: str, name: str, variables: Mapping[str, Any]) -> str:
-    """Render a template; raise failures as `ConversationError` with the name of the template."""
+def render(source: str, name: str, variables: Mapping[str, Any], with_indices: bool = False) -> str:
+    """Render a template; raise failures as `ConversationError` with the name of the template.
+
+    With `with_indices`, the index of each message stands, between marks, where a loop over
+    messages comes to it.
+    """
     from bytepair._internal.extras import jinja2
 
     template = compiled(source)
+    indices = {id(m): i for i, m in enumerate(variables["messages"])} if with_indices else {}
+
+    def index(value: object) -> str:
+        at = indices.get(id(value))
+        return "" if at is None else f"{INDEX}{at}{END_INDEX}"
+
     try:
-        return template.render(**variables)
+        return template.render(**variables, _index=index)
     except (jinja2.TemplateError, *_FAILURES) as error:
         kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
         raise ConversationError(f"the template {name!r}: {kind}{error}") from error
@@ -58,6 +72,7 @@ def compiled(source: str) -> jinja2.Template:
 
     tree, environment = parsed(source)
     try:
+        _write_indices(tree)
         return environment.from_string(tree)
     except (jinja2.TemplateSyntaxError, RecursionError, SyntaxError, MemoryError) as error:
         raise _invalid(error) from error
@@ -76,6 +91,17 @@ def parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
         return environment.parse(source), environment
     except (jinja2.TemplateSyntaxError, RecursionError, MemoryError) as error:
         raise _invalid(error) from error
+
+
+def _write_indices(tree: jinja2.nodes.Template) -> None:
+    """Let every loop begin with a call of `_index` for its value, which may be a message."""
+    from jinja2 import nodes
+
+    for loop in tree.find_all(nodes.For):
+        if isinstance(loop.target, nodes.Name):
+            function, value = (nodes.Name(name, "load") for name in ("_index", loop.target.name))
+            output = nodes.Output([nodes.Call(function, [value], [], None, None)])
+            loop.body.insert(0, output.set_lineno(loop.lineno))
 
 
 def _invalid(error: Exception) -> ConversationError:
@@ -152,3 +178,78 @@ def _to_json(
         sort_keys=sort_keys,
         allow_nan=False,
     )
+
+
+# ---------------------------------------------------------------------------- what is used
+
+#: The filters and methods that use all fields of a mapping.
+_GENERIC: Final = frozenset({"tojson", "items", "dictsort", "values"})
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a template uses.
+
+    Attributes:
+        variables: the variables that it reads and does not set.
+        names: the attributes and keys that it reads, and all its strings.
+        is_generic: whether it may write all fields of a message, whatever their names are.
+        tests_content: whether it tests if the content of a message is none.
+    """
+
+    variables: frozenset[str]
+    names: frozenset[str]
+    is_generic: bool
+    tests_content: bool
+
+
+@lru_cache(maxsize=16)
+def usage(source: str) -> Usage:
+    """What a template uses; a field that it does not name has no effect on what it writes.
+
+    Example:
+        >>> used = usage("{{ title }}{% for m in messages %}{{ m.name }}{{ m['day'] }}{% endfor %}")
+        >>> sorted(used.variables), sorted(used.names)
+        (['messages', 'title'], ['day', 'name'])
+    """
+    tree, environment = parsed(source)
+    from jinja2 import meta, nodes
+
+    names = {node.attr for node in tree.find_all(nodes.Getattr)}
+    names |= {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
+    messages = _names_of_messages(tree)
+    uses: list[tuple[str, Any]] = [(node.name, node.node) for node in tree.find_all(nodes.Filter)]
+    uses += [(node.attr, node.node) for node in tree.find_all(nodes.Getattr)]
+    generic = any(
+        isinstance(value, nodes.Name) and value.name in messages
+        for name, value in uses
+        if name in _GENERIC
+    )
+    variables = meta.find_undeclared_variables(tree) - environment.globals.keys()
+    tests = any(_is_content(test.node) for test in tree.find_all(nodes.Test) if test.name == "none")
+    return Usage(frozenset(variables), frozenset(names), generic, tests)
+
+
+def _is_content(node: Any) -> bool:
+    """Whether an expression is the content of a message, or a variable named like it."""
+    key = getattr(node, "arg", None)
+    names = (getattr(node, "attr", None), getattr(key, "value", None), getattr(node, "name", None))
+    return "content" in names
+
+
+def _names_of_messages(tree: jinja2.nodes.Template) -> set[str]:
+    """The variables that may be messages, or a list of them."""
+    from jinja2 import nodes
+
+    bound: list[tuple[Any, Any]] = [(node.target, node.iter) for node in tree.find_all(nodes.For)]
+    bound += [(node.target, node.node) for node in tree.find_all(nodes.Assign)]
+    names = {"messages"}
+    while True:
+        before = len(names)
+        for target, value in bound:
+            while isinstance(value, nodes.Getitem | nodes.Filter):  # messages[1:], messages | list
+                value = value.node
+            if isinstance(value, nodes.Name) and value.name in names:
+                names |= {target.name} if isinstance(target, nodes.Name) else set()
+        if len(names) == before:
+            return names

@@ -8,7 +8,7 @@ boundary, whatever the texts on its two sides are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -16,16 +16,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair import _core
 from bytepair._internal.checks import place_of
-from bytepair.chat.batch import saved
-from bytepair.chat.rows import Reader, Row, RowOptions, read_row
-from bytepair.chat.segments import Segments
+from bytepair.chat.batch import pad_id, padding, saved
+from bytepair.chat.renderer import TemplateOrName, writer
+from bytepair.chat.rows import Reader, Row, RowOptions, read_row, row_options
+from bytepair.chat.segments import Segments, SurrogateErrors
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import (
     ArgumentError,
     ConversationError,
     SpecialTokenError,
 )
+from bytepair.properties.roles import FIELDS, MessageField
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,6 +168,72 @@ class PreferenceBatch:
 
 
 # ---------------------------------------------------------------------------- rendering
+
+
+def render_preferences(
+    tokenizer: _core.Tokenizer,
+    pairs: ConversationSource,
+    *,
+    template: TemplateOrName = None,
+    max_tokens: int | None = None,
+    on_untrained: Literal["error", "keep", "drop"] = "error",
+    pad: str | None = None,
+    ignore_fields: Collection[str] = (),
+    train_fields: Collection[MessageField] = FIELDS,
+    errors: SurrogateErrors = "strict",
+    threads: int | None = None,
+) -> PreferenceBatch:
+    """Render preference pairs, as DPO and reward models are trained on, in parallel.
+
+    The prompt is encoded alone, and each answer after it: no token crosses the boundary.
+
+    Args:
+        tokenizer: the tokenizer.
+        pairs: rows with `prompt`, `chosen` and `rejected`, from the sources of `render_batch`.
+            Each is a list of messages; or a text: the user's, or an answer of the assistant. If
+            there is no prompt, it is what the two lists of messages begin with; so it is if the
+            prompt is a text and both lists contain it as a message. Other fields, such as
+            `tools`, are those of conversations.
+        template: as in `Tokenizer.render_conversation`.
+        max_tokens: the maximum number of ids of a prompt with an answer; the rest is cut off.
+        on_untrained: what to do with a pair whose answers are equal, or one of which has
+            nothing to train on: "error", "keep", or "drop".
+        pad: the special token that pads rows; None means the template's.
+        ignore_fields: as in `render_conversation`.
+        train_fields: as in `render_conversation`.
+        errors: as in `render_conversation`.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
+
+    Returns:
+        A `bytepair.chat.PreferenceBatch`, a sequence of pairs; `padded()` gives arrays.
+
+    Raises:
+        ArgumentError: if an option has another value.
+        ConversationError: if a row is no pair, or breaks a rule of the template; the message
+            contains its index.
+        SpecialTokenError: if the tokenizer lacks a special token of the template.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi yo no"], vocab_size=265)
+        >>> rows = [{"prompt": "hi", "chosen": "yo", "rejected": "no"}]
+        >>> pairs = bytepair.chat.render_preferences(tok, rows)
+        >>> tok.decode(pairs[0].prompt_ids), tok.decode(pairs[0].rejected_ids)
+        ('<|bos|><|user_start|>hi<|user_end|><|assistant_start|>', 'no<|assistant_end|>')
+        >>> pairs.padded()["input_ids"].shape
+        (2, 9)
+    """
+    write = writer(tokenizer, template)
+    options = row_options("messages", ignore_fields, "all", train_fields)
+    out = segments(write, pairs, options)
+    encoded = out.encode(
+        tokenizer, join=write.join, max_tokens=max_tokens, errors=errors, threads=threads
+    )
+    ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
+    name = padding(tokenizer, write.template, pad)
+    filler = pad_id(tokenizer, name) if pad or name in tokenizer.special_tokens else None
+    return batch(ids, mask, offsets, on_untrained, filler)
 
 
 def segments(writer: Any, pairs: ConversationSource, options: RowOptions) -> Segments:

@@ -58,13 +58,15 @@ class RenderProcess:
         self._seconds = seconds
         self._lock = Lock()
 
-    def render(self, source: str, name: str, variables: Mapping[str, Any]) -> str:
-        """Render a template with these variables, which are values that JSON has.
+    def render(
+        self, source: str, name: str, variables: Mapping[str, Any], with_indices: bool = False
+    ) -> str:
+        """Render a template as `environment.render`, with variables that are values of JSON.
 
         Raises:
             ConversationError: if the template fails or exceeds a limit.
         """
-        question = json.dumps([source, name, variables]).encode() + b"\n"
+        question = json.dumps([source, name, variables, with_indices]).encode() + b"\n"
         with self._lock:
             answer = self._ask(question)
         if not answer.endswith(b"\n"):
@@ -80,7 +82,7 @@ class RenderProcess:
     def _ask(self, question: bytes) -> bytes:
         """A line of the child, or an incomplete one if it was ended."""
         if self._child is None:
-            command = [sys.executable, "-c", _CHILD, str(self._memory_bytes)]
+            command = [sys.executable, "-P", "-c", _CHILD, str(self._memory_bytes)]
             self._child = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )

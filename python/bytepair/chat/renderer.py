@@ -15,6 +15,9 @@ from bytepair.chat.template import MessageField, Part, Piece, Role, Special, Tem
 from bytepair.errors import ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from bytepair.chat.jinja import JinjaTemplate
 
 #: A chat template, the name of one of the tokenizer's, or None for the tokenizer's own.
@@ -388,3 +391,11 @@ def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> tuple
         f"the mask is all 0: {limit if is_cut else 'no message has text that is'} trained on",
         'add a reply within the limit, or pass on_untrained="keep" to accept it',
     )
+
+
+def check_trained(mask: NDArray[np.uint8], max_tokens: int | None) -> None:
+    """Refuse the mask of a conversation that is all 0 or all 1."""
+    trained = int(mask.sum())
+    if trained in (0, len(mask)):
+        why, hint = nothing_to_learn(trained, len(mask), max_tokens)
+        raise ConversationError(why, option="on_untrained", value="error", hint=hint)

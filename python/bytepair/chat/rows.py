@@ -637,3 +637,12 @@ _SIGNS: Final = {
     "alpaca": {"instruction", "output"},
     "completion": {"prompt", "completion"},
 }
+
+
+def to_be_completed(row: Row, role: str) -> Row:
+    """The row without a last message of the role that is to write it."""
+    if row.messages[-1]["role"] == role:
+        row = Row(row.messages[:-1], row.fields, row.flags)
+    if not row.messages:
+        raise ConversationError("there is no message before the one to be completed")
+    return row

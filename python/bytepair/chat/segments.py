@@ -28,7 +28,7 @@ OnUntrained: TypeAlias = Literal["error", "keep"]
 #: What to do with a lone surrogate in a text: raise an error, or replace it by U+FFFD.
 SurrogateErrors: TypeAlias = Literal["strict", "replace"]
 
-#: The origin of a segment of `Tokenizer.encode_segments`: untrusted text, or the program, which
+#: The origin of a segment of `encode_segments`: untrusted text, or the program, which
 #: names a special token.
 Origin: TypeAlias = Literal["untrusted", "control"]
 
@@ -57,7 +57,7 @@ class RenderedIds(NamedTuple):
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hi"], vocab_size=266)
-        >>> tok.render_turn([], [{"role": "user", "content": "hi"}]).mask
+        >>> bytepair.chat.render_turn(tok, [], [{"role": "user", "content": "hi"}]).mask
         [0, 0, 0, 0, 0]
     """
 
@@ -88,10 +88,10 @@ class Segments:
         tokenizer: _core.Tokenizer,
         *,
         join: bool,
-        max_tokens: int | None,
-        truncate: Truncate,
+        max_tokens: int | None = None,
+        truncate: Truncate = "tokens",
         errors: SurrogateErrors,
-        threads: int | None,
+        threads: int | None = 1,
     ) -> Encoded:
         """Encode in parallel, and cut what is longer than `max_tokens`.
 
@@ -155,6 +155,44 @@ class Segments:
             option="errors",
             hint='repair it, or pass errors="replace"',
         )
+
+
+def encode_segments(
+    tokenizer: _core.Tokenizer, segments: Iterable[tuple[str, Origin]], *, join: bool = False
+) -> list[int]:
+    """Encode a mixture of untrusted text and special tokens chosen by the program.
+
+    Untrusted text never becomes the id of a special token: not if it contains the name of one,
+    and not if a name is spread over several segments. Of the added tokens of Hugging Face that
+    are not special, only those without a visible character (runs of white space) are found in
+    it: `<tool_call>`, which is not special in Qwen's file, is not.
+
+    Args:
+        tokenizer: the tokenizer.
+        segments: pairs of a text and its origin: `(text, "untrusted")` is encoded as text,
+            `(name, "control")` is the id of the special token with that name.
+        join: whether adjacent untrusted texts are encoded as one text, as if they were
+            concatenated. If not, no token spans two segments.
+
+    Returns:
+        The ids of all segments in order.
+
+    Raises:
+        SpecialTokenError: if a control segment is not the name of one special token.
+        TypeError: if a segment is not a pair, or its text is not a `str`.
+        ValueError: if an origin is neither "untrusted" nor "control".
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi yo"], vocab_size=265)
+        >>> segments = [("<|user_start|>", "control"), ("<|bos|>", "untrusted")]
+        >>> ids = bytepair.chat.encode_segments(tok, segments)
+        >>> ids[0] == tok.special_tokens["<|user_start|>"], tok.special_tokens["<|bos|>"] in ids
+        (True, False)
+    """
+    items = items_of(segments, structural(tokenizer))
+    out = Segments([*items], bytearray(len(items)), [len(items)])
+    return list(out.encode(tokenizer, join=join, errors="replace").ids.tolist())
 
 
 def structural(tokenizer: _core.Tokenizer) -> dict[str, int]:

@@ -22,6 +22,8 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from bytepair.errors import ArgumentError
+from bytepair.properties.roles import FIELDS as FIELDS
+from bytepair.properties.roles import MessageField as MessageField
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,6 @@ class Special:
 
 #: An element of a template: a special token, or fixed text (which is never trained on).
 Piece: TypeAlias = "Special | str"
-
-#: The fields that a message of the assistant may consist of: text for the user, the reasoning
-#: before it, and calls of tools.
-MessageField: TypeAlias = Literal["content", "reasoning", "tool_calls"]
-
-#: All of them.
-FIELDS: Final[tuple[MessageField, ...]] = ("content", "reasoning", "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,15 +17,23 @@ for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from bytepair import _core
 from bytepair._internal.checks import integers
-from bytepair.chat import calls, code, prefixes
+from bytepair.chat import calls, code, masks
 from bytepair.chat.environment import NO_MARKS
-from bytepair.chat.renderer import TemplateWriter
-from bytepair.chat.rows import Row
-from bytepair.chat.segments import BREAK, Segments, role_of
+from bytepair.chat.renderer import TemplateOrName, TemplateWriter, writer
+from bytepair.chat.rows import Row, read_row, row_options
+from bytepair.chat.segments import (
+    BREAK,
+    Conversation,
+    RenderedIds,
+    Segments,
+    SurrogateErrors,
+    role_of,
+)
 from bytepair.errors import ArgumentError, ConversationError
 
 if TYPE_CHECKING:
@@ -33,6 +41,71 @@ if TYPE_CHECKING:
 
 #: The segments of a text: texts, ids, and None at the end of a message.
 _Items: TypeAlias = "list[str | int | None]"
+
+
+def render_turn(
+    tokenizer: _core.Tokenizer,
+    ids: Sequence[int],
+    messages: Conversation,
+    *,
+    mask: Sequence[int] | None = None,
+    template: TemplateOrName = None,
+    prompt: bool = True,
+    history: Conversation | None = None,
+    ignore_fields: Collection[str] = (),
+    errors: SurrogateErrors = "strict",
+) -> RenderedIds:
+    """Continue from sampled ids: append messages, and the start of the assistant's next turn.
+
+    The given ids are returned unchanged, even if `encode` would produce other ids for the same
+    text. If they end with a stop token, the model closed its turn; if they end within the turn,
+    it is closed here. Without ids, a new conversation begins.
+
+    Args:
+        tokenizer: the tokenizer.
+        ids: a prompt and the ids sampled after it, up to the stop token.
+        messages: the messages to append, such as tool results: a list of messages, or a
+            conversation. If the first one is from the assistant, it continues the open turn,
+            as tool output does in nanochat's template; the turn stays open if no other message
+            follows. With an empty list the turn is closed, and no turn is opened.
+        mask: the mask of the ids before the last sampled ones, which get 1. None means 0 for
+            all ids.
+        template: as in `Tokenizer.render_conversation`. A `JinjaTemplate` must render a
+            conversation as a prefix of any longer one, which is checked; its mask does not matter.
+        prompt: whether to open the next turn of the assistant.
+        history: the conversation so far, required if a `JinjaTemplate` renders messages
+            differently depending on it; its last message is the sampled one.
+        ignore_fields: as in `render_conversation`.
+        errors: as in `render_conversation`.
+
+    Returns:
+        The extended ids, and a mask that is 1 only for sampled ids.
+
+    Raises:
+        ConversationError: if the ids do not end with a turn, the messages are invalid for the
+            template, or the template is not prefix-stable.
+        SpecialTokenError: if the tokenizer lacks a special token of the template.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi"], vocab_size=266)
+        >>> ids, mask = bytepair.chat.render_turn(tok, [], [{"role": "user", "content": "hi"}])
+        >>> ids += [104, 105, tok.special_tokens["<|assistant_end|>"]]  # not the token "hi"
+        >>> more = [{"role": "user", "content": "yo"}]
+        >>> ids, mask = bytepair.chat.render_turn(tok, ids, more, mask=mask)
+        >>> print(tok.decode(ids))
+        <|bos|><|user_start|>hi<|user_end|><|assistant_start|>hi<|assistant_end|>...
+        >>> mask
+        [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
+    """
+    ids, write = integers("ids", ids), writer(tokenizer, template)
+    so_far = masked(ids, mask)
+    options = row_options(ignore_fields=ignore_fields)
+    row = read_row(messages, write, options, empty=bool(ids))
+    past = None if history is None else read_row(history, write, options)
+    out = appended(write, ids, row, prompt=prompt, history=past)
+    more = out.encode(tokenizer, join=write.join, errors=errors).ids
+    return RenderedIds([*ids, *more.tolist()], [*so_far, *[0] * len(more)])
 
 
 def masked(ids: Sequence[int], mask: Sequence[int] | None) -> list[int]:
@@ -268,10 +341,10 @@ def _suffix(
     )
     what = "the turn does not continue its prompt"
     hint = "use a template where it does"
-    prefixes.check_prefix(before, past, what, rendering, hint)
+    masks.check_prefix(before, past, what, rendering, hint)
     what = "the template renders the turn differently when messages follow"
     hint = "use a template that renders it equally, or render the whole conversation again"
-    prefixes.check_prefix(past, whole, what, rendering, hint)
+    masks.check_prefix(past, whole, what, rendering, hint)
     opening = writer.items(before.removeprefix(prefix), rendering)
     ids_of_opening = [item for item in opening if isinstance(item, int)]
     end = writer.items(past[len(before) :], rendering)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import groups, option
+from bytepair.cli import option, sources
 from bytepair.cli.messages import Misuse, in_words, tell
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Files, files_of, resolve_files
@@ -123,7 +124,10 @@ def _write_sizes(evaluation: bytepair.evaluate.Evaluation, path: Path) -> None:
     # Without a training history, this raises with the reason.
     sweep = evaluation.sweep or bytepair.evaluate.sweep(evaluation.tokenizer)
     if path.suffix == ".svg":
-        write_whole(path, bytepair.plot.sizes(sweep, evaluation.corpus).encode())
+        picture = io.BytesIO()
+        figure: Any = bytepair.plot.sizes(sweep, evaluation.corpus).figure
+        figure.savefig(picture, format="svg")
+        write_whole(path, picture.getvalue())
     else:
         sweep.save(path, overwrite=True)
 
@@ -178,7 +182,7 @@ def parallel_for(
     """Measure parallel text with these options; print what is missing to standard error."""
     evaluation = bytepair.evaluate.measure_parallel(
         bytepair.load(tokenizer, pattern=pattern),
-        groups.groups_of(parallel),
+        sources.groups_of(parallel),
         **_names(tokenizer, against),
         base=base,
         column=column,

@@ -110,7 +110,9 @@ def render(
         others = ("train_on", "truncate", "pad_to", "pack_to")
         option.refuse("pairs have all turns of their answers, and no rows", *others)
         common = {name: value for name, value in options.items() if name not in others}
-        batch = tok.render_preferences(source, template=own_or_named, **how, **common)
+        batch = bytepair.chat.render_preferences(
+            tok, source, template=own_or_named, **how, **common
+        )
     else:
         batch = tok.render_batch(source, template=own_or_named, rows=rows, **how, **options)  # type: ignore[arg-type]
     if out is not None:

@@ -6,6 +6,10 @@
     from bytepair.compat import huggingface   # huggingface.use(): transformers runs on bytepair
 
 Each wrapper only translates. Its docstring names where it differs from the original.
+
+What other libraries take is made by functions: `to_tiktoken`, `to_huggingface`, `to_transformers`,
+`encode_arrow` (a column of ids for a column of texts), `pad` (rows of equal width); and
+`export_losses` says what a format of theirs has no place for.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -14,9 +18,27 @@ from bytepair._internal.lazy import lazy as _lazy
 
 if _TYPE_CHECKING:
     from bytepair.compat import huggingface, nanochat, rustbpe, tiktoken
+    from bytepair.compat.conversions import (
+        export_losses,
+        to_huggingface,
+        to_tiktoken,
+        to_transformers,
+    )
+    from bytepair.compat.rows import PaddedBatch, encode_arrow, pad
 
 _MODULES = ("huggingface", "nanochat", "rustbpe", "tiktoken")
 
-__all__ = ["huggingface", "nanochat", "rustbpe", "tiktoken"]
+_CONVERSIONS = ("export_losses", "to_huggingface", "to_tiktoken", "to_transformers")
+_ROWS = ("PaddedBatch", "encode_arrow", "pad")
 
-_lazy(__name__, {name: f"bytepair.compat.{name}" for name in _MODULES})
+__all__ = [
+    "PaddedBatch", "encode_arrow", "export_losses", "huggingface", "nanochat", "pad", "rustbpe",
+    "tiktoken", "to_huggingface", "to_tiktoken", "to_transformers",
+]  # fmt: skip
+
+_lazy(
+    __name__,
+    {name: f"bytepair.compat.{name}" for name in _MODULES}
+    | dict.fromkeys(_CONVERSIONS, "bytepair.compat.conversions")
+    | dict.fromkeys(_ROWS, "bytepair.compat.rows"),
+)

@@ -23,9 +23,10 @@ from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
 from bytepair.corpus.source import Texts
 from bytepair.errors import ConversationError, NotFoundError
+from bytepair.files.outputs import write_whole
 from bytepair.formats import nanochat
 from bytepair.properties.tokens import token_lengths
-from bytepair.shards import TextBatches
+from bytepair.shards import TextBatches, TextOptions
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.training import NANOCHAT_SPECIAL_TOKENS, train
 
@@ -165,7 +166,7 @@ class RustBPETokenizer:
     def save(self, tokenizer_dir: str | os.PathLike[str]) -> None:
         """Write `tokenizer.bytepair` and nanochat's `tokenizer.pkl`; replaces existing files."""
         path = self.tokenizer.save(tokenizer_dir, overwrite=True)
-        nanochat.write_pickle(self.tokenizer, path.with_name(PICKLE_NAME))
+        write_whole(path.with_name(PICKLE_NAME), nanochat.pickled(self.tokenizer))
 
     def render_conversation(
         self, conversation: Conversation, max_tokens: int = 2048
@@ -274,9 +275,8 @@ def tokenizing_distributed_data_loader_with_state_bos_bestfit(
 ) -> Iterator[tuple[Any, Any, TextState]]:
     """The loader of 2026, which yields inputs, targets and the state; see `TextBatches`."""
     return _loaded(
-        tokenizer, B, T, split, device, resume_state_dict,
-        packing="best-fit", buffer=buffer_size,
-        group=tokenizer_batch_size, threads=tokenizer_threads,
+        tokenizer, B, T, split, device, resume_state_dict, tokenizer_threads,
+        packing="best-fit", buffer=buffer_size, group=tokenizer_batch_size,
     )  # fmt: skip
 
 
@@ -298,8 +298,8 @@ def tokenizing_distributed_data_loader_with_state(
 ) -> Iterator[tuple[Any, Any, TextState]]:
     """The loader of 2025, which concatenates documents; see `TextBatches`."""
     return _loaded(
-        get_tokenizer(), B, T, split, device, resume_state_dict,
-        packing="stream", group=tokenizer_batch_size, threads=tokenizer_threads,
+        get_tokenizer(), B, T, split, device, resume_state_dict, tokenizer_threads,
+        packing="stream", group=tokenizer_batch_size,
     )  # fmt: skip
 
 
@@ -330,6 +330,7 @@ def _loaded(
     split: Split,
     device: Any,
     state: TextState | None,
+    threads: int,
     **options: Any,
 ) -> Iterator[tuple[Any, Any, TextState]]:
     """Batches of the rank that torchrun names, as tensors of int64 on a device."""
@@ -342,11 +343,11 @@ def _loaded(
         raise NotFoundError(
             f"{get_base_dir()} has no shards of text", hint=f"download them: {command}"
         )
+    bos = tokenizer.id_to_token(tokenizer.bos_token_id)
     batches = TextBatches(
         [Path(name) for name in files], _inner(tokenizer.enc), batch_size, length,
-        split=split, state=state, bos=tokenizer.id_to_token(tokenizer.bos_token_id),
+        TextOptions(split=split, bos=bos, **options), state=state, threads=threads,
         rank=int(os.environ.get("RANK", 0)), world_size=int(os.environ.get("WORLD_SIZE", 1)),
-        **options,
     )  # fmt: skip
     for batch in batches:
         both = torch.from_numpy(np.stack(batch).astype(np.int64))

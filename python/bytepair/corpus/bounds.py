@@ -7,7 +7,6 @@ compression ratio causes a warning.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from bytepair.errors import warn
@@ -39,7 +38,6 @@ def most_page_bytes(document_bytes: int) -> int:
     return max(PAGE_BYTES, document_bytes * 3 // 2)
 
 
-@dataclass(frozen=True)
 class ReadBounds:
     """The limits of the core while it reads a file.
 
@@ -50,10 +48,11 @@ class ReadBounds:
         harmless_times: and to more than this many times its size, is reported.
     """
 
-    document_bytes: int
-    block_bytes: int = field(default_factory=lambda: BLOCK_BYTES)
-    harmless_bytes: int = field(default_factory=lambda: HARMLESS_BYTES)
-    harmless_times: int = field(default_factory=lambda: MOST_EXPANSION)
+    def __init__(self, document_bytes: int, block_bytes: int | None = None) -> None:
+        self.document_bytes = document_bytes
+        self.block_bytes = BLOCK_BYTES if block_bytes is None else block_bytes
+        self.harmless_bytes = HARMLESS_BYTES
+        self.harmless_times = MOST_EXPANSION
 
 
 class Expansion:

@@ -27,6 +27,8 @@ from bytepair.shards.manifest import DamageError, Fields, ShardPart
 #: The approximate number of bytes of the files of a task.
 TASK_BYTES: Final = 1 << 27
 MARK: Final = "mark.json"
+#: The names of the folders of tasks and of the record of their job, as a regular expression.
+ROOT_NAMES: Final = rf"[0-9]{{6,}}|{re.escape(manifest.JOB)}"
 
 #: The variables of job arrays: the rank, the lowest rank, the highest rank, the number of ranks.
 _ARRAYS: Final = (
@@ -158,13 +160,18 @@ def begin(root: Path, job: dict[str, Any]) -> None:
     root.mkdir(parents=True, exist_ok=True)
     # Listed before the job file is looked for: another rank writes that file before its tasks.
     folders = _folders(root)
-    state.check_contents(root, {manifest.JOB, *(folder.name for folder in folders)})
+    state.check_contents(root, ROOT_NAMES)
     path = root / manifest.JOB
     if path.exists():
         state.check_job(root, manifest.read_job(path, root), job, root.parent)
     elif folders:
         raise ShardError(f"{folders[0]} is there without a {manifest.JOB}; move it elsewhere")
     manifest.write_json(path, job)
+
+
+def _pattern(names: Sequence[str]) -> str:
+    """The names of the files of a task, as a regular expression."""
+    return "|".join(map(re.escape, (*names, MARK)))
 
 
 def _folders(root: Path) -> list[Path]:
@@ -192,7 +199,7 @@ def run(
     """
     for task in tasks:
         folder = task.folder(root)
-        state.check_contents(folder, (*names, MARK))
+        state.check_contents(folder, _pattern(names))
         if task.is_done(root):
             continue
         with manifest.locked(folder):
@@ -233,18 +240,15 @@ def redo_broken(
 def _wrong(task: Task, root: Path, names: Sequence[str]) -> str:
     """What is wrong with the results of a task; empty if they are whole."""
     folder = task.folder(root)
-    state.check_contents(folder, (*names, MARK))
+    state.check_contents(folder, _pattern(names))
     for name in (*names, MARK):
         check_regular(folder / name)
     try:
         parts = [ShardPart.read(part) for part in mark_of(task, root).objects("parts")]
         if [part.file for part in parts] != list(names) or any(part.offset for part in parts):
             return f"{MARK} does not name the files {', '.join(names)}"
-        for part in parts:
-            size = (folder / part.file).stat().st_size
-            if size != part.bytes:
-                return f"{part.file} has {size:,} bytes, not {part.bytes:,}"
-        return "; ".join(state.wrong_parts(folder, parts))
+        wrong = [state.wrong_part(folder, part, end=part.bytes) for part in parts]
+        return "; ".join(filter(None, wrong))
     except FileNotFoundError as error:
         return f"{error.filename} is gone"
     except DamageError as error:
@@ -262,8 +266,7 @@ def clear(root: Path, job: dict[str, Any], names: Sequence[str]) -> None:
     path = root / manifest.JOB
     if not path.exists() or state.differing(manifest.read_job(path, root), job, root.parent):
         return
-    folders = _folders(root)
-    state.check_contents(root, {manifest.JOB, *(folder.name for folder in folders)})
-    for folder in folders:
-        state.remove_folder(folder, (*names, MARK))
-    state.remove_folder(root, (manifest.JOB,))
+    state.check_contents(root, ROOT_NAMES)
+    for folder in _folders(root):
+        state.remove_folder(folder, _pattern(names))
+    state.remove_folder(root, re.escape(manifest.JOB))

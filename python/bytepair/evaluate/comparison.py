@@ -26,7 +26,6 @@ from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.formats import tiktoken
 from bytepair.formats.huggingface import folder
-from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -53,13 +52,11 @@ class Side:
         name: what it is called in messages.
         own: its values, loaded.
         encode: gives the ids of texts, by its own library.
-        library: the name of that library; None if it is this one.
     """
 
     name: str
     own: Tokenizer
     encode: Encode
-    library: str | None = None
 
 
 def side_of(
@@ -72,10 +69,10 @@ def side_of(
     if isinstance(source, str | os.PathLike):
         return Side(name, own, _ours(own, special))
     if tiktoken.is_encoding(source):
-        return Side(name, own, _tiktokens(source, special), "tiktoken")
+        return Side(name, own, _tiktokens(source, special))
     assert folder.is_object(source)
     inner = getattr(source, "backend_tokenizer", source)
-    return Side(name, own, _huggingfaces(inner, special), "tokenizers")
+    return Side(name, own, _huggingfaces(inner, special))
 
 
 def _ours(tok: Tokenizer, special: SpecialOrText) -> Encode:
@@ -136,7 +133,6 @@ class Comparison:
         texts: the number of compared texts.
         tokens: the number of their tokens with the first tokenizer.
         differing: the number of texts that differ.
-        values: the values of both tokenizers that differ, such as the pattern, by name.
         first: the first difference; None if there is none.
     """
 
@@ -144,7 +140,6 @@ class Comparison:
     texts: int
     tokens: int
     differing: int
-    values: dict[str, tuple[str, str]]
     first: Difference | None = None
 
     def __bool__(self) -> bool:
@@ -152,7 +147,7 @@ class Comparison:
         return self.differing == 0
 
     def __str__(self) -> str:
-        """In words, one line for each value, cut at the width of the terminal."""
+        """In words, cut at the width of the terminal."""
         texts = f"{self.texts:,} text{'s'[: self.texts != 1]}"
         lines = [f"equal on {texts}, {self.tokens:,} tokens"]
         if self.first is not None:
@@ -166,11 +161,6 @@ class Comparison:
                 lines.append(f"  {name}: {shown}  (ids {' '.join(map(str, ids))})")
             if one.tokens[0][:1] == one.tokens[1][:1]:
                 lines.append('the token has other ids: by "tokens", only the tokens are compared')
-        if self.values:
-            lines.append("values that differ:")
-        for value, both in self.values.items():
-            lines.append(f"  {value}")
-            lines += [f"    {n}: {text}" for n, text in zip(self.names, both, strict=True) if text]
         width = shutil.get_terminal_size((100, 24)).columns
         return "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in lines)
 
@@ -260,7 +250,7 @@ def compare(
                 numbers = shared.of(a, b) if shared else (a, b)
                 difference = _difference(first, second, (place[0], row), (a, b), numbers)
     skips.warn()
-    return Comparison(names, texts_read, tokens, differing, _values(first, second), difference)
+    return Comparison(names, texts_read, tokens, differing, difference)
 
 
 def _addressed(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, int], list[str]]]:
@@ -312,34 +302,3 @@ def _difference(
     tokens = [[s.own.token_bytes(i) for i in row] for s, row in zip((one, two), rows, strict=True)]
     byte = sum(len(one.own.token_bytes(int(id))) for id in ids[0][:at])
     return Difference(*place, byte, (tokens[0], tokens[1]), (rows[0], rows[1]))
-
-
-def _values(one: Side, two: Side) -> dict[str, tuple[str, str]]:
-    """The values that differ between the two, as text."""
-    a, b = one.own, two.own
-    ranks, others = a.mergeable_ranks(), b.mergeable_ranks()
-    moved = sum(1 for token, id in ranks.items() if others.get(token, id) != id)
-    names, more = a.special_tokens, b.special_tokens
-    only = [f"{len(mine.keys() - other):,}" for mine, other in ((ranks, others), (others, ranks))]
-    texts = {
-        "ids": (f"{a.vocab_size:,}", f"{b.vocab_size:,}"),
-        "tokens of one only": (only[0], only[1]),
-        "special tokens": (_named(names, more), _named(more, names)),
-        "merge rule": (_rule_of(a), _rule_of(b)),
-        "pattern": (pattern_text(a), pattern_text(b)),
-        "library": (one.library or "bytepair", two.library or "bytepair"),
-    }
-    if moved:
-        texts["tokens of another id"] = (f"{moved:,}", "")
-    return {name: both for name, both in texts.items() if both[0] != both[1]}
-
-
-def _named(names: dict[str, int], others: dict[str, int]) -> str:
-    """The special tokens that the other tokenizer lacks, or has with another id."""
-    own = [f"{name}={id}" for name, id in names.items() if others.get(name) != id]
-    return " ".join(own[:3]) + (f" and {len(own) - 3} more" if len(own) > 3 else "")
-
-
-def _rule_of(tok: Tokenizer) -> str:
-    """The merge rule, in words."""
-    return f"{tok.merge_rule}, whole tokens first" if tok.ignore_merges else tok.merge_rule

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from bytepair._internal.drawing import readable
+from bytepair._internal.drawing import html_table, readable
 from bytepair.evaluate.evaluation import Evaluation, ParallelText
 from bytepair.evaluate.texts import Compression, Language
 from bytepair.evaluate.vocabulary import RENYI_ORDER
@@ -16,6 +15,7 @@ from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
+    from rich.table import Table as RichTable
 
 Tone = Literal["", "good", "bad"]
 
@@ -42,6 +42,10 @@ class Table:
     note: str
     head: list[str]
     rows: list[list[Cell]]
+
+    def _repr_html_(self) -> str:
+        """The table for a notebook."""
+        return html_table(self.head, [[cell.text for cell in row] for row in self.rows])
 
 
 def tables(result: Evaluation | ParallelText) -> list[Table]:
@@ -357,81 +361,65 @@ def to_terminal(result: Evaluation | ParallelText) -> list[Any]:
 
 
 class Fitted:
-    """A table that takes the form which the width of a console allows."""
+    """A table of `rich`, or one of two columns for each row if the console is too narrow for it."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
-        """The title, the table in its form, the note."""
+        """The title, the table, the note."""
         from rich.text import Text
 
+        head, rows = [Cell(name) for name in self._table.head], self._table.rows
         yield Text(f"\n{self._table.title}\n", style="bold")
-        for grid in self._forms():
-            width = sum(grid.least()) + GAP_SPACES * (len(grid.rows[0]) - 1)
-            if width <= options.max_width:
-                break
-        # If no form fits, the terminal folds the lines.
-        yield from grid.lines(max(options.max_width, width))
+        widths = _widths([head, *rows], options.max_width)
+        if self._table.head[1:] == ["value"]:
+            yield self._grid(rows)
+        elif widths is not None:
+            yield self._grid([head, *rows], widths)
+        else:
+            for row in rows:
+                yield self._grid(list(zip(head, row, strict=True)))
+                yield ""
         if self._table.note:
             yield Text(self._table.note, style="dim")
 
-    def _forms(self) -> Iterator[_Grid]:
-        """The table as it is, transposed, and in blocks."""
-        head, rows = [Cell(name) for name in self._table.head], self._table.rows
-        is_list = self._table.head[1:] == ["value"]
-        words = self._table.title in {"Use", "Vocabulary", "Numbers"}
-        yield _Grid(rows if is_list else [head, *rows], words, not is_list)
-        if not is_list:
-            yield _Grid([list(row) for row in zip(head, *rows, strict=True)], words, True)
-        between = [Cell(""), Cell("")]
-        blocks = [[between, *(list(pair) for pair in zip(head, row, strict=True))] for row in rows]
-        yield _Grid(list(chain.from_iterable(blocks))[1:], words, False)
-
-
-class _Grid:
-    """Rows of cells; the first row may be a header, the first cell of a row is its name."""
-
-    def __init__(self, rows: Sequence[Sequence[Cell]], words: bool, has_head: bool) -> None:
-        self.rows, self._words, self._has_head = rows, words, has_head
-
-    def least(self) -> list[int]:
-        """The width that each column has at least."""
-        columns = zip(*self.rows, strict=True)
-        return [max(_longest_word(cell.text) for cell in column) for column in columns]
-
-    def _widths(self, width: int) -> list[int]:
-        """The width of each column for a total width; free space goes to the narrowest columns."""
-        from rich.cells import cell_len
-
-        widths = self.least()
-        natural = [max(cell_len(c.text) for c in column) for column in zip(*self.rows, strict=True)]
-        for _ in range(width - sum(widths) - GAP_SPACES * (len(widths) - 1)):
-            lacking = [n for n, most in enumerate(natural) if widths[n] < most]
-            if not lacking:
-                break
-            widths[min(lacking, key=widths.__getitem__)] += 1
-        return widths
-
-    def lines(self, width: int) -> Iterator[Any]:
-        """The rows as a table of `rich`."""
+    def _grid(self, rows: Sequence[Sequence[Cell]], widths: list[int] | None = None) -> RichTable:
+        """Rows as a table of `rich`; numbers are not folded."""
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(
-            box=None, padding=(0, GAP_SPACES, 0, 0), pad_edge=False, show_header=False
-        )
-        for number, least in enumerate(self._widths(width)):
-            justify: Any = "left" if self._words or not number else "right"
-            place: Any = "bottom" if self._has_head else "top"
-            table.add_column(width=least, justify=justify, overflow="fold", vertical=place)
-        for number, row in enumerate(self.rows):
-            strong = "bold" if self._has_head and not number else ""
-            table.add_row(*(Text(cell.text, style=_TONES[cell.tone] or strong) for cell in row))
-        yield table
+        words = self._table.title in {"Use", "Vocabulary", "Numbers"}
+        grid = RichTable(box=None, padding=(0, GAP_SPACES, 0, 0), pad_edge=False, show_header=False)
+        for number, least in enumerate(_least(rows)):
+            grid.add_column(
+                justify="left" if words or not number else "right", overflow="fold",
+                min_width=least, width=widths[number] if widths else None, vertical="bottom",
+            )  # fmt: skip
+        for row in rows:
+            grid.add_row(*(Text(cell.text, style=_TONES[cell.tone]) for cell in row))
+        return grid
 
 
-def _longest_word(text: str) -> int:
+def _least(rows: Sequence[Sequence[Cell]]) -> list[int]:
+    """The width that each column has at least."""
     from rich.cells import cell_len
 
-    return min(max(map(cell_len, text.split()), default=0), UNFOLDED_CHARS)
+    columns = (
+        [word for cell in column for word in cell.text.split()]
+        for column in zip(*rows, strict=True)
+    )
+    return [min(max(map(cell_len, words), default=0), UNFOLDED_CHARS) for words in columns]
+
+
+def _widths(rows: Sequence[Sequence[Cell]], most: int) -> list[int] | None:
+    """The width of each column; free space goes to the narrowest. None if they do not fit."""
+    from rich.cells import cell_len
+
+    widths = _least(rows)
+    natural = [max(cell_len(cell.text) for cell in column) for column in zip(*rows, strict=True)]
+    free = most - sum(widths) - GAP_SPACES * (len(widths) - 1)
+    for _ in range(free):
+        if lacking := [n for n, width in enumerate(natural) if widths[n] < width]:
+            widths[min(lacking, key=widths.__getitem__)] += 1
+    return widths if free >= 0 else None

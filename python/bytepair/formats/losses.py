@@ -112,7 +112,7 @@ _HINTS: Final[dict[str, Callable[[_core.Tokenizer], list[str]]]] = {
 
 
 def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) -> Losses:
-    """What a format cannot represent of a tokenizer; see `Tokenizer.export_losses`.
+    """What a format cannot represent of a tokenizer; see `bytepair.compat.export_losses`.
 
     A path with the name of one file has no place for what the format writes into other files.
     """

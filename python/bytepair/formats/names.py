@@ -8,6 +8,9 @@ from typing import Final, Literal, TypeAlias
 #: The name of the native file in a folder.
 FILE_NAME: Final = "tokenizer.bytepair"
 
+#: What a GGUF file begins with.
+GGUF_MAGIC: Final = b"GGUF"
+
 #: The formats that are written.
 WrittenFormat: TypeAlias = Literal[
     "bytepair", "huggingface", "tiktoken", "gpt2", "nanochat", "llama2c", "qwen3", "gguf"
@@ -23,7 +26,7 @@ class Losses(list[str]):
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello"], 258, special_tokens=["<a>"])
-        >>> print(tok.export_losses("gguf").hint)
+        >>> print(bytepair.compat.export_losses(tok, "gguf").hint)
         give a special token this role with Tokenizer.replace(roles={"eos": ...})
     """
 

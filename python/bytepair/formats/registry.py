@@ -1,4 +1,7 @@
-"""The table of all formats: how a file is recognized, read and written."""
+"""The table of all formats: how a file is recognized, read and written.
+
+The module of a format is imported when a file of it is met: most programs meet one.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, get_args
 
 from bytepair import _core
 from bytepair.errors import (
@@ -21,24 +25,9 @@ from bytepair.errors import (
     UnsupportedError,
     VocabularyError,
 )
-from bytepair.files.outputs import check_replaced
 from bytepair.files.safe import read_file
-from bytepair.formats import gpt2, llama2c, nanochat, tekken, tiktoken
-from bytepair.formats.gguf import file as gguf
-from bytepair.formats.huggingface import companions
-from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.losses import losses as losses_of
-from bytepair.formats.losses import lost_units
-from bytepair.formats.names import Losses, WrittenFormat
+from bytepair.formats.names import GGUF_MAGIC, Losses, WrittenFormat
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.formats.published import encodings as published
-from bytepair.formats.published import hub
-from bytepair.formats.sentencepiece import model as sentencepiece
-from bytepair.properties import entries
-
-_Read: TypeAlias = Callable[[Path, LoadOptions], Parts]
-_Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
-_Stale: TypeAlias = Callable[[_core.Tokenizer, Path], list[Path]]
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
 HEAD_BYTES: Final = 1 << 16
@@ -46,52 +35,46 @@ HEAD_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Format:
-    """One format: its reader, and its writer, if there is one.
+    """One format.
 
     Attributes:
-        read: makes parts of a path. It raises a `FormatError` if the file breaks a rule, or does
-            not say what the caller does not say either; and an `UnsupportedError` if the file asks
-            for what is not done exactly.
-        write: writes a tokenizer to a path. It raises a `LossError` for what no program could read.
+        module: the module below `bytepair.formats` with its functions. `read(path, options)` makes
+            parts of a path; it raises a `FormatError` if the file breaks a rule, or does not say
+            what the caller does not say either; and an `UnsupportedError` if the file asks for what
+            is not done exactly. `files(tokenizer, path)` gives the content of the files to write;
+            it raises a `LossError` for what no program could read.
         suffixes: how the names of its files end.
-        merged: the names of files in a folder to which `write` adds.
-        stale: the files in a folder that `write` removes.
+        layout: the layout, where one module has several formats.
     """
 
-    read: _Read
-    write: _Write | None
+    module: str
     suffixes: tuple[str, ...] = ()
-    merged: tuple[str, ...] = ()
-    stale: _Stale = lambda _tokenizer, _path: []
+    layout: str | None = None
+
+    def function(self, name: str) -> Any:
+        """A function of the module."""
+        module = import_module(f"bytepair.formats.{self.module}")
+        function = getattr(module, name)
+        return partial(function, layout=getattr(module, self.layout)) if self.layout else function
 
 
 FORMATS: Final[dict[str, Format]] = {
-    "huggingface": Format(
-        huggingface.read,
-        huggingface.write,
-        ("tokenizer.json",),
-        (entries.GENERATION,),
-        companions.stale,
-    ),
-    "tiktoken": Format(tiktoken.read, tiktoken.write, (".tiktoken",)),
-    "gpt2": Format(gpt2.read, gpt2.write, ("merges.txt", "vocab.json")),
-    "nanochat": Format(nanochat.read, nanochat.write, (".pkl",)),
-    "llama2c": Format(llama2c.read, llama2c.write),
-    "qwen3": Format(
-        partial(llama2c.read, layout=llama2c.QWEN3),
-        partial(llama2c.write, layout=llama2c.QWEN3),
-        (".tokenizer",),
-    ),
-    "gguf": Format(gguf.read, gguf.write, (".gguf",)),
-    "tekken": Format(tekken.read, None, ("tekken.json",)),
-    "sentencepiece": Format(sentencepiece.read, None),
+    "huggingface": Format("huggingface.folder", ("tokenizer.json",)),
+    "tiktoken": Format("tiktoken", (".tiktoken",)),
+    "gpt2": Format("gpt2", ("merges.txt", "vocab.json")),
+    "nanochat": Format("nanochat", (".pkl",)),
+    "llama2c": Format("llama2c"),
+    "qwen3": Format("llama2c", (".tokenizer",), layout="QWEN3"),
+    "gguf": Format("gguf.file", (".gguf",)),
+    "tekken": Format("tekken", ("tekken.json",)),
+    "sentencepiece": Format("sentencepiece.model"),
 }
 
 #: The tokenizer files that a folder may contain, in order of preference.
 _IN_FOLDERS: Final = {
-    huggingface.FILE: "huggingface",
-    tekken.FILE: "tekken",
-    nanochat.PICKLE_NAME: "nanochat",
+    "tokenizer.json": "huggingface",
+    "tekken.json": "tekken",
+    "tokenizer.pkl": "nanochat",
     "tokenizer.model": None,
 }
 
@@ -107,6 +90,9 @@ def read(
         _check_ignored(
             type(source).__name__, "an object in memory", format=format, revision=revision
         )
+        from bytepair.formats import tiktoken
+        from bytepair.formats.huggingface import folder as huggingface
+
         if tiktoken.is_encoding(source):
             return tiktoken.of_encoding(source)
         if huggingface.is_object(source):
@@ -119,6 +105,9 @@ def read(
     if path.exists():
         _check_ignored(str(path), "a file or folder", revision=revision)
     else:
+        from bytepair.formats.published import encodings as published
+        from bytepair.formats.published import hub
+
         if isinstance(source, str) and published.is_name(source):
             _check_ignored(source, "a published encoding", format=format, revision=revision)
             return published.of_name(source)
@@ -149,8 +138,9 @@ def _check_ignored(place: str, kind: str, **options: str | None) -> None:
 def _read_path(path: Path, format: str | None, options: LoadOptions) -> Parts:
     if format is None:
         path, format = recognize(path)
+    read: Callable[[Path, LoadOptions], Parts] = _format(format).function("read")
     try:
-        return _format(format).read(path, options)
+        return read(path, options)
     except FormatError as error:
         error = error if error.place == str(path) else error.at(str(path))
         if options.lossy:  # a hint that was followed
@@ -192,6 +182,8 @@ def recognize(path: Path) -> tuple[Path, str]:
         for name, format in _IN_FOLDERS.items():
             if (path / name).is_file():
                 return (path, format) if format else recognize(path / name)
+        from bytepair.formats import gpt2
+
         if gpt2.find(path):
             return path, "gpt2"
         raise NotFoundError(
@@ -205,16 +197,26 @@ def _of_content(path: Path, head: bytes) -> str:
     if reason := _core.mistaken(head):
         text, hint = reason
         raise FormatError(str(path), text, hint=hint)
-    if head.startswith(gguf.MAGIC):
+    if head.startswith(GGUF_MAGIC):
         return "gguf"
     if path.name.endswith(".pkl") or re.match(rb"\x80[\x02-\x05](c|\x95)", head):
         return "nanochat"
+    from bytepair.formats import gpt2, tekken, tiktoken
+
     if head.startswith(b"#version") or path.name in gpt2.NAMES:
         return "gpt2"
     if re.match(rb"\s*\{", head) or (re.match(rb"\s*\[", head) and b"\0" not in head):
         return "tekken" if tekken.is_one(head) else "huggingface"
     if tiktoken.is_rank_file(head):
         return "tiktoken"
+    return _of_binary(path, head)
+
+
+def _of_binary(path: Path, head: bytes) -> str:
+    """The format of a binary file without a first word of its own."""
+    from bytepair.formats import llama2c
+    from bytepair.formats.sentencepiece import model as sentencepiece
+
     if sentencepiece.is_one(head):
         return "sentencepiece"
     data = read_file(path)
@@ -232,13 +234,16 @@ def _of_content(path: Path, head: bytes) -> str:
 
 def write(
     tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool, overwrite: bool
-) -> None:
+) -> Path:
     """Write a tokenizer in a foreign format; see `Tokenizer.export`."""
     if format not in FORMATS:
         raise ArgumentError(f"there is no format {format!r}; these are written: {written()}")
     entry = FORMATS[format]
-    if entry.write is None:
+    if format not in get_args(WrittenFormat):
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
+    from bytepair.files.outputs import check_replaced, write_files
+    from bytepair.formats.losses import lost_units
+
     if reason := lost_units(tokenizer, format):
         raise UnsupportedError(
             format, f"{reason}", hint="write huggingface (tokenizer.json) or bytepair"
@@ -246,17 +251,23 @@ def write(
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
         raise LossError(format, lost, hint=lost.hint)
-    put = partial(entry.write, tokenizer)
+    files = entry.function("files")(tokenizer, path)
+    removed = _stale(tokenizer, path) if format == "huggingface" else []
     if not overwrite:
         options = LoadOptions(
             tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True
         )
-        stale = entry.stale(tokenizer, path) if path.is_dir() else []
-        check_replaced(
-            tokenizer, path, put, lambda old: entry.read(old, options).model(),
-            merged=entry.merged if path.is_dir() else (), stale=stale,
-        )  # fmt: skip
-    put(path)
+        read = entry.function("read")
+        check_replaced(tokenizer, files, lambda: read(path, options).model(), removed=removed)
+    write_files(path, files, removed=removed)
+    return path
+
+
+def _stale(tokenizer: _core.Tokenizer, path: Path) -> list[Path]:
+    """The files in a folder that writing removes."""
+    from bytepair.formats.huggingface import companions
+
+    return companions.stale(tokenizer, path) if path.is_dir() else []
 
 
 def written() -> str:
@@ -265,13 +276,15 @@ def written() -> str:
 
 
 def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) -> Losses:
-    """What a format cannot represent of a tokenizer; see `Tokenizer.export_losses`.
+    """What a format cannot represent of a tokenizer; see `bytepair.compat.export_losses`.
 
     A path with the name of one file has no place for what the format writes into other files.
     """
     if format == "bytepair":
         return Losses()
     _format(format)
+    from bytepair.formats.losses import losses as losses_of
+
     return losses_of(tokenizer, format, path)
 
 

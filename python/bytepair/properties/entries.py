@@ -7,8 +7,7 @@ is a loss (`bytepair.properties.metadata`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 #: What an entry is: a token with a role; a flag; the chat template; the other chat templates, by
 #: name; the tokens at which generation stops; what is put around a text.
@@ -22,8 +21,7 @@ TEMPLATES: Final = "additional_chat_templates"
 GENERATION: Final = "generation_config.json"
 
 
-@dataclass(frozen=True)
-class MetadataEntry:
+class MetadataEntry(NamedTuple):
     """One entry of the table.
 
     Attributes:

@@ -155,7 +155,7 @@ def lost(
 
 
 def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
-    """The entries that a format has no place for, as `Tokenizer.export_losses` reports them.
+    """The entries that a format has no place for, as `bytepair.compat.export_losses` reports them.
 
     Formats other than those of Hugging Face and GGUF have places for the roles at most.
     """

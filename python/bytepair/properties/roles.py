@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
@@ -22,6 +22,13 @@ from bytepair.properties.entries import TOKENS
 
 #: The roles, and the note of each. An empty note means that no token has the role.
 NOTES: Final = {entry.role: entry.note for entry in TOKENS if entry.role}
+
+#: The fields that a message of the assistant may consist of: text for the user, the reasoning
+#: before it, and calls of tools.
+MessageField: TypeAlias = Literal["content", "reasoning", "tool_calls"]
+
+#: All of them.
+FIELDS: Final[tuple[MessageField, ...]] = ("content", "reasoning", "tool_calls")
 
 #: The note of the chat template, and that of the others, by name, as JSON.
 TEMPLATE: Final = "chat_template"
@@ -79,7 +86,7 @@ def notes(tokenizer: _core.Tokenizer, names: Mapping[str, str | None]) -> dict[s
 
 
 def chat_template(tokenizer: _core.Tokenizer) -> str | None:
-    """The chat template in Jinja; see `Tokenizer.chat_template`."""
+    """The chat template in Jinja; see `Tokenizer.chat_templates`."""
     note = tokenizer.notes.get(TEMPLATE)
     if note is None and "<|assistant_end|>" in tokenizer.special_tokens:
         source = nanochat()

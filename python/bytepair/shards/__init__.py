@@ -16,12 +16,12 @@ from bytepair._internal.lazy import lazy as _lazy
 
 if _TYPE_CHECKING:
     from bytepair.shards.blend import Blend, BlendedBatches
-    from bytepair.shards.conversations import ConversationBatches
+    from bytepair.shards.conversations import ConversationBatches, ConversationOptions
     from bytepair.shards.job import TOKENS_PER_SHARD, ShardOptions
     from bytepair.shards.layout import LAYOUTS
     from bytepair.shards.manifest import Manifest, Shard, ShardPart
     from bytepair.shards.read import Batches, Dataset
-    from bytepair.shards.texts import TextBatches
+    from bytepair.shards.texts import TextBatches, TextOptions
     from bytepair.shards.verification import Report, verify
     from bytepair.shards.writer import write
 
@@ -32,6 +32,7 @@ _lazy(
         "Blend": "bytepair.shards.blend",
         "BlendedBatches": "bytepair.shards.blend",
         "ConversationBatches": "bytepair.shards.conversations",
+        "ConversationOptions": "bytepair.shards.conversations",
         "Dataset": "bytepair.shards.read",
         "LAYOUTS": "bytepair.shards.layout",
         "Manifest": "bytepair.shards.manifest",
@@ -41,6 +42,7 @@ _lazy(
         "ShardPart": "bytepair.shards.manifest",
         "TOKENS_PER_SHARD": "bytepair.shards.job",
         "TextBatches": "bytepair.shards.texts",
+        "TextOptions": "bytepair.shards.texts",
         "verify": "bytepair.shards.verification",
         "write": "bytepair.shards.writer",
     },
@@ -53,6 +55,7 @@ __all__ = [
     "Blend",
     "BlendedBatches",
     "ConversationBatches",
+    "ConversationOptions",
     "Dataset",
     "Manifest",
     "Report",
@@ -60,6 +63,7 @@ __all__ = [
     "ShardOptions",
     "ShardPart",
     "TextBatches",
+    "TextOptions",
     "verify",
     "write",
 ]

@@ -1,4 +1,4 @@
-"""Several folders of shards in, batches out whose rows are of each folder as often as weights say.
+"""This file mixes folders of shards: a batch has rows of each as often as weights say.
 
 Row n is of the folder whose rows, so far, are furthest below its share of n (the first of several,
 as in Megatron's blends). So the order of folders depends on the weights alone; no folder is ever a
@@ -130,22 +130,18 @@ class Blend:
         length: int,
         *,
         labels: bool = False,
-        seed: int | None = 0,
         rank: int = 0,
         world_size: int = 1,
-        packing: Packing = "best-fit",
-        buffer: int = BUFFER_DOCUMENTS,
+        **options: Any,
     ) -> TorchStream:
         """Rows without end as an iterable data set of torch, as `Dataset.torch_stream` gives them.
 
         Args:
             length: the number of ids in a row.
             labels: as in `Dataset.torch_rows`.
-            seed: as in `batches`.
             rank: as in `Dataset.torch_stream`.
             world_size: the number of ranks.
-            packing: as in `batches`.
-            buffer: as in `batches`.
+            options: `seed`, `packing` and `buffer`, as in `batches`.
 
         Raises:
             ImportError: if torch is not installed.
@@ -153,25 +149,9 @@ class Blend:
         """
         from bytepair.shards.torch_data import TorchStream
 
-        check_numbers(rank, world_size, length=length, buffer=buffer)
-        check_packing(packing)
-        options = {"seed": seed, "packing": packing, "buffer": buffer}
-        batches = partial(_rows_of, self, length, options)
+        self.batches(1, length, rank=rank, world_size=world_size, **options)
+        batches = partial(self.batches, 1, length, **options)
         return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
-
-
-def _rows_of(
-    blend: Blend,
-    length: int,
-    options: dict[str, Any],
-    *,
-    rank: int,
-    world_size: int,
-    epoch: int,
-    state: State | None,
-) -> BlendedBatches:
-    """Batches of one row."""
-    return blend.batches(1, length, state=state, rank=rank, world_size=world_size, **options)
 
 
 class BlendedBatches:

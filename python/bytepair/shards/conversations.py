@@ -1,4 +1,4 @@
-"""Conversations in, batches of inputs and targets out, rendered and packed on the fly.
+"""This file renders conversations to batches of inputs and targets, packed on the fly.
 
 The batches equal those of nanochat's fine-tuning in 2026: every row begins with a conversation and
 is filled with the longest waiting ones that fit. The rest of a row is padding; no id is cropped.
@@ -7,8 +7,9 @@ is filled with the longest waiting ones that fit. The rest of a row is padding; 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -21,7 +22,9 @@ from bytepair.chat.segments import Conversation, SurrogateErrors
 from bytepair.chat.sources import ConversationSource, sequence
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError, ShardError
+from bytepair.shards.manifest import is_count
 from bytepair.shards.order import (
+    State,
     Unpicklable,
     WaitingDocuments,
     check_numbers,
@@ -30,8 +33,8 @@ from bytepair.shards.order import (
 )
 from bytepair.tokenizer import Tokenizer
 
-#: The ids of a conversation, and its mask.
-Rendered: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.uint8]]"
+#: The number of a conversation, its ids and its mask.
+Rendered: TypeAlias = "tuple[int, NDArray[np.int32], NDArray[np.uint8]]"
 
 #: The number of conversations that wait for a row, as in nanochat.
 BUFFER_CONVERSATIONS: Final = 100
@@ -39,6 +42,38 @@ BUFFER_CONVERSATIONS: Final = 100
 BATCH_CONVERSATIONS: Final = 128
 #: The target of ids that are not trained on; losses ignore it.
 IGNORED_TARGET: Final = -1
+
+
+@dataclass(frozen=True)
+class ConversationOptions:
+    """How `ConversationBatches` renders and packs conversations.
+
+    Attributes:
+        template: as in `Tokenizer.render_conversation`.
+        max_tokens: the maximum number of ids of a conversation; the rest is cropped. None means
+            the length of a row.
+        pad: the special token that fills rows; None means the template's, of nanochat `<|bos|>`.
+        rows: as in `Tokenizer.render_conversation`.
+        ignore_fields: as in `Tokenizer.render_conversation`.
+        train_on: as in `Tokenizer.render_conversation`.
+        train_fields: as in `Tokenizer.render_conversation`.
+        errors: as in `Tokenizer.render_conversation`.
+        buffer: the number of conversations that wait for a row.
+    """
+
+    template: TemplateOrName = None
+    max_tokens: int | None = None
+    pad: str | None = None
+    rows: RowKind = "messages"
+    ignore_fields: Collection[str] = ()
+    train_on: TrainOn = "all"
+    train_fields: Collection[MessageField] = FIELDS
+    errors: SurrogateErrors = "strict"
+    buffer: int = BUFFER_CONVERSATIONS
+
+    def __post_init__(self) -> None:
+        """Check the numbers before anything is read."""
+        check_numbers(0, 1, buffer=self.buffer, max_tokens=self.max_tokens or 1)
 
 
 class ConversationBatches(Unpicklable):
@@ -51,18 +86,10 @@ class ConversationBatches(Unpicklable):
         tokenizer: the tokenizer that renders them.
         batch_size: the number of rows in a batch.
         length: the number of ids in a row.
-        template: as in `Tokenizer.render_conversation`.
-        max_tokens: the maximum number of ids of a conversation; the rest is cropped. None means
-            `length`.
-        pad: the special token that fills rows; None means the template's, of nanochat `<|bos|>`.
+        options: how conversations are rendered and packed.
         rank: the rank of this process, from 0.
         world_size: the number of ranks; a rank takes every `world_size`-th conversation.
-        buffer: the number of conversations that wait for a row.
-        rows: as in `Tokenizer.render_conversation`.
-        ignore_fields: as in `Tokenizer.render_conversation`.
-        train_on: as in `Tokenizer.render_conversation`.
-        train_fields: as in `Tokenizer.render_conversation`.
-        errors: as in `Tokenizer.render_conversation`.
+        state: a value of `ConversationBatches.state` of this rank to resume from.
         threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
             processors.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays of int32.
@@ -70,7 +97,8 @@ class ConversationBatches(Unpicklable):
     Raises:
         ArgumentError: if an option has an invalid value.
         ConversationError: if a conversation breaks a rule of the template.
-        ShardError: if there is no conversation for this rank, or a number is out of range.
+        ShardError: if there is no conversation for this rank, a number is out of range, or the
+            state is of other conversations or ranks.
         SpecialTokenError: if the tokenizer lacks a special token of the template.
 
     Iteration yields inputs and targets of the shape (batch_size, length). A target is the id that
@@ -94,55 +122,73 @@ class ConversationBatches(Unpicklable):
         tokenizer: Tokenizer,
         batch_size: int,
         length: int,
+        options: ConversationOptions = ConversationOptions(),
         *,
-        template: TemplateOrName = None,
-        max_tokens: int | None = None,
-        pad: str | None = None,
         rank: int = 0,
         world_size: int = 1,
-        buffer: int = BUFFER_CONVERSATIONS,
-        rows: RowKind = "messages",
-        ignore_fields: Collection[str] = (),
-        train_on: TrainOn = "all",
-        train_fields: Collection[MessageField] = FIELDS,
-        errors: SurrogateErrors = "strict",
+        state: State | None = None,
         threads: int | None = None,
         torch: bool = False,
     ) -> None:
-        max_tokens = length if max_tokens is None else max_tokens
+        max_tokens = length if options.max_tokens is None else options.max_tokens
         check_tokenizer(tokenizer)
-        check_numbers(
-            rank, world_size, batch_size=batch_size, length=length, buffer=buffer,
-            max_tokens=max_tokens,
-        )  # fmt: skip
+        check_numbers(rank, world_size, batch_size=batch_size, length=length, max_tokens=max_tokens)
         if max_tokens > length + 1:
             raise ShardError(
                 f"max_tokens is {max_tokens}; at most length + 1 is possible", option="max_tokens"
             )
-        options = row_options(rows, ignore_fields, train_on, train_fields)
-        conversations = sequence(conversations, options)
+        how: dict[str, Any] = {
+            "rows": options.rows, "ignore_fields": options.ignore_fields,
+            "train_on": options.train_on, "train_fields": options.train_fields,
+        }  # fmt: skip
+        conversations = sequence(conversations, row_options(*how.values()))
         if rank >= len(conversations):
             raise ShardError(
                 f"rank {rank} of {world_size} has none of the {len(conversations)} conversations"
             )
         render = partial(
-            tokenizer.render_batch, template=template, max_tokens=max_tokens,
-            on_untrained="keep", rows=rows, ignore_fields=ignore_fields, train_on=train_on,
-            train_fields=train_fields, errors=errors, threads=threads,
+            tokenizer.render_batch, template=options.template, max_tokens=max_tokens,
+            on_untrained="keep", errors=options.errors, threads=threads, **how,
         )  # fmt: skip
-        numbers = (number % len(conversations) for number in count(rank, world_size))
+        self._count, self._step = len(conversations), world_size
+        self._identity = {"conversations": len(conversations), "world_size": world_size}
+        self._used, self._next, self._numbers = rank, rank, list[int]()
+        waiting = [] if state is None else self._resume(state)
+        numbers = chain(waiting, count(self._next, world_size))
         self._rendered = _rendered(conversations, numbers, render)
-        self._filler = pad_id(
-            tokenizer, padding(tokenizer, writer(tokenizer, template).template, pad)
-        )
+        template = writer(tokenizer, options.template).template
+        self._filler = pad_id(tokenizer, padding(tokenizer, template, options.pad))
         self._shape, self._torch = (batch_size, length), torch
-        self._count, self._used, self._step = len(conversations), rank, world_size
-        self._waiting = WaitingDocuments[Rendered](length + 1, buffer, cut=False)
+        self._waiting = WaitingDocuments[Rendered](length + 1, options.buffer, cut=False)
 
     @property
     def progress(self) -> float:
         """The share of all conversations that were used; above 1 they repeat."""
         return self._used / self._count
+
+    @property
+    def state(self) -> State:
+        """The position of this rank: a small dict of plain values, from which it resumes exactly.
+
+        It has the numbers of the conversations that wait for a row, and of the next one.
+        """
+        place = {"used": self._used, "next": self._next, "waiting": list(self._numbers)}
+        return {**place, **self._identity}
+
+    def _resume(self, state: State) -> list[int]:
+        """Go to the position of a state, and return the conversations that waited there."""
+        match state:
+            case {"used": int(used), "next": int(after), "waiting": [*waiting], **rest}:
+                numbers = [used, after, *waiting]
+                is_right = all(map(is_count, numbers)) and max([-1, *waiting]) < after
+                if is_right and rest == self._identity:
+                    self._used, self._next, self._numbers = used, after, list(waiting)
+                    return waiting
+        raise ShardError(
+            f"the state is not of {self._identity['conversations']:,} conversations and "
+            f"{self._step} ranks",
+            option="state",
+        )
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         return self
@@ -160,15 +206,19 @@ class ConversationBatches(Unpicklable):
     def _fill(self, row: NDArray[np.int32], row_mask: NDArray[np.uint8]) -> None:
         """Fill a row with conversations, until it is full or none fits."""
         while (pieces := self._waiting.row()) is None:
-            ids, mask = next(self._rendered)
-            self._waiting.add(len(ids), (ids, mask))
+            number, ids, mask = next(self._rendered)
+            self._waiting.add(len(ids), (number, ids, mask))
+            if number >= self._next:  # else it waited at the state from which this resumes
+                self._numbers.append(number)
+                self._next = number + self._step
         filled = 0
-        for (ids, mask), length in pieces:
+        for (number, ids, mask), length in pieces:
             row[filled : filled + length] = ids
             row_mask[filled : filled + length] = mask
             row_mask[filled] = 0  # the id before it is of another conversation
             filled += length
             self._used += self._step
+            self._numbers.remove(number)
 
 
 def _rendered(
@@ -176,20 +226,24 @@ def _rendered(
     numbers: Iterator[int],
     render: Callable[..., RenderedBatch],
 ) -> Iterator[Rendered]:
-    """The ids and the mask of each conversation; some are rendered in advance, on all threads."""
-    empty = 0
+    """Conversations, of which some are rendered in advance, on all threads.
+
+    Numbers go on after the last conversation, with the first again.
+    """
+    empty, total = 0, len(conversations)
     while True:
         some = list(islice(numbers, BATCH_CONVERSATIONS))
         try:
-            for ids, mask in render([conversations[number] for number in some]):
-                empty = 0 if len(ids) else empty + 1
-                if empty > len(conversations):  # at least one pass over those of this rank
-                    raise ShardError("the conversations of this rank have no tokens")
-                yield ids, mask
+            batch = render([conversations[number % total] for number in some])
         except ConversationError:
             for number in some:  # the position in the error counts from the first of these
-                _check(conversations[number], number, render)
+                _check(conversations[number % total], number % total, render)
             raise
+        for number, (ids, mask) in zip(some, batch, strict=True):
+            empty = 0 if len(ids) else empty + 1
+            if empty > total:  # at least one pass over those of this rank
+                raise ShardError("the conversations of this rank have no tokens")
+            yield number, ids, mask
 
 
 def _check(conversation: Conversation, number: int, render: Callable[..., RenderedBatch]) -> None:

@@ -136,12 +136,8 @@ def _end_of_run(job: ShardJob, first: int) -> int:
 def _is_table(job: ShardJob, number: int) -> bool:
     """Whether the threads of the core may read an input."""
     file = job.files[number]
-    return not job.drops_merges and file.cloud is None and is_plain_parquet(file)
-
-
-def is_plain_parquet(file: Input) -> bool:
-    """Whether a file is parquet and not packed once more, by its name."""
-    return compression_of(file.path) is None and kind_of(file.path) == "parquet"
+    is_plain = compression_of(file.path) is None and kind_of(file.path) == "parquet"
+    return is_plain and file.cloud is None and not job.drops_merges
 
 
 def encode_tables(

@@ -6,6 +6,7 @@ Also the values passed on while a job runs: documents as ids, and their addresse
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -137,12 +138,12 @@ class ShardJob:
         """Whether this is BPE-dropout."""
         return "dropout" in self.values
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """The format."""
         return layout(self.values["format"])
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The type of the ids."""
         dtype: np.dtype[Any] = np.dtype(self.values["dtype"])

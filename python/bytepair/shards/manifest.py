@@ -316,7 +316,7 @@ class Manifest:
             "bytepair_shards": VERSION, "checksum": "crc32", "tokens": self.tokens,
             "documents": self.documents, "text_bytes": self.text_bytes, **asdict(self),
         }  # fmt: skip
-        write_json(folder / NAME, {**values, "crc32": _crc_of_values(values)})
+        write_json(folder / NAME, {**values, "crc32": f"{zlib.crc32(_dumped(values)):08x}"})
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -362,7 +362,7 @@ def _check_version(fields: Fields) -> None:
         raise ShardError(f"{fields.path} has version {shown}, not {VERSION}")
     crc = fields.values.pop("crc32", None)
     try:
-        is_right = crc == _crc_of_values(fields.values)
+        is_right = crc == f"{zlib.crc32(_dumped(fields.values)):08x}"
     except RecursionError:
         is_right = False
     if not is_right:
@@ -393,14 +393,17 @@ def save_mark(folder: Path, shard: Shard) -> None:
 
 
 def load_marks(folder: Path) -> list[Shard]:
-    """The finished shards of a run in progress.
+    """The finished shards of a run in progress, each of which has a document behind it.
 
     Raises:
         ShardError: if a mark is damaged.
     """
     shards: list[Shard] = []
     while (path := mark_path(folder, len(shards))).exists():
-        shards.append(Shard.read(Fields.read(path, folder)))
+        shard = Shard.read(Fields.read(path, folder))
+        if shard.following is None:
+            break
+        shards.append(shard)
     return shards
 
 
@@ -431,10 +434,6 @@ def locked(folder: Path) -> Iterator[None]:
 def write_json(path: Path, values: dict[str, Any]) -> None:
     """Write a JSON object under a temporary name, then rename it."""
     write_whole(path, _dumped(values))
-
-
-def _crc_of_values(values: dict[str, Any]) -> str:
-    return f"{zlib.crc32(_dumped(values)):08x}"
 
 
 def _dumped(values: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""Shards in, documents and batches out: mapped from disk, in an order independent of workers.
+"""This file reads shards: documents and batches, mapped from disk.
 
 `Dataset` returns documents, and batches for training; `order` determines the order of batches.
 """
@@ -180,7 +180,8 @@ class Dataset:
         Returns:
             An iterator of inputs and targets, each (batch_size, length); targets are the ids that
             follow the inputs. Arrays have the type of the shards; both are views of one new array.
-            Rows at the end that do not fill a batch for every rank are dropped.
+            Rows at the end that do not fill a batch for every rank are left out, and the logger
+            `bytepair` says how many.
 
         Raises:
             ShardError: if a number is not positive, the rank is out of range, or the state
@@ -218,25 +219,21 @@ class Dataset:
         length: int,
         *,
         labels: bool = False,
-        seed: int | None = 0,
         rank: int = 0,
         world_size: int = 1,
-        packing: Packing = "best-fit",
         epochs: int | None = 1,
-        buffer: int = BUFFER_DOCUMENTS,
+        **options: Any,
     ) -> TorchStream:
         """Rows as an iterable data set of torch, in the order of `batches`.
 
         Args:
             length: the number of ids in a row.
             labels: as in `torch_rows`.
-            seed: as in `batches`.
             rank: the rank of this process. Leave it out for a trainer that distributes the rows of
                 an iterable data set itself, as that of `transformers` does.
             world_size: the number of ranks.
-            packing: as in `batches`.
             epochs: the number of passes of one iteration; None means no end.
-            buffer: as in `batches`.
+            options: `seed`, `packing` and `buffer`, as in `batches`.
 
         Returns:
             A `torch.utils.data.IterableDataset` of tensors of int64, whose rows the workers of a
@@ -249,12 +246,11 @@ class Dataset:
         """
         from bytepair.shards.torch_data import TorchStream
 
-        check_numbers(rank, world_size, length=length, buffer=buffer)
-        check_epochs(epochs)
-        check_packing(packing)
-        options = {"seed": seed, "packing": packing, "buffer": buffer}
+        self.batches(1, length, rank=rank, world_size=world_size, epochs=epochs, **options)
         batches = partial(_from_epoch, self, length, epochs, options)
-        return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
+        return TorchStream(
+            batches, labels=labels, rank=rank, world_size=world_size, has_epochs=True
+        )
 
     def order(self, length: int, seed: int | None, packing: Packing, buffer: int) -> Order:
         """The order of the rows of all epochs, as in `batches`."""
@@ -267,19 +263,14 @@ def _from_epoch(
     epochs: int | None,
     options: dict[str, Any],
     *,
-    rank: int,
-    world_size: int,
     epoch: int,
     state: State | None,
+    **ranks: Any,
 ) -> Batches:
     """Batches of one row from an epoch on, or from a state that was reached from there."""
-    if state is None:
-        identity = data.order(length, **options).identity
-        state = {"epoch": epoch, "chunk": 0, "row": 0, **identity}
+    state = state or {**data.batches(1, length, **options).state, "epoch": epoch}
     end = None if epochs is None else epoch + epochs
-    return data.batches(
-        1, length, epochs=end, state=state, rank=rank, world_size=world_size, **options
-    )
+    return data.batches(1, length, epochs=end, state=state, **ranks, **options)
 
 
 class Batches:

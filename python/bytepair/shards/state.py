@@ -13,8 +13,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -28,11 +28,15 @@ from bytepair.errors import ShardError
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest
-from bytepair.shards.layout import LAYOUTS, layout, partial
+from bytepair.shards.layout import LAYOUTS, partial
 from bytepair.shards.manifest import Fields, Manifest, Shard, ShardPart
 
 #: The input and the row of a document.
 DocumentPlace: TypeAlias = tuple[int, int]
+
+#: Regular expressions of the names of marks, and of files that are incomplete.
+MARKS: Final = r"[0-9]{6,}\.json"
+TEMPORARY: Final = r"\.{}\.(?:partial|[0-9a-f]{{16}})"
 
 #: The first document.
 START: Final[DocumentPlace] = (0, 0)
@@ -44,20 +48,18 @@ class FolderState:
 
     Attributes:
         shards: the shards that need not be written again.
-        dropped: the shard after these, which is written again with all that follows.
         manifest: the manifest, if the run of this very job has finished.
-        damage: what is wrong with the shards that are not whole, by number.
+        damage: what is wrong with the shard after these, if it is there.
     """
 
     shards: list[Shard] = field(default_factory=list)
-    dropped: list[Shard] = field(default_factory=list)
     manifest: Manifest | None = None
-    damage: dict[int, list[str]] = field(default_factory=dict)
+    damage: str = ""
 
     @property
-    def following(self) -> DocumentPlace | None:
-        """The document with which the shard after these begins; None if there is none."""
-        return self.shards[-1].following if self.shards else START
+    def following(self) -> DocumentPlace:
+        """The document with which the shard after these begins, if the run has not finished."""
+        return (self.shards[-1].following if self.shards else None) or START
 
 
 def state_of(folder: Path, job: dict[str, Any], *, ignore: str = manifest.PROGRESS) -> FolderState:
@@ -79,27 +81,27 @@ def state_of(folder: Path, job: dict[str, Any], *, ignore: str = manifest.PROGRE
 
 
 def _state_of(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:
-    if not folder.is_dir():
-        return FolderState()
-    if (folder / manifest.NAME).exists():
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
+    if manifest.NAME in names:
         whole = Manifest.load(folder)
-        if _is_extended(folder, whole.job, job):
-            return FolderState(whole.shards[:-1], whole.shards[-1:])
-        _check_job(folder, whole.job, job)
-        return FolderState(whole.shards, manifest=whole)
-    before, shards = _recorded(folder), manifest.load_marks(folder)
-    if not shards:
-        # Nothing is finished, so nothing can be lost.
-        if differing(before, job, folder) and not _is_prefix(folder, before, job):
-            _check_empty(folder, ignore, before)
+        if _common(folder, whole.job, job) == len(whole.job[INPUTS]) < len(job[INPUTS]):
+            return FolderState(whole.shards[:-1])
+        _check_same(folder, whole.job, job)
+        return FolderState(whole.shards, whole)
+    if names <= {manifest.LOCK, ignore}:
         return FolderState()
-    dropped: list[Shard] = []
-    if _is_extended(folder, before, job) and shards[-1].following is None:
-        dropped.append(shards.pop())
-    elif not (_is_prefix(folder, before, job) and _is_within(folder, before, job, shards)):
-        _check_job(folder, before, job)
+    before = _recorded(folder)
+    shards, common = manifest.load_marks(folder), _common(folder, before, job)
+    if shards and not _last(shards) < (common, 0):
+        _check_same(folder, before, job)
+    if not shards and not common:  # nothing is finished, so nothing can be lost
+        _check_empty(folder, {*names} - {ignore}, before)
     manifest.check_order(Fields(job, folder / manifest.PROGRESS, folder), shards)
-    return FolderState(shards, dropped)
+    return FolderState(shards)
+
+
+def _last(shards: list[Shard]) -> DocumentPlace:
+    return shards[-1].following or START
 
 
 def _recorded(folder: Path) -> dict[str, Any]:
@@ -108,29 +110,18 @@ def _recorded(folder: Path) -> dict[str, Any]:
     return manifest.read_job(path, folder) if path.exists() else {}
 
 
-def _is_prefix(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> bool:
-    """Whether two jobs differ at most in that one has more inputs behind those of the other."""
-    wrong = differing(before, job, folder)
-    if wrong and wrong != [INPUTS]:
-        return False
-    counts = len(before.get(INPUTS) or ()), len(job[INPUTS])
-    return 0 < shared(before, job, folder) == min(counts)
+def _common(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> int:
+    """The number of inputs of two jobs, if one has others behind them and they are else the same.
+
+    It is 0 if the jobs differ in something else.
+    """
+    if set(differing(before, job, folder)) - {INPUTS}:
+        return 0
+    count = min(len(before.get(INPUTS, ())), len(job[INPUTS]))
+    return count if shared(before, job, folder) == count else 0
 
 
-def _is_extended(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> bool:
-    """Whether a job has more inputs, behind those of an earlier one, and is otherwise the same."""
-    return _is_prefix(folder, before, job) and len(before[INPUTS]) < len(job[INPUTS])
-
-
-def _is_within(
-    folder: Path, before: dict[str, Any], job: dict[str, Any], shards: list[Shard]
-) -> bool:
-    """Whether all documents of some shards, and the next one, are in inputs that two jobs share."""
-    after = shards[-1].following
-    return after is not None and after[0] < shared(before, job, folder)
-
-
-def _check_job(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> None:
+def _check_same(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> None:
     """Raise a `ShardError` that names what differs between two jobs, and the way out."""
     wrong = differing(before, job, folder)
     if wrong == [INPUTS] and is_interleaved(before, job, folder):
@@ -143,11 +134,10 @@ def _check_job(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> Non
     check_job(folder, before, job, folder)
 
 
-def _check_empty(folder: Path, ignore: str, before: dict[str, Any]) -> None:
+def _check_empty(folder: Path, names: set[str], before: dict[str, Any]) -> None:
     """Raise a `ShardError` if a folder has more than a killed run of the job `before` left."""
     own = {path.name for path in temporary_files(folder, before, 0)}
-    own |= {manifest.PROGRESS, manifest.LOCK, ignore}
-    others = sorted({path.name for path in folder.iterdir()} - own)
+    others = sorted(names - own - {manifest.PROGRESS, manifest.LOCK})
     if FILE_NAME in others:
         raise ShardError(
             f"{folder} is not empty: it has shards, but no {manifest.NAME}",
@@ -234,44 +224,34 @@ def part_of(folder: Path, name: str) -> ShardPart:
     return ShardPart(name, 0, path.stat().st_size, crc_of(path))
 
 
-def wrong_parts(folder: Path, parts: Iterable[ShardPart], *, is_finished: bool = True) -> list[str]:
-    """What is wrong with ranges of files, a sentence each; none if all are whole.
+def wrong_part(folder: Path, part: ShardPart, *, end: int | None = None) -> str:
+    """What is wrong with a range of a file, in one sentence; empty if it is whole.
 
     Args:
-        folder: the folder of the files.
-        parts: the ranges.
-        is_finished: whether all files have their names. While a run is unfinished, a file that
-            several shards share has its temporary name.
+        folder: the folder of the file.
+        part: the range.
+        end: the size of the file, if it must have one. While a run is unfinished (None), a file
+            that several shards share grows, and has its temporary name.
 
     Raises:
-        ShardError: if a file is a link, a folder, a pipe or a device.
+        ShardError: if the file is a link, a folder, a pipe or a device.
     """
-    paths = [(_path(folder, part.file, is_finished=is_finished), part) for part in parts]
-    return [reason for path, part in paths if (reason := _wrong_part(path, part))]
-
-
-def _wrong_part(path: Path, part: ShardPart) -> str:
+    path = folder / part.file
+    check_regular(path)
+    if end is None and not path.exists():
+        path = folder / partial(part.file)
+        check_regular(path)
     if not path.exists():
         return f"{part.file} is gone"
-    size, end = path.stat().st_size, part.offset + part.bytes
-    if size < end:
+    size, last = path.stat().st_size, part.offset + part.bytes
+    if size < last:
         return f"{part.file} is cut off: it has {size:,} bytes"
     if (crc := crc_of(path, part.offset, part.bytes)) != part.crc32:
-        return (
-            f"{part.file} is damaged: CRC-32 of bytes {part.offset} to {end} is {crc}, not "
-            f"{part.crc32[:20]}"
-        )
+        where = f"CRC-32 of bytes {part.offset} to {last} is {crc}, not {part.crc32}"
+        return f"{part.file} is damaged: {where}"
+    if end == last < size:
+        return f"{part.file} has {size:,} bytes; the manifest knows {end:,}"
     return ""
-
-
-def _path(folder: Path, name: str, *, is_finished: bool) -> Path:
-    """The file of a name, or of its temporary name if that may be and only that exists."""
-    path, other = folder / name, folder / partial(name)
-    check_regular(path)
-    if is_finished or path.exists():
-        return path
-    check_regular(other)
-    return other if other.exists() else path
 
 
 def wrong_shards(
@@ -279,47 +259,30 @@ def wrong_shards(
 ) -> Iterator[tuple[Shard, list[str]]]:
     """Each shard of a folder with what is wrong with its files, in order.
 
-    A file that is longer than all its parts is wrong in the last shard that it contains, unless it
-    has its temporary name, because it is still being written.
-
     Args:
         folder: the folder.
         shards: the shards.
-        is_finished: as in `wrong_parts`.
+        is_finished: whether these are all shards, so that no file has more than they say.
     """
-    ends: dict[str, tuple[int, int]] = {}
+    ends: dict[str, int] = {}
+    for part in itertools.chain.from_iterable(shard.parts for shard in shards):
+        ends[part.file] = max(ends.get(part.file, 0), part.offset + part.bytes)
     for shard in shards:
+        wrong = []
         for part in shard.parts:
-            end, _ = ends.get(part.file, (0, 0))
-            ends[part.file] = (max(end, part.offset + part.bytes), shard.number)
-    for shard in shards:
-        last = {part.file: ends[part.file][0] for part in shard.parts
-                if ends[part.file][1] == shard.number}  # fmt: skip
-        wrong = wrong_parts(folder, shard.parts, is_finished=is_finished)
-        yield shard, wrong or _too_long(folder, last)
-
-
-def _too_long(folder: Path, ends: dict[str, int]) -> list[str]:
-    """What is wrong with files that are longer than recorded."""
-    sizes = {n: (folder / n).stat().st_size for n in ends if (folder / n).exists()}
-    return [
-        f"{name} has {size:,} bytes; the manifest knows {ends[name]:,}"
-        for name, size in sizes.items()
-        if size > ends[name]
-    ]
+            end = ends[part.file] if is_finished else None
+            wrong.append(wrong_part(folder, part, end=end))
+        yield shard, [reason for reason in wrong if reason]
 
 
 def checked(folder: Path, state: FolderState, bar: Bar) -> FolderState:
     """Read the files of all shards; the first that is not whole is left out with all behind it."""
-    damage: dict[int, list[str]] = {}
-    recorded = [*state.shards, *state.dropped]
-    for shard, wrong in wrong_shards(folder, recorded, is_finished=state.manifest is not None):
-        bar.update("check", shard.number + 1, len(recorded), "shards")
-        if wrong and shard not in state.dropped:
-            damage[shard.number] = wrong
-    state = replace(state, damage=damage)
-    first = min(damage, default=None)
-    return state if first is None else replace(state, shards=state.shards[:first], manifest=None)
+    is_finished = state.manifest is not None
+    for shard, wrong in wrong_shards(folder, state.shards, is_finished=is_finished):
+        bar.update("check", shard.number + 1, len(state.shards), "shards")
+        if wrong:
+            return FolderState(state.shards[: shard.number], damage=wrong[0])
+    return state
 
 
 # ---------------------------------------------------------------------------- from one to the next
@@ -327,19 +290,18 @@ def checked(folder: Path, state: FolderState, bar: Bar) -> FolderState:
 
 def begin(folder: Path, job: dict[str, Any], state: FolderState) -> None:
     """Make a folder, which is locked, that of an unfinished run with the shards that it keeps."""
-    progress = folder / manifest.PROGRESS
-    check_own_folder(progress)
-    progress.mkdir(exist_ok=True)
-    kept = {manifest.mark_path(folder, number) for number in range(len(state.shards))}
-    marks = _marks(folder)
-    for path in sorted(marks - kept, reverse=True):  # so that no gap is left if this is killed
-        remove_own(path)
-    joined = layout(job["format"]).joined_file
-    for path in temporary_files(folder, _recorded(folder), len(marks | kept)):
-        if joined is None or path.name != partial(joined):  # which has shards that are kept
+    progress, joined = folder / manifest.PROGRESS, LAYOUTS[job["format"]].joined_file
+    if progress.exists():
+        marks = sorted(path for path in progress.iterdir() if re.fullmatch(MARKS, path.name))
+        for path in reversed(marks[len(state.shards) :]):  # so that a kill leaves no gap
             remove_own(path)
+        for path in temporary_files(folder, _recorded(folder), len(marks)):
+            if joined is None or path.name != partial(joined):  # which has shards that are kept
+                remove_own(path)
+    progress.mkdir(exist_ok=True)
     manifest.write_json(progress / manifest.JOB, job)
     if joined is not None and (folder / joined).exists():
+        check_alone(folder / joined)
         rename(folder / joined, folder / partial(joined))
     if (folder / manifest.NAME).exists():
         for shard in state.shards:
@@ -349,7 +311,7 @@ def begin(folder: Path, job: dict[str, Any], state: FolderState) -> None:
 
 def finish(folder: Path, job: dict[str, Any], shards: list[Shard]) -> Manifest:
     """Make a folder that of a finished run: write the manifest, and remove the marks."""
-    joined = layout(job["format"]).joined_file
+    joined = LAYOUTS[job["format"]].joined_file
     if joined is not None and (folder / partial(joined)).exists():
         rename(folder / partial(joined), folder / joined)
     result = Manifest(job, shards)
@@ -358,57 +320,51 @@ def finish(folder: Path, job: dict[str, Any], shards: list[Shard]) -> Manifest:
     return result
 
 
-def rename(old: Path, new: Path) -> None:
-    """Give a whole file its name, which only a file of this job may have."""
-    check_alone(old)
-    check_alone(new)
-    old.replace(new)
-
-
 def remove_marks(folder: Path, job: dict[str, Any], shards: int) -> None:
     """Remove the marks of a run that has finished, and what killed runs of the job left."""
     for path in temporary_files(folder, job, shards):
         remove_own(path)
-    names = {manifest.JOB, *(path.name for path in _marks(folder))}
-    names |= {manifest.mark_path(folder, number).name for number in range(shards)}
-    remove_folder(folder / manifest.PROGRESS, names)
+    remove_folder(folder / manifest.PROGRESS, rf"{MARKS}|{re.escape(manifest.JOB)}")
 
 
-def _marks(folder: Path) -> set[Path]:
-    """The marks of finished shards, in whatever state."""
-    progress = folder / manifest.PROGRESS
-    files = progress.iterdir() if progress.exists() else ()
-    return {path for path in files if re.fullmatch(r"[0-9]{6,}\.json", path.name)}
+def rename(old: Path, new: Path) -> None:
+    """Give a whole file its name, which only a file of this job may have."""
+    check_alone(new)
+    old.replace(new)
 
 
 def temporary_files(folder: Path, job: dict[str, Any], shards: int) -> list[Path]:
     """The incomplete files of killed runs of a job, of which so many shards were finished."""
-    if not isinstance(job.get("format"), str) or job["format"] not in LAYOUTS:
+    if job.get("format") not in (*LAYOUTS,):
         return []
-    names = layout(job["format"]).names(shards + 1)
-    return [path for path in folder.iterdir() if is_temporary(path.name, names)]
+    names = LAYOUTS[job["format"]].names(shards + 1)
+    named = [(path, re.fullmatch(TEMPORARY.format("(.+)"), path.name)) for path in folder.iterdir()]
+    return [path for path, match in named if match and match[1] in names]
 
 
-def is_temporary(name: str, names: Collection[str]) -> bool:
-    """Whether a file is an incomplete one of a killed run that writes files of these names."""
-    match = re.fullmatch(r"\.(.+)\.(?:partial|[0-9a-f]{16})", name)
-    return match is not None and match[1] in names
+def check_contents(folder: Path, names: str) -> None:
+    """Check that a folder of bytepair's own has no files but its own, and incomplete ones of these.
 
-
-def check_contents(folder: Path, names: Collection[str]) -> None:
-    """Check that a folder of bytepair's own has no files but these, and their incomplete ones.
+    Args:
+        folder: the folder, if it exists.
+        names: the names of its files, as a regular expression.
 
     Raises:
         ShardError: if it is a link, or has another file.
     """
     check_own_folder(folder)
+    own = re.compile(rf"{names}|{TEMPORARY.format(f'({names})')}|{re.escape(manifest.LOCK)}")
     for path in folder.iterdir() if folder.exists() else ():
-        if path.name not in (*names, manifest.LOCK) and not is_temporary(path.name, names):
+        if not own.fullmatch(path.name):
             raise ShardError(f"{path} is not a file that bytepair writes; move it elsewhere")
 
 
-def remove_folder(folder: Path, names: Collection[str]) -> None:
-    """Remove a folder of bytepair's own, if it exists and has no files but these.
+def remove_folder(folder: Path, names: str) -> None:
+    """Remove a folder of bytepair's own, if it exists and has no other files.
+
+    Args:
+        folder: the folder.
+        names: as in `check_contents`.
 
     Raises:
         ShardError: if it is a link, or has another file; then nothing is removed.

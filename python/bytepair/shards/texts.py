@@ -1,4 +1,4 @@
-"""Parquet files of text in, batches of inputs and targets out, encoded and packed on the fly.
+"""This file encodes parquet files of text to batches of inputs and targets while a run reads them.
 
 No token shards are written. The batches equal those of nanochat's loader for the same files and
 tokenizer, with either of its packings. So does the state: the file, the row group and the epoch of
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from inspect import signature
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import PurePath
@@ -50,25 +50,19 @@ if TYPE_CHECKING:
 TextState: TypeAlias = dict[str, Any]
 #: The same as numbers: the file, the row group in it, and the epoch, from 1.
 TextPlace: TypeAlias = "tuple[int, int, int]"
-#: The position of a document with the number of its group in the row group, and its ids.
-GroupMember: TypeAlias = "tuple[tuple[int, int, int, int], NDArray[Any]]"
-#: Text of a row group: the file, the epoch, the text, and the row in the row group where it begins.
-GroupPart: TypeAlias = "tuple[int, int, Column, int]"
-#: A `GroupPart` as ids: its place, the row where it begins, and ids with offsets of documents.
+#: Text of a row group, or its ids with offsets: its place, and the row where it begins.
+GroupPart: TypeAlias = "tuple[TextPlace, int, Column]"
 EncodedPart: TypeAlias = "tuple[TextPlace, int, tuple[NDArray[Any], NDArray[np.int64]]]"
 
 #: The number of documents that nanochat encodes at once and adds to those that wait.
 GROUP_DOCUMENTS: Final = 128
 
 
-class TextBatches(Unpicklable):
-    """The batches of one rank, packed while the files are read; they never end.
+@dataclass(frozen=True)
+class TextOptions:
+    """How `TextBatches` reads, encodes and packs documents.
 
-    Args:
-        files: parquet files, as a source of `bytepair.train`; the last is for validation.
-        tokenizer: encodes each document, after `bos`.
-        batch_size: the number of rows in a batch.
-        length: the number of ids in a row.
+    Attributes:
         split: as in `corpus.read_documents`: where no data set says it, "val" is the last file
             and "train" all others; "all" means all.
         packing: "best-fit" is nanochat's of 2026: every row begins with a document, and is filled
@@ -78,11 +72,40 @@ class TextBatches(Unpicklable):
         column: the column that holds the text.
         errors: as in `bytepair.count`; damaged files are an error.
         bos: the name of the special token before each document; True means that with the role.
+        buffer: with "best-fit", more documents are read whenever fewer than this many wait.
+        group: the number of documents to read at once, all from one row group.
+
+    Raises:
+        ArgumentError: if the packing does not exist.
+        ShardError: if a number is not positive.
+    """
+
+    split: Split | None = "train"
+    packing: Packing = "best-fit"
+    column: str = "text"
+    errors: Errors = "strict"
+    bos: bool | str = True
+    buffer: int = BUFFER_DOCUMENTS
+    group: int = GROUP_DOCUMENTS
+
+    def __post_init__(self) -> None:
+        """Check the values before anything is read."""
+        check_numbers(0, 1, buffer=self.buffer, group=self.group)
+        check_packing(self.packing)
+
+
+class TextBatches(Unpicklable):
+    """The batches of one rank, packed while the files are read; they never end.
+
+    Args:
+        files: parquet files, as a source of `bytepair.train`; the last is for validation.
+        tokenizer: encodes each document.
+        batch_size: the number of rows in a batch.
+        length: the number of ids in a row.
+        options: what is read, and how rows are packed.
         rank: the rank of this process, from 0.
         world_size: the number of ranks; a rank reads every `world_size`-th row group.
         state: a value of `TextBatches.state` to resume from, after its row group.
-        buffer: with "best-fit", more documents are read whenever fewer than this many wait.
-        group: the number of documents to read at once, all from one row group.
         threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
             processors.
         torch: whether to yield tensors (inputs int32, targets int64) instead of arrays.
@@ -100,10 +123,11 @@ class TextBatches(Unpicklable):
         >>> import bytepair, tempfile, pyarrow, pyarrow.parquet
         >>> texts = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()]
         >>> tok = bytepair.train(texts, 1000)
+        >>> options = bytepair.shards.TextOptions(split="val", buffer=20)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file, table = f"{folder}/texts.parquet", pyarrow.table({"text": texts})
         ...     pyarrow.parquet.write_table(table, file, row_group_size=16)
-        ...     batches = bytepair.shards.TextBatches(file, tok, 2, 8, split="val", buffer=20)
+        ...     batches = bytepair.shards.TextBatches(file, tok, 2, 8, options)
         ...     inputs, targets = next(batches)
         >>> inputs.shape, bool((inputs[:, 0] == tok.special_tokens["<|bos|>"]).all())
         ((2, 8), True)
@@ -117,35 +141,26 @@ class TextBatches(Unpicklable):
         tokenizer: Tokenizer,
         batch_size: int,
         length: int,
+        options: TextOptions = TextOptions(),
         *,
-        split: Split | None = "train",
-        packing: Packing = "best-fit",
-        column: str = "text",
-        errors: Errors = "strict",
-        bos: bool | str = True,
         rank: int = 0,
         world_size: int = 1,
         state: TextState | None = None,
-        buffer: int = BUFFER_DOCUMENTS,
-        group: int = GROUP_DOCUMENTS,
         threads: int | None = None,
         torch: bool = False,
     ) -> None:
         check_tokenizer(tokenizer)
-        check_numbers(
-            rank, world_size, batch_size=batch_size, length=length, buffer=buffer, group=group
-        )
-        check_packing(packing)
+        check_numbers(rank, world_size, batch_size=batch_size, length=length)
         self._shape, self._torch = (batch_size, length), torch
-        reader = _RankReader(files, split, ReadOptions(column, errors), rank, world_size)
-        self._packing, self._data = packing, lru_cache(1)(reader.data)
+        reader = _RankReader(files, options, rank, world_size)
+        self._packing, self._data = options.packing, lru_cache(1)(reader.data)
         self._place = None if state is None else reader.place_of(state)
-        pieces = reader.pieces(self._place)
-        first = special_id(tokenizer, bos, "bos")
-        encoder = partial(_core.encode_utf8, tokenizer, prepend=first, threads=threads)
-        encoded = _encoded(pieces, encoder, first is not None, is_resumed=state is not None)
-        self._groups = groupby(_documents(encoded, group), key=itemgetter(0))
-        self._waiting = WaitingDocuments[NDArray[Any]](length + 1, buffer, cut=True)
+        first = special_id(tokenizer, options.bos, "bos")
+        encode = partial(_core.encode_utf8, tokenizer, prepend=first, threads=threads)
+        encoded = ahead(_encoded(reader.parts(self._place), encode))
+        parts = _from_first_text(encoded, first is not None, is_resumed=state is not None)
+        self._groups = groupby(_documents(parts, options.group), key=itemgetter(0))
+        self._waiting = WaitingDocuments[NDArray[Any]](length + 1, options.buffer, cut=True)
         self._rest = tokenizer.encode_to_numpy("")
 
     @property
@@ -170,11 +185,12 @@ class TextBatches(Unpicklable):
         files: Source,
         tokenizer: Tokenizer,
         length: int,
+        options: TextOptions = TextOptions(),
         *,
         labels: bool = False,
         rank: int = 0,
         world_size: int = 1,
-        **options: Any,
+        threads: int | None = None,
     ) -> TorchStream:
         """Rows without end as an iterable data set of torch, encoded by the workers of a loader.
 
@@ -182,11 +198,11 @@ class TextBatches(Unpicklable):
             files: as in `TextBatches`; each worker reads row groups of its own.
             tokenizer: encodes each document.
             length: the number of ids in a row.
+            options: as in `TextBatches`.
             labels: as in `Dataset.torch_rows`.
             rank: as in `Dataset.torch_stream`.
             world_size: the number of ranks.
-            options: `split`, `packing`, `column`, `errors`, `bos`, `buffer`, `group` and `threads`,
-                as in `TextBatches`.
+            threads: as in `TextBatches`, for each worker.
 
         Returns:
             A `torch.utils.data.IterableDataset`, as `Dataset.torch_stream` gives it. Resuming
@@ -194,14 +210,12 @@ class TextBatches(Unpicklable):
 
         Raises:
             ImportError: if torch is not installed.
-            TypeError: if an option does not exist.
         """
         from bytepair.shards.torch_data import TorchStream
 
         check_tokenizer(tokenizer)
         check_numbers(rank, world_size, length=length)
-        signature(cls).bind(files, tokenizer, 1, length, **options)
-        batches = partial(_rows_of_texts, files, tokenizer, length, options)
+        batches = partial(cls, files, tokenizer, 1, length, options, threads=threads)
         return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
 
     def _best_fit(self) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -237,39 +251,19 @@ class TextBatches(Unpicklable):
         return [ids for _, ids in documents]
 
 
-def _rows_of_texts(
-    files: Source,
-    tokenizer: Tokenizer,
-    length: int,
-    options: dict[str, Any],
-    *,
-    rank: int,
-    world_size: int,
-    epoch: int,
-    state: TextState | None,
-) -> TextBatches:
-    """Batches of one row."""
-    return TextBatches(
-        files, tokenizer, 1, length, state=state, rank=rank, world_size=world_size, **options
-    )
+def _encoded(parts: Iterator[GroupPart], encode: Callable[..., Any]) -> Iterator[EncodedPart]:
+    return ((place, first, encode(text.data, text.offsets)) for place, first, text in parts)
 
 
-def _encoded(
-    pieces: Iterator[GroupPart], encoder: Callable[..., Any], has_bos: bool, *, is_resumed: bool
+def _from_first_text(
+    parts: Iterator[EncodedPart], has_bos: bool, *, is_resumed: bool
 ) -> Iterator[EncodedPart]:
-    """Groups of text as ids, which a thread reads and encodes in advance.
-
-    They are passed on from the first that has tokens of text, with all before it.
+    """The parts, as soon as one has tokens of text.
 
     Raises:
-        ShardError: if a whole pass has no token of text.
+        ShardError: if a whole pass has none.
     """
-    encoded = (
-        ((file, column.unit, epoch), first, encoder(column.data, column.offsets))
-        for file, epoch, column, first in pieces
-    )
     waiting: list[EncodedPart] = []
-    parts = ahead(encoded)
     for part in parts:
         (_, _, epoch), _, (ids, offsets) = part
         waiting.append(part)
@@ -285,9 +279,11 @@ def _encoded(
     yield from parts
 
 
-def _documents(encoded: Iterator[EncodedPart], group: int) -> Iterator[GroupMember]:
-    """The documents of groups of text, each with the number of its group."""
-    for place, start, (ids, offsets) in encoded:
+def _documents(
+    parts: Iterator[EncodedPart], group: int
+) -> Iterator[tuple[tuple[int, int, int, int], NDArray[Any]]]:
+    """The ids of documents, each with its place and the number of its group in the row group."""
+    for place, start, (ids, offsets) in parts:
         for number, (begin, end) in enumerate(pairwise(offsets.tolist()), start):
             yield (*place, number // group), ids[begin:end]
 
@@ -295,11 +291,9 @@ def _documents(encoded: Iterator[EncodedPart], group: int) -> Iterator[GroupMemb
 class _RankReader:
     """The text of one rank: every `world_size`-th row group of each file."""
 
-    def __init__(
-        self, files: Source, split: Split | None, how: ReadOptions, rank: int, world_size: int
-    ) -> None:
-        self._files = files_by_position(files, split, is_logged=rank == 0)
-        self._how = how
+    def __init__(self, files: Source, options: TextOptions, rank: int, world_size: int) -> None:
+        self._files = files_by_position(files, options.split, is_logged=rank == 0)
+        self._how = ReadOptions(options.column, options.errors)
         self._rank, self._world_size = rank, world_size
         for file in self._files:
             if kind_of(file.path) != "parquet":
@@ -326,7 +320,7 @@ class _RankReader:
             )
         return place
 
-    def pieces(self, after: TextPlace | None) -> Iterator[GroupPart]:
+    def parts(self, after: TextPlace | None) -> Iterator[GroupPart]:
         """The text after a position, or from the beginning, repeated without end."""
         epoch = 1
         if after is not None:
@@ -336,9 +330,9 @@ class _RankReader:
             epoch += 1
         while True:
             is_empty = True
-            for piece in self._once(epoch):
+            for part in self._once(epoch):
                 is_empty = False
-                yield piece
+                yield part
             if is_empty:
                 raise ShardError(
                     f"there is no document for rank {self._rank} of {self._world_size}; the files "
@@ -356,5 +350,5 @@ class _RankReader:
                     continue  # a skipped document, which each epoch meets again
                 if column.unit != unit:
                     unit, top = column.unit, column.first
-                yield number, epoch, column, column.first - top
+                yield (number, unit, epoch), column.first - top, column
             row_group = 0

@@ -1,4 +1,4 @@
-"""Shards and texts in, datasets of torch out: rows of a fixed length for a `DataLoader`.
+"""This file makes datasets of torch of shards and texts: rows of a fixed length for a `DataLoader`.
 
 `TorchRows` is map style: each row by its number, in the order of the shards, for samplers that
 shuffle. `TorchStream` is iterable: rows in the order of `Dataset.batches` and its kin, divided
@@ -87,8 +87,9 @@ class TorchStream(torch.utils.data.IterableDataset):  # type: ignore[misc]
         labels: bool,
         rank: int,
         world_size: int,
+        has_epochs: bool = False,
     ) -> None:
-        self._batches, self._labels = batches, labels
+        self._batches, self._labels, self._has_epochs = batches, labels, has_epochs
         self._rank, self._world_size = rank, world_size
         self._epoch = 0
         self._current: Any = None
@@ -104,9 +105,10 @@ class TorchStream(torch.utils.data.IterableDataset):  # type: ignore[misc]
     def __iter__(self) -> Iterator[TorchRow]:
         worker = torch.utils.data.get_worker_info()
         number, count = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        epoch = {"epoch": self._epoch} if self._has_epochs else {}
         self._current = self._batches(
             rank=self._rank * count + number, world_size=self._world_size * count,
-            epoch=self._epoch, state=self._state,
+            state=self._state, **epoch,
         )  # fmt: skip
         self._state = None
         for inputs, targets in self._current:

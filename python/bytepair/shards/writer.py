@@ -23,14 +23,14 @@ from bytepair._internal.checks import check_kind
 from bytepair._internal.names import check_regular
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair._internal.system import sync_folder
-from bytepair.corpus.files import LOG, Input
+from bytepair.corpus.files import LOG
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Source
 from bytepair.errors import BytepairWarning, CorpusError, warn
 from bytepair.files.outputs import write_whole
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest, state
-from bytepair.shards.encode import Take, encode_all, is_plain_parquet, on_disk
+from bytepair.shards.encode import Take, encode_all, on_disk
 from bytepair.shards.job import (
     Address,
     EncodedRows,
@@ -129,21 +129,19 @@ def resumed(
         return there.manifest
     state.begin(folder, job.values, there)
     run = Cut(job, folder, there.shards, bar)
-    if there.following is not None:
-        run.write(Address(*there.following), feed)
+    run.write(Address(*there.following), feed)
     _write_tokenizer(folder, job)
     result = state.finish(folder, job.values, run.shards)
-    _warn_of_validation(result)
+    if job.layout.validation:
+        _warn_of_validation(result)
     return result
 
 
 def _tell(folder: Path, there: FolderState) -> None:
-    """Say what is there already, and from which shard on it is written again, and why."""
+    """Say what is there already, and what is written again, and why."""
     if there.damage:
-        first, more = next(iter(there.damage.values()))[0], len(there.damage) - 1
-        others = f" (and {more:,} more shards)" if more else ""
         warn(
-            f"{folder} is not as it was written: {first}{others}; it is written again, with all "
+            f"{folder} is not as it was written: {there.damage}; it is written again, with all "
             "behind it"
         )
     elif there.manifest is not None:
@@ -161,8 +159,8 @@ def _write_tokenizer(folder: Path, job: ShardJob) -> None:
 
 
 def _warn_of_validation(result: Manifest) -> None:
-    """Warn if all shards are for validation."""
-    if result.tokens and all(shard.split == "val" for shard in result.shards):
+    """Warn if there are shards, and all of them are for validation."""
+    if result.tokens and result.shards[-1].split == "val":
         message = (
             f"all {result.tokens:,} tokens are in the first shard, which is for validation in the "
             f"format {result.format!r}"
@@ -187,6 +185,7 @@ class Cut:
     def __init__(self, job: ShardJob, folder: Path, shards: list[Shard], bar: Bar) -> None:
         self._job, self._folder, self._bar = job, folder, bar
         self.shards = list(shards)
+        self._before = sum(shard.text_bytes for shard in shards)
         self._limit: int = job.values["tokens_per_shard"]
         self._skipped: list[Left] = []
 
@@ -200,17 +199,19 @@ class Cut:
         self._writer = self._open()
         try:
             feed(start, self._take)
-            self._check_any()
-            self._close(None)
-        finally:
+            self._finish()
+        except BaseException:
             self._writer.abandon()
+            raise
 
     def _open(self) -> ShardWriter:
         """Begin the next shard."""
         layout = self._job.layout
         split: ShardSplit = "val" if layout.validation and not self.shards else "train"
-        same = [s for s in self.shards if layout.joined and s.split == split]
-        offset = sum(shard.tokens for shard in same) * self._job.dtype.itemsize
+        offset = 0
+        if layout.joined:
+            tokens = sum(shard.tokens for shard in self.shards if shard.split == split)
+            offset = tokens * self._job.dtype.itemsize
         return ShardWriter(self._job, self._folder, len(self.shards), split, offset)
 
     def _take(self, item: EncodedRows | Left) -> None:
@@ -220,7 +221,7 @@ class Cut:
             return
         self._read.move(item)
         self._add(item)
-        done = sum(shard.text_bytes for shard in self.shards) + self._writer.text_bytes
+        done = self._before + self._writer.text_bytes
         self._bar.update("shard", done, self._read.position.total(done))
 
     def _add(self, batch: EncodedRows) -> None:
@@ -243,20 +244,22 @@ class Cut:
         end = int(np.searchsorted(offsets, offsets[start] + room, side="right")) - 1
         return max(end, start + (self._writer.documents == 0))
 
-    def _check_any(self) -> None:
-        documents = sum(shard.documents for shard in self.shards) + self._writer.documents
-        if self._skipped and not documents:
+    def _finish(self) -> None:
+        if self._skipped and not (self.shards or self._writer.documents):
             left = self._skipped[0]
             raise CorpusError(
                 f"nothing could be read, so there are no shards; the first skipped document is "
                 f"{left['input']}, row {left['first']}: {left['reason']}"
             )
+        self._close(None)
 
     def _close(self, following: Address | None) -> None:
         """Finish a shard, which has the address at which the next one begins."""
         after = None if following is None else (following.input, following.row)
         shard = self._writer.close(after, self._skipped)
-        manifest.save_mark(self._folder, shard)
+        if after is not None:  # the last shard needs no mark, since the manifest follows at once
+            manifest.save_mark(self._folder, shard)
+        self._before += shard.text_bytes
         self.shards.append(shard)
         self._skipped = []
 
@@ -358,7 +361,9 @@ class Progress:
             for file in self._files[self._input + 1 : number + 1]:
                 self.position.enter(file.size)
             self._input, self._bytes = number, 0
-            self._rows = _rows(self._files[number], self._column)
+            file = self._files[number]
+            is_table = file.cloud is None and file.path.lower().endswith(".parquet")
+            self._rows = (_core.parquet_rows(file.path, self._column) or 0) if is_table else 0
 
     def move(self, batch: EncodedRows) -> None:
         """Move the position to the end of a batch of documents."""
@@ -373,9 +378,3 @@ class Progress:
             self.position.within(row / self._rows)
         elif compression_of(file.path) is None and kind_of(file.path) != "parquet":
             self.position.within(self._bytes / max(file.size, 1))
-
-
-def _rows(file: Input, column: str) -> int:
-    """The number of rows of a local parquet file; 0 for other files."""
-    is_table = file.cloud is None and is_plain_parquet(file)
-    return (_core.parquet_rows(file.path, column) or 0) if is_table else 0

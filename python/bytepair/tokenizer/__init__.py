@@ -10,11 +10,11 @@
 and what makes tokenizers of tokenizers: `loading`, `vocabulary` (ids), `pruning`, `cover`.
 """
 
-from bytepair.tokenizer.batch import IdArrays, IdsWithOffsets, PaddedBatch
 from bytepair.tokenizer.loading import load, pretokenize
 from bytepair.tokenizer.names import register
+from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
 from bytepair.tokenizer.tokenizer import Tokenizer
 
 register()
 
-__all__ = ["IdArrays", "IdsWithOffsets", "PaddedBatch", "Tokenizer", "load", "pretokenize"]
+__all__ = ["IdArrays", "IdsWithOffsets", "Tokenizer", "load", "pretokenize"]

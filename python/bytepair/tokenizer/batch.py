@@ -1,110 +1,27 @@
 """Many texts to ids: Arrow columns, files, streams, and rows of equal width.
 
-The functions behind methods of `Tokenizer`, and the results that consist of several arrays.
+The functions behind methods of `Tokenizer` that need the room `corpus` or numpy.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_many, check_whole, integers, refuse
-from bytepair.corpus import arrow
+from bytepair._internal.checks import check_choice, check_many, refuse
 from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.skips import SkipLog
 from bytepair.errors import ArgumentError
-from bytepair.properties import roles
+from bytepair.tokenizer.results import IdArrays, Ids, SpecialMode
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
-
-#: How special tokens in a text are encoded; see `Tokenizer.encode`.
-SpecialMode: TypeAlias = Literal["text", "all", "none", "error"] | Collection[str] | None
-Ids: TypeAlias = "NDArray[np.uint16 | np.uint32]"
-
-#: A special token by name, or any id.
-Affix: TypeAlias = str | int | None
-
-MOST_IN_LIST_ARRAY = 2**31 - 1
-
-
-class IdArrays(NamedTuple):
-    """The ids of many texts.
-
-    Attributes:
-        ids: the ids of all texts, one after the other.
-        offsets: where each text begins in `ids`, and the end of the last one.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], vocab_size=260, special_tokens=())
-        >>> arrays = tok.encode_batch_to_numpy(["hello", "hell"])
-        >>> arrays.ids[arrays.offsets[1] : arrays.offsets[2]].tolist() == tok.encode("hell")
-        True
-    """
-
-    ids: NDArray[np.uint16 | np.uint32]
-    offsets: NDArray[np.int64]
-
-
-class IdsWithOffsets(NamedTuple):
-    """The ids of a text, and where each stands in it.
-
-    Attributes:
-        ids: the ids.
-        bytes: for each id, the start and the end of its text in bytes of UTF-8; shape (n, 2).
-        chars: the same in characters.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], vocab_size=260, special_tokens=())
-        >>> tok.encode_offsets("é hello").chars[-1].tolist()
-        [2, 7]
-    """
-
-    ids: list[int]
-    bytes: NDArray[np.int64]
-    chars: NDArray[np.int64]
-
-
-class PaddedBatch(NamedTuple):
-    """Texts as rows of equal width.
-
-    A model of `transformers` takes it as `model(**batch)`, since names are keys as well.
-
-    Attributes:
-        input_ids: one row per text, its ids and padding tokens: int32, or int64 if tensors were
-            asked for.
-        attention_mask: 1 for ids of the text, 0 for padding: uint8, or int64 if tensors were asked
-            for.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], 269)
-        >>> batch = tok.pad(tok.encode_batch(["hello!", "hello"]), tensors="np")
-        >>> {name: rows.tolist() for name, rows in dict(batch).items()}
-        {'input_ids': [[259, 33], [259, 260]], 'attention_mask': [[1, 1], [1, 0]]}
-    """
-
-    input_ids: NDArray[np.integer]
-    attention_mask: NDArray[np.integer]
-
-    def keys(self) -> list[str]:
-        """The names of the fields, so that `**batch` and `dict(batch)` work."""
-        return list(self._fields)
-
-    def __getitem__(self, key: Any) -> Any:
-        """A field by its name or number."""
-        return getattr(self, key) if isinstance(key, str) else tuple.__getitem__(self, key)
 
 
 class FileReading(NamedTuple):
@@ -115,31 +32,6 @@ class FileReading(NamedTuple):
     column: str
     max_document_bytes: int
     memory_map: bool
-
-
-def encode_arrow(
-    tokenizer: _core.Tokenizer, array: Any, **options: Any
-) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
-    """An Arrow column of texts as a column of lists of ids; see `Tokenizer.encode_arrow`."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    texts = arrow.imported(array)
-    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
-    encoded = []
-    for chunk in chunks:
-        plain = arrow.plain(chunk)
-        present = plain.drop_null()
-        ids, ends = _core.encode_utf8(
-            tokenizer, arrow.data(present), arrow.offsets(present),
-            **options,
-        )  # fmt: skip
-        encoded.append((ids, ends, plain.is_valid() if plain.null_count else None))
-    large = any(ends[-1] > MOST_IN_LIST_ARRAY for _, ends, _ in encoded)
-    lists = [_lists(*parts, large=large) for parts in encoded]
-    if not isinstance(texts, pa.ChunkedArray):
-        return lists[0]
-    ids_type = pa.uint16() if tokenizer.vocab_size <= 1 << 16 else pa.uint32()
-    return pa.chunked_array(lists, pa.large_list(ids_type) if large else pa.list_(ids_type))
 
 
 def encode_file(
@@ -221,43 +113,6 @@ def stream(
         yield ids
 
 
-def pad(
-    tokenizer: _core.Tokenizer,
-    rows: Iterable[Sequence[int]],
-    width: int | Literal["longest"],
-    side: Literal["right", "left"],
-    tensors: Literal["np", "pt"] | None,
-) -> PaddedBatch:
-    """Lists of ids as rows of equal width; see `Tokenizer.pad`."""
-    import numpy as np
-
-    check_choice("side", side, ("right", "left"))
-    rows = [integers("rows", row) for row in check_many("rows", rows, "lists of ids")]
-    lengths = np.array([len(row) for row in rows], np.int64)
-    longest = int(lengths.max(initial=0))
-    width = longest if width == "longest" else check_whole("width", width)
-    if width < longest:
-        raise ArgumentError(
-            f"list {int(lengths.argmax())} has {longest} ids, more than width={width}",
-            option="width",
-            value=width,
-            hint=f"cut the lists: [ids[:{width}] for ids in rows]",
-        )
-    places = np.arange(width) if side == "right" else np.arange(width)[::-1]
-    mask = places < lengths[:, None]
-    filler = 0 if mask.all() else roles.id_of(tokenizer, "pad")
-    ids = np.full((len(rows), width), filler, np.int32)
-    ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
-    if tensors is None:
-        return PaddedBatch(ids, mask.astype(np.uint8))
-    wide = PaddedBatch(ids.astype(np.int64), mask.astype(np.int64))
-    if check_choice("tensors", tensors, ("np", "pt")) == "np":
-        return wide
-    from bytepair._internal.extras import torch
-
-    return PaddedBatch(*map(torch.from_numpy, wide))
-
-
 def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
     """An array of ids in another type of numpy.
 
@@ -295,21 +150,3 @@ def _documents(path: Path, ending: bytes | None, skips: SkipLog) -> list[str]:
             reason = f"the document is not UTF-8 at byte {error.start}"
             skips.add(str(path), number, reason)
     return texts
-
-
-def _lists(
-    ids: Ids, offsets: NDArray[np.int64], valid: pa.BooleanArray | None, *, large: bool
-) -> pa.ListArray | pa.LargeListArray:
-    """Build an array of lists, with a null for each null text."""
-    import numpy as np
-
-    from bytepair._internal.extras import pyarrow as pa
-
-    mask = None
-    if valid is not None:
-        lengths = np.zeros(len(valid), np.int64)
-        lengths[np.asarray(valid)] = np.diff(offsets)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        mask = pa.array(~np.asarray(valid))
-    kind, width = (pa.LargeListArray, np.int64) if large else (pa.ListArray, np.int32)
-    return kind.from_arrays(pa.array(offsets.astype(width)), pa.array(ids), mask=mask)

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple, TypeVar
 from bytepair import _core
 from bytepair._internal.checks import check_whole
 from bytepair.errors import PatternError
-from bytepair.tokenizer.batch import SpecialMode
+from bytepair.tokenizer.results import SpecialMode
 
 #: Characters of each class that the published patterns distinguish: letters by case, marks, digits,
 #: white space, the letters of contractions, and punctuation.

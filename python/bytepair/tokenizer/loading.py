@@ -18,7 +18,6 @@ from bytepair.errors import (
 )
 from bytepair.files.safe import read_file
 from bytepair.formats.names import FILE_NAME
-from bytepair.formats.parts import LoadOptions
 from bytepair.properties.rules import splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
 
@@ -89,7 +88,7 @@ def load(
         ...     path = tok.save(folder)
         ...     bytepair.load(path) == tok
         True
-        >>> bytepair.load(tok.to_tiktoken()) == tok
+        >>> bytepair.load(bytepair.compat.to_tiktoken(tok)) == tok
         True
     """
     if isinstance(source, str) and not source:
@@ -98,30 +97,36 @@ def load(
         raise refuse("source", source, "a path, a name or a tokenizer of another library")
     repeats = None if repeats is None else check_whole("repeats", repeats)
     regex = None if pattern is None else _core.pattern(pattern)
-    options = LoadOptions(regex, special_tokens, allow_pickle, lossy)
     own = _own_file(source, format)
     if own is not None and revision is None:
         tok = _native(own, check=check, memory_map=memory_map)
     else:
         from bytepair.formats import registry
+        from bytepair.formats.parts import LoadOptions
 
+        options = LoadOptions(regex, special_tokens, allow_pickle, lossy)
         parts = registry.read(source, format, options, revision)
         tok = Tokenizer(registry.model(parts, source, options))
-    _check_options(tok, options, str(source))
+    _check_options(tok, regex, special_tokens or {}, str(source))
     return tok if repeats is None else Tokenizer(_core.with_repeats(tok, repeats))
 
 
-def _check_options(tok: Tokenizer, options: LoadOptions, place: str) -> None:
+def _check_options(
+    tok: Tokenizer,
+    pattern: str | tuple[str, ...] | None,
+    special_tokens: Mapping[str, int],
+    place: str,
+) -> None:
     """Check that the file does not contradict the arguments."""
-    if options.pattern is not None and tok.pattern != options.pattern:
+    if pattern is not None and tok.pattern != pattern:
         raise FormatError(
             place,
-            f"the split pattern is {tok.pattern!r}, not {options.pattern!r}",
+            f"the split pattern is {tok.pattern!r}, not {pattern!r}",
             option="pattern",
-            value=options.pattern,
+            value=pattern,
             hint="omit pattern=",
         )
-    for name, id in (options.special_tokens or {}).items():
+    for name, id in special_tokens.items():
         actual = tok.special_tokens.get(name)
         if actual != id:
             there = "does not exist" if actual is None else f"has the id {actual}"

@@ -69,7 +69,7 @@ def _of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
 
 def register() -> None:
     """Tell the core what to call for keywords of other libraries, columns and types of numpy."""
-    from bytepair.tokenizer.batch import IdArrays, IdsWithOffsets
+    from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
 
     _core.register(
         unknown_keyword=unknown_keyword,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 from bytepair import _core
-from bytepair.tokenizer.batch import Affix, SpecialMode
+from bytepair.tokenizer.results import Affix, SpecialMode
 
 
 class Change(NamedTuple):

@@ -1,45 +1,49 @@
 """The class `Tokenizer`.
 
 Encoding, decoding and lookups are implemented in Rust (`bytepair._core.Tokenizer`, the base class).
-What takes more than some lines stands as plain functions in the files beside this one.
+What takes more than some lines stands as plain functions in the files beside this one, which a
+method imports when it is called: who loads a tokenizer and encodes waits for nothing else.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
-from bytepair._internal.checks import refuse
-from bytepair.chat.methods import ChatMethods
+from bytepair._internal.checks import integers
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.errors import NotAFolderError
-from bytepair.files.outputs import check_output_folder, write_whole
-from bytepair.formats.names import FILE_NAME, Losses, WrittenFormat
-from bytepair.properties import metadata
+from bytepair.formats.names import WrittenFormat
 from bytepair.properties import roles as roles_of
+from bytepair.properties.roles import FIELDS
 from bytepair.properties.rules import pattern_text
-from bytepair.properties.tokens import uncovered
-from bytepair.tokenizer import batch, show, vocabulary
 from bytepair.tokenizer.names import NotHere, missing, unknown_keyword
 from bytepair.tokenizer.session import Session
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
-    import tiktoken
-    import tokenizers
-    import transformers
     from numpy.typing import NDArray
 
+    from bytepair.chat.batch import RenderedBatch
+    from bytepair.chat.renderer import TemplateOrName
+    from bytepair.chat.rows import RowKind, TrainOn
+    from bytepair.chat.segments import (
+        Conversation,
+        OnUntrained,
+        RenderedIds,
+        SurrogateErrors,
+        Truncate,
+    )
+    from bytepair.chat.sources import ConversationSource
+    from bytepair.chat.template import Template
     from bytepair.corpus.column import Errors
-    from bytepair.tokenizer.batch import Affix, Ids, PaddedBatch, SpecialMode
+    from bytepair.properties.roles import MessageField
+    from bytepair.tokenizer.results import Affix, Ids, SpecialMode
 
 
-class Tokenizer(ChatMethods):
+class Tokenizer(_core.Tokenizer):
     """A byte-level BPE tokenizer: immutable and thread-safe.
 
     Created by `bytepair.train`, `bytepair.load` or `Tokenizer.from_ranks`. Two tokenizers are equal
@@ -136,11 +140,9 @@ class Tokenizer(ChatMethods):
         Args:
             tokens: the bytes of each token and its id.
             merges: the pairs of tokens to merge, in order.
-            pattern: the split pattern: a name in `bytepair.PATTERNS`, a regular expression, or
-                several of these, of which each splits the pieces of the previous one.
-            special_tokens: the special tokens and their ids, or a list of `AddedToken`.
-            normalizer: how texts are changed first: "NFC", "NFD", "NFKC", "NFKD", "Lowercase",
-                "StripAccents", or several of these; None for not at all.
+            pattern: as in `from_ranks`.
+            special_tokens: as in `from_ranks`.
+            normalizer: as in `from_ranks`.
             ignore_merges: whether a pretoken that is a token becomes that token without merging.
 
         Raises:
@@ -205,14 +207,9 @@ class Tokenizer(ChatMethods):
             >>> tok.replace(roles={"eos": "<|tool|>"}, notes={"name": "hi"}).eos_token_id
             259
         """
-        new = self
-        if vocab_size is not None:
-            new = type(self)(_core.with_vocab_size(new, vocab_size))._with_roles_of(self)
-        if special_tokens is not None:
-            new = type(self)(_core.with_special_tokens(new, vocabulary.added(new, special_tokens)))
-        changed = roles_of.changed_notes(new, roles, chat_template)
-        changed |= dict(notes or {})
-        return type(self)(_core.with_notes(new, new.notes | changed)) if changed else new
+        from bytepair.tokenizer.vocabulary import replaced
+
+        return replaced(self, special_tokens, vocab_size, roles, chat_template, notes)
 
     @property
     def roles(self) -> dict[str, str]:
@@ -233,18 +230,18 @@ class Tokenizer(ChatMethods):
 
     @property
     def lossless(self) -> bool:
-        """Whether every text is decoded to itself.
+        """Whether every text is decoded to itself: `tok.decode(tok.encode(text)) == text`.
 
-        Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token
-        takes white space, if characters are unknown, if a decoder changes names, or if no token
-        covers a byte that texts have.
+        Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token that
+        is found in every text takes white space, if characters are unknown, if a decoder changes
+        names, or if no token covers a byte that texts have.
 
         Example:
             >>> import bytepair
             >>> bytepair.train(["hello hello"], 269).lossless
             True
         """
-        return super().lossless and not uncovered(self)
+        return super().lossless
 
     @property
     def bos_token_id(self) -> int | None:
@@ -257,12 +254,6 @@ class Tokenizer(ChatMethods):
 
         For a chat model it should be the end of a turn:
         `tok.replace(roles={"eos": tok.roles["end_of_turn"]})`.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hi hi"], 266)
-            >>> tok.replace(roles={"eos": "<|assistant_end|>"}).eos_token_id
-            261
         """
         return self.special_tokens.get(self.roles.get("eos", ""))
 
@@ -284,80 +275,6 @@ class Tokenizer(ChatMethods):
         if others := options.keys() - {"special", "prepend", "append"}:
             raise unknown_keyword("encode", sorted(others))
         return self.encode(text, **options)
-
-    def pad(
-        self,
-        rows: Iterable[Sequence[int]],
-        width: int | Literal["longest"] = "longest",
-        *,
-        side: Literal["right", "left"] = "right",
-        tensors: Literal["np", "pt"] | None = None,
-    ) -> PaddedBatch:
-        """Lists of ids as rows of equal width, filled with the padding token (see `roles`).
-
-        Args:
-            rows: lists of ids, as from `encode_batch`.
-            width: the number of ids of a row; "longest" means that of the longest list.
-            side: the side of the padding: "right" or, as for generation, "left".
-            tensors: "np" for arrays of int64, "pt" for tensors of torch; None for arrays of int32.
-
-        Returns:
-            `input_ids` and `attention_mask` (1 for ids, 0 for padding; uint8, or int64 with
-            `tensors`), as a tuple that is a mapping too: `model(**batch)` takes it.
-
-        Raises:
-            SpecialTokenError: if no token has the role `pad`, and a row needs padding.
-            ArgumentError: if a list is longer than the rows.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> batch = tok.pad(tok.encode_batch(["hello!", "hello"]))
-            >>> batch.input_ids.tolist(), batch.attention_mask.tolist()
-            ([[259, 33], [259, 260]], [[1, 1], [1, 0]])
-        """
-        return batch.pad(self, rows, width, side, tensors)
-
-    def encode_arrow(
-        self,
-        array: Any,
-        *,
-        special: SpecialMode = None,
-        prepend: str | int | None = None,
-        append: str | int | None = None,
-        threads: int | None = None,
-    ) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
-        """Encode an Arrow column of texts to a column of lists of ids.
-
-        Args:
-            array: an object with the Arrow interface (a pyarrow array or chunked array, a polars
-                Series, ...) of type string, large_string, string_view, or a dictionary of these.
-            special: as in `encode`.
-            prepend: as in `encode`, for each text.
-            append: as in `encode`, for each text.
-            threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-                processors.
-
-        Returns:
-            A pyarrow array with the list of ids of each text, and a null for each null. The ids are
-            uint16 if the vocabulary has at most 65,536 ids, else uint32. The lists have 64-bit
-            offsets if there are 2^31 ids or more. Chunks are preserved.
-
-        Raises:
-            TypeError: if `array` is not Arrow data, or does not contain text.
-            CorpusError: if a text is not UTF-8; the message contains its index in its chunk.
-            SpecialTokenError: as in `encode`.
-            SplitError: as in `encode`.
-
-        Example:
-            >>> import bytepair, pyarrow
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> tok.encode_arrow(pyarrow.array(["hello!", None, ""])).to_pylist()
-            [[259, 33], None, []]
-        """
-        return batch.encode_arrow(
-            self, array, special=special, prepend=prepend, append=append, threads=threads
-        )
 
     def encode_file(
         self,
@@ -399,9 +316,8 @@ class Tokenizer(ChatMethods):
                 processors.
 
         Returns:
-            The ids of all documents, concatenated: uint16 if the vocabulary has at most 65,536 ids,
-            else uint32. And the int64 offsets, one more than documents: document `i` has the ids
-            `ids[offsets[i]:offsets[i + 1]]`.
+            The ids of all documents, concatenated, and the offsets, one more than documents:
+            document `i` has the ids `ids[offsets[i]:offsets[i + 1]]`.
 
         Raises:
             OSError: if the file cannot be read.
@@ -422,6 +338,8 @@ class Tokenizer(ChatMethods):
             >>> ids.tolist(), offsets.tolist()
             ([259, 33, 104, 111], [0, 2, 4])
         """
+        from bytepair.tokenizer import batch
+
         reading = batch.FileReading(separator, errors, column, max_document_bytes, memory_map)
         return batch.encode_file(
             self, path, reading, special=special, prepend=prepend, append=append, threads=threads
@@ -452,6 +370,8 @@ class Tokenizer(ChatMethods):
             >>> list(tok.encode_stream(["hel", "lo", "!"]))
             [259, 33]
         """
+        from bytepair.tokenizer import batch
+
         for ids in batch.stream(self, texts, special):
             yield from ids.tolist()
 
@@ -523,13 +443,247 @@ class Tokenizer(ChatMethods):
             >>> "id 259" in tok.show("hello", format="html")
             True
         """
+        from bytepair.tokenizer.show import drawn
+
         if isinstance(text_or_ids, str):
             text_or_ids = self.encode(text_or_ids, special=special)
-        if format == "html":
-            return show.html(self, text_or_ids, mask, with_ids=with_ids)
-        if format != "terminal":
-            raise refuse("format", format, '"terminal" or "html"')
-        return show.terminal(self, text_or_ids, mask, with_ids=with_ids, color=color)
+        return drawn(self, text_or_ids, mask, format, with_ids=with_ids, color=color)
+
+    # ------------------------------------------------------------------ conversations
+
+    @property
+    def chat_templates(self) -> dict[str, str]:
+        """All chat templates (Jinja), by name.
+
+        The one named `default` is used if none is named; a tokenizer with nanochat's special tokens
+        has nanochat's. Files may have others, such as `tool_use` for conversations with tools.
+        `bytepair.chat.JinjaTemplate` renders one; GGUF and Hugging Face files contain them.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
+            >>> tok.replace(chat_template={"tool_use": "{{ tools }}"}).chat_templates
+            {'tool_use': '{{ tools }}'}
+        """
+        return roles_of.chat_templates(self)
+
+    def render_conversation(
+        self,
+        conversation: Conversation,
+        max_tokens: int | None = None,
+        *,
+        template: TemplateOrName = None,
+        truncate: Truncate = "tokens",
+        on_untrained: OnUntrained = "error",
+        rows: RowKind = "messages",
+        ignore_fields: Collection[str] = (),
+        train_on: TrainOn = "all",
+        train_fields: Collection[MessageField] = FIELDS,
+        errors: SurrogateErrors = "strict",
+    ) -> RenderedIds:
+        """Render a conversation for training.
+
+        Args:
+            conversation: `{"messages": [{"role": ..., "content": ...}, ...]}`, or the list of
+                messages. The content is a string or a list of parts, `{"type": "text", "text":
+                ...}`; with nanochat's template, the assistant may have parts of the types "text",
+                "python" and "python_output".
+            max_tokens: the maximum number of ids; None, the default, means no limit.
+            template: the chat template; or the name of one of the tokenizer's, such as "tool_use"
+                (see `chat_templates`). None means the tokenizer's own, or nanochat's without one.
+            truncate: "tokens" truncates after `max_tokens` ids, as nanochat does; "messages" drops
+                complete messages from the end until the rest fits.
+            on_untrained: "error" rejects a mask that is all 0 or all 1, "keep" returns it.
+            rows: what the fields of a conversation are: "messages", or "sharegpt", "alpaca" or
+                "completion", formats of data sets.
+            ignore_fields: the names of fields, of the conversation and of its messages, that are
+                not read. Other columns beside the messages are left out if the template does not
+                use them; a field inside a message that it does not use is an error.
+            train_on: which turns of the assistant are trained on: "all", except messages with
+                `"train": false` or `"weight": 0`; the "last" one; or the "flagged" ones, with
+                `"train": true` or `"weight": 1`.
+            train_fields: which fields of these turns are trained on: "content", "reasoning" and
+                "tool_calls". The end of a turn belongs to its last field.
+            errors: what to do with a lone surrogate, half of a character, in a text: "strict"
+                raises an error, "replace" replaces it by U+FFFD, as `encode` does.
+
+        Returns:
+            The ids, and a mask of the same length: 1 where the model is trained on the id.
+
+        Raises:
+            ArgumentError: if an option has another value.
+            ConversationError: if the conversation is invalid for the template, has a field that is
+                not used, or has nothing to train on; the message contains the place and the rule.
+            SpecialTokenError: if the tokenizer lacks a special token of the template.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi yo"], vocab_size=265)
+            >>> talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+            >>> ids, mask = tok.render_conversation(talk)
+            >>> mask
+            [0, 0, 0, 0, 0, 0, 1, 1, 1]
+        """
+        from bytepair.chat.renderer import check_trained, writer
+        from bytepair.chat.rows import read_row, row_options
+        from bytepair.chat.segments import RenderedIds, Segments
+
+        options = row_options(rows, ignore_fields, train_on, train_fields)
+        write, out = writer(self, template), Segments()
+        write.write(read_row(conversation, write, options), out, options)
+        encoded = out.encode(
+            self, join=write.join, max_tokens=max_tokens, truncate=truncate, errors=errors
+        )
+        if on_untrained == "error" and write.has_mask:
+            check_trained(encoded.mask, max_tokens)
+        return RenderedIds(encoded.ids.tolist(), encoded.mask.tolist())
+
+    def render_for_completion(
+        self,
+        conversation: Conversation,
+        *,
+        template: TemplateOrName = None,
+        rows: RowKind = "messages",
+        ignore_fields: Collection[str] = (),
+        errors: SurrogateErrors = "strict",
+    ) -> list[int]:
+        """Render a prompt: the conversation, and the start of the assistant's next message.
+
+        Args:
+            conversation: as in `render_conversation`. If it ends with a message of the assistant,
+                this message is dropped.
+            template: as in `render_conversation`.
+            rows: as in `render_conversation`.
+            ignore_fields: as in `render_conversation`.
+            errors: as in `render_conversation`.
+
+        Raises:
+            ConversationError: if the conversation is invalid for the template.
+            SpecialTokenError: if the tokenizer lacks a special token of the template.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi"], vocab_size=265)
+            >>> ids = tok.render_for_completion([{"role": "user", "content": "hi"}])
+            >>> tok.decode(ids)
+            '<|bos|><|user_start|>hi<|user_end|><|assistant_start|>'
+        """
+        from bytepair.chat.renderer import writer
+        from bytepair.chat.rows import read_row, row_options, to_be_completed
+        from bytepair.chat.segments import Segments
+
+        write, out = writer(self, template), Segments()
+        row = read_row(conversation, write, row_options(rows, ignore_fields))
+        write.prompt(to_be_completed(row, write.template.prompted), out)
+        return list(out.encode(self, join=write.join, errors=errors).ids.tolist())
+
+    def render_batch(
+        self,
+        conversations: ConversationSource,
+        *,
+        template: TemplateOrName = None,
+        max_tokens: int | None = None,
+        truncate: Truncate = "tokens",
+        on_untrained: Literal["error", "keep", "drop"] = "error",
+        pad_to: int | None = None,
+        pack_to: int | None = None,
+        pad: str | None = None,
+        ignore_index: int | None = None,
+        rows: RowKind = "messages",
+        ignore_fields: Collection[str] = (),
+        train_on: TrainOn = "all",
+        train_fields: Collection[MessageField] = FIELDS,
+        errors: SurrogateErrors = "strict",
+        threads: int | None = None,
+    ) -> RenderedBatch:
+        """Render a data set of conversations to arrays, in parallel.
+
+        Args:
+            conversations: an iterable of conversations; the path of a jsonl file (one conversation
+                or list of messages per line) or of a parquet file with a column `messages`; an
+                Arrow table or column, a data frame of pandas or polars, or a data set of Hugging
+                Face. A null that a table has in place of a field means that there is no field.
+            template: as in `render_conversation`.
+            max_tokens: the maximum number of ids of each conversation; None means the row width, or
+                no limit without rows.
+            truncate: how to truncate, as in `render_conversation`.
+            on_untrained: what to do with a conversation whose mask is all 0 or all 1: "error",
+                "keep", or "drop".
+            pad_to: pad each conversation to a row of this many ids.
+            pack_to: pack conversations into rows of this many ids (best fit); conversations are not
+                split across rows.
+            pad: the special token that pads rows; None means the template's.
+            ignore_index: if given, `labels` are created, with this value where the mask is 0.
+            rows: as in `render_conversation`.
+            ignore_fields: as in `render_conversation`.
+            train_on: as in `render_conversation`.
+            train_fields: as in `render_conversation`.
+            errors: as in `render_conversation`.
+            threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+                processors.
+
+        Returns:
+            A `bytepair.chat.RenderedBatch` with the arrays `input_ids`, `loss_mask` and, with
+            `ignore_index`, `labels`.
+
+        Raises:
+            ArgumentError: if an option has another value.
+            ConversationError: as in `render_conversation`; the message also contains the index of
+                the conversation.
+            SpecialTokenError: if the tokenizer lacks a special token of the template.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi yo"], vocab_size=265)
+            >>> talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+            >>> tok.render_batch([talk, talk, talk], pack_to=20, ignore_index=-1).labels.shape
+            (2, 20)
+        """
+        from bytepair.chat.batch import BatchLayout, render
+        from bytepair.chat.rows import row_options
+
+        return render(
+            self, conversations, row_options(rows, ignore_fields, train_on, train_fields),
+            BatchLayout(pad_to, pack_to, pad, ignore_index),
+            template=template, max_tokens=max_tokens, truncate=truncate,
+            on_untrained=on_untrained, errors=errors, threads=threads,
+        )  # fmt: skip
+
+    def parse_conversation(
+        self, ids: Iterable[int], *, template: Template | None = None, tool_calls: bool = False
+    ) -> dict[str, Any]:
+        """Convert ids back to the conversation that they were rendered from.
+
+        Information lost in rendering is not restored: a merged system message is part of the first
+        message, and adjacent text parts become one. During generation, use `bytepair.chat.Parser`.
+
+        Args:
+            ids: rendered ids; the last message may be incomplete.
+            template: the template of the conversation; special tokens must open and close its
+                roles. None means nanochat's.
+            tool_calls: whether parts of nanochat's that are calls of Python become `tool_calls` of
+                messages, and their outputs messages of tools, as in other formats.
+
+        Raises:
+            ConversationError: if a special token occurs where the template does not allow it, or
+                no template is given, and the tokenizer's own is in Jinja.
+            UnknownIdError: if an id is not in the vocabulary.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi yo"], vocab_size=265)
+            >>> talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+            >>> ids, mask = tok.render_conversation(talk)
+            >>> tok.parse_conversation(ids) == {"messages": talk}
+            True
+        """
+        from bytepair.chat.parser import Parser
+
+        parser = Parser(self, template, tool_calls=tool_calls)
+        for id in integers("ids", ids):
+            parser.feed(id)
+        parser.finish()
+        return parser.conversation
 
     # ------------------------------------------------------------------ files and other libraries
 
@@ -568,31 +722,9 @@ class Tokenizer(ChatMethods):
             ...     path.name, bytepair.load(folder) == tok
             ('tokenizer.bytepair', True)
         """
-        path = Path(folder) / FILE_NAME
-        try:
-            check_output_folder(path.parent)
-        except NotAFolderError as error:
-            hint = ", or ".join(filter(None, [error.hint, "write the file with export"]))
-            raise NotAFolderError(error.message, hint=hint) from None
-        is_new = not path.parent.exists()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._write(path, tables=tables, overwrite=overwrite)
-        except BaseException:
-            if is_new:
-                with suppress(OSError):  # it is not empty
-                    path.parent.rmdir()
-            raise
-        return path
+        from bytepair.tokenizer import saving
 
-    def _write(self, path: Path, *, tables: bool = True, overwrite: bool) -> None:
-        """Write the native file."""
-        from bytepair.files.outputs import check_replaced
-
-        data = self.to_bytes(tables=tables)
-        if not overwrite:
-            check_replaced(self, path, lambda new: new.write_bytes(data), _core.Model.map)
-        write_whole(path, data)
+        return saving.save(self, Path(folder), tables=tables, overwrite=overwrite)
 
     def export(
         self,
@@ -630,127 +762,9 @@ class Tokenizer(ChatMethods):
             ...     bytepair.load(path) == tok
             True
         """
-        from bytepair.formats import registry
+        from bytepair.tokenizer import saving
 
-        target = Path(path)
-        written_format = format or registry.of_path(target)
-        if written_format != "bytepair":
-            registry.write(self, target, written_format, lossy=lossy, overwrite=overwrite)
-        elif target.name.endswith(".bytepair"):
-            self._write(target, overwrite=overwrite)
-        else:
-            return self.save(target, overwrite=overwrite)
-        return target
-
-    def export_losses(
-        self, format: str | os.PathLike[str], path: str | os.PathLike[str] | None = None
-    ) -> Losses:
-        """List what would be lost by writing the tokenizer in a format.
-
-        Args:
-            format: a name in the table of `docs/formats`, such as `gguf`; or a path with a known
-                file name, as in `export`.
-            path: the file or folder to write, if `format` is a name: a `tokenizer.json` alone has
-                no roles and no chat template, a folder has. None means a folder.
-
-        Returns:
-            A description of everything that the format cannot represent, or that programs which
-            read it handle differently; empty if nothing is lost. Its attribute `hint` says how
-            less is lost.
-
-        Raises:
-            ValueError: if the format does not exist.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-            >>> tok.export_losses("huggingface"), tok.export_losses("tiktoken")
-            ([], ['the split pattern', 'the special tokens'])
-        """
-        from bytepair.formats import registry
-
-        if isinstance(format, os.PathLike):
-            format, path = registry.of_path(Path(format)), format
-        return registry.losses(self, format, None if path is None else Path(path))
-
-    def to_tiktoken(self, name: str = "bytepair") -> tiktoken.Encoding:
-        """Convert the tokenizer to a `tiktoken.Encoding`.
-
-        Its ids are the same for every text, provided that the split pattern matches all text, as
-        all named patterns do (tiktoken drops text outside of matches), and the merge rule is
-        "ranks".
-
-        Args:
-            name: the name of the encoding.
-
-        Raises:
-            ValueError: if the merge rule is not "ranks", or the pattern normalizes text: tiktoken
-                supports neither.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=270)
-            >>> tok.to_tiktoken().encode_ordinary("hello") == tok.encode("hello")
-            True
-        """
-        from bytepair._internal.extras import tiktoken
-        from bytepair.formats.tiktoken import values
-
-        return tiktoken.Encoding(name, **values(self, exact=True))
-
-    def to_huggingface(self, *, special: bool = True) -> tokenizers.Tokenizer:
-        """Convert to a Hugging Face `tokenizers.Tokenizer`, which `transformers` can wrap.
-
-        Its ids are the same; `docs/formats/tokenizer-json.md` says what is proved. Character
-        classes are those of the Unicode version that `tokenizers` was built with.
-
-        Args:
-            special: whether special tokens in texts become their ids, as is usual in `tokenizers`;
-                if not, they are text, as in `Tokenizer.encode`.
-
-        Raises:
-            ImportError: if the package `tokenizers` is not installed.
-            LossError: if a special token equals an ordinary token.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-            >>> tok.to_huggingface().encode("hello").ids == tok.encode("hello")
-            True
-        """
-        from bytepair.formats.huggingface import conversion
-
-        return conversion.of_tokenizers(self, special=special)
-
-    def to_transformers(self) -> transformers.PreTrainedTokenizerFast:
-        """Convert to a fast tokenizer of `transformers`, with roles, chat template and stops.
-
-        It equals `AutoTokenizer.from_pretrained` of the folder that `Tokenizer.export` writes. As
-        always in `transformers`, special tokens in texts become their ids.
-
-        Returns:
-            The tokenizer; its attribute `generation_config` says where generation stops, for
-            `model.generation_config`.
-
-        Raises:
-            ImportError: if the package `transformers` is not installed.
-            LossError: if a special token equals an ordinary token.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-            >>> theirs = tok.to_transformers()
-            >>> theirs("hello").input_ids == tok.encode("hello"), theirs.eos_token
-            (True, '<|assistant_end|>')
-        """
-        from bytepair.formats.huggingface import conversion
-
-        return conversion.of_transformers(self)
-
-    def _with_roles_of(self, other: _core.Tokenizer) -> Self:
-        """A copy with the roles, flags and chat templates of another tokenizer."""
-        notes = metadata.carried(other, self.special_tokens)
-        return self.replace(notes=notes) if notes else self
+        return saving.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
 
     def _with_repeats(self, limit: int) -> Self:
         """This tokenizer with another size limit for the cache of repeated text."""
@@ -770,7 +784,9 @@ class Tokenizer(ChatMethods):
 
     def _repr_html_(self) -> str:
         """The properties of the tokenizer and some tokens, for notebooks."""
-        return show.summary(self)
+        from bytepair.tokenizer.show import summary
+
+        return summary(self)
 
 
 def _names(normalizer: str | Sequence[str] | None) -> list[str]:

@@ -10,18 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind, check_whole, refuse
 from bytepair.errors import ArgumentError, SpecialTokenError
 from bytepair.formats.parts import Parts
 from bytepair.properties import metadata
+from bytepair.properties import roles as roles_of
 from bytepair.properties.rules import flags
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+T = TypeVar("T", bound=_core.Tokenizer)
 
 #: The names of reserved ids: as above, and as in Llama 3.
 _RESERVED: Final = re.compile(r"<\|reserved_(?:special_token_)?([0-9]+)\|>")
@@ -83,6 +86,30 @@ def reserved(number: int, existing: Sequence[str] = ()) -> list[str]:
     numbers = [int(match[1]) for name in existing if (match := _RESERVED.fullmatch(name))]
     first = max(numbers, default=-1) + 1
     return [f"<|reserved_{first + index}|>" for index in range(number)]
+
+
+def replaced(
+    tokenizer: T,
+    special_tokens: Sequence[str] | Mapping[str, int | None] | None,
+    vocab_size: int | None,
+    roles: Mapping[str, str | None] | None,
+    chat_template: str | Mapping[str, str | None] | None,
+    notes: Mapping[str, str] | None,
+) -> T:
+    """A copy with other properties; see `Tokenizer.replace`."""
+    kind, new = type(tokenizer), tokenizer
+    if vocab_size is not None:
+        new = with_roles_of(kind(_core.with_vocab_size(new, vocab_size)), tokenizer)
+    if special_tokens is not None:
+        new = kind(_core.with_special_tokens(new, added(new, special_tokens)))
+    changed = roles_of.changed_notes(new, roles, chat_template) | dict(notes or {})
+    return kind(_core.with_notes(new, new.notes | changed)) if changed else new
+
+
+def with_roles_of(tokenizer: T, other: _core.Tokenizer) -> T:
+    """A copy with the roles, flags and chat templates of another tokenizer."""
+    notes = metadata.carried(other, tokenizer.special_tokens)
+    return replaced(tokenizer, None, None, None, None, notes)
 
 
 def added(

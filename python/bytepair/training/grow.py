@@ -18,6 +18,7 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Reading, Source
 from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, warn
 from bytepair.tokenizer import Tokenizer
+from bytepair.tokenizer.vocabulary import with_roles_of
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainSettings
 from bytepair.training.sources import counter_of, splitting
@@ -164,7 +165,7 @@ def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) ->
     grown = Tokenizer(model)._with_repeats(_core.repeats(tokenizer))
     learnt = grown.vocab_size - tokenizer.vocab_size
     bar.update("merge", learnt, learnt, "merges")
-    return grown._with_roles_of(tokenizer)
+    return with_roles_of(grown, tokenizer)
 
 
 @dataclass(frozen=True)

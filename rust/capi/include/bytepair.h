@@ -248,6 +248,10 @@ void bytepair_tokenizer_free(bytepair_tokenizer *tokenizer);
 // The number of ids, including unused ones: all ids are below it. 0 for NULL.
 size_t bytepair_vocab_size(const bytepair_tokenizer *tokenizer);
 
+// Whether every text is decoded to itself; some tokenizers change texts before they encode them.
+// False for NULL.
+bool bytepair_is_lossless(const bytepair_tokenizer *tokenizer);
+
 // The bytes of an id: of an ordinary token, which may be a part of a character, or the name of a
 // special token. The pointer is valid as long as the tokenizer, and no zero byte follows. Fails if
 // the id is unused or too large.

@@ -252,6 +252,7 @@ public:
 
     // The number of ids, including unused ones: all ids are below it.
     std::size_t vocab_size() const noexcept { return bytepair_vocab_size(get()); }
+    bool is_lossless() const noexcept { return bytepair_is_lossless(get()); }
 
     // The bytes of an id; valid as long as the tokenizer.
     std::string_view token_bytes(std::uint32_t id) const {

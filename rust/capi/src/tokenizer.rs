@@ -34,6 +34,13 @@ pub extern "C" fn bytepair_vocab_size(tokenizer: Option<&Handle>) -> usize {
     tokenizer.map_or(0, |tokenizer| tokenizer.core.vocabulary().len())
 }
 
+/// Whether every text is decoded to itself; some tokenizers change texts before they encode them.
+/// False for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn bytepair_is_lossless(tokenizer: Option<&Handle>) -> bool {
+    tokenizer.is_some_and(|tokenizer| tokenizer.core.is_lossless())
+}
+
 /// The bytes of an id: of an ordinary token, which may be a part of a character, or the name of a
 /// special token. The pointer is valid as long as the tokenizer, and no zero byte follows. Fails if
 /// the id is unused or too large.

@@ -179,6 +179,12 @@ impl Tokenizer {
         self.0.vocabulary().len()
     }
 
+    /// Whether every text is decoded to itself; some tokenizers change texts before they encode them.
+    #[wasm_bindgen(getter)]
+    pub fn lossless(&self) -> bool {
+        self.0.is_lossless()
+    }
+
     /// The special tokens and their ids.
     #[wasm_bindgen(getter, js_name = specialTokens)]
     pub fn special_tokens(&self) -> JsSpecialTokens {

@@ -33,7 +33,7 @@ def wrap(tokenizer: T) -> T:
     Example:
         >>> import bytepair
         >>> from bytepair.compat import huggingface
-        >>> theirs = bytepair.train(["hello hello"], vocab_size=269).to_huggingface()
+        >>> theirs = bytepair.compat.to_huggingface(bytepair.train(["hello hello"], vocab_size=269))
         >>> huggingface.wrap(theirs).encode("hello").ids
         [259]
     """

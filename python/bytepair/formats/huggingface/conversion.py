@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from bytepair import _core
 from bytepair.errors import LossError
-from bytepair.formats.huggingface.folder import losses, text, write
+from bytepair.files.outputs import write_files
+from bytepair.formats.huggingface.folder import files, losses, text
 from bytepair.properties.entries import GENERATION
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.Tokenizer:
-    """See `Tokenizer.to_huggingface`."""
+    """See `bytepair.compat.to_huggingface`."""
     from bytepair._internal.extras import tokenizers
 
     if lost := losses(tokenizer):
@@ -28,14 +29,14 @@ def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.To
 
 
 def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
-    """See `Tokenizer.to_transformers`."""
+    """See `bytepair.compat.to_transformers`."""
     from bytepair._internal.extras import transformers
 
     if lost := losses(tokenizer):
         raise LossError("huggingface", lost)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        write(tokenizer, folder)
+        write_files(folder, files(tokenizer, folder))
         fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
         stops = (folder / GENERATION).is_file()
         kind = transformers.GenerationConfig

@@ -9,8 +9,7 @@ a cache. Nothing of a package is run or imported.
 from __future__ import annotations
 
 import os
-import tempfile
-from importlib.metadata import entry_points
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -37,15 +36,19 @@ class SearchedFolder(NamedTuple):
     path: Path
 
 
-def rank_places() -> list[SearchedFolder]:
+def rank_places() -> Iterator[SearchedFolder]:
     """The folders of rank files, in the order in which they are searched."""
-    return [*_tiktoken_cache(), *package_places(), *_other_packages()]
+    yield from _tiktoken_cache()
+    yield from package_places()
+    yield from _other_packages()
 
 
 def _tiktoken_cache() -> list[SearchedFolder]:
     variables = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
     variable = next((name for name in variables if name in os.environ), None)
     if variable is None:
+        import tempfile
+
         folder = Path(tempfile.gettempdir(), "data-gym-cache")
         return [SearchedFolder("the cache of tiktoken; TIKTOKEN_CACHE_DIR names another", folder)]
     # An empty value tells tiktoken not to cache.
@@ -55,6 +58,8 @@ def _tiktoken_cache() -> list[SearchedFolder]:
 
 def package_places() -> list[SearchedFolder]:
     """The folders of packages of data."""
+    from importlib.metadata import entry_points
+
     folders = ((point.name, _folder(point.module)) for point in entry_points(group=GROUP))
     return [
         SearchedFolder(f"the package {name}", folder)

@@ -140,7 +140,7 @@ fn end_run(run: &mut Vec<u8>, result: &mut Vec<String>) {
 }
 
 /// The byte that a name such as `<0x0A>` stands for, in letters of either case.
-fn byte_of(name: &str) -> Option<u8> {
+pub(crate) fn byte_of(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
     let are_digits = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     are_digits.then(|| u8::from_str_radix(digits, 16).ok()).flatten()

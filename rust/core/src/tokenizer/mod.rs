@@ -10,6 +10,8 @@ pub mod decode_stream;
 
 mod encode;
 
+mod lossless;
+
 pub(crate) mod merges;
 
 pub(crate) mod name_stream;
@@ -218,26 +220,6 @@ impl Tokenizer {
     /// matches are kept.
     pub fn pattern(&self) -> Option<Pattern> {
         self.rules().pre_tokenizer.pattern()
-    }
-
-    /// Whether every text is decoded to itself: `decode(encode(text)) == text`. Not so if a normalizer
-    /// changes text, if the pre-tokenizer drops some, if an added token takes white space, if characters
-    /// are unknown, or if a decoder changes names.
-    ///
-    /// ```
-    /// use bytepair::{Pattern, Tokenizer, Vocabulary};
-    /// let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
-    /// let tokenizer = Tokenizer::from_ranks(Vocabulary::new(bytes, [])?, Pattern::new("gpt2")?)?;
-    /// assert!(tokenizer.is_lossless());
-    /// # Ok::<(), bytepair::Error>(())
-    /// ```
-    pub fn is_lossless(&self) -> bool {
-        let rules = self.rules();
-        let takes_space = |token: &AddedToken| token.lstrip || token.rstrip;
-        rules.normalizer.steps.is_empty()
-            && rules.decoder == Decoder::Bytes
-            && rules.pre_tokenizer.pattern().is_some()
-            && !self.vocabulary().added_tokens().iter().any(takes_space)
     }
 
     /// The compiled pattern.

@@ -1,4 +1,4 @@
-"""`bytepair inspect`: print the properties of a tokenizer."""
+"""`bytepair inspect` and `bytepair vocabularies`: show one tokenizer, list those that are here."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
     """The properties of a tokenizer and its metadata, by the names of the Python attributes."""
     names = (
         "vocab_size", "merge_rule", "ignore_merges", "pattern", "fingerprint",
-        "special_tokens", "roles", "chat_template", "notes",
+        "special_tokens", "roles", "chat_templates", "notes",
     )  # fmt: skip
     return {name: getattr(tok, name) for name in names} | {
         "unicode_version": bytepair.UNICODE_VERSION,
@@ -103,3 +103,13 @@ def _named(special: str) -> str:
 
 def _shown(tokens: list[bytes]) -> str:
     return " ".join(bytepair.readable(token).replace(" ", "·") for token in tokens)
+
+
+@option.command("bytepair vocabularies")
+def vocabularies() -> None:
+    """List the published vocabularies that can be loaded here by name, without a network.
+
+    Then the folders that were searched: the cache of tiktoken, packages that bring rank files, and
+    the cache of the Hugging Face Hub. The names are for -t and for bytepair.load.
+    """
+    click.echo(str(bytepair.list_vocabularies()))
