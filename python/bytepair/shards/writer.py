@@ -30,7 +30,7 @@ from bytepair.errors import BytepairWarning, CorpusError, warn
 from bytepair.files.outputs import write_whole
 from bytepair.formats.names import FILE_NAME
 from bytepair.shards import manifest, state
-from bytepair.shards.encode import Take, encode_all, on_disk
+from bytepair.shards.encode import Sink, encode_all, on_disk
 from bytepair.shards.job import (
     Address,
     EncodedRows,
@@ -40,12 +40,12 @@ from bytepair.shards.job import (
     make_job,
 )
 from bytepair.shards.layout import DiskFile, Ids, partial
-from bytepair.shards.manifest import Left, Manifest, Shard, ShardPart, ShardSplit
+from bytepair.shards.manifest import Manifest, Shard, ShardPart, ShardSplit, SkipRecord
 from bytepair.shards.state import FolderState
 from bytepair.tokenizer import Tokenizer
 
 #: Passes on the documents from an address on.
-Feed: TypeAlias = "Callable[[Address, Take], None]"
+Producer: TypeAlias = "Callable[[Address, Sink], None]"
 
 
 def write(
@@ -96,7 +96,7 @@ def write(
     with on_disk(source, values) as files:
         job = make_job(files, tokenizer, values, folder)
 
-        def feed(start: Address, take: Take) -> None:
+        def feed(start: Address, take: Sink) -> None:
             encode_all(job, take, start, threads)
 
         with manifest.locked(folder), Bar(progress) as bar:
@@ -107,7 +107,7 @@ def resumed(
     folder: Path,
     job: ShardJob,
     bar: Bar,
-    feed: Feed,
+    feed: Producer,
     *,
     ignore: str = manifest.PROGRESS,
 ) -> Manifest:
@@ -128,7 +128,7 @@ def resumed(
         state.remove_marks(folder, job.values, len(there.shards))
         return there.manifest
     state.begin(folder, job.values, there)
-    run = Cut(job, folder, there.shards, bar)
+    run = Sharder(job, folder, there.shards, bar)
     run.write(Address(*there.following), feed)
     _write_tokenizer(folder, job)
     result = state.finish(folder, job.values, run.shards)
@@ -169,7 +169,7 @@ def _warn_of_validation(result: Manifest) -> None:
         warn(BytepairWarning(message, option="tokens_per_shard", hint=hint))
 
 
-class Cut:
+class Sharder:
     """Divides documents into shards and writes them.
 
     Args:
@@ -187,9 +187,9 @@ class Cut:
         self.shards = list(shards)
         self._before = sum(shard.text_bytes for shard in shards)
         self._limit: int = job.values["tokens_per_shard"]
-        self._skipped: list[Left] = []
+        self._skipped: list[SkipRecord] = []
 
-    def write(self, start: Address, feed: Feed) -> None:
+    def write(self, start: Address, feed: Producer) -> None:
         """Write the documents from an address on; an unfinished shard is closed as it is.
 
         Raises:
@@ -214,7 +214,7 @@ class Cut:
             offset = tokens * self._job.dtype.itemsize
         return ShardWriter(self._job, self._folder, len(self.shards), split, offset)
 
-    def _take(self, item: EncodedRows | Left) -> None:
+    def _take(self, item: EncodedRows | SkipRecord) -> None:
         """Write a batch of documents, or record a skip."""
         if isinstance(item, dict):
             self._skipped.append(item)
@@ -294,7 +294,7 @@ class ShardWriter:
         self.documents += len(lengths)
         self.text_bytes += text_bytes
 
-    def close(self, following: tuple[int, int] | None, skipped: list[Left]) -> Shard:
+    def close(self, following: tuple[int, int] | None, skipped: list[SkipRecord]) -> Shard:
         """Finish the files, sync them and give them their names.
 
         Args:
