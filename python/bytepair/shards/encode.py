@@ -69,7 +69,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
         path = folder / "source.parquet"
         _write_texts(resolved, str(path), options)
         file = Input(IN_MEMORY, path.stat().st_size, None, str(path))
-        yield of_split(Files([file]), options.split)
+        yield of_split(Files([file]), "all" if options.split == "both" else options.split)
 
 
 def _write_texts(resolved: ResolvedSource, path: str, options: ShardOptions) -> None:

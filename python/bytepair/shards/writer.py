@@ -187,6 +187,7 @@ class Sharder:
         self.shards = list(shards)
         self._before = sum(shard.text_bytes for shard in shards)
         self._limit: int = job.values["tokens_per_shard"]
+        self._val_inputs: int = job.values.get("val_inputs", 0)
         self._skipped: list[SkipRecord] = []
 
     def write(self, start: Address, feed: Producer) -> None:
@@ -196,7 +197,7 @@ class Sharder:
             CorpusError: if no document could be read.
         """
         self._read = Progress(self._job, start)
-        self._writer = self._open()
+        self._writer = self._open(start)
         try:
             feed(start, self._take)
             self._finish()
@@ -204,10 +205,9 @@ class Sharder:
             self._writer.abandon()
             raise
 
-    def _open(self) -> ShardWriter:
-        """Begin the next shard."""
-        layout = self._job.layout
-        split: ShardSplit = "val" if layout.validation and not self.shards else "train"
+    def _open(self, first: Address) -> ShardWriter:
+        """Begin the next shard, with a document."""
+        layout, split = self._job.layout, self._job.split_of(len(self.shards), first)
         offset = 0
         if layout.joined:
             tokens = sum(shard.tokens for shard in self.shards if shard.split == split)
@@ -229,17 +229,27 @@ class Sharder:
         start, count = 0, len(batch.offsets) - 1
         while start < count:
             end = self._fitting(batch.offsets, start)
+            if self._val_inputs and self._writer.split == "val":
+                end = min(end, self._border(batch))
             if end == start:
                 self._close(batch.place(start))
-                self._writer = self._open()
+                self._writer = self._open(batch.place(start))
                 continue
             ids = batch.ids[batch.offsets[start] : batch.offsets[end]]
             lengths = np.diff(batch.offsets[start : end + 1])
             self._writer.add(ids, lengths, int(batch.text_ends[end]) - int(batch.text_ends[start]))
             start = end
 
+    def _border(self, batch: EncodedRows) -> int:
+        """The first document of a batch that is for training."""
+        after = (start for start, place in zip(batch.starts, batch.places, strict=True)
+                 if place.input >= self._val_inputs)  # fmt: skip
+        return int(next(after, len(batch.offsets)))
+
     def _fitting(self, offsets: NDArray[np.int64], start: int) -> int:
         """The end of the documents that fit this shard; an empty shard takes at least one."""
+        if self._job.layout.joined and self._val_inputs and self._writer.split == "val":
+            return len(offsets) - 1  # one file, and so one shard
         room = self._limit - self._writer.tokens
         end = int(np.searchsorted(offsets, offsets[start] + room, side="right")) - 1
         return max(end, start + (self._writer.documents == 0))
@@ -278,8 +288,8 @@ class ShardWriter:
     def __init__(
         self, job: ShardJob, folder: Path, number: int, split: ShardSplit, offset: int
     ) -> None:
-        self._layout, self._dtype = job.layout, job.dtype
-        self._folder, self._number, self._split, self._offset = folder, number, split, offset
+        self._layout, self._dtype, self.split = job.layout, job.dtype, split
+        self._folder, self._number, self._offset = folder, number, offset
         self._name = self._layout.data_file.format(number=number, split=split)
         self._path = folder / partial(self._name)
         self._file = DiskFile(self._path, offset, self._layout.header_bytes)
@@ -305,12 +315,12 @@ class ShardWriter:
         header = self._layout.header(self.tokens, self._dtype)
         self._file.finish(header)
         self._layout.finish(self._path, lengths, self._dtype)
-        if not (self._layout.joined and self._split == "train"):
+        if not (self._layout.joined and self.split == "train"):
             state.rename(self._path, self._folder / self._name)
         parts = self._parts(header, lengths)
         sync_folder(self._folder)  # before the mark of the shard is written
         return Shard(
-            self._number, self._split, self.tokens, self.documents, parts, self.text_bytes,
+            self._number, self.split, self.tokens, self.documents, parts, self.text_bytes,
             following, skipped,
         )  # fmt: skip
 
@@ -324,7 +334,7 @@ class ShardWriter:
         place, size = self._offset + len(header), self.tokens * self._dtype.itemsize
         parts.append(ShardPart(self._name, place, size, f"{self._file.crc:08x}"))
         data = self._layout.index(lengths, self._dtype)
-        name = self._layout.index_file.format(number=self._number, split=self._split)
+        name = self._layout.index_file.format(number=self._number, split=self.split)
         write_whole(self._folder / name, data)
         parts.append(ShardPart(name, 0, len(data), f"{zlib.crc32(data):08x}"))
         return parts
