@@ -73,7 +73,7 @@ def test_the_face_is_narrow() -> None:
     assert len(public) <= 48
 
 
-PLUGINS = ("engines.sglang", "engines.vllm")
+PLUGINS = ("engines.plugins",)
 WRAPPERS = ("huggingface", "nanochat", "rustbpe", "tiktoken")
 
 

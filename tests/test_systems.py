@@ -19,7 +19,7 @@ import pytest
 
 import bytepair
 from bytepair._internal import system
-from bytepair.cli import output
+from bytepair.cli import messages as output
 from bytepair.errors import InUseError
 from bytepair.shards import manifest
 from bytepair.shards.manifest import ShardFormat

@@ -12,7 +12,7 @@ import pytest
 import bytepair
 from bytepair import _core, reference
 from bytepair.chat.segments import SurrogateErrors
-from bytepair.cli import encode, option
+from bytepair.cli import option, text
 from bytepair.corpus import kinds
 from bytepair.corpus.column import Errors
 from bytepair.errors import ArgumentError
@@ -33,7 +33,7 @@ def test_the_types_name_what_the_core_knows() -> None:
 
 
 def test_every_mode_of_special_tokens_has_a_type_and_an_option() -> None:
-    (choice,) = (param.type for param in encode.encode.params if param.name == "special")
+    (choice,) = (param.type for param in text.encode.params if param.name == "special")
     assert isinstance(choice, click.Choice)
     assert get_args(get_args(results.SpecialMode)[0]) == tuple(choice.choices)
     tok = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
