@@ -71,7 +71,7 @@ def verify(
         >>> import bytepair, tempfile
         >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder)
+        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder, bos=False)
         ...     report = bytepair.shards.verify(folder, samples=1)
         >>> print(report)
         all is as promised: 1,061,790 tokens (uint16) of 61 documents in 1 shard, format bytepair
