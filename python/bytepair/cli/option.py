@@ -28,7 +28,7 @@ from bytepair.files.outputs import (
     check_output_file,
     check_output_folder,
 )
-from bytepair.shards.manifest import ShardFormat
+from bytepair.shards.manifest import InputSplit, ShardFormat
 
 PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(get_args(inspect.get_annotations(bytepair.train, eval_str=True)["ties"]))
@@ -453,7 +453,13 @@ sharding = together(
     column,
     max_document_bytes,
     errors,
-    split,
+    click.option(
+        "--split",
+        type=click.Choice(get_args(InputSplit)),
+        help="What to read of a data set that says which of its files are for validation; both: "
+        "first shards for validation, of the last file if no data set says it, then those for "
+        "training.  [default: train; all of other sources]",
+    ),
     dropout,
 )
 
