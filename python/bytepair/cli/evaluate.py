@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import groups, option
+from bytepair.cli import option, sources
 from bytepair.cli.messages import Misuse, in_words, tell
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Files, files_of, resolve_files
@@ -152,7 +152,7 @@ def evaluation_for(
         bytepair.load(tokenizer, pattern=pattern),
         **names,
         texts={
-            kind: bytepair.evaluate.documents(files=_files_of(paths, split), **reading)
+            kind: bytepair.evaluate.documents(_files_of(paths, split), **reading)
             for kind, (paths, split) in sources.items()
             if paths
         },
@@ -182,7 +182,7 @@ def parallel_for(
     """Measure parallel text with these options; print what is missing to standard error."""
     evaluation = bytepair.evaluate.measure_parallel(
         bytepair.load(tokenizer, pattern=pattern),
-        groups.groups_of(parallel),
+        sources.groups_of(parallel),
         **_names(tokenizer, against),
         base=base,
         column=column,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_many, refuse
+from bytepair._internal.drawing import html_table
 from bytepair.errors import ArgumentError, VocabularyError
 from bytepair.files.outputs import write_whole
 from bytepair.properties.tokens import token_lengths
@@ -66,6 +67,11 @@ class Sweep:
     def at(self, size: int) -> float:
         """Bytes per token of the training text at one size."""
         return float(self.bytes_per_token[np.searchsorted(self.sizes, size)])
+
+    def _repr_html_(self) -> str:
+        """At most forty sizes, for a notebook."""
+        columns = (self.sizes, self.tokens, np.round(self.bytes_per_token, 3))
+        return html_table(["ids", "tokens", "bytes per token"], list(zip(*columns, strict=True)))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a CSV file with a header and one line per size; replace one only if asked."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from bytepair import _core
 from bytepair._internal.checks import integers
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.formats.names import WrittenFormat
+from bytepair.formats.parts import WrittenFormat
 from bytepair.properties import roles as roles_of
 from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer.names import NotHere, missing, unknown_keyword
@@ -169,7 +169,7 @@ class Tokenizer(_core.Tokenizer):
             special_tokens: names of special tokens to add, in the order of their ids, or names and
                 ids. Existing ids do not change. A name without an id gets the lowest reserved id
                 (one with a name such as `<|reserved_0|>`, as created by
-                `bytepair.train(..., reserved=16)` and in Llama 3), or else the id after the last
+                `TrainOptions(reserved=16)` and in Llama 3), or else the id after the last
                 one.
             vocab_size: truncate the vocabulary to this size, including special tokens, which get
                 new ids; the result equals training to the smaller size.
@@ -191,7 +191,8 @@ class Tokenizer(_core.Tokenizer):
 
         Example:
             >>> import bytepair
-            >>> tok = bytepair.train(["hi hi"], 260, special_tokens=["<|bos|>"], reserved=1)
+            >>> options = bytepair.TrainOptions(reserved=1)
+            >>> tok = bytepair.train(["hi hi"], 260, special_tokens=["<|bos|>"], options=options)
             >>> tok = tok.replace(special_tokens=["<|tool|>", "<|image|>"])
             >>> tok.special_tokens
             {'<|bos|>': 258, '<|tool|>': 259, '<|image|>': 260}

@@ -1,8 +1,9 @@
-"""`bytepair encode`: encode text to ids."""
+"""`bytepair encode` and `bytepair decode`: text to ids, and back."""
 
 from __future__ import annotations
 
 import codecs
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
@@ -91,12 +92,23 @@ def encode(
                 for ids in encode_batch(batch):
                     _write([ids], as_json)
         elif dropout is None:
-            before, after = tok.encode("", prepend=prepend), tok.encode("", append=append)
-            stream = tok.encode_stream(pieces, special=special)
-            _write(chain([before], _parts(stream), [after]), as_json)
+            _write(_streamed(tok, pieces, how), as_json)
         else:
             _write(encode_batch(["".join(pieces)]), as_json)
     inputs.skips.warn()
+
+
+def _streamed(
+    tok: bytepair.Tokenizer, pieces: Iterator[str], how: dict[str, Any]
+) -> Iterator[list[int]]:
+    """The ids of one text; a short one is encoded at once, without loading numpy."""
+    first = list(islice(pieces, 2))
+    if len(first) < 2:
+        yield tok.encode("".join(first), **how)
+        return
+    yield tok.encode("", prepend=how["prepend"])
+    yield from _parts(tok.encode_stream(chain(first, pieces), special=how["special"]))
+    yield tok.encode("", append=how["append"])
 
 
 def _parts(ids: Iterator[int]) -> Iterator[list[int]]:
@@ -233,3 +245,42 @@ def _lines(pieces: Iterable[str]) -> Iterator[str]:
             rest = [others[-1]]
     if last := "".join(rest):
         yield last
+
+
+@option.command(
+    "bytepair decode 72 101 108 108 111",
+    "echo 'Hello world' | bytepair encode | bytepair decode",
+)
+@click.argument("ids", nargs=-1)
+@option.tokenizer
+@click.option(
+    "--lines", is_flag=True, help="Treat each line as a document; end each text with a newline."
+)
+def decode(
+    ids: tuple[str, ...],
+    tokenizer: str,
+    pattern: str | None,
+    lines: bool,
+) -> None:
+    """Decode ids (separated by spaces, commas or brackets) to the bytes of their text.
+
+    IDS: the ids. Without IDS, they are read from standard input.
+    """
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    text = " ".join(ids) if ids else sys.stdin.buffer.read().decode(errors="replace")
+    for line in text.splitlines() if lines else [text]:
+        sys.stdout.buffer.write(tok.decode_bytes(_numbers(line)))
+        if lines:
+            sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _numbers(text: str) -> list[int]:
+    words = [word for word in re.split(r"[\s,\[\]]+", text) if word]
+    wrong = next((word for word in words if not re.fullmatch(r"-?[0-9]+", word)), None)
+    if wrong is not None:
+        raise bytepair.errors.UnknownIdError(
+            f"{wrong!r} is not an id; ids are integers",
+            hint="read a file of ids from standard input, as in `bytepair decode < FILE`",
+        )
+    return [int(word) for word in words]

@@ -1,10 +1,10 @@
-"""A tokenizer mode of vLLM: `--tokenizer-mode bytepair`.
+"""Plugins that vLLM and SGLang find by themselves, by entry points of this package.
 
-vLLM finds `register` by the entry point `vllm.general_plugins` of this package, in each of its
-processes. It adds the mode and changes nothing else, unless the environment has
-`BYTEPAIR_TRANSFORMERS=1`; then all tokenizers that vLLM loads through `transformers` run on
-bytepair, in every mode. Either way the ids are those of the original, see
-`bytepair.compat.huggingface`.
+`vllm --tokenizer-mode bytepair`: the entry point `vllm.general_plugins` adds the mode in each
+process of vLLM and changes nothing else. SGLang (`sglang.srt.plugins`) knows no tokenizer backends
+beside its own. If the environment has `BYTEPAIR_TRANSFORMERS=1`, all tokenizers that either loads
+through `transformers` run on bytepair. The ids are those of the original
+(`bytepair.compat.huggingface`).
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from typing import Any, Final
 
 from bytepair.compat import huggingface
 
-__all__ = ["MODE", "VllmTokenizer", "register"]
+__all__ = ["MODE", "VllmTokenizer", "register_sglang", "register_vllm"]
 
 log = logging.getLogger(__name__)
 
-#: The name of the mode.
+#: The name of the mode of vLLM.
 MODE: Final = "bytepair"
 
 
-def register() -> None:
+def register_vllm() -> None:
     """Add the mode to the registries of vLLM, and use bytepair everywhere if that is asked for.
 
     A vLLM that has no such registries is left as it is, with a line in the log. It may be called
     any number of times.
 
     Example:
-        >>> from bytepair.engines import vllm
-        >>> vllm.register()  # vLLM calls it by itself
+        >>> from bytepair.engines import plugins
+        >>> plugins.register_vllm()  # vLLM calls it by itself
     """
     if os.environ.get("BYTEPAIR_TRANSFORMERS") == "1":
         huggingface.use()
@@ -72,3 +72,18 @@ class VllmTokenizer:
         huggingface.use()
         theirs: Any = importlib.import_module("vllm.tokenizers.hf")
         return theirs.CachedHfTokenizer.from_pretrained(path_or_repo_id, *args, **options)
+
+
+def register_sglang() -> None:
+    """Have SGLang load tokenizers that run on bytepair, if the environment asks for it.
+
+    It may be called any number of times. To have it without the environment, call
+    `bytepair.compat.huggingface.use()` before the engine is made; its processes are told by the
+    environment alone.
+
+    Example:
+        >>> from bytepair.engines import plugins
+        >>> plugins.register_sglang()  # SGLang calls it by itself
+    """
+    if os.environ.get("BYTEPAIR_TRANSFORMERS") == "1":
+        huggingface.use()

@@ -1,4 +1,4 @@
-"""`bytepair inspect`: print the properties of a tokenizer."""
+"""`bytepair inspect` and `bytepair vocabularies`: show one tokenizer, list those that are here."""
 
 from __future__ import annotations
 
@@ -103,3 +103,13 @@ def _named(special: str) -> str:
 
 def _shown(tokens: list[bytes]) -> str:
     return " ".join(bytepair.readable(token).replace(" ", "·") for token in tokens)
+
+
+@option.command("bytepair vocabularies")
+def vocabularies() -> None:
+    """List the published vocabularies that can be loaded here by name, without a network.
+
+    Then the folders that were searched: the cache of tiktoken, packages that bring rank files, and
+    the cache of the Hugging Face Hub. The names are for -t and for bytepair.load.
+    """
+    click.echo(str(bytepair.list_vocabularies()))
