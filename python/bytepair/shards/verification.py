@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
-from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import FILE_NAME
 from bytepair.properties.tokens import all_tokens
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard

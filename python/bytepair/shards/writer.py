@@ -28,7 +28,7 @@ from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Source
 from bytepair.errors import BytepairWarning, CorpusError, warn
 from bytepair.files.outputs import write_whole
-from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import FILE_NAME
 from bytepair.shards import manifest, state
 from bytepair.shards.encode import Sink, encode_all, on_disk
 from bytepair.shards.job import (
