@@ -14,6 +14,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -374,4 +375,5 @@ def remove_folder(folder: Path, names: str) -> None:
     if folder.exists():
         for path in folder.iterdir():
             remove_own(path)
-        folder.rmdir()
+        with suppress(OSError):  # another rank may just be looking for its task
+            folder.rmdir()
