@@ -25,7 +25,7 @@ from bytepair.corpus.column import Column, Errors, Skip, SkipLog, until
 from bytepair.corpus.files import Input, files_by_position
 from bytepair.corpus.kinds import CorpusFile, compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
-from bytepair.corpus.source import Limits, Source
+from bytepair.corpus.source import Source, check_limits
 from bytepair.corpus.splits import Split
 from bytepair.errors import CorpusError
 
@@ -127,9 +127,9 @@ def read_documents(
             f"start is {start} and step is {step}", hint="pass start >= 0 and step >= 1"
         )
     files = files_by_position(source, split)
-    limits = Limits(max_chars, doc_cap)
+    check_limits(max_chars, doc_cap)
     how = ReadOptions(column, errors, doc_cap, max_document_bytes)
-    stream = until(_strided(files, how, DocumentSelection(0, start, step)), limits.max_chars)
+    stream = until(_strided(files, how, DocumentSelection(0, start, step)), max_chars)
     return ahead(arrow.record_batch(texts, column) for texts in stream)
 
 

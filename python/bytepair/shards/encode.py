@@ -24,7 +24,7 @@ from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import ResolvedSource, Source
+from bytepair.corpus.source import Reading, ResolvedSource, Source
 from bytepair.files.outputs import scratch
 from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions, resolve_source
 from bytepair.shards.manifest import SkipRecord
@@ -77,10 +77,9 @@ def _write_texts(resolved: ResolvedSource, path: str, options: ShardOptions) -> 
     from bytepair._internal.extras import pyarrow_parquet as parquet
 
     skips = SkipLog()
-    batches = read_batches(
-        resolved, column=options.column, errors=options.errors, on_skip=skips.add,
-        max_document_bytes=options.max_document_bytes,
-    )  # fmt: skip
+    most = options.max_document_bytes
+    reading = Reading(options.column, options.errors, max_document_bytes=most)
+    batches = read_batches(resolved, reading, on_skip=skips.add)
     schema = pa.schema([(options.column, pa.large_string())])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:

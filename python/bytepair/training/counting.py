@@ -22,7 +22,7 @@ from bytepair.corpus.files import Files
 from bytepair.corpus.inputs import INPUTS, recorded
 from bytepair.corpus.kinds import corpus_file, kind_of
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.source import Limits, Reading, ResolvedSource, Source, resolve
+from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.errors import CorpusError
 from bytepair.files.outputs import check_output_file, scratch
 from bytepair.training.checkpoint import Checkpoint, locked
@@ -216,7 +216,7 @@ class _Count:
         If all of the text is counted at once, the core tries, and only what it cannot read is
         streamed.
         """
-        if self._reading.limits == Limits() and self._checkpoint.path is None:
+        if self._reading.is_whole and self._checkpoint.path is None:
             return True
         tables = [file for file in files if _is_parquet(file)]
         column = self._reading.column
@@ -224,17 +224,11 @@ class _Count:
 
     def _add_stream(self, source: ResolvedSource) -> None:
         """Read a source and count it, batch by batch."""
-        how, checkpoint = self._reading, self._checkpoint
+        checkpoint = self._checkpoint
         if checkpoint.path is not None:
             checkpoint.skips = SkipLog()  # the documents of the checkpoint are read again
         batches = read_batches(
-            source,
-            column=how.column,
-            limits=None if how.limits == Limits() else how.limits,
-            errors=how.errors,
-            share=self._share,
-            max_document_bytes=how.max_document_bytes,
-            on_skip=checkpoint.skips.add,
+            source, self._reading, share=self._share, on_skip=checkpoint.skips.add
         )
         for batch in checkpoint.uncounted(batches):
             self._add(batch)
