@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
 from bytepair.errors import ConversationError, NotFoundError
+from bytepair.files.outputs import write_whole
 from bytepair.formats import nanochat
 from bytepair.properties.tokens import token_lengths
 from bytepair.shards import TextBatches, TextOptions
@@ -164,7 +165,7 @@ class RustBPETokenizer:
     def save(self, tokenizer_dir: str | os.PathLike[str]) -> None:
         """Write `tokenizer.bytepair` and nanochat's `tokenizer.pkl`; replaces existing files."""
         path = self.tokenizer.save(tokenizer_dir, overwrite=True)
-        nanochat.write_pickle(self.tokenizer, path.with_name(PICKLE_NAME))
+        write_whole(path.with_name(PICKLE_NAME), nanochat.pickled(self.tokenizer))
 
     def render_conversation(
         self, conversation: Conversation, max_tokens: int = 2048

@@ -36,7 +36,7 @@ def _write(tokenizer: _core.Tokenizer, path: Path, *, tables: bool = True, overw
     """Write the native file."""
     data = tokenizer.to_bytes(tables=tables)
     if not overwrite:
-        check_replaced(tokenizer, path, lambda new: new.write_bytes(data), _core.Model.map)
+        check_replaced(tokenizer, {path: data}, lambda: _core.Model.map(path))
     write_whole(path, data)
 
 
@@ -46,9 +46,8 @@ def export(
     """Write the tokenizer in any format; see `Tokenizer.export`."""
     written_format = format or registry.of_path(path)
     if written_format != "bytepair":
-        registry.write(tokenizer, path, written_format, lossy=lossy, overwrite=overwrite)
-    elif path.name.endswith(".bytepair"):
-        _write(tokenizer, path, overwrite=overwrite)
-    else:
+        return registry.write(tokenizer, path, written_format, lossy=lossy, overwrite=overwrite)
+    if not path.name.endswith(".bytepair"):
         return save(tokenizer, path, tables=True, overwrite=overwrite)
+    _write(tokenizer, path, overwrite=overwrite)
     return path

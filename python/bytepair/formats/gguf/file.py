@@ -20,8 +20,7 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.files.outputs import write_whole
-from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, typed
+from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.gguf import pieces as gguf_pieces
@@ -61,6 +60,7 @@ _RULE_KEY: Final = "bytepair.merge_rule"
 
 def read(path: Path, options: LoadOptions) -> Parts:
     """Read the tokenizer of a GGUF file; all other content is ignored."""
+    read_file(path, len(GGUF_MAGIC))  # a pipe would never open
     with path.open("rb") as file:
         try:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -267,12 +267,12 @@ def _kinds(tokenizer: _core.Tokenizer) -> dict[str, int]:
     return added | {name: NORMAL for name in known if name.encode() in ranks}
 
 
-def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write a file without tensors; llama.cpp rejects files in which two ids have the same text."""
+def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
+    """A file without tensors; llama.cpp rejects files in which two ids have the same text."""
     values = _keys(tokenizer)
     header = struct.pack("<4sIQQ", GGUF_MAGIC, 3, 0, len(values))
     body = [_text(key) + struct.pack("<I", kind) + data for key, (kind, data) in values.items()]
-    write_whole(path, header + b"".join(body))
+    return {path: header + b"".join(body)}
 
 
 def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:

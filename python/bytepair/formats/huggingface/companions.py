@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, NotAFolderError
-from bytepair.files.outputs import write_whole
 from bytepair.files.safe import (
     id_of,
     json_note,
@@ -298,27 +297,23 @@ def _written_id(tokenizer: _core.Tokenizer, field: str, value: Any) -> Any:
     return metadata.token_id(tokenizer, value) if is_name else value
 
 
-def write(tokenizer: _core.Tokenizer, folder: Path) -> None:
-    """Write the files into a folder, and remove other chat templates from it.
+def files(tokenizer: _core.Tokenizer, folder: Path) -> dict[Path, bytes]:
+    """The content of the files to write into a folder.
 
     A `generation_config.json` that is there keeps its other fields.
     """
-    by_field = {field: name for field, name in _role_fields(tokenizer).items() if name}
     if (folder / TEMPLATES).is_symlink():
         raise NotAFolderError(
             f"{folder / TEMPLATES} is a link, so its files belong to another folder"
         )
-    write_whole(folder / CONFIG, to_json(config(tokenizer)))
-    write_whole(folder / MAP, to_json(by_field))
+    by_field = {field: name for field, name in _role_fields(tokenizer).items() if name}
+    content = {CONFIG: to_json(config(tokenizer)), MAP: to_json(by_field)}
     if fields := generation(tokenizer):
         there = _object(folder, GENERATION)
         if there | fields != there:
-            write_whole(folder / GENERATION, to_json(there | fields))
-    for name, template in _templates(tokenizer).items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        write_whole(folder / name, template.encode())
-    for path in stale(tokenizer, folder):
-        path.unlink()
+            content[GENERATION] = to_json(there | fields)
+    content |= {name: text.encode() for name, text in _templates(tokenizer).items()}
+    return {folder / name: data for name, data in content.items()}
 
 
 def stale(tokenizer: _core.Tokenizer, folder: Path) -> list[Path]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from bytepair import _core
 from bytepair.errors import LossError
-from bytepair.formats.huggingface.folder import losses, text, write
+from bytepair.files.outputs import write_files
+from bytepair.formats.huggingface.folder import files, losses, text
 from bytepair.properties.entries import GENERATION
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
         raise LossError("huggingface", lost)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        write(tokenizer, folder)
+        write_files(folder, files(tokenizer, folder))
         fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
         stops = (folder / GENERATION).is_file()
         kind = transformers.GenerationConfig

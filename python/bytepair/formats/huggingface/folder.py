@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, PatternError, VocabularyError
-from bytepair.files.outputs import write_whole
 from bytepair.files.safe import read_file
 from bytepair.formats.huggingface import added, companions
 from bytepair.formats.parts import LoadOptions, Parts
@@ -88,15 +87,12 @@ def is_alone(path: Path) -> bool:
     return path.suffix == ".json"
 
 
-def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write a `tokenizer.json`, or a folder with it and the other files of `transformers`."""
+def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
+    """The content of a `tokenizer.json`, or of all files of a folder of `transformers`."""
     data = text(tokenizer).encode()
     if is_alone(path):
-        write_whole(path, data)
-        return
-    path.mkdir(parents=True, exist_ok=True)
-    companions.write(tokenizer, path)
-    write_whole(path / FILE, data)
+        return {path: data}
+    return companions.files(tokenizer, path) | {path / FILE: data}
 
 
 def is_object(value: Any) -> bool:
