@@ -25,7 +25,7 @@ import bytepair
 from bytepair import evaluate, reference
 from bytepair.errors import NotFetchedError
 from bytepair.evaluate.evaluation import LANGUAGES
-from bytepair.formats.published import encodings
+from bytepair.formats import published as encodings
 from commands import message_of
 from test_cli import run
 

@@ -17,7 +17,7 @@ from bytepair.corpus import kinds
 from bytepair.corpus.column import Errors
 from bytepair.errors import ArgumentError
 from bytepair.formats import registry
-from bytepair.formats.names import WrittenFormat
+from bytepair.formats.parts import WrittenFormat
 from bytepair.shards.layout import LAYOUTS
 from bytepair.shards.manifest import ShardFormat
 from bytepair.tokenizer import results

@@ -33,7 +33,7 @@ if _TYPE_CHECKING:
     from bytepair._core import PATTERNS, UNICODE_VERSION, AddedToken
     from bytepair._internal.drawing import readable
     from bytepair.errors import BytepairError
-    from bytepair.formats.published.available import list_vocabularies
+    from bytepair.formats.available import list_vocabularies
     from bytepair.tokenizer import Tokenizer, load, pretokenize
     from bytepair.tokenizer.pruning import prune
     from bytepair.tokenizer.vocabulary import parts_in
@@ -67,7 +67,7 @@ _HOMES = {
     "_core": ("PATTERNS", "UNICODE_VERSION", "AddedToken"),
     "_internal.drawing": ("readable",),
     "errors": ("BytepairError",),
-    "formats.published.available": ("list_vocabularies",),
+    "formats.available": ("list_vocabularies",),
     "tokenizer": ("Tokenizer", "load", "pretokenize"),
     "tokenizer.pruning": ("prune",),
     "tokenizer.vocabulary": ("parts_in",),

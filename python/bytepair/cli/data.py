@@ -59,7 +59,7 @@ def download(
 
 @option.command(
     "bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards",
-    "bytepair shard corpus/ -o gpt2-shards --format llmc --tokens-per-shard 100M",
+    "bytepair shard corpus/ -o gpt2-shards --format nanogpt --split both",
     "srun --ntasks=100 bytepair shard corpus/ -o shards --world-size 100",
 )
 @option.sources
@@ -93,7 +93,8 @@ def shard(
     """
     values = asdict(option.shard_options(options, doc_cap=doc_cap))
     tok = bytepair.load(tokenizer, pattern=pattern)
-    files = resolve(files=list(source), split=values["split"])
+    split: Any = "all" if values["split"] == "both" else values["split"]
+    files = resolve(files=list(source), split=split)
     manifest: bytepair.shards.Manifest | None
     if ray or rank is not None or world_size is not None:
         manifest = bytepair.distributed.shard(

@@ -27,7 +27,7 @@ from bytepair.cli.outputs import (
 )
 from bytepair.corpus.column import Errors
 from bytepair.corpus.splits import Split
-from bytepair.shards.manifest import ShardFormat
+from bytepair.shards.manifest import InputSplit, ShardFormat
 
 PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(get_args(get_type_hints(bytepair.TrainOptions)["ties"]))
@@ -371,7 +371,13 @@ sharding = together(
     column,
     max_document_bytes,
     errors,
-    split,
+    click.option(
+        "--split",
+        type=click.Choice(get_args(InputSplit)),
+        help="What to read of a data set that says which of its files are for validation; both: "
+        "first shards for validation, of the last file if no data set says it, then those for "
+        "training.  [default: train; all of other sources]",
+    ),
     dropout,
 )
 

@@ -163,7 +163,7 @@ def _count(plan: CountTasks, rank: int | None, world_size: int | None) -> Counts
     if plan.ray:
         left = [task for task in work if not task.is_done(plan.root)]
         options = {**plan.options, "threads": plan.options["threads"] or 1}
-        on_ray.each(left, count_task, (plan.root, options))
+        on_ray.results(left, count_task, (plan.root, options))
     else:
         for task in mine:
             count_task(task, plan.root, plan.options)

@@ -22,7 +22,7 @@ from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import InUseError
 from bytepair.shards import Manifest, manifest
-from bytepair.shards.encode import Take, encode_all
+from bytepair.shards.encode import Sink, encode_all
 from bytepair.shards.job import (
     Address,
     EncodedRows,
@@ -33,7 +33,7 @@ from bytepair.shards.job import (
     make_job,
 )
 from bytepair.shards.layout import DiskFile
-from bytepair.shards.manifest import MOST, Fields, Left, damaged, read_left
+from bytepair.shards.manifest import MOST, Fields, SkipRecord, damaged, read_skip
 from bytepair.shards.state import FolderState, state_of
 from bytepair.shards.writer import resumed
 from bytepair.tokenizer import Tokenizer
@@ -112,7 +112,7 @@ def shard(
         tasks.begin(root, {**job.values, "task_bytes": task_bytes})
     if ray:
         left = [task for task in work if not task.is_done(root)]
-        on_ray.each(left, encode_task, (job, root, threads or 1))
+        on_ray.results(left, encode_task, (job, root, threads or 1))
     else:
         for task in mine:
             encode_task(task, job, root, threads)
@@ -145,7 +145,7 @@ def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, A
     skipped: list[dict[str, Any]] = []
     tokens = documents = 0
 
-    def take(item: EncodedRows | Left) -> None:
+    def take(item: EncodedRows | SkipRecord) -> None:
         nonlocal tokens, documents
         if isinstance(item, dict):
             skipped.append({"document": documents, **item})
@@ -177,14 +177,14 @@ def assemble(
     threads: int | None = None,
     progress: bool | Callback | None = None,
 ) -> Manifest | None:
-    """Cut the parts of all tasks into shards; None if another process is doing so.
+    """Sharder the parts of all tasks into shards; None if another process is doing so.
 
     It can be interrupted and called again, as `bytepair.shards.write` can. A document that is in no
     part, since its shard was finished before and is not whole, is encoded here.
     """
     root = folder / PARTS
 
-    def feed(start: Address, take: Take) -> None:
+    def feed(start: Address, take: Sink) -> None:
         if not tasks.all_done(root, work) or not (work and work[0].first_input <= start.input):
             encode_all(job, take, start, threads)
             return
@@ -203,7 +203,7 @@ def assemble(
 
 def _documents(
     root: Path, work: list[Task], start: Address, dtype: np.dtype[Any]
-) -> Iterator[EncodedRows | Left]:
+) -> Iterator[EncodedRows | SkipRecord]:
     """The documents of the parts from an address on, and what was skipped, in order.
 
     What was skipped before the document at the address belongs to the shard before it.
@@ -233,7 +233,7 @@ class _Part:
 
     ids: NDArray[Any]
     rows: NDArray[np.int64]
-    skipped: list[tuple[int, Left]]
+    skipped: list[tuple[int, SkipRecord]]
 
     @classmethod
     def load(cls, task: Task, mark: Fields, dtype: np.dtype[Any]) -> Self:
@@ -244,7 +244,7 @@ class _Part:
         """
         ids, documents = (mark.folder / name for name in FILES)
         tokens, rows = mark.count("tokens"), np.fromfile(documents, np.int64)
-        skipped = [(left.count("document"), read_left(left)) for left in mark.objects("skipped")]
+        skipped = [(left.count("document"), read_skip(left)) for left in mark.objects("skipped")]
         sizes = [path.stat().st_size for path in (ids, documents)]
         if sizes != [tokens * dtype.itemsize, 32 * mark.count("documents")]:
             raise damaged(mark.path, "its files have other sizes", mark.folder)

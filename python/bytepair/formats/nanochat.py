@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair.errors import FormatError
 from bytepair.files.safe import read_file
-from bytepair.formats import tiktoken
+from bytepair.formats import published, tiktoken
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.formats.published import encodings as published
 from bytepair.properties.tokens import token_lengths
 
 PICKLE_NAME: Final = "tokenizer.pkl"

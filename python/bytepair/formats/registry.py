@@ -26,8 +26,7 @@ from bytepair.errors import (
     VocabularyError,
 )
 from bytepair.files.safe import read_file
-from bytepair.formats.names import GGUF_MAGIC, Losses, WrittenFormat
-from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Losses, Parts, WrittenFormat
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
 HEAD_BYTES: Final = 1 << 16
@@ -67,7 +66,7 @@ FORMATS: Final[dict[str, Format]] = {
     "qwen3": Format("llama2c", (".tokenizer",), layout="QWEN3"),
     "gguf": Format("gguf.file", (".gguf",)),
     "tekken": Format("tekken", ("tekken.json",)),
-    "sentencepiece": Format("sentencepiece.model"),
+    "sentencepiece": Format("sentencepiece"),
 }
 
 #: The tokenizer files that a folder may contain, in order of preference.
@@ -105,8 +104,7 @@ def read(
     if path.exists():
         _check_ignored(str(path), "a file or folder", revision=revision)
     else:
-        from bytepair.formats.published import encodings as published
-        from bytepair.formats.published import hub
+        from bytepair.formats import hub, published
 
         if isinstance(source, str) and published.is_name(source):
             _check_ignored(source, "a published encoding", format=format, revision=revision)
@@ -214,8 +212,7 @@ def _of_content(path: Path, head: bytes) -> str:
 
 def _of_binary(path: Path, head: bytes) -> str:
     """The format of a binary file without a first word of its own."""
-    from bytepair.formats import llama2c
-    from bytepair.formats.sentencepiece import model as sentencepiece
+    from bytepair.formats import llama2c, sentencepiece
 
     if sentencepiece.is_one(head):
         return "sentencepiece"

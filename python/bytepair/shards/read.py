@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.checks import check_choice, place_of, refuse
 from bytepair.errors import ShardError
-from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard, ShardSplit
 from bytepair.shards.order import (

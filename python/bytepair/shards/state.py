@@ -26,7 +26,7 @@ from bytepair._internal.progress import Bar
 from bytepair.corpus.inputs import BASE, INPUTS, is_interleaved, is_same, shared
 from bytepair.errors import ShardError
 from bytepair.files.outputs import check_alone, remove_own
-from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import FILE_NAME
 from bytepair.shards import manifest
 from bytepair.shards.layout import LAYOUTS, partial
 from bytepair.shards.manifest import Fields, Manifest, Shard, ShardPart

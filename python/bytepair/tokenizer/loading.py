@@ -17,7 +17,7 @@ from bytepair.errors import (
     VocabularyError,
 )
 from bytepair.files.safe import read_file
-from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import FILE_NAME
 from bytepair.properties.rules import splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
 

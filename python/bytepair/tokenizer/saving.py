@@ -9,7 +9,7 @@ from bytepair import _core
 from bytepair.errors import NotAFolderError
 from bytepair.files.outputs import check_output_folder, check_replaced, write_whole
 from bytepair.formats import registry
-from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import FILE_NAME
 
 
 def save(tokenizer: _core.Tokenizer, folder: Path, *, tables: bool, overwrite: bool) -> Path:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from bytepair import _core
 from bytepair._internal.checks import integers
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.formats.names import WrittenFormat
+from bytepair.formats.parts import WrittenFormat
 from bytepair.properties import roles as roles_of
 from bytepair.properties.roles import FIELDS
 from bytepair.properties.rules import pattern_text

@@ -30,9 +30,8 @@ from bytepair.formats.gpt2 import (
     read_pair,
     read_vocabulary,
 )
-from bytepair.formats.names import GGUF_MAGIC
-from bytepair.formats.parts import LoadOptions, Parts, Rules
-from bytepair.formats.sentencepiece.pieces import (
+from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts, Rules
+from bytepair.formats.pieces import (
     BYTE,
     CONTROL,
     NORMAL,

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
-from bytepair.errors import FormatError, PatternError, VocabularyError
+from bytepair.errors import FormatError, LossError, PatternError, VocabularyError
+from bytepair.files.outputs import write_files
 from bytepair.files.safe import read_file
 from bytepair.formats.huggingface import added, companions
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import post_processor
+from bytepair.properties.entries import GENERATION
 from bytepair.properties.rules import flags
+
+if TYPE_CHECKING:
+    import tokenizers
+    import transformers
 
 FILE: Final = "tokenizer.json"
 
@@ -95,6 +101,9 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
     return companions.files(tokenizer, path) | {path / FILE: data}
 
 
+# ---------------------------------------------------------------------------- objects
+
+
 def is_object(value: Any) -> bool:
     """Whether this is a tokenizer of `tokenizers`, of our wrapper of it, or of `transformers`."""
     return hasattr(value, "backend_tokenizer") or hasattr(value, "to_str")
@@ -106,3 +115,34 @@ def of_object(value: Any, options: LoadOptions) -> Parts:
     parts = parse(inner.to_str().encode(), options)
     parts.notes.update(companions.object_notes(value, parts))
     return parts
+
+
+def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.Tokenizer:
+    """See `bytepair.compat.to_huggingface`."""
+    from bytepair._internal.extras import tokenizers
+
+    if lost := losses(tokenizer):
+        raise LossError("huggingface", lost)
+    exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text(tokenizer))
+    exported.encode_special_tokens = not special
+    return exported
+
+
+def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
+    """See `bytepair.compat.to_transformers`."""
+    from tempfile import TemporaryDirectory
+
+    from bytepair._internal.extras import transformers
+
+    if lost := losses(tokenizer):
+        raise LossError("huggingface", lost)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_files(folder, files(tokenizer, folder))
+        fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+        stops = (folder / GENERATION).is_file()
+        kind = transformers.GenerationConfig
+        fast.generation_config = kind.from_pretrained(folder) if stops else kind()
+    fast.name_or_path = tokenizer.notes.get("name", "")
+    fast.init_kwargs["name_or_path"] = fast.name_or_path
+    return fast

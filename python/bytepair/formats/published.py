@@ -19,8 +19,8 @@ from bytepair import _core
 from bytepair.errors import FormatError, NotFetchedError, VocabularyError
 from bytepair.files.safe import read_file
 from bytepair.formats import tiktoken
+from bytepair.formats.hub import rank_places
 from bytepair.formats.parts import Parts
-from bytepair.formats.published.places import rank_places
 
 URL: Final = "https://openaipublic.blob.core.windows.net/encodings/"
 
@@ -88,7 +88,7 @@ def near(name: str) -> str | None:
     """The encoding that a name may mean: that of a model of OpenAI, or one of a similar name.
 
     Example:
-        >>> from bytepair.formats.published.encodings import near
+        >>> from bytepair.formats.published import near
         >>> near("gpt-4"), near("gpt-4o-mini"), near("cl100k"), near("my-tokenizer")
         ('cl100k_base', 'o200k_base', 'cl100k_base', None)
     """

@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.files.safe import MAX_VOCAB_SIZE, read_file
+from bytepair.formats import pieces as scored
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.formats.sentencepiece import pieces as scored
-from bytepair.formats.sentencepiece.pieces import CONTROL, NORMAL, UNKNOWN, ScoredPiece
+from bytepair.formats.pieces import CONTROL, NORMAL, UNKNOWN, ScoredPiece
 
 #: Types of models.
 _MODELS: Final = {1: "unigram", 2: "BPE", 3: "word", 4: "char"}

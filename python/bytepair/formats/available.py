@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bytepair.errors import BytepairError
-from bytepair.formats import registry
-from bytepair.formats.published import encodings as published
-from bytepair.formats.published import hub
-from bytepair.formats.published.places import hub_place, rank_places
+from bytepair.formats import hub, published, registry
+from bytepair.formats.hub import hub_place, rank_places
 
 
 @dataclass(frozen=True)
