@@ -33,13 +33,7 @@ PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(get_args(get_type_hints(bytepair.TrainOptions)["ties"]))
 
 #: The formats that are written.
-WRITTEN: Final = ", ".join(
-    name
-    for part in get_args(
-        inspect.get_annotations(bytepair.Tokenizer.export, eval_str=True)["format"]
-    )
-    for name in get_args(part)
-)
+WRITTEN: Final = ", ".join(bytepair.compat.FORMATS)
 
 #: The options that print the help.
 HELP: Final = {"help_option_names": ["-h", "--help"]}

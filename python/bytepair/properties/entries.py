@@ -13,6 +13,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 #: name; the tokens at which generation stops; what is put around a text.
 MetadataKind: TypeAlias = Literal["token", "flag", "template", "templates", "stops", "around"]
 
+#: The name of the native file in a folder.
+NATIVE: Final = "tokenizer.bytepair"
+
 CONFIG: Final = "tokenizer_config.json"
 MAP: Final = "special_tokens_map.json"
 LEGACY: Final = "added_tokens.json"
