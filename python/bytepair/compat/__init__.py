@@ -29,12 +29,14 @@ if _TYPE_CHECKING:
 
 _MODULES = ("huggingface", "nanochat", "rustbpe", "tiktoken")
 
-_CONVERSIONS = ("FORMATS", "export_losses", "to_huggingface", "to_tiktoken", "to_transformers")
+_CONVERSIONS = (
+    "FORMATS", "export_losses", "to_huggingface", "to_tiktoken", "to_transformers",
+)  # fmt: skip
 _ROWS = ("PaddedBatch", "encode_arrow", "pad")
 
 __all__ = [
-    "FORMATS", "PaddedBatch", "encode_arrow", "export_losses", "huggingface", "nanochat", "pad", "rustbpe",
-    "tiktoken", "to_huggingface", "to_tiktoken", "to_transformers",
+    "FORMATS", "PaddedBatch", "encode_arrow", "export_losses", "huggingface", "nanochat", "pad",
+    "rustbpe", "tiktoken", "to_huggingface", "to_tiktoken", "to_transformers",
 ]  # fmt: skip
 
 _lazy(
