@@ -76,7 +76,9 @@ def test_counting_with_a_limit_goes_by_the_limit(tmp_path: Path) -> None:
     seen: Seen = []
     _parquet(tmp_path / "a.parquet")
     bytepair.count(
-        tmp_path / "a.parquet", max_chars=200_000, progress=lambda *told: seen.append(told)
+        tmp_path / "a.parquet",
+        progress=lambda *told: seen.append(told),
+        reading=bytepair.Reading(max_chars=200_000),
     )
     _, done, total = seen[0]
     assert total is not None

@@ -19,11 +19,14 @@ if _TYPE_CHECKING:
     from bytepair.corpus import download
     from bytepair.corpus.documents import read_documents
     from bytepair.corpus.download import download_dataset
-    from bytepair.corpus.files import list_files
+    from bytepair.corpus.files import Paths, list_files
+    from bytepair.corpus.source import Texts
 
 _lazy(
     __name__,
     {
+        "Paths": "bytepair.corpus.files",
+        "Texts": "bytepair.corpus.source",
         "download": "bytepair.corpus.download",
         "download_dataset": "bytepair.corpus.download",
         "list_files": "bytepair.corpus.files",
@@ -31,4 +34,4 @@ _lazy(
     },
 )
 
-__all__ = ["download", "download_dataset", "list_files", "read_documents"]
+__all__ = ["Paths", "Texts", "download", "download_dataset", "list_files", "read_documents"]

@@ -21,22 +21,20 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.skips import SkipLog, SkippedPlace
-from bytepair.corpus.source import Limits, Source
-from bytepair.corpus.splits import Split
+from bytepair.corpus.source import Reading, Source
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
-from bytepair.errors import CountsError, InUseError, ShardError
+from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
 from bytepair.files.outputs import check_output_file, scratch
 from bytepair.shards import manifest, state
 from bytepair.shards.job import files_for_all
 from bytepair.shards.manifest import Fields
-from bytepair.training.counting import CountJob
-from bytepair.training.counts import Counts, metadata_of, read_counts
+from bytepair.training.counting import count_with_skips
+from bytepair.training.counts import Counts, read_counts
+from bytepair.training.counts_file import metadata_of
 
 #: The file of a task.
 PART: Final = "counts.parquet"
@@ -52,11 +50,7 @@ def count(
     world_size: int | None = None,
     ray: bool = False,
     pattern: str | Sequence[str] = "nanochat",
-    doc_cap: int | None = None,
-    column: str = "text",
-    errors: Errors = "strict",
-    max_document_bytes: int = DOCUMENT_BYTES,
-    split: Split | None = None,
+    reading: Reading = Reading(),
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
 ) -> Counts | None:
@@ -70,12 +64,9 @@ def count(
         rank: the rank of this process; None means that of the job array in the environment.
         world_size: the number of processes; None means that of the job array.
         ray: whether a Ray cluster runs the tasks, instead of ranks; needs the extra `ray`.
-        pattern: as in `bytepair.count`, like the next five.
-        doc_cap: as in `bytepair.count`.
-        column: as in `bytepair.count`.
-        errors: as in `bytepair.count`; the process that finishes last warns of what all skipped.
-        max_document_bytes: as in `bytepair.count`.
-        split: as in `bytepair.count`.
+        pattern: as in `bytepair.count`.
+        reading: as in `bytepair.count`, but all text is read, and the tasks are the checkpoint. The
+            process that finishes last warns of what all skipped.
         threads: the maximum number of threads of each process; None means one with Ray, which gives
             each task one core, else `BYTEPAIR_NUM_THREADS`, or else all processors.
         task_bytes: the approximate number of bytes of the files of a task.
@@ -104,19 +95,25 @@ def count(
         True
     """
     tasks.check_ranks(rank, world_size, ray=ray)
+    for name in ("max_chars", "memory_limit", "checkpoint"):
+        if (value := getattr(reading, name)) is not None:
+            raise ArgumentError(
+                f"{name} is for one process", option=name, value=value, hint="omit it"
+            )
     if out is None and not ray:
         raise ShardError("several ranks need a shared folder: pass out, the file to write")
     if ray:
         on_ray.check()
     options: dict[str, Any] = {
-        "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column, "errors": errors,
+        "pattern": _core.pattern(pattern), "doc_cap": reading.doc_cap, "column": reading.column,
+        "errors": reading.errors,
     }  # fmt: skip
-    files = files_for_all(source, split).files
+    files = files_for_all(source, reading.split).files
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
         check_output_file(path)
         job = {**options, **recorded(files, folder), "unicode": _core.UNICODE_VERSION}
-        options |= {"max_document_bytes": max_document_bytes, "threads": threads}
+        options |= {"max_document_bytes": reading.max_document_bytes, "threads": threads}
         plan = CountTasks(path, files, job, options, task_bytes, ray)
         return _count(plan, rank, world_size)
 
@@ -129,7 +126,7 @@ class CountTasks:
         path: the output.
         files: the inputs.
         job: what determines the result.
-        options: the arguments of `CountJob` in each task.
+        options: the pattern, the threads and the values of `Reading` for each task.
         task_bytes: the approximate number of bytes of the files of a task.
         ray: whether a Ray cluster runs them.
     """
@@ -214,9 +211,10 @@ def count_task(task: Task, root: Path, options: dict[str, Any]) -> None:
 
     def work(task: Task, folder: Path) -> dict[str, Any]:
         keywords = dict(options)
-        limits = Limits(doc_cap=keywords.pop("doc_cap"))
+        regex, threads = keywords.pop("pattern"), keywords.pop("threads")
+        reading, files = Reading(**keywords), Files(task.files)
         with Bar(False) as bar:
-            counts, skips = CountJob(Files(task.files), limits=limits, **keywords).counted(bar)
+            counts, skips = count_with_skips(files, regex, reading, threads, bar)
         counts.save(folder / PART)
         return {"skipped": skips.documents, "first": skips.first}
 

@@ -41,10 +41,8 @@ def samples() -> dict[str, str]:
 
 
 def documents(
-    source: Source | None = None,
+    source: Source,
     *,
-    files: Source | None = None,
-    texts: Iterable[str] | None = None,
     column: str = "text",
     max_chars: int | None = 10_000_000,
     max_document_bytes: int = DOCUMENT_BYTES,
@@ -57,8 +55,6 @@ def documents(
 
     Args:
         source: as in `bytepair.train`.
-        files: as in `bytepair.train`.
-        texts: as in `bytepair.train`.
         column: the table column or JSON field that contains the text.
         max_chars: the maximum number of characters; None means no limit.
         max_document_bytes: as in `bytepair.count`.
@@ -72,7 +68,7 @@ def documents(
         all 6 characters
     """
     drawn = sample_of(
-        source, files=files, texts=texts, column=column, max_chars=max_chars,
+        source, column=column, max_chars=max_chars,
         max_document_bytes=max_document_bytes, errors=errors,
     )  # fmt: skip
     if not any(drawn):
