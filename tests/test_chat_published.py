@@ -11,6 +11,7 @@ import pytest
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import ChatOptions
 from bytepair.errors import ConversationError
 
 TRL: Final = find_spec("trl")
@@ -93,7 +94,9 @@ def test_training_ids_begin_with_the_ids_of_their_prompt(path: Path) -> None:
     for messages, tools in rows("x"):
         row = {"messages": messages, "tools": tools}
         try:
-            ids, mask = tok.render_conversation(row, template=template, train_on="last")
+            ids, mask = tok.render_conversation(
+                row, template=template, options=ChatOptions(train_on="last")
+            )
         except ConversationError:
             continue
         prompt = tok.render_for_completion({**row, "messages": messages[:-1]}, template=template)

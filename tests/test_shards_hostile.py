@@ -24,6 +24,7 @@ from bytepair.errors import BytepairError, ShardError
 from bytepair.files.outputs import write_whole
 from bytepair.shards import layout, manifest, state
 from bytepair.shards.layout import LAYOUTS
+from training_options import keywords
 
 pytestmark = [pytest.mark.timeout(60)]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes")
@@ -148,7 +149,7 @@ def test_nothing_is_written_through_what_stands_in_place_of_a_file_of_ranks(
         return distributed.shard(sources, tok, out, rank=rank, **options)
 
     def count(rank: int, out: Path) -> object:
-        return distributed.count(sources, out / "c", rank=rank, **options)
+        return distributed.count(sources, out / "c", rank=rank, **keywords(**options))
 
     for call, root, files in (
         (shard, ".parts", ["ids", "documents"]), (count, "c.parts", ["counts.parquet"]),

@@ -21,7 +21,7 @@ from bytepair.formats.parts import WrittenFormat
 from bytepair.shards.layout import LAYOUTS
 from bytepair.shards.manifest import ShardFormat
 from bytepair.tokenizer import results
-from bytepair.training.options import Ties
+from bytepair.training.options import Ties, TrainSettings
 
 
 def test_the_types_name_what_the_core_knows() -> None:
@@ -44,7 +44,7 @@ def test_every_mode_of_special_tokens_has_a_type_and_an_option() -> None:
 
 
 def test_the_first_rule_for_ties_is_the_default() -> None:
-    assert bytepair.TrainOptions().ties == _core.TIES[0]
+    assert TrainSettings().ties == _core.TIES[0]
 
 
 @pytest.mark.parametrize("ties", get_args(Ties))

@@ -25,7 +25,7 @@ and `checks`; `process` renders those of strangers).
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
@@ -41,6 +41,7 @@ if _TYPE_CHECKING:
     from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
     from bytepair.chat.process import RenderProcess
+    from bytepair.chat.rows import ChatOptions
     from bytepair.chat.segments import RenderedIds, encode_segments
     from bytepair.chat.template import (
         CHATML,
@@ -76,6 +77,7 @@ _lazy(
         "Parser": "bytepair.chat.parser",
         "Preference": "bytepair.chat.preferences",
         "PreferenceBatch": "bytepair.chat.preferences",
+        "ChatOptions": "bytepair.chat.rows",
         "RenderProcess": "bytepair.chat.process",
         "encode_segments": "bytepair.chat.segments",
         "render_preferences": "bytepair.chat.preferences",
@@ -91,6 +93,7 @@ __all__ = [
     "QWEN3",
     "QWEN25",
     "Builtin",
+    "ChatOptions",
     "CodeTool",
     "JinjaTemplate",
     "MessageEnd",

@@ -38,8 +38,8 @@ from bytepair.chat.rows import (
     CALL_FIELDS,
     DEFAULT,
     MESSAGE_FIELDS,
+    ChatOptions,
     Row,
-    RowOptions,
     reasoning_of,
     text_of,
 )
@@ -160,13 +160,13 @@ class JinjaWriter:
         """Whether a list of text parts is read as one text; `rendering` finds out."""
         return False
 
-    def write(self, row: Row, out: Segments, options: RowOptions = DEFAULT) -> None:
+    def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation."""
         rendering = self.rendering(row.messages, row.fields)
         self.append(self._learned(rendering, row, options), rendering.disguise, out)
         out.ends.append(len(out.items))
 
-    def _learned(self, rendering: Rendering, row: Row, options: RowOptions) -> str:
+    def _learned(self, rendering: Rendering, row: Row, options: ChatOptions) -> str:
         """The rendered string, with marks around what is trained on; what is wrong is reported."""
         if not self.has_mask:
             return rendering.string
@@ -196,7 +196,7 @@ class JinjaWriter:
         return out.items
 
     def _regions(
-        self, rendering: Rendering, row: Row, options: RowOptions
+        self, rendering: Rendering, row: Row, options: ChatOptions
     ) -> list[masks.Region] | None:
         """What is trained on, by messages; None means all blocks of the template."""
         trained = row.trained(options.train_on, self.template.prompted)
@@ -224,7 +224,7 @@ class JinjaWriter:
         out.trained[start:] = bytes(len(out.trained) - start)
         out.ends.append(len(out.items))
 
-    def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
+    def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
         """The segments of the prompt of the first messages, and those of the answer after it.
 
         Raises:
@@ -244,7 +244,7 @@ class JinjaWriter:
             after.trained = bytearray([1] * len(after.items))
         return (before.items, bytes(len(before.items))), (after.items, bytes(after.trained))
 
-    def _off(self, row: Row, options: RowOptions) -> set[int]:
+    def _off(self, row: Row, options: ChatOptions) -> set[int]:
         """The turns of the assistant that are not trained on."""
         role = self.template.prompted
         trained = row.trained(options.train_on, role) or ()

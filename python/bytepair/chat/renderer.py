@@ -9,15 +9,12 @@ from bytepair import _core
 from bytepair._internal.checks import refuse
 from bytepair.chat import calls, code
 from bytepair.chat.calls import Body, FieldSpan, Numbered
-from bytepair.chat.rows import DEFAULT, Row, RowOptions
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row
 from bytepair.chat.segments import BREAK, Items, Segments, role_of, structural
 from bytepair.chat.template import MessageField, Part, Piece, Role, Special, Template
 from bytepair.errors import ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from bytepair.chat.jinja import JinjaTemplate
 
 #: A chat template, the name of one of the tokenizer's, or None for the tokenizer's own.
@@ -90,11 +87,15 @@ class TemplateWriter:
             return False
         return role not in self.roles or not self.roles[role].parts
 
-    def write(self, row: Row, out: Segments, options: RowOptions = DEFAULT) -> None:
+    def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation. An error contains the index of the message and the rule."""
-        messages = self._merged(row.messages)
-        trained = row.trained(options.train_on, self.template.prompted)
-        if self.template.code and any(len(m) > 2 or m["role"] == "tool" for m in row.messages):
+        messages: list[Numbered] = list(enumerate(row.messages))
+        if self.template.merge_system is not None and row.messages[0]["role"] == "system":
+            messages = self._merged(row.messages)
+        trained = None
+        if row.flags or options.train_on != "all":
+            trained = row.trained(options.train_on, self.template.prompted)
+        if self.template.code and not row.is_plain:
             messages = code.to_parts(self.template, messages)
             if trained is not None:
                 trained = code.of_turns(self.template, row, trained, messages, options.train_on)
@@ -120,9 +121,13 @@ class TemplateWriter:
         are not `train_fields`; None means all are.
         """
         before: _Role | None = None
-        strip = self.template.strip
+        strip, turns, roles = self.template.strip, self.template.alternate, self.roles
         for at, (index, message) in enumerate(messages, place):
-            role = self._role(index, at, message)
+            name = message["role"]
+            in_turn = not turns or name == turns[at % len(turns)]
+            if not in_turn or name not in roles or (at and name == "system"):
+                self._check_role(index, at, name)
+            role = roles[name]
             start = len(out.trained)
             content: Any = message.get("content")
             if len(message) > 2 or self._adds:
@@ -147,7 +152,7 @@ class TemplateWriter:
             out.trained += trained
         out.ends[-1] = len(out.items)
 
-    def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
+    def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
         """The segments of the prompt of the first messages, and those of the answer after it.
 
         Raises:
@@ -170,9 +175,7 @@ class TemplateWriter:
     def _merged(self, messages: Sequence[Mapping[str, Any]]) -> list[Numbered]:
         """The messages with their indices, with a first system message merged into the next one."""
         numbered = list(enumerate(messages))
-        separator = self.template.merge_system
-        if separator is None or role_of(0, messages[0]) != "system":
-            return numbered
+        separator = self.template.merge_system or ""
         first = self.template.alternate[0] if self.template.alternate else "user"
         if len(messages) < 2 or role_of(1, messages[1]) != first:
             raise ConversationError(
@@ -182,8 +185,8 @@ class TemplateWriter:
         system, then = (_text(i, messages[i].get("content")) for i in (0, 1))
         return [(1, {"role": first, "content": system + separator + then}), *numbered[2:]]
 
-    def _role(self, index: int, place: int, message: Any) -> _Role:
-        name = role_of(index, message)
+    def _check_role(self, index: int, place: int, name: str) -> None:
+        """Refuse a role that may not be at this place."""
         turns = self.template.alternate
         if turns and name != turns[place % len(turns)]:
             raise ConversationError(
@@ -197,7 +200,6 @@ class TemplateWriter:
             )
         if name == "system" and place:
             raise ConversationError(f"message {index} is a system message; only message 0 may be")
-        return self.roles[name]
 
 
 class _Role:
@@ -393,9 +395,7 @@ def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> tuple
     )
 
 
-def check_trained(mask: NDArray[np.uint8], max_tokens: int | None) -> None:
-    """Refuse the mask of a conversation that is all 0 or all 1."""
-    trained = int(mask.sum())
-    if trained in (0, len(mask)):
-        why, hint = nothing_to_learn(trained, len(mask), max_tokens)
-        raise ConversationError(why, option="on_untrained", value="error", hint=hint)
+def untrained(trained: int, length: int, max_tokens: int | None) -> ConversationError:
+    """The error for the mask of a conversation that is all 0 or all 1."""
+    why, hint = nothing_to_learn(trained, length, max_tokens)
+    return ConversationError(why, option="on_untrained", value="error", hint=hint)

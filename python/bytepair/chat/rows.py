@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from bytepair._internal.checks import refuse
-from bytepair.chat.segments import Conversation, role_of
+from bytepair.chat.segments import Conversation, SurrogateErrors, Truncate, role_of
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError
 
 #: What the fields of a row are: a conversation of messages, or one of three formats of data sets.
 RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
+
+#: The kind of rows that are preference pairs, which `preferences` reads.
+PAIRS: Final = "preference"
 
 #: Which turns of the assistant are trained on: all but those with `"train": false` or
 #: `"weight": 0`; the last one; or those with `"train": true` or `"weight": 1`.
@@ -55,24 +58,57 @@ _PLAIN: Final = frozenset({"role", "content"})
 
 
 @dataclass(frozen=True, slots=True)
-class RowOptions:
-    """How rows are read.
+class ChatOptions:
+    """How rows are read, which parts of them are trained on, and how they are cut.
 
     Attributes:
-        kind: what the fields of a row are; those of a preference are read by `preferences`.
-        ignore: the names of fields, of the row and of its messages, that are not read.
-        train_on: which turns of the assistant are trained on.
-        train_fields: which fields of these turns are trained on; None means all.
+        rows: what the fields of a row are: "messages", or "sharegpt", "alpaca" or "completion",
+            formats of data sets.
+        ignore_fields: the names of fields, of the row and of its messages, that are not read. Other
+            columns beside the messages are left out if the template does not use them; a field
+            inside a message that it does not use is an error.
+        train_on: which turns of the assistant are trained on: "all", except messages with
+            `"train": false` or `"weight": 0`; the "last" one; or the "flagged" ones, with
+            `"train": true` or `"weight": 1`.
+        train_fields: which fields of these turns are trained on, of "content", "reasoning" and
+            "tool_calls"; None means all. The end of a turn belongs to its last field.
+        truncate: "tokens" truncates after `max_tokens` ids, as nanochat does; "messages" drops
+            complete messages from the end until the rest fits.
+        errors: what to do with a lone surrogate, half of a character, in a text: "strict" raises an
+            error, "replace" replaces it by U+FFFD, as `encode` does.
+
+    Raises:
+        ArgumentError: if an option has a value that it cannot have.
+
+    Example:
+        >>> ChatOptions(rows="alpaca", ignore_fields=["id"]).ignore_fields
+        frozenset({'id'})
     """
 
-    kind: RowKind | Literal["preference"] = "messages"
-    ignore: frozenset[str] = frozenset()
+    rows: RowKind | Literal["preference"] = "messages"
+    ignore_fields: Collection[str] = frozenset()
     train_on: TrainOn = "all"
-    train_fields: frozenset[MessageField] | None = None
+    train_fields: Collection[MessageField] | None = None
+    truncate: Truncate = "tokens"
+    errors: SurrogateErrors = "strict"
 
-
-#: Rows of messages, all fields of which are read.
-DEFAULT: Final = RowOptions()
+    def __post_init__(self) -> None:
+        if self.rows not in _KINDS:
+            raise refuse("rows", self.rows, f"one of {', '.join(_KINDS)}")
+        if self.train_on not in ("all", "last", "flagged"):
+            raise refuse("train_on", self.train_on, '"all", "last" or "flagged"')
+        if self.truncate not in ("tokens", "messages"):
+            raise refuse("truncate", self.truncate, '"tokens" or "messages"')
+        if self.errors not in ("strict", "replace"):
+            raise refuse("errors", self.errors, '"strict" or "replace"')
+        names, fields = self.ignore_fields, self.train_fields
+        if not _is_list_of_names(names):
+            raise refuse("ignore_fields", names, "a list of names")
+        object.__setattr__(self, "ignore_fields", frozenset(names))
+        if fields is not None:
+            if not _is_list_of_names(fields) or not fields or not set(fields) <= {*FIELDS}:
+                raise refuse("train_fields", fields, f"a list of some of {', '.join(FIELDS)}")
+            object.__setattr__(self, "train_fields", _all_or_some(fields))
 
 
 @dataclass(slots=True)
@@ -83,11 +119,13 @@ class Row:
         messages: the messages. A message without content has some other field.
         fields: the other fields, such as `tools`.
         flags: what messages say about training on them, by their index.
+        is_plain: whether each message has a role and a text, and nothing else, and no result.
     """
 
     messages: list[Mapping[str, Any]]
     fields: dict[str, Any]
     flags: dict[int, bool]
+    is_plain: bool = False
 
     def trained(self, train_on: TrainOn, role: str) -> list[bool] | None:
         """For each message, whether it is trained on if it is from this role; None if all are."""
@@ -126,56 +164,30 @@ class Reader(Protocol):
         """Whether a list of text parts in messages of a role is read as one text."""
 
 
-def row_options(
-    rows: RowKind = "messages",
-    ignore_fields: Collection[str] = (),
-    train_on: TrainOn = "all",
-    train_fields: Collection[MessageField] = FIELDS,
-) -> RowOptions:
-    """The options of rows, checked.
-
-    Raises:
-        ArgumentError: if an option has a value that it cannot have.
-
-    Example:
-        >>> row_options("alpaca", ["id"]).ignore
-        frozenset({'id'})
-    """
-    if (rows, ignore_fields, train_on, train_fields) == ("messages", (), "all", FIELDS):
-        return DEFAULT
-    if rows not in _KINDS:
-        raise refuse("rows", rows, f"one of {', '.join(_KINDS)}")
-    if train_on not in ("all", "last", "flagged"):
-        raise refuse("train_on", train_on, '"all", "last" or "flagged"')
-    names = list(ignore_fields) if isinstance(ignore_fields, Collection) else [None]
-    if isinstance(ignore_fields, str | bytes) or not all(isinstance(name, str) for name in names):
-        raise refuse("ignore_fields", ignore_fields, "a list of names")
-    fields = _fields(train_fields)
-    return RowOptions(rows, frozenset(ignore_fields), train_on, fields)
+def _is_list_of_names(names: object) -> bool:
+    is_list = isinstance(names, Collection) and not isinstance(names, str | bytes)
+    return is_list and all(isinstance(name, str) for name in names)  # type: ignore[attr-defined]
 
 
-def _fields(names: Collection[MessageField]) -> frozenset[MessageField] | None:
-    """The fields that are trained on; None if all are."""
-    is_collection = isinstance(names, Collection) and not isinstance(names, str | bytes)
-    if not is_collection or not names or any(name not in FIELDS for name in names):
-        raise refuse("train_fields", names, f"a list of some of {', '.join(FIELDS)}")
-    return None if len(set(names)) == len(FIELDS) else frozenset(names)
+def _all_or_some(fields: Collection[MessageField]) -> frozenset[MessageField] | None:
+    return None if len(set(fields)) == len(FIELDS) else frozenset(fields)
 
 
 def read_row(
-    row: Conversation, reader: Reader, options: RowOptions = DEFAULT, *, empty: bool = False
+    row: Conversation, reader: Reader, options: ChatOptions, *, empty: bool = False
 ) -> Row:
     """The conversation of a row; only if `empty`, it may have no messages.
 
     Raises:
         ConversationError: if the row is not a conversation, or has a field that is not used.
     """
-    fields = {"messages": row} if _is_list(row) else _present(row, options.ignore)
-    messages = _KINDS[options.kind](fields)
+    is_fields = type(row) is dict or not _is_list(row)
+    fields = _present(row, options.ignore_fields) if is_fields else {"messages": row}
+    messages = _KINDS[options.rows](fields)
     if not messages and not empty:
         raise ConversationError("a conversation needs at least one message")
     flags: dict[int, bool] = {}
-    plain, has_more = _PLAIN.isdisjoint(options.ignore), False
+    plain, has_more, has_result = _PLAIN.isdisjoint(options.ignore_fields), False, False
     for index, message in enumerate(messages):
         if (
             plain
@@ -184,14 +196,15 @@ def read_row(
             and type(message.get("content")) is str
             and type(message.get("role")) is str
         ):
+            has_result = has_result or message["role"] == "tool"
             continue
-        messages[index] = _message(index, message, reader, options.ignore, flags)
+        messages[index] = _message(index, message, reader, options.ignore_fields, flags)
         has_more = True
     if has_more:
         _check_results(messages, reader)
     if fields:
         _read_fields(fields, reader)
-    return Row(messages, fields, flags)
+    return Row(messages, fields, flags, not (has_more or has_result))
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Any:
@@ -233,8 +246,10 @@ def _is_list(value: Any) -> bool:
 
 def _present(fields: Any, ignore: Collection[str]) -> dict[str, Any]:
     """The fields that have a value, without those to be ignored."""
-    if not isinstance(fields, Mapping):
+    if not isinstance(fields, dict | Mapping):
         raise _no_conversation(type(fields).__name__)
+    if type(fields) is dict and not ignore and None not in fields.values():
+        return {**fields}
     return {k: v for k, v in fields.items() if v is not None and k not in ignore}
 
 
@@ -525,10 +540,10 @@ def _of_messages(fields: dict[str, Any]) -> list[Any]:
         kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
         hint = f'if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
         if {"chosen", "rejected"} <= fields.keys():
-            hint = "preference pairs are rendered by render_preferences"
+            return _of_pairs(fields)
         raise _no_conversation("a mapping without it", hint)
     messages = fields.pop(name)
-    if not _is_list(messages):
+    if type(messages) is not list and not _is_list(messages):
         raise _no_conversation(f"a mapping with {type(messages).__name__}")
     first = messages[0] if messages else None
     if isinstance(first, dict) and "role" not in first and {"from", "value"} <= first.keys():
@@ -604,6 +619,12 @@ def _of_completion(fields: dict[str, Any]) -> list[Any]:
     ]
 
 
+def _of_pairs(_fields: dict[str, Any]) -> list[Any]:
+    raise _no_conversation(
+        "a mapping without it", "preference pairs are rendered by render_preferences"
+    )
+
+
 def _side(fields: dict[str, Any], name: str, role: str) -> Iterator[Any]:
     """A prompt or a completion: a text, or a list of messages."""
     value = fields.pop(name, None)
@@ -630,6 +651,7 @@ _KINDS: Final = {
     "sharegpt": _of_sharegpt,
     "alpaca": _of_alpaca,
     "completion": _of_completion,
+    PAIRS: _of_pairs,
 }
 
 #: Fields by which an error message recognizes what a row may be.
@@ -646,3 +668,7 @@ def to_be_completed(row: Row, role: str) -> Row:
     if not row.messages:
         raise ConversationError("there is no message before the one to be completed")
     return row
+
+
+#: Rows of messages, of which all fields are read and all turns trained on.
+DEFAULT: Final = ChatOptions()

@@ -65,7 +65,7 @@ def compare(
     if names[0] == names[1]:
         names = [one, two] if one != two else ["one", "two"]
     comparison = bytepair.evaluate.compare(
-        one, two, files=sources.files(source) if source else None,
+        one, two, sources.files(source) if source else None,
         names=(names[0], names[1]), patterns=(pattern, pattern_of_two), **options,
     )  # fmt: skip
     click.echo(comparison.to_json() if as_json else str(comparison), nl=not as_json)

@@ -11,7 +11,6 @@ import click
 
 import bytepair
 from bytepair.cli import option, sources
-from bytepair.corpus.column import Errors
 from bytepair.corpus.source import resolve
 from bytepair.files.outputs import remove_own
 
@@ -44,11 +43,8 @@ from bytepair.files.outputs import remove_own
 def count(
     source: tuple[str, ...],
     out: Path,
-    column: str,
-    max_chars: int | None,
-    max_document_bytes: int,
-    memory_limit: int | None,
-    errors: Errors,
+    pattern: str,
+    threads: int | None,
     checkpoint: Path | None,
     weight: tuple[str, ...],
     rank: int | None,
@@ -65,16 +61,16 @@ def count(
             "ranks and Ray read all text and resume without a checkpoint",
             "max_chars", "checkpoint", "memory_limit", "weight",
         )  # fmt: skip
+        del options["max_chars"], options["memory_limit"]
         shared = bytepair.distributed.count(
-            resolve(files=list(source), split=options["split"]),
+            resolve(bytepair.corpus.Paths(source), split=options["split"]),
             out,
             rank=rank,
             world_size=world_size,
             ray=ray,
-            column=column,
-            errors=errors,
-            max_document_bytes=max_document_bytes,
-            **options,
+            pattern=pattern,
+            threads=threads,
+            reading=bytepair.Reading(**options),
         )
         if shared is None:
             click.echo("this rank is done; the last rank to finish writes the counts")
@@ -82,13 +78,12 @@ def count(
             _report(shared, out)
         return
     option.check_checkpoint(checkpoint, source)
-    options |= {
-        "column": column, "errors": errors, "max_chars": max_chars, "memory_limit": memory_limit,
-        "max_document_bytes": max_document_bytes, "checkpoint": checkpoint,
-    }  # fmt: skip
+    reading = bytepair.Reading(**options, checkpoint=checkpoint)
 
     def counts_of(*names: str) -> bytepair.Counts:
-        return bytepair.count(files=sources.files(names), **options)
+        return bytepair.count(
+            sources.files(names), pattern=pattern, reading=reading, threads=threads
+        )
 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
@@ -134,6 +129,7 @@ def mixture(
     merges: int,
     rounds: int,
     as_json: bool,
+    threads: int | None,
     **reading: Any,
 ) -> None:
     """Infer the mixture of texts that a vocabulary was trained on, from the order of its merges.
@@ -146,6 +142,7 @@ def mixture(
     """
     tok = bytepair.load(tokenizer, pattern=pattern)
     result = bytepair.infer_mixture(
-        tok, sources.groups_of(source), merges=merges, rounds=rounds, **reading
-    )
+        tok, sources.groups_of(source), merges=merges, rounds=rounds,
+        reading=bytepair.Reading(**reading), threads=threads,
+    )  # fmt: skip
     click.echo(json.dumps(asdict(result), ensure_ascii=False, indent=2) if as_json else str(result))

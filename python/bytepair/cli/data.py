@@ -94,7 +94,7 @@ def shard(
     values = asdict(option.shard_options(options, doc_cap=doc_cap))
     tok = bytepair.load(tokenizer, pattern=pattern)
     split: Any = "all" if values["split"] == "both" else values["split"]
-    files = resolve(files=list(source), split=split)
+    files = resolve(bytepair.corpus.Paths(source), split=split)
     manifest: bytepair.shards.Manifest | None
     if ray or rank is not None or world_size is not None:
         manifest = bytepair.distributed.shard(
@@ -210,7 +210,7 @@ def plan(
         names = ("vocab_size", "chars_per_token", "chars_per_second")
         option.refuse("it is measured with --tokenizer", *names)
         tok = bytepair.load(tokenizer, pattern=pattern)
-        files = sources.files(corpus) or bytepair.sample.paths()
-        measurement = bytepair.plan.measure(tok, files=files, max_chars=max_chars, errors=errors)
+        files = sources.files(corpus) if corpus else bytepair.sample.paths()
+        measurement = bytepair.plan.measure(tok, files, max_chars=max_chars, errors=errors)
         options |= {"vocab_size": tok.vocab_size, **measurement._asdict()}
     click.echo(str(bytepair.plan.plan_data(**options)))

@@ -152,7 +152,7 @@ def evaluation_for(
         bytepair.load(tokenizer, pattern=pattern),
         **names,
         texts={
-            kind: bytepair.evaluate.documents(files=_files_of(paths, split), **reading)
+            kind: bytepair.evaluate.documents(_files_of(paths, split), **reading)
             for kind, (paths, split) in sources.items()
             if paths
         },

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Final, TypeVar, cast, get_args
 
 import click
 
@@ -31,7 +31,7 @@ from bytepair.files.outputs import (
 from bytepair.shards.manifest import InputSplit, ShardFormat
 
 PATH: Final = click.Path(path_type=Path)
-TIES: Final = click.Choice(get_args(get_type_hints(bytepair.TrainOptions)["ties"]))
+TIES: Final = click.Choice(get_args(inspect.get_annotations(bytepair.train, eval_str=True)["ties"]))
 
 #: The formats that are written.
 WRITTEN: Final = ", ".join(
@@ -487,16 +487,19 @@ force = click.option("--force", "overwrite", is_flag=True, help="Overwrite an ex
 ray = click.option("--ray", is_flag=True, help="Run on a Ray cluster.")
 
 
-def train_options(options: dict[str, Any]) -> bytepair.TrainOptions:
-    """Remove the training options from the options of a command and return them."""
+def train_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Remove the training options from the options of a command; return keywords of `train`."""
     one_of("special_token", "no_special_tokens")
-    names = ("vocab_size", "reserved", "padded_to", "ties", "min_count", "max_token_bytes")
     special = options.pop("special_token") or "nanochat"
-    return bytepair.TrainOptions(
-        special_tokens=() if options.pop("no_special_tokens") else special,
-        initial_tokens=options.pop("initial_token"),
-        **{name: options.pop(name) for name in names},
-    )
+    names = ("reserved", "padded_to", "min_count", "max_token_bytes")
+    return {
+        "special_tokens": () if options.pop("no_special_tokens") else special,
+        "ties": options.pop("ties"),
+        "options": bytepair.TrainOptions(
+            initial_tokens=options.pop("initial_token"),
+            **{name: options.pop(name) for name in names},
+        ),
+    }
 
 
 def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.ShardOptions:

@@ -24,9 +24,9 @@ from bytepair.cli.messages import BadValue, Misuse
 from bytepair.files.outputs import scratch
 
 
-def files(names: tuple[str, ...]) -> list[str | Path]:
+def files(names: Sequence[str]) -> bytepair.corpus.Paths:
     """The files named on the command line; a dash is standard input, read as text."""
-    return [_standard_input() if name == "-" else name for name in names]
+    return bytepair.corpus.Paths([_standard_input() if name == "-" else name for name in names])
 
 
 def _standard_input() -> Path:
@@ -84,11 +84,7 @@ def _source(paths: list[str]) -> Any:
     """The counts if the path is a file of counts, else the files."""
     if len(paths) == 1 and bytepair.Counts.is_counts_file(paths[0]):
         return bytepair.load_counts(paths[0])
-    names = files(tuple(paths))
-    if len(names) == 1:
-        return names[0]
-    listed = [file for name in names for file in bytepair.corpus.list_files(name)]
-    return listed if any("://" in file for file in listed) else list(map(Path, listed))
+    return files(paths)
 
 
 def numbers_of(text: str, name: str) -> dict[str, Fraction]:

@@ -6,7 +6,6 @@ import re
 import shutil
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -225,26 +224,25 @@ def train(
     if out.is_dir():
         check_output(out / "tokenizer.bytepair", overwrite=overwrite)
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
-    options["vocab_size"] = default_size if vocab_size is None else vocab_size
+    vocab_size = default_size if vocab_size is None else vocab_size
     training, rules = option.train_options(options), rules_of(options)
     roles = {name: options.pop(name) for name in (*option.ROLES, "chat_template")}
-    ids = {name: id for id, name in enumerate(training.names)}
-    untrained = bytepair.Tokenizer.from_ranks({}, pattern="gpt2", special_tokens=ids)
-    option.with_roles(untrained, roles)  # report invalid roles before training starts
+    option.with_roles(_untrained(training), roles)  # report invalid roles before training starts
     started = time.perf_counter()
-    source_options: dict[str, Any]
-    if parity is not None:
-        source_options = {"source": sources.groups_of(source), "parity": parity}
-    elif mixture is not None:
-        shares = sources.numbers_of(mixture, "--mixture")
-        source_options = {"source": sources.groups_of(source), "mixture": shares}
-    else:
-        source_options = _source(source, weight, pattern=pattern, threads=threads, **options)
+    reading = bytepair.Reading(**options, checkpoint=checkpoint)
+    recipe: list[Any] = [part for part in (parity, rules) if part is not None]
+    if mixture is not None:
+        recipe.append(bytepair.Mixture(sources.numbers_of(mixture, "--mixture")))
+    text = (
+        _source(source, weight, pattern=pattern, threads=threads, reading=reading)
+        if parity is None and mixture is None
+        else sources.groups_of(source)
+    )
     if weight:
-        options = {}  # reading options; the text has already been read
+        reading = bytepair.Reading()  # the text has already been read
     tokenizer = bytepair.train(
-        **source_options, **asdict(training), superwords=rules, pattern=pattern, threads=threads,
-        checkpoint=checkpoint, **options,
+        text, vocab_size, pattern=pattern, reading=reading, recipe=recipe, threads=threads,
+        **training,
     )  # fmt: skip
     seconds = time.perf_counter() - started
     tokenizer = option.with_roles(tokenizer, roles)
@@ -262,20 +260,29 @@ def train(
     click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
 
 
-def _source(names: tuple[str, ...], weight: tuple[str, ...], **reading: Any) -> dict[str, Any]:
+def _untrained(training: dict[str, Any]) -> bytepair.Tokenizer:
+    """A tokenizer without merges that has the special tokens of the one to train."""
+    special, reserved = training["special_tokens"], training["options"].reserved
+    names = bytepair.NANOCHAT_SPECIAL_TOKENS if special == "nanochat" else special
+    options = bytepair.TrainOptions(reserved=reserved)
+    size = 256 + len(names) + reserved
+    return bytepair.train([], size, special_tokens=special, options=options, progress=False)
+
+
+def _source(names: tuple[str, ...], weight: tuple[str, ...], **how: Any) -> Any:
     """The files to read; or counts, if all files contain counts or sources have weights."""
 
     def counts_of(name: str) -> bytepair.Counts:
         if bytepair.Counts.is_counts_file(name):
             return bytepair.load_counts(name)
-        pattern = reading["pattern"] or "nanochat"
-        return bytepair.count(files=sources.files((name,)), **{**reading, "pattern": pattern})
+        pattern = how["pattern"] or "nanochat"
+        return bytepair.count(sources.files((name,)), **{**how, "pattern": pattern})
 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars")
     if weight or (names and all(map(bytepair.Counts.is_counts_file, names))):
-        return {"source": sources.weighted(names, weight, counts_of)}
-    return {"files": sources.files(names) if names else bytepair.sample.paths()}
+        return sources.weighted(names, weight, counts_of)
+    return sources.files(names) if names else bytepair.sample.paths()
 
 
 def _curve(sweep: bytepair.evaluate.Sweep) -> str:

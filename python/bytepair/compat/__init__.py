@@ -14,7 +14,7 @@ What other libraries take is made by functions: `to_tiktoken`, `to_huggingface`,
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
     from bytepair.compat import huggingface, nanochat, rustbpe, tiktoken

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
+from bytepair.corpus.source import Texts
 from bytepair.errors import ConversationError, NotFoundError
 from bytepair.files.outputs import write_whole
 from bytepair.formats import nanochat
@@ -210,9 +211,7 @@ class RustBPETokenizer:
 
 def learnt(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str]) -> Tokenizer:
     """Train on texts, even if they look like paths, with nanochat's pattern."""
-    return train(
-        texts=texts, vocab_size=vocab_size, pattern=SPLIT_PATTERN, special_tokens=special_tokens
-    )
+    return train(Texts(texts), vocab_size, pattern=SPLIT_PATTERN, special_tokens=special_tokens)
 
 
 # ---------------------------------------------------------------------------- folders

@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair._internal.checks import check_many
 from bytepair.errors import UnknownIdError, VocabularyError
 from bytepair.tokenizer import Tokenizer as _Tokenizer
-from bytepair.training.options import TrainOptions
+from bytepair.training.options import TrainSettings
 
 __all__ = ["GPT4_PATTERN", "Tokenizer"]
 
@@ -62,7 +62,7 @@ class Tokenizer:
         texts = iter(check_many("iterator", iterator))
         while batch := list(islice(texts, buffer_size)):
             counter.add(batch)
-        options = TrainOptions(vocab_size, special_tokens=())
+        options = TrainSettings(vocab_size=vocab_size, special_tokens=())
         self._tokenizer = _Tokenizer(_core.train(counter.finish(), options))
 
     def get_pattern(self) -> str:

@@ -8,7 +8,7 @@ across languages.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -50,10 +50,8 @@ def declarations() -> dict[str, str]:
 
 
 def documents(
-    source: Source | None = None,
+    source: Source,
     *,
-    files: Source | None = None,
-    texts: Iterable[str] | None = None,
     column: str = "text",
     max_chars: int | None = 10_000_000,
     max_document_bytes: int = DOCUMENT_BYTES,
@@ -66,8 +64,6 @@ def documents(
 
     Args:
         source: as in `bytepair.train`.
-        files: as in `bytepair.train`.
-        texts: as in `bytepair.train`.
         column: the table column or JSON field that contains the text.
         max_chars: the maximum number of characters; None means no limit.
         max_document_bytes: as in `bytepair.count`.
@@ -81,7 +77,7 @@ def documents(
         all 6 characters
     """
     drawn = sample_of(
-        source, files=files, texts=texts, column=column, max_chars=max_chars,
+        source, column=column, max_chars=max_chars,
         max_document_bytes=max_document_bytes, errors=errors,
     )  # fmt: skip
     if not any(drawn):

@@ -197,13 +197,7 @@ def resolve_source(source: Source, split: InputSplit | None) -> ResolvedSource:
     Raises:
         CorpusError: as in `bytepair.train`.
     """
-    try:
-        return resolve(source, split="all" if split == "both" else split)
-    except CorpusError as error:
-        if error.option != "files":
-            raise
-        hint = "to read files, pass a pathlib.Path for each, or one str: a folder, glob or URL"
-        raise CorpusError(error.message, option="source", hint=hint) from None
+    return resolve(source, split="all" if split == "both" else split)
 
 
 def files_for_all(source: Source, split: InputSplit | None) -> Files:
