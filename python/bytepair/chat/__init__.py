@@ -25,7 +25,7 @@ and `checks`; `process` renders those of strangers).
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch

@@ -21,9 +21,9 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
+from bytepair.corpus.column import SkipLog, SkippedPlace
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.skips import SkipLog, SkippedPlace
 from bytepair.corpus.source import Reading, Source
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task

@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair._internal.names import check_own_folder, check_regular
 from bytepair.corpus.files import Input
 from bytepair.distributed import on_ray
 from bytepair.errors import ShardError, warn
 from bytepair.files.outputs import check_alone, remove_own
+from bytepair.files.safe import check_own_folder, check_regular
 from bytepair.shards import manifest, state
 from bytepair.shards.manifest import DamageError, Fields, ShardPart
 
