@@ -15,11 +15,10 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue
-from bytepair.corpus.column import REPAIR, Errors, TextBatch, strings
+from bytepair.corpus.column import REPAIR, Errors, SkipLog, TextBatch, strings
 from bytepair.corpus.files import Files, Input, resolve_files
 from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import ResolvedSource, Texts
 from bytepair.errors import CorpusError
 from bytepair.reference import seed_at

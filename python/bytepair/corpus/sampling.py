@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors, Skip, TextBatch, strings
+from bytepair.corpus.column import Errors, Skip, SkipLog, TextBatch, strings
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.read import BATCH_BYTES, read_batches
-from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import CorpusError
 

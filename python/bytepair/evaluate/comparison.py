@@ -20,9 +20,8 @@ from bytepair import sample
 from bytepair._internal.checks import check_choice
 from bytepair._internal.drawing import readable
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Column, Errors, strings
+from bytepair.corpus.column import Column, Errors, SkipLog, strings
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.formats import tiktoken
 from bytepair.formats.huggingface import folder

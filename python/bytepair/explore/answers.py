@@ -17,7 +17,7 @@ from bytepair._internal.drawing import MARKED
 from bytepair.chat import renderer
 from bytepair.errors import ConversationError
 from bytepair.evaluate import declarations, samples
-from bytepair.evaluate.texts import LANGUAGES
+from bytepair.evaluate.evaluation import LANGUAGES
 from bytepair.tokenizer import Tokenizer
 
 TEMPLATES: Final = {one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.LLAMA3)}

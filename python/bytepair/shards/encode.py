@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import Expansion
-from bytepair.corpus.column import Column, Skip, TextBatch, strings
+from bytepair.corpus.column import Column, Skip, SkipLog, TextBatch, strings
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import ResolvedSource, Source
 from bytepair.files.outputs import scratch
 from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions, resolve_source
