@@ -53,7 +53,7 @@ def main() -> None:
     limit = 1 << 40 if args.limit_mb is None else args.limit_mb * 10**6
     started = time.perf_counter()
     text = documents(int(args.gigabytes * 1e9), args.words)
-    counts = bytepair.count(text, pattern="gpt2", memory_limit=limit)
+    counts = bytepair.count(text, pattern="gpt2", reading=bytepair.Reading(memory_limit=limit))
     seconds = time.perf_counter() - started
     counted_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     digest = hashlib.sha256()

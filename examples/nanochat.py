@@ -23,11 +23,13 @@ def main(data: str | None = None, out: str = "run", vocab_size: str = "4096") ->
     folder.mkdir(exist_ok=True)
 
     tok = bytepair.train(
-        files=parts["train"], vocab_size=int(vocab_size), max_chars=2_000_000_000, doc_cap=10_000
+        bytepair.corpus.Paths(parts["train"]),
+        vocab_size=int(vocab_size),
+        reading=bytepair.Reading(max_chars=2_000_000_000, doc_cap=10_000),
     )
     tok.save(folder / "tokenizer")
 
-    heldout = evaluate.documents(files=parts["val"])
+    heldout = evaluate.documents(bytepair.corpus.Paths(parts["val"]))
     evaluation = evaluate.measure(tok, against=[], texts={"validation": heldout})
     print(evaluate.to_markdown(evaluation))
 

@@ -54,7 +54,7 @@ def save(tok: bytepair.Tokenizer, folder: Path) -> None:
     loaded = bytepair.load(folder)
     assert loaded == tok
     assert loaded.encode(TEXT) == IDS
-    other = bytepair.train(texts=["another one"], vocab_size=270)
+    other = bytepair.train(bytepair.corpus.Texts(["another one"]), vocab_size=270)
     assert bytepair.load(other.save(folder, overwrite=True)) == other
     assert loaded.encode(TEXT) == IDS, "what is loaded changed with its file"
     assert bytepair.load(tok.save(folder, overwrite=True)) == tok
@@ -103,7 +103,7 @@ def threads(tok: bytepair.Tokenizer) -> None:
     """Threads that encode, decode, train and share one tokenizer do not disturb each other."""
     texts = [path.read_text(encoding="utf-8")[:20_000] for path in bytepair.sample.paths()[:8]]
     expected = [tok.encode(text) for text in texts]
-    small = bytepair.train(texts=texts, vocab_size=400)
+    small = bytepair.train(bytepair.corpus.Texts(texts), vocab_size=400)
     failures: list[BaseException] = []
 
     def checked(action: Callable[[], bool]) -> None:
@@ -116,7 +116,7 @@ def threads(tok: bytepair.Tokenizer) -> None:
         lambda: [tok.encode(text) for text in texts] == expected,
         lambda: tok.encode_batch(texts) == expected,
         lambda: tok.decode_batch(expected) == texts,
-        lambda: bytepair.train(texts=texts, vocab_size=400) == small,
+        lambda: bytepair.train(bytepair.corpus.Texts(texts), vocab_size=400) == small,
     ]
     running = [threading.Thread(target=checked, args=(action,)) for action in actions * 2]
     for one in running:

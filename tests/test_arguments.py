@@ -11,6 +11,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import ArgumentError, SpecialTokenError
+from training_options import keywords
 
 TEXT = "the hello of the theme, hello there; other others hope" * 3
 TOK = bytepair.train(bytepair.sample.paths(), 290)
@@ -35,7 +36,10 @@ NAMED: list[tuple[Callable[[], Any], str]] = [
     (lambda: TOK.decode(7), "ids is 7; it must be a list"),  # type: ignore[arg-type]
     (lambda: TOK.decode([2.5]), "an id is 2.5; it must be an integer"),  # type: ignore[list-item]
     (lambda: TOK.decode([1], errors="x"), "errors is 'x'; it must be"),
-    (lambda: bytepair.count([TEXT], errors="x"), "errors is 'x'; it must be"),  # type: ignore[arg-type]
+    (
+        lambda: bytepair.count([TEXT], reading=bytepair.Reading(errors="x")),  # type: ignore[arg-type]
+        "errors is 'x'; it must be",
+    ),
     (lambda: TOK.encode_file("a.txt", errors="x"), "errors is 'x'; it must be"),  # type: ignore[arg-type]
     (lambda: bytepair.resume("t.json", [TEXT]), "tokenizer is 't.json'.*bytepair.load"),  # type: ignore[arg-type]
     (lambda: bytepair.evaluate.inspect("tok"), "tokenizer is 'tok'; it must be a Tokenizer"),  # type: ignore[arg-type]
@@ -64,8 +68,8 @@ def test_a_dataset_has_no_slices(tmp_path: Path) -> None:
 
 
 def test_integers_of_numpy_are_integers(tmp_path: Path) -> None:
-    expected = bytepair.count([TEXT], doc_cap=5)
-    assert bytepair.count([TEXT], doc_cap=np.int32(5)) == expected  # type: ignore[arg-type]
+    expected = bytepair.count([TEXT], reading=bytepair.Reading(doc_cap=5))
+    assert bytepair.count([TEXT], reading=bytepair.Reading(doc_cap=np.int32(5))) == expected  # type: ignore[arg-type]
     assert bytepair.train([TEXT], np.uint16(260), special_tokens=[]).vocab_size == 260  # type: ignore[arg-type]
     (tmp_path / "a.txt").write_text(TEXT)
     bytepair.shards.write(tmp_path / "a.txt", TOK, tmp_path / "a", doc_cap=np.int64(9))  # type: ignore[arg-type]
@@ -83,7 +87,7 @@ def test_a_special_token_is_not_an_ordinary_one() -> None:
     ]
     for options, message in broken:
         with pytest.raises(SpecialTokenError, match=message):
-            bytepair.train(texts=unread(), vocab_size=300, **options)
+            bytepair.train(bytepair.corpus.Texts(unread()), vocab_size=300, **keywords(**options))
     with pytest.warns(UserWarning, match="'the' became an ordinary token") as record:
         bytepair.train(["the the the"], vocab_size=259, special_tokens=["the"])
     assert record[0].filename == __file__

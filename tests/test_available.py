@@ -12,8 +12,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import FormatError
-from bytepair.formats.published import encodings as published
-from bytepair.formats.published import hub, places
+from bytepair.formats import hub, published
 from commands import run
 from formats import small
 
@@ -27,7 +26,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "tiktoken"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(places, "_PACKAGES", {})
+    monkeypatch.setattr(hub, "_PACKAGES", {})
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: ())
 
 
@@ -58,7 +57,7 @@ def test_rank_files_are_found_in_caches_and_packages(
     file = site / "words_of_others/data" / digest
     file.write_bytes(data)
     monkeypatch.syspath_prepend(site)
-    point = EntryPoint("words", "words_of_others.data", places.GROUP)
+    point = EntryPoint("words", "words_of_others.data", hub.GROUP)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (point,))
     vocabularies = bytepair.list_vocabularies()
     assert vocabularies.files == dict.fromkeys(["gpt2", "r50k_base"], file)
@@ -79,7 +78,7 @@ def test_known_packages_bring_rank_files(tmp_path: Path, monkeypatch: pytest.Mon
     data = ranks_of(small(pattern="gpt2"), tmp_path, monkeypatch)
     (tmp_path / "brings_ranks/below/r50k_base.tiktoken").write_bytes(data)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(places, "_PACKAGES", {"brings_ranks": "below", "not_there": "x"})
+    monkeypatch.setattr(hub, "_PACKAGES", {"brings_ranks": "below", "not_there": "x"})
     assert set(bytepair.list_vocabularies().files) == {"gpt2", "r50k_base"}
 
 
@@ -113,7 +112,7 @@ def test_a_package_of_data_brings_repositories(
     monkeypatch.setattr(hub, "_downloaded", lambda name, revision: None)
     small().export(tmp_path / "brings_more/owner/name", "huggingface")
     monkeypatch.syspath_prepend(tmp_path)
-    point = EntryPoint("more", "brings_more", places.GROUP)
+    point = EntryPoint("more", "brings_more", hub.GROUP)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (point,))
     assert list(bytepair.list_vocabularies().files) == ["owner/name"]
     assert bytepair.load("owner/name") == small()
@@ -134,7 +133,7 @@ def test_the_cache_is_where_the_library_has_it(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert places.hub_place().path == Path(folder).expanduser()
+    assert hub.hub_place().path == Path(folder).expanduser()
 
 
 def test_the_command_lists_what_is_here_and_where_it_looked(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +59,13 @@ def test_a_document_has_a_bound_on_every_path(tmp_path: Path, trained: bytepair.
     folder = tmp_path / "in"
     folder.mkdir()
     options: dict[str, Any] = {"max_document_bytes": MOST}
+    reading = bytepair.Reading(max_document_bytes=MOST)
     for path in long_files(folder):
         uses: list[Callable[[], Any]] = [
-            lambda: bytepair.count(path, **options),  # noqa: B023 - called in this round
-            lambda: bytepair.count(path, pattern=OWN, **options),  # noqa: B023
-            lambda: bytepair.count(path, max_chars=5, **options),  # noqa: B023
-            lambda: bytepair.train(path, 300, **options),  # noqa: B023
+            lambda: bytepair.count(path, reading=reading),  # noqa: B023 - called in this round
+            lambda: bytepair.count(path, pattern=OWN, reading=reading),  # noqa: B023
+            lambda: bytepair.count(path, reading=replace(reading, max_chars=5)),  # noqa: B023
+            lambda: bytepair.train(path, 300, reading=reading),  # noqa: B023
             lambda: list(bytepair.corpus.read_documents(path, **options)),  # noqa: B023
             lambda: bytepair.evaluate.documents(path, **options),  # noqa: B023
             lambda: bytepair.shards.write(path, trained, tmp_path / "out", **options),  # noqa: B023
@@ -73,7 +75,9 @@ def test_a_document_has_a_bound_on_every_path(tmp_path: Path, trained: bytepair.
                 use()
             assert "more than the limit of 1,000,000" in str(caught.value)
             assert "raise max_document_bytes, or divide it" in str(caught.value)
-        assert bytepair.count(path, max_document_bytes=2 * LONG).text_bytes in (LONG, LONG + 1)
+        assert bytepair.count(
+            path, reading=bytepair.Reading(max_document_bytes=2 * LONG)
+        ).text_bytes in (LONG, LONG + 1)
 
 
 def test_a_long_text_in_which_nothing_can_be_cut_is_read_once(tmp_path: Path) -> None:
@@ -152,7 +156,7 @@ def test_what_a_file_expands_to_is_said_once(
     for number, path in enumerate(sorted(folder.iterdir())):
         uses: list[Callable[[], Any]] = [
             lambda: bytepair.count(path),  # noqa: B023 - called in this round
-            lambda: bytepair.count([path], doc_cap=10**8),  # noqa: B023
+            lambda: bytepair.count([path], reading=bytepair.Reading(doc_cap=10**8)),  # noqa: B023
             lambda: list(bytepair.corpus.read_documents(path)),  # noqa: B023
             lambda: bytepair.shards.write(path, trained, tmp_path / f"{number}"),  # noqa: B023
         ]

@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
+import bytepair.chat.jinja
 from bytepair import chat
 from bytepair.chat import rows
+from bytepair.chat.sandbox import render
 from bytepair.errors import ConversationError, SpecialTokenError
 
 pytest.importorskip("jinja2", reason="needs the package jinja2")
@@ -154,6 +156,30 @@ def test_a_prompt_needs_no_stable_template() -> None:
     prompt = TOK.decode(TOK.render_for_completion(thought, template=template))
     assert "<|im_start|>assistant\nhello<|im_end|>\n" in prompt
     assert prompt.endswith("<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n")
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+@pytest.mark.parametrize("turns", [1, 2, 64])
+def test_a_template_runs_at_most_three_times(
+    turns: int, blocks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = 0
+
+    def count(*args: Any) -> str:
+        nonlocal runs
+        runs += 1
+        return render(*args)
+
+    monkeypatch.setattr(bytepair.chat.jinja, "render", count)
+    talk = [m for n in range(turns) for m in (user(f"what {n}?"), assistant(f"this {n}"))]
+    template = chat.JinjaTemplate(jinja_source(blocks=blocks))
+    ids, mask = TOK.render_conversation(talk, template=template)
+    learned = TOK.decode([id for id, on in zip(ids, mask, strict=True) if on])
+    assert learned == "".join(f"this {n}<|im_end|>\n" for n in range(turns))
+    assert runs <= 3
+    runs = 0
+    TOK.render_for_completion([*talk, user("x")], template=template)
+    assert runs <= 3
 
 
 # ---------------------------------------------------------------------------- checks

@@ -65,7 +65,9 @@ def test_the_first_difference_is_found(name: str, swapped: bool) -> None:
     one, two, text, byte, _ = CASES[name]
     text = text if name != "whole" else "a\nhell"
     pair = (two, one) if swapped else (one, two)
-    result = bytepair.evaluate.compare(*pair, texts=["", "zzz", "e e e", text, text])
+    result = bytepair.evaluate.compare(
+        *pair, bytepair.corpus.Texts(["", "zzz", "e e e", text, text])
+    )
     assert not result
     assert (result.texts, result.differing) == (5, 2)
     first = result.first
@@ -80,7 +82,7 @@ def test_a_comparison_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None
     one, two, text, *_ = CASES["pattern"]
     for columns in (40, 60):
         monkeypatch.setenv("COLUMNS", str(columns))
-        result = bytepair.evaluate.compare(one, two, texts=[text * 20])
+        result = bytepair.evaluate.compare(one, two, bytepair.corpus.Texts([text * 20]))
         assert max(map(len, str(result).splitlines())) <= columns
 
 
@@ -99,7 +101,9 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
             bytepair.compat.to_huggingface(trained),
         ):
             texts = ["a<|bos|>b", "<|user_start|>"]
-            assert bytepair.evaluate.compare(other, trained, texts=texts, special=special)
+            assert bytepair.evaluate.compare(
+                other, trained, bytepair.corpus.Texts(texts), special=special
+            )
 
 
 @settings(max_examples=60)
@@ -107,7 +111,7 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
 def test_all_differences_are_counted_and_placed(texts: list[str], name: str) -> None:
     """The plain way: encode both, walk along the tokens."""
     one, two, *_ = CASES[name]
-    result = bytepair.evaluate.compare(one, two, texts=texts)
+    result = bytepair.evaluate.compare(one, two, bytepair.corpus.Texts(texts))
     expected = []
     for row, text in enumerate(texts):
         a, b = one.encode(text, special="all"), two.encode(text, special="all")
@@ -122,8 +126,8 @@ def test_all_differences_are_counted_and_placed(texts: list[str], name: str) -> 
 def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
     texts = [path.read_text("utf-8") for path in bytepair.sample.paths()[:20]]
     pruned = bytepair.prune(trained, bytepair.count(texts, pattern=trained.pattern)).tokenizer
-    assert bytepair.evaluate.compare(trained, pruned, texts=texts, by="tokens")
-    result = bytepair.evaluate.compare(trained, pruned, texts=texts)
+    assert bytepair.evaluate.compare(trained, pruned, bytepair.corpus.Texts(texts), by="tokens")
+    result = bytepair.evaluate.compare(trained, pruned, bytepair.corpus.Texts(texts))
     assert not result
     assert 'by "tokens"' in str(result)
     result = bytepair.evaluate.compare(trained, pruned, by="tokens")
@@ -137,7 +141,7 @@ def test_files_have_names_and_rows(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
     one, two, *_ = CASES["vocabulary"]
-    result = bytepair.evaluate.compare(one, two, files=[file])
+    result = bytepair.evaluate.compare(one, two, bytepair.corpus.Paths([file]))
     assert result.differing == 2
     assert result.first is not None
     assert result.first.source.endswith("a.jsonl")

@@ -24,7 +24,7 @@ import pytest
 import bytepair
 from absent import missing, stood_in_for
 from bytepair.compat import huggingface
-from bytepair.engines import sglang, vllm
+from bytepair.engines import plugins
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -140,8 +140,8 @@ def test_vllm_loads_the_mode(folder: Path) -> None:
     with stood_in_for(place("vllm"), VLLM_NEEDS):
         tokenizers: Any = importlib.import_module("vllm.tokenizers")
         theirs = tokenizers.get_tokenizer(str(folder), tokenizer_mode="hf")
-        vllm.register()
-        vllm.register()
+        plugins.register_vllm()
+        plugins.register_vllm()
         ours = tokenizers.get_tokenizer(str(folder), tokenizer_mode="bytepair")
         same(ours, theirs)
         assert (ours.max_token_id, ours.max_chars_per_token, ours.is_fast) == (
@@ -185,7 +185,7 @@ def test_vllm_streams_the_same_text(folder: Path, skip: bool, spaces: bool) -> N
         theirs = tokenizers.get_tokenizer(str(folder), tokenizer_mode="hf")
         rows = [[*theirs.encode(text), 0, 257, 1990, *theirs.encode("é 你")] for text in TEXTS]
         expected = [streamed(detokenizer, theirs, ids, skip, spaces) for ids in rows]
-        vllm.register()
+        plugins.register_vllm()
         ours = tokenizers.get_tokenizer(str(folder), tokenizer_mode="bytepair")
         assert [streamed(detokenizer, ours, ids, skip, spaces) for ids in rows] == expected
 
@@ -211,8 +211,8 @@ def test_the_mode_is_registered_by_name(monkeypatch: pytest.MonkeyPatch) -> None
         module = types.ModuleType(name)
         vars(module).update(members)
         monkeypatch.setitem(sys.modules, name, module)
-    vllm.register()
-    assert modes == {"bytepair": ("bytepair.engines.vllm", "VllmTokenizer")}
+    plugins.register_vllm()
+    assert modes == {"bytepair": ("bytepair.engines.plugins", "VllmTokenizer")}
     assert renderers == {"bytepair": ("vllm.renderers.hf", "HfRenderer")}
 
 
@@ -222,7 +222,7 @@ def test_a_vllm_without_modes_is_left_as_it_is(
     for module in (None, types.ModuleType("vllm.tokenizers")):
         monkeypatch.setitem(sys.modules, "vllm", types.ModuleType("vllm"))
         monkeypatch.setitem(sys.modules, "vllm.tokenizers", module)
-        vllm.register()
+        plugins.register_vllm()
         assert "no tokenizer mode 'bytepair'" in caplog.text
         caplog.clear()
 
@@ -234,24 +234,26 @@ def test_sglang_loads_tokenizers_on_bytepair(folder: Path, monkeypatch: pytest.M
     with stood_in_for(place("sglang"), SGLANG_NEEDS):
         loader: Any = importlib.import_module("sglang.srt.utils.hf_transformers.tokenizer")
         theirs = loader.get_tokenizer(str(folder))
-        sglang.register()
+        plugins.register_sglang()
         assert type(loader.get_tokenizer(str(folder))._tokenizer) is type(theirs._tokenizer)
-        plugins: Any = importlib.import_module("sglang.srt.plugins")
+        theirs_of: Any = importlib.import_module("sglang.srt.plugins")
         entry = importlib.metadata.EntryPoint(
-            "bytepair", "bytepair.engines.sglang:register", "sglang.srt.plugins"
+            "bytepair", "bytepair.engines.plugins:register_sglang", "sglang.srt.plugins"
         )
         monkeypatch.setattr(
-            plugins, "entry_points", lambda group: [entry] if group == entry.group else []
+            theirs_of, "entry_points", lambda group: [entry] if group == entry.group else []
         )
         monkeypatch.setenv("BYTEPAIR_TRANSFORMERS", "1")
-        plugins.load_plugins()
+        theirs_of.load_plugins()
         same(loader.get_tokenizer(str(folder)), theirs)
 
 
 # ---------------------------------------------------------------------------- both
 
 
-@pytest.mark.parametrize("register", [vllm.register, sglang.register], ids=["vllm", "sglang"])
+@pytest.mark.parametrize(
+    "register", [plugins.register_vllm, plugins.register_sglang], ids=["vllm", "sglang"]
+)
 def test_the_environment_has_all_tokenizers_run_on_bytepair(
     register: Callable[[], None], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,7 +268,10 @@ def test_the_environment_has_all_tokenizers_run_on_bytepair(
 
 def test_the_package_names_its_plugins() -> None:
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    for group, module in (("vllm.general_plugins", vllm), ("sglang.srt.plugins", sglang)):
+    for group, register in (
+        ("vllm.general_plugins", plugins.register_vllm),
+        ("sglang.srt.plugins", plugins.register_sglang),
+    ):
         ((name, value),) = project["entry-points"][group].items()
         entry = importlib.metadata.EntryPoint(name, value, group)
-        assert (name, entry.load()) == ("bytepair", module.register)
+        assert (name, entry.load()) == ("bytepair", register)

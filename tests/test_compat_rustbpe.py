@@ -5,6 +5,8 @@ The assertions are in `rustbpe_interface`, since lesson 9 uses them, too.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import rustbpe as original
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 import rustbpe_interface as interface
 from bytepair.compat import rustbpe
+from bytepair.errors import ArgumentError
 
 
 @pytest.mark.parametrize("pattern", [None, r"\w+|\W+"])
@@ -55,3 +58,9 @@ class _Wrong(rustbpe.Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         return super().encode(text.lower()[:-1])
+
+
+@pytest.mark.parametrize("texts", [{"text": ["a"]}, "abc", b"abc"], ids=type)
+def test_a_table_or_a_text_is_no_iterator_of_texts(texts: Any) -> None:
+    with pytest.raises(ArgumentError):
+        rustbpe.Tokenizer().train_from_iterator(texts, 260)

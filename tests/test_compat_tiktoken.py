@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair.compat import tiktoken
-from bytepair.errors import FormatError
+from bytepair.errors import ArgumentError, FormatError
 
 SPECIAL = {"<|endoftext|>": 400, "<|fim|>": 401, "<|fim|>x": 403, "<|pad|>": 410}
 
@@ -279,3 +279,12 @@ def test_unknown_encodings_are_errors() -> None:
     with pytest.raises(KeyError):
         tiktoken.encoding_for_model("no-such-model")
     assert "gpt2" in tiktoken.list_encoding_names()
+
+
+@pytest.mark.parametrize("texts", [{"text": ["a"]}, "abc", b"abc"], ids=type)
+@pytest.mark.parametrize(
+    "call", ["encode_batch", "encode_ordinary_batch", "decode_batch", "decode_bytes_batch"]
+)
+def test_a_table_or_a_text_is_no_list_of_texts(call: str, texts: Any) -> None:
+    with pytest.raises(ArgumentError):
+        getattr(OURS, call)(texts)

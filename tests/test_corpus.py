@@ -18,6 +18,7 @@ import bytepair
 from bytepair.corpus import bounds
 from bytepair.corpus import read as reader
 from bytepair.corpus.column import strings
+from bytepair.corpus.files import Paths
 from bytepair.corpus.source import Limits, resolve
 from bytepair.errors import CorpusError
 from texts import hard_text
@@ -53,7 +54,7 @@ def test_files(folder: Path) -> None:
     assert read(folder / "a.parquet") == TEXTS
     assert read(str(folder / "b.jsonl")) == TEXTS
     assert read([folder / "c.txt", folder / "b.jsonl"]) == ["plain", *TEXTS]
-    assert read(resolve(files=[str(folder / "c.txt")])) == ["plain"]
+    assert read(resolve(Paths([str(folder / "c.txt")]))) == ["plain"]
     assert read(folder / name for name in ["c.txt"]) == ["plain"]
     assert read(folder) == [*TEXTS, *TEXTS, "plain"]
 
@@ -129,7 +130,7 @@ def test_blocks_of_a_text_have_the_pretokens_of_the_whole(text: str) -> None:
         file = Path(folder, "a.txt")
         file.write_bytes(text.encode())
         for name in bytepair.PATTERNS:
-            expected = bytepair.count(texts=[text], pattern=name, threads=1)
+            expected = bytepair.count(bytepair.corpus.Texts([text]), pattern=name, threads=1)
             assert bytepair.count(file, pattern=name, threads=2) == expected, name
 
 
@@ -140,7 +141,9 @@ def test_a_long_text_of_any_script_is_counted_in_blocks(
     for text in ("没有空格的文字，一句接一句。", "ข้อความ ยาว ", "слово за словом ", "1\n2\n"):
         (tmp_path / "a.txt").write_text(text * 2000, encoding="utf-8")
         # A block is all that is in memory, so the file may be longer than a document.
-        counts = bytepair.count(tmp_path / "a.txt", max_document_bytes=10_000)
+        counts = bytepair.count(
+            tmp_path / "a.txt", reading=bytepair.Reading(max_document_bytes=10_000)
+        )
         assert counts == bytepair.count([text * 2000])
 
 
@@ -208,7 +211,7 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
         for doc_cap in (None, 10):
             document = f"{place}: (the document|document 1) is not UTF-8 at byte 0"
             with pytest.raises(CorpusError, match=document):
-                bytepair.train(source, 300, doc_cap=doc_cap)
+                bytepair.train(source, 300, reading=bytepair.Reading(doc_cap=doc_cap))
 
 
 @pytest.mark.parametrize("name", ["max_chars", "doc_cap"])

@@ -15,11 +15,11 @@ import pytest
 
 import bytepair
 from bytepair.errors import ArgumentError, CorpusError, CountsError, SplitError
-from bytepair.training import counting
-from bytepair.training.counting import CountJob
+from bytepair.training import checkpoint, counting
 from bytepair.training.counts import read_counts
 from commands import run
 from tables import write_tables
+from training_options import keywords
 
 TEXTS = [f"word {i % 50} é {'long ' * (i % 30)}{i * i}" for i in range(2_000)]
 
@@ -50,7 +50,7 @@ def count(source: Path, **options: Any) -> tuple[bytepair.Counts, list[str]]:
     """Counts, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        counts = bytepair.count(source, **options)
+        counts = bytepair.count(source, **keywords(**options))
     return counts, [str(warning.message) for warning in caught]
 
 
@@ -66,7 +66,7 @@ def test_limits_are_those_of_a_stream(
 ) -> None:
     options: dict[str, Any] = {"errors": errors, "doc_cap": doc_cap, "max_chars": max_chars}
     with monkeypatch.context() as patched:
-        patched.setattr(CountJob, "_core_reads", lambda *_: False)
+        patched.setattr(counting._Count, "_core_reads", lambda *_: False)
         expected, messages = count(folder, **options)
     monkeypatch.setattr(counting, "read_batches", None)
     for threads in (1, 2, 5):
@@ -95,7 +95,7 @@ def test_counts_that_are_broken_off_again_and_again(
 ) -> None:  # fmt: skip
     expected, messages = count(folder, errors="skip", **options)
     monkeypatch.setattr(counting, "read_batches", None)
-    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
     file, pick = tmp_path / "partial.parquet", random.Random(threads)
     options = options | {"errors": "skip", "checkpoint": file, "threads": threads}
     broken = 0
@@ -121,20 +121,20 @@ def test_what_is_counted_is_not_read_again(tmp_path: Path, monkeypatch: pytest.M
         pq.write_table(table, folder / f"{name}.parquet", row_group_size=100, compression="none")
     expected = bytepair.count(folder)
     monkeypatch.setattr(counting, "OPEN_FILES", 1)
-    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
 
     def broken_after_a(_: str, done: int, __: int | None) -> None:
         if done > expected.text_bytes // 3:
             raise BrokenError
 
     with pytest.raises(BrokenError):
-        bytepair.count(folder, checkpoint=file, progress=broken_after_a)
+        bytepair.count(folder, progress=broken_after_a, reading=bytepair.Reading(checkpoint=file))
     data = bytearray((folder / "a.parquet").read_bytes())
     data[100 : len(data) * 3 // 4] = bytes(len(data) * 3 // 4 - 100)
     (folder / "a.parquet").write_bytes(data)
     with pytest.raises(CorpusError, match=r"a\.parquet cannot be read"):
         bytepair.count(folder)
-    assert bytepair.count(folder, checkpoint=file) == expected
+    assert bytepair.count(folder, reading=bytepair.Reading(checkpoint=file)) == expected
 
 
 def test_an_invalid_text_keeps_the_ranges_before_it(tmp_path: Path) -> None:
@@ -144,7 +144,9 @@ def test_an_invalid_text_keeps_the_ranges_before_it(tmp_path: Path) -> None:
     for threads in (1, 4):
         file.unlink(missing_ok=True)
         with pytest.raises(SplitError) as caught:
-            bytepair.count(source, pattern=pattern, checkpoint=file, threads=threads)
+            bytepair.count(
+                source, pattern=pattern, threads=threads, reading=bytepair.Reading(checkpoint=file)
+            )
         assert "again to resume" in caught.value.__notes__[0]
         assert read_counts(file) == bytepair.count(TEXTS, pattern=pattern)
 
@@ -159,7 +161,7 @@ def test_a_range_that_expands_is_counted_in_parts(tmp_path: Path) -> None:
     )  # fmt: skip
     assert source.stat().st_size < 3_000_000
     for most, number in [(None, 50), (40_000_000, 40), (1, 1)]:
-        counts = bytepair.count(source, max_chars=most, checkpoint=file)
+        counts = bytepair.count(source, reading=bytepair.Reading(max_chars=most, checkpoint=file))
         assert counts == bytepair.count(texts[:number])
         file.unlink()
 
@@ -169,30 +171,30 @@ def test_a_range_that_expands_is_counted_in_parts(tmp_path: Path) -> None:
 
 def test_training_takes_a_checkpoint(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "partial.parquet"
-    options: dict[str, Any] = {"vocab_size": 300, "errors": "replace"}
+    reading = bytepair.Reading(errors="replace", checkpoint=file)
     with pytest.raises(BrokenError):
-        bytepair.train(folder, checkpoint=file, progress=breaking(2), **options)
-    assert bytepair.train(folder, checkpoint=file, **options) == bytepair.train(folder, **options)
+        bytepair.train(folder, 300, progress=breaking(2), reading=reading)
+    expected = bytepair.train(folder, 300, reading=bytepair.Reading(errors="replace"))
+    assert bytepair.train(folder, 300, reading=reading) == expected
     with pytest.raises(CountsError, match="errors differ"):
-        bytepair.train(folder, 300, checkpoint=file)
+        bytepair.train(folder, 300, reading=bytepair.Reading(checkpoint=file))
     counts = bytepair.count(TEXTS)
     with pytest.raises(CountsError, match="checkpoint would be ignored"):
-        bytepair.train(counts, 300, checkpoint=file)
-    more: dict[str, Any]
-    for more in (
-        {"mixture": {"a": 1}},
-        {"parity": bytepair.Parity(ratios={"a": 1.0})},
-        {"superwords": bytepair.Superwords()},
-    ):
-        with pytest.raises(ArgumentError, match=f"checkpoint and {next(iter(more))} cannot be"):
-            bytepair.train({"a": TEXTS}, 300, checkpoint=file, **more)
+        bytepair.train(counts, 300, reading=bytepair.Reading(checkpoint=file))
+    recipes = (
+        bytepair.Mixture({"a": 1}), bytepair.Parity(ratios={"a": 1.0}), bytepair.Superwords(),
+    )  # fmt: skip
+    for recipe in recipes:
+        name = type(recipe).__name__.lower()
+        with pytest.raises(ArgumentError, match=f"checkpoint and {name} cannot be"):
+            bytepair.train({"a": TEXTS}, 300, reading=reading, recipe=recipe)
 
 
 def test_the_command_removes_the_checkpoint_when_it_has_saved(folder: Path, tmp_path: Path) -> None:
     file, source = tmp_path / "partial.parquet", folder / "a.parquet"
     words = ["train", str(source), "--vocab-size", "300", "--checkpoint", str(file)]
     with pytest.raises(BrokenError):
-        bytepair.count(source, checkpoint=file, progress=breaking(1))
+        bytepair.count(source, progress=breaking(1), reading=bytepair.Reading(checkpoint=file))
     assert file.exists()
     run(*words, cwd=tmp_path)
     assert not file.exists()

@@ -28,11 +28,13 @@ from bytepair.corpus import read
 from bytepair.corpus.bounds import ReadBounds
 from bytepair.corpus.column import strings
 from bytepair.errors import CorpusError, CountsError, InUseError, SplitError
-from bytepair.training import counting
-from bytepair.training.checkpoint import CheckpointWarning, CountState
+from bytepair.training import checkpoint, counting
+from bytepair.training.checkpoint import CheckpointWarning
 from bytepair.training.counts import read_counts
+from bytepair.training.counts_file import CountState
 from bytepair.training.options import Ties
 from tables import write_tables
+from training_options import keywords
 
 TEXTS = [f"text {i % 7} of {i % 13}, number {i}" for i in range(30_000)]
 
@@ -50,41 +52,43 @@ def broken(texts: list[str], at: int) -> Iterator[str]:
 def test_a_count_that_was_broken_off_goes_on(tmp_path: Path, at: int) -> None:
     file = tmp_path / "partial.parquet"
     with pytest.raises(BrokenError):
-        bytepair.count(broken(TEXTS, at), checkpoint=file)
+        bytepair.count(broken(TEXTS, at), reading=bytepair.Reading(checkpoint=file))
     assert file.exists() == (at >= 8192)
     if file.exists():
         with pytest.raises(CountsError, match="the checkpoint of an unfinished count"):
             bytepair.load_counts(file)
-    counts = bytepair.count(TEXTS, checkpoint=file)
+    counts = bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file))
     assert counts == bytepair.count(TEXTS) == bytepair.load_counts(file)
-    assert bytepair.count(TEXTS, checkpoint=file) == counts
+    assert bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file)) == counts
 
 
 def test_saving_all_the_time_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
     file = tmp_path / "partial.parquet"
-    assert bytepair.count(TEXTS, checkpoint=file, memory_limit=1) == bytepair.count(TEXTS)
+    assert bytepair.count(
+        TEXTS, reading=bytepair.Reading(checkpoint=file, memory_limit=1)
+    ) == bytepair.count(TEXTS)
 
 
 def test_the_checkpoint_of_another_count_is_an_error(tmp_path: Path) -> None:
     file, text = tmp_path / "partial.parquet", tmp_path / "text.txt"
-    bytepair.count(TEXTS, checkpoint=file)
+    bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file))
     with pytest.raises(CountsError, match="different text"):
-        bytepair.count(["x" + TEXTS[0], *TEXTS[1:]], checkpoint=file)
+        bytepair.count(["x" + TEXTS[0], *TEXTS[1:]], reading=bytepair.Reading(checkpoint=file))
     with pytest.raises(CountsError, match="different text"):
-        bytepair.count(TEXTS[:100], checkpoint=file)
+        bytepair.count(TEXTS[:100], reading=bytepair.Reading(checkpoint=file))
     with pytest.raises(CountsError, match="limits differ"):
-        bytepair.count(TEXTS, checkpoint=file, doc_cap=10)
+        bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file, doc_cap=10))
     with pytest.raises(CountsError, match="pattern"):
-        bytepair.count(TEXTS, checkpoint=file, pattern="gpt4o")
+        bytepair.count(TEXTS, pattern="gpt4o", reading=bytepair.Reading(checkpoint=file))
     text.write_text("one", encoding="utf-8")
     with pytest.raises(CountsError, match="files differ"):
-        bytepair.count(text, checkpoint=file)
+        bytepair.count(text, reading=bytepair.Reading(checkpoint=file))
     bytepair.count(TEXTS).save(file)
     with pytest.raises(CountsError, match="not a checkpoint"):
-        bytepair.count(TEXTS, checkpoint=file)
+        bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
@@ -93,16 +97,20 @@ def test_a_count_that_was_killed_goes_on(tmp_path: Path, how: signal.Signals) ->
     source, file = tmp_path / "text.parquet", tmp_path / "partial.parquet"
     pq.write_table(pa.table({"text": TEXTS}), source, row_group_size=512)
     program = (
-        "import sys, time, bytepair\nfrom bytepair import counting\ncounting.SAVE_SECONDS = 0.0\n"
+        "import sys, time, bytepair\nfrom bytepair.training import checkpoint\n"
+        "checkpoint.SAVE_SECONDS = 0.0\n"
         "def slow(*_): time.sleep(0.02)\n"
-        "bytepair.count(sys.argv[1], checkpoint=sys.argv[2], progress=slow)\n"
+        "reading = bytepair.Reading(checkpoint=sys.argv[2])\n"
+        "bytepair.count(sys.argv[1], reading=reading, progress=slow)\n"
     )
     command = [sys.executable, "-c", program, str(source), str(file)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         while not file.exists() and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(how)
-    assert bytepair.count(source, checkpoint=file) == bytepair.count(source)
+    assert bytepair.count(source, reading=bytepair.Reading(checkpoint=file)) == bytepair.count(
+        source
+    )
     assert sorted(f.name for f in tmp_path.iterdir() if f.suffix == ".parquet") == [
         "partial.parquet",
         "text.parquet",
@@ -124,7 +132,9 @@ def pressed_at(moment: int) -> Callable[..., None]:
 def test_ctrl_c_saves_all_that_was_counted(tmp_path: Path, moment: int) -> None:
     file = tmp_path / "partial.parquet"
     with pytest.raises(KeyboardInterrupt) as caught:
-        bytepair.count(TEXTS, checkpoint=file, progress=pressed_at(moment))
+        bytepair.count(
+            TEXTS, progress=pressed_at(moment), reading=bytepair.Reading(checkpoint=file)
+        )
     (note,) = caught.value.__notes__
     texts = TEXTS[: moment * read.BATCH_TEXTS]
     assert read_counts(file) == bytepair.count(texts)
@@ -133,7 +143,7 @@ def test_ctrl_c_saves_all_that_was_counted(tmp_path: Path, moment: int) -> None:
         f"(the counts of {size:,} bytes of text are saved in {file}; "
         "run the same count again to resume)"
     )
-    assert bytepair.count(TEXTS, checkpoint=file) == bytepair.count(TEXTS)
+    assert bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file)) == bytepair.count(TEXTS)
 
 
 @pytest.mark.parametrize("at", ["add", "finish", "save"])
@@ -171,23 +181,23 @@ def test_ctrl_c_amid_a_batch_or_a_checkpoint(
     with monkeypatch.context() as patch:
         patch.setattr(_core, "Counter", Counter)
         patch.setattr(bytepair.Counts, "save", pressing("save", bytepair.Counts.save))
-        patch.setattr(counting, "SAVE_SECONDS", 0.0)
+        patch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt) as caught:
-            bytepair.count(TEXTS, checkpoint=file)
+            bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file))
     batches = moment - (when == "before" and at == "add")
     if batches:
         assert "again to resume" in caught.value.__notes__[0]
         expected = bytepair.count(TEXTS[: batches * read.BATCH_TEXTS])
         assert read_counts(file) == expected
     assert file.exists() == (batches > 0)
-    assert bytepair.count(TEXTS, checkpoint=file) == bytepair.count(TEXTS)
+    assert bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file)) == bytepair.count(TEXTS)
 
 
 def test_a_pattern_error_keeps_the_counts_so_far(tmp_path: Path) -> None:
     file, pattern = tmp_path / "partial.parquet", r"(x*)*\1y|[^x]+"
     bad = [*TEXTS[:20_000], "x" * 40]
     with pytest.raises(SplitError) as caught:
-        bytepair.count(bad, pattern=pattern, checkpoint=file, threads=2)
+        bytepair.count(bad, pattern=pattern, threads=2, reading=bytepair.Reading(checkpoint=file))
     counted = 20_000 // read.BATCH_TEXTS * read.BATCH_TEXTS
     assert "again to resume" in caught.value.__notes__[0]
     assert read_counts(file) == bytepair.count(TEXTS[:counted], pattern=pattern)
@@ -204,8 +214,8 @@ def test_a_command_that_is_pressed_several_times_saves(tmp_path: Path, pause: fl
     words = ["count", str(source), "-o", str(tmp_path / "c.parquet"), "--checkpoint", str(file)]
     program = (
         "import sys\nfrom bytepair import cli\nfrom bytepair.training import counting\n"
-        "def told(self, bar, size):\n    print(size, flush=True)\n"
-        "counting._Progress._show = told\ncli.main()\n"
+        "def told(self, size):\n    print(size, flush=True)\n"
+        "counting._Count._show = told\ncli.main()\n"
     )
     run = subprocess.Popen(
         [sys.executable, "-c", program, *words],
@@ -219,13 +229,15 @@ def test_a_command_that_is_pressed_several_times_saves(tmp_path: Path, pause: fl
     assert (run.returncode, file.exists()) == (130, True)
     assert error.startswith("bytepair: interrupted (the counts of ")
     assert error.endswith(f" are saved in {file}; run the same count again to resume)\n")
-    assert bytepair.count(source, checkpoint=file) == bytepair.count(source)
+    assert bytepair.count(source, reading=bytepair.Reading(checkpoint=file)) == bytepair.count(
+        source
+    )
 
 
 def test_a_checkpoint_that_cannot_be_written_is_said_first(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "no" / "partial.parquet"):
         with pytest.raises(OSError, match="folder"):
-            bytepair.count(iter(lambda: 1 / 0, 0), checkpoint=path)
+            bytepair.count(iter(lambda: 1 / 0, 0), reading=bytepair.Reading(checkpoint=path))
 
 
 # ---------------------------------------------------------------------------- not UTF-8
@@ -244,15 +256,17 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"b\.parquet, row 1: .* is not UTF-8 at byte 1"):
         bytepair.count(table)
     expected = bytepair.count(replaced)
-    assert bytepair.count(text, errors="replace") == bytepair.count([" ".join(replaced)])
-    assert bytepair.count(table, errors="replace") == expected
-    assert bytepair.count(column, errors="replace") == expected
-    assert bytepair.count(lines, errors="replace") == expected
-    assert bytepair.count(table, errors="replace", doc_cap=3) == bytepair.count(
-        [part[:3] for part in replaced]
+    assert bytepair.count(text, reading=bytepair.Reading(errors="replace")) == bytepair.count(
+        [" ".join(replaced)]
     )
+    assert bytepair.count(table, reading=bytepair.Reading(errors="replace")) == expected
+    assert bytepair.count(column, reading=bytepair.Reading(errors="replace")) == expected
+    assert bytepair.count(lines, reading=bytepair.Reading(errors="replace")) == expected
+    assert bytepair.count(
+        table, reading=bytepair.Reading(errors="replace", doc_cap=3)
+    ) == bytepair.count([part[:3] for part in replaced])
     with pytest.raises(ValueError, match="errors is 'ignore'"):
-        bytepair.count(["x"], errors="ignore")  # type: ignore[arg-type]
+        bytepair.count(["x"], reading=bytepair.Reading(errors="ignore"))  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------------- parquet
@@ -287,7 +301,7 @@ def test_parquet_is_counted_as_it_is_read(
     for threads in (1, 2, 5):
         assert bytepair.count(tmp_path, threads=threads) == expected
     assert (
-        bytepair.count([tmp_path / "a.parquet"] * 2, memory_limit=1000)
+        bytepair.count([tmp_path / "a.parquet"] * 2, reading=bytepair.Reading(memory_limit=1000))
         == bytepair.count(tmp_path / "a.parquet") * 2
     )
 
@@ -332,7 +346,10 @@ def test_a_page_that_is_too_large_is_an_error_unless_documents_may_be_longer(
         bytepair.count(file)
     with pytest.raises(CorpusError, match=message):
         list(bytepair.corpus.read_documents(file))
-    assert bytepair.count(file, max_document_bytes=193_000_000).text_bytes == 193_000_000
+    assert (
+        bytepair.count(file, reading=bytepair.Reading(max_document_bytes=193_000_000)).text_bytes
+        == 193_000_000
+    )
 
 
 def test_parquet_of_other_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,7 +378,9 @@ def test_texts_in_a_column_of_bytes_are_read(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="row 1"):
         bytepair.count(path)
     with pytest.warns(bytepair.errors.SkippedWarning, match="row 1"):
-        assert bytepair.count(path, errors="skip") == bytepair.count(["one"])
+        assert bytepair.count(path, reading=bytepair.Reading(errors="skip")) == bytepair.count(
+            ["one"]
+        )
 
 
 def test_damage_that_the_parquet_crate_does_not_expect_is_not_printed(
@@ -428,7 +447,9 @@ def test_every_document_is_unique() -> None:
     texts = [hashlib.sha256(str(i).encode()).hexdigest() for i in range(100_000)]
     counts = bytepair.count(texts, pattern="gpt2", threads=3)
     assert counts.text_bytes == 64 * len(texts)
-    assert counts == bytepair.count(texts, pattern="gpt2", threads=1, memory_limit=1_000_000)
+    assert counts == bytepair.count(
+        texts, pattern="gpt2", threads=1, reading=bytepair.Reading(memory_limit=1_000_000)
+    )
     small = bytepair.train(counts, 1000, special_tokens=[])
     assert bytepair.verify_merges(small, counts)
 
@@ -459,7 +480,7 @@ def test_merges_do_not_depend_on_how_the_text_comes(
     options: dict[str, Any] = {"ties": ties, "special_tokens": [], "pattern": "nanochat"}
 
     def train(source: Any, **more: Any) -> str:
-        return digest(bytepair.train(source, 3000, **options, **more))
+        return digest(bytepair.train(source, 3000, **keywords(**options, **more)))
 
     expected = train(texts)
     for threads in (1, 2, 3, 8):
@@ -482,8 +503,8 @@ def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
     expected = bytepair.count(WORDS)
     folder, file = source.as_uri(), (source / "a.parquet").as_uri()
     assert bytepair.count(folder) == expected
-    assert bytepair.count(files=[file, file]) == expected * 2
-    assert bytepair.count(files=[file, source / "a.parquet"]) == expected * 2
+    assert bytepair.count(bytepair.corpus.Paths([file, file])) == expected * 2
+    assert bytepair.count(bytepair.corpus.Paths([file, source / "a.parquet"])) == expected * 2
     trained = bytepair.train(WORDS, 360)
     assert bytepair.train(f"{folder}/*.parquet", 360) == trained
     with pytest.raises(CorpusError, match="there is no file at"):
@@ -492,8 +513,8 @@ def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
 
 def test_texts_that_look_like_urls_are_texts_if_that_is_said() -> None:
     urls = ["https://example.com/a", "https://example.com/b"]
-    assert bytepair.count(texts=urls).text_bytes == sum(map(len, urls))
-    with pytest.raises(CorpusError, match=r"looks like a path; pass files=.*texts="):
+    assert bytepair.count(bytepair.corpus.Texts(urls)).text_bytes == sum(map(len, urls))
+    with pytest.raises(CorpusError, match=r"looks like a path; .*corpus.Paths.*corpus.Texts"):
         bytepair.count(urls)
     assert bytepair.count(["s3://x.parquet is a name"]).text_bytes == 24
 
@@ -504,7 +525,7 @@ def test_texts_that_look_like_urls_are_texts_if_that_is_said() -> None:
 def test_a_damaged_checkpoint_is_named_or_still_right(tmp_path: Path) -> None:
     """Nothing but a `CountsError` that names the file, or the same counts, for any damage."""
     file, whole = tmp_path / "partial.parquet", bytepair.count(TEXTS[:50])
-    bytepair.count(TEXTS[:50], checkpoint=file)
+    bytepair.count(TEXTS[:50], reading=bytepair.Reading(checkpoint=file))
     data, rng = file.read_bytes(), random.Random(7)
     start = data.index(b"bytepair.checkpoint")
     places = [
@@ -516,7 +537,7 @@ def test_a_damaged_checkpoint_is_named_or_still_right(tmp_path: Path) -> None:
         damaged[place] ^= 1 << rng.randrange(8)
         file.write_bytes(damaged)
         try:
-            counts = bytepair.count(TEXTS[:50], checkpoint=file)
+            counts = bytepair.count(TEXTS[:50], reading=bytepair.Reading(checkpoint=file))
         except CountsError as error:
             wrong = "" if str(file) in str(error) else str(error)
         else:
@@ -538,7 +559,7 @@ def test_a_forged_checkpoint_is_refused(tmp_path: Path, wrong: dict[str, Any]) -
     with pytest.raises(CountsError, match=r"checkpoint .* is damaged; remove it"):
         bytepair.load_counts(tmp_path / "c")
     with pytest.raises(CountsError, match=r"checkpoint .* is damaged; remove it"):
-        bytepair.count(TEXTS[:9], checkpoint=tmp_path / "c")
+        bytepair.count(TEXTS[:9], reading=bytepair.Reading(checkpoint=tmp_path / "c"))
 
 
 def test_counts_share_no_checkpoint(tmp_path: Path) -> None:
@@ -547,9 +568,11 @@ def test_counts_share_no_checkpoint(tmp_path: Path) -> None:
     def texts() -> Iterator[str]:
         yield from TEXTS[:10_000]  # more than is looked at to see what the source is
         with pytest.raises(InUseError, match="another count is using the checkpoint"):
-            bytepair.count(["two"], checkpoint=file)
+            bytepair.count(["two"], reading=bytepair.Reading(checkpoint=file))
 
-    assert bytepair.count(texts(), checkpoint=file) == bytepair.count(TEXTS[:10_000])
+    assert bytepair.count(texts(), reading=bytepair.Reading(checkpoint=file)) == bytepair.count(
+        TEXTS[:10_000]
+    )
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
@@ -563,10 +586,12 @@ def test_a_count_whose_checkpoint_cannot_be_written_goes_on(
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         save(self, path, **options)
 
-    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(bytepair.Counts, "save", full)
     file = tmp_path / "partial.parquet"
     with pytest.warns(CheckpointWarning, match="No space left"), pytest.raises(BrokenError):
-        bytepair.count(broken(TEXTS, 30_000), checkpoint=file)
+        bytepair.count(broken(TEXTS, 30_000), reading=bytepair.Reading(checkpoint=file))
     with pytest.warns(CheckpointWarning, match="continues without it"):
-        assert bytepair.count(TEXTS, checkpoint=file) == bytepair.count(TEXTS)
+        assert bytepair.count(TEXTS, reading=bytepair.Reading(checkpoint=file)) == bytepair.count(
+            TEXTS
+        )

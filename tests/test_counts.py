@@ -45,12 +45,18 @@ def test_a_memory_limit_does_not_change_the_counts() -> None:
     unlimited = bytepair.count(texts)
     for limit in (1, 400_000, 10**12):
         for threads in (1, 3):
-            assert bytepair.count(texts, threads=threads, memory_limit=limit) == unlimited
+            assert (
+                bytepair.count(texts, threads=threads, reading=bytepair.Reading(memory_limit=limit))
+                == unlimited
+            )
 
 
 def test_counts_that_stay_on_disk_are_like_any_others(tmp_path: Path) -> None:
     texts = [" ".join(f"w{i * i % 99991:x}" for i in range(n, n + 4000)) for n in (0, 4000, 8000)]
-    stored, plain = bytepair.count(texts, memory_limit=1), bytepair.count(texts)
+    stored, plain = (
+        bytepair.count(texts, reading=bytepair.Reading(memory_limit=1)),
+        bytepair.count(texts),
+    )
     for counts in (stored, plain):
         counts.save(tmp_path / "counts.parquet")
         assert bytepair.load_counts(tmp_path / "counts.parquet") == plain
@@ -64,16 +70,16 @@ def test_counts_that_stay_on_disk_are_like_any_others(tmp_path: Path) -> None:
 
 def test_spilled_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    counts = bytepair.count(["one two"], memory_limit=1)
+    counts = bytepair.count(["one two"], reading=bytepair.Reading(memory_limit=1))
     assert counts == bytepair.count(["one two"])
     with pytest.raises(CorpusError):
-        bytepair.count(tmp_path / "missing.txt", memory_limit=1)
+        bytepair.count(tmp_path / "missing.txt", reading=bytepair.Reading(memory_limit=1))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_memory_limit_is_positive() -> None:
     with pytest.raises(ValueError, match="memory_limit is 0"):
-        bytepair.count(["one"], memory_limit=0)
+        bytepair.count(["one"], reading=bytepair.Reading(memory_limit=0))
 
 
 def test_most_common() -> None:
@@ -188,7 +194,7 @@ def test_patterns_do_not_mix() -> None:
     with pytest.raises(
         CountsError, match="max_chars would be ignored, because the source is counts"
     ):
-        bytepair.train(one, 300, max_chars=5)
+        bytepair.train(one, 300, reading=bytepair.Reading(max_chars=5))
 
 
 def test_weights_are_positive_and_fit() -> None:
@@ -210,7 +216,7 @@ def test_weights_are_positive_and_fit() -> None:
 )  # fmt: skip
 def test_options_of_reading_are_refused_with_counts(option: dict[str, Any]) -> None:
     with pytest.raises(CountsError, match="the source is counts"):
-        bytepair.train(bytepair.count(["a"]), 265, **option)
+        bytepair.train(bytepair.count(["a"]), 265, reading=bytepair.Reading(**option))
 
 
 def test_the_default_pattern_is_that_of_the_counts() -> None:

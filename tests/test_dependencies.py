@@ -80,9 +80,11 @@ def test_training_encoding_and_saving(folder: Path) -> None:
         tok.save("tok")
         assert bytepair.load("tok") == tok
         bytepair.train("a.txt", 300).save("of-text")
-        bytepair.train("a.txt", 300, max_chars=5000, doc_cap=4000).save("limited")
+        limits = bytepair.Reading(max_chars=5000, doc_cap=4000)
+        bytepair.train("a.txt", 300, reading=limits).save("limited")
         bytepair.train("a.parquet", 300).save("of-parquet")
-        bytepair.train("a.parquet", 300, max_chars=50_000, doc_cap=40).save("of-less")
+        limits = bytepair.Reading(max_chars=50_000, doc_cap=40)
+        bytepair.train("a.parquet", 300, reading=limits).save("of-less")
         """,
         folder,
     )
@@ -90,9 +92,9 @@ def test_training_encoding_and_saving(folder: Path) -> None:
     assert bytepair.load(folder / "tok") == bytepair.train(TEXTS, 300)
     assert bytepair.load(folder / "of-parquet") == bytepair.train(TEXTS, 300)
     assert bytepair.load(folder / "of-text") == bytepair.train(text, 300)
-    less = bytepair.train(TEXTS, 300, max_chars=50_000, doc_cap=40)
+    less = bytepair.train(TEXTS, 300, reading=bytepair.Reading(max_chars=50_000, doc_cap=40))
     assert bytepair.load(folder / "of-less") == less
-    limited = bytepair.train(text, 300, max_chars=5000, doc_cap=4000)
+    limited = bytepair.train(text, 300, reading=bytepair.Reading(max_chars=5000, doc_cap=4000))
     assert bytepair.load(folder / "limited") == limited
 
 
@@ -100,10 +102,12 @@ def test_counts_and_checkpoints(folder: Path) -> None:
     run(
         """
         import bytepair
-        counts = bytepair.count("a.txt", checkpoint="partial")
-        assert bytepair.count("a.txt", checkpoint="partial") == counts
+        partial = bytepair.Reading(checkpoint="partial")
+        counts = bytepair.count("a.txt", reading=partial)
+        assert bytepair.count("a.txt", reading=partial) == counts
         for _ in range(2):
-            rows = bytepair.count("a.parquet", checkpoint="rows", errors="replace")
+            reading = bytepair.Reading(checkpoint="rows", errors="replace")
+            rows = bytepair.count("a.parquet", reading=reading)
             assert rows == bytepair.count("a.parquet")
         (counts * 2 + counts).save("c.parquet", metadata={"corpus": "é"})
         assert bytepair.load_counts("c.parquet") == counts * 3
@@ -130,7 +134,7 @@ def test_files_of_every_kind(folder: Path) -> None:
             assert bytepair.count(path) == expected, path
             assert bytepair.shards.write(path, tok, f"{path}-shards").documents == len(texts)
         try:
-            bytepair.count("a.parquet", column="body")
+            bytepair.count("a.parquet", reading=bytepair.Reading(column="body"))
         except bytepair.errors.CorpusError as error:
             assert "it has no column 'body'; it has text" in str(error)
         talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
@@ -229,6 +233,9 @@ def test_training_on_lines_and_compressed_files(name: str, folder: Path) -> None
     data = (lines if "jsonl" in name else "".join(TEXTS)).encode()
     (folder / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
     run(f"import bytepair\nbytepair.train({name!r}, 300).save('made')", folder)
-    run(f"import bytepair\nbytepair.train({name!r}, 300, max_chars=9000).save('limited')", folder)
+    limited = f"bytepair.train({name!r}, 300, reading=bytepair.Reading(max_chars=9000))"
+    run(f"import bytepair\n{limited}.save('limited')", folder)
     assert bytepair.load(folder / "made") == bytepair.train(folder / name, 300)
-    assert bytepair.load(folder / "limited") == bytepair.train(folder / name, 300, max_chars=9000)
+    assert bytepair.load(folder / "limited") == bytepair.train(
+        folder / name, 300, reading=bytepair.Reading(max_chars=9000)
+    )

@@ -127,12 +127,17 @@ def test_ranks_leave_out_what_one_process_does(
     files = sorted(tmp_path.glob("*.jsonl"))
     with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always")
-        expected = bytepair.count(files, errors=errors)
+        expected = bytepair.count(files, reading=bytepair.Reading(errors=errors))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for rank in range(2):
             counts = distributed.count(
-                files, tmp_path / "c", rank=rank, world_size=2, task_bytes=1, errors=errors
+                files,
+                tmp_path / "c",
+                rank=rank,
+                world_size=2,
+                task_bytes=1,
+                reading=bytepair.Reading(errors=errors),
             )
     assert counts == expected
     assert [str(one.message) for one in caught] == [str(one.message) for one in messages]
@@ -151,9 +156,16 @@ def test_ranks_name_the_file_without_text_as_one_process_does(
     for file, lines in zip(files, ['{"text": "hi"}\n', rows], strict=True):
         file.write_text(lines)
     with pytest.raises(CorpusError, match=r"b\.jsonl") as expected:
-        bytepair.count(files, errors=errors)
+        bytepair.count(files, reading=bytepair.Reading(errors=errors))
     with pytest.raises(CorpusError) as error:
-        distributed.count(files, tmp_path / "c", rank=0, world_size=1, task_bytes=1, errors=errors)
+        distributed.count(
+            files,
+            tmp_path / "c",
+            rank=0,
+            world_size=1,
+            task_bytes=1,
+            reading=bytepair.Reading(errors=errors),
+        )
     assert str(error.value) == str(expected.value)
 
 

@@ -110,6 +110,16 @@ def run_block(block: str, names: dict[str, object], page: Path) -> None:
         exec(compile(block, str(page), "exec"), names)
 
 
+def test_the_readme_loads_a_published_vocabulary(
+    monkeypatch: pytest.MonkeyPatch, shared: Path
+) -> None:
+    page = ROOT / "README.md"
+    block = re.search(r"^```pycon\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    assert block
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(shared / "vocabularies"))
+    run_block(block[1], {}, page)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_blocks_with_transformers(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -254,7 +264,7 @@ def test_the_readme_opens_with_a_number_a_picture_and_the_commands_of_a_checkout
     assert len(rates) == 2
     table = page.partition("table: begin")[2].partition("table: end")[0]
     assert all(f"| {rate} |" in table for rate in rates), "run benchmarks/table.py"
-    screen = "\n".join(page.splitlines()[:24])
+    screen = "\n".join(page.splitlines()[:40])
     assert "](docs/images/benchmarks.svg)" in screen
     assert "make run" in screen
     assert "make test" in screen

@@ -114,14 +114,14 @@ def interrupt(
     """A run that ends when some shards are finished."""
     writer: Any = import_module("bytepair.shards.writer")
     with pytest.MonkeyPatch.context() as patch:
-        opened = writer.Cut._open
+        opened = writer.Sharder._open
 
-        def dying(cut: Any) -> Any:
-            if len(cut.shards) == marks:
+        def dying(sharder: Any, first: Any) -> Any:
+            if len(sharder.shards) == marks:
                 raise KeyboardInterrupt
-            return opened(cut)
+            return opened(sharder, first)
 
-        patch.setattr(writer.Cut, "_open", dying)
+        patch.setattr(writer.Sharder, "_open", dying)
         with pytest.raises(KeyboardInterrupt):
             shards.write(corpus, tok, out, **options)
 

@@ -58,10 +58,13 @@ def test_the_core_names_the_argument(tmp_path: Path) -> None:
             ['errors="replace"', 'errors="skip"'],
         ),
         (
-            lambda: bytepair.count(tmp_path / "bad.jsonl", column="a"), "errors",
-            ['errors="replace"', 'errors="skip"'],
+            lambda: bytepair.count(tmp_path / "bad.jsonl", reading=bytepair.Reading(column="a")),
+            "errors", ['errors="replace"', 'errors="skip"'],
         ),
-        (lambda: bytepair.count(tmp_path / "bad.jsonl", column="b"), "column", ["column="]),
+        (
+            lambda: bytepair.count(tmp_path / "bad.jsonl", reading=bytepair.Reading(column="b")),
+            "column", ["column="],
+        ),
     ]  # fmt: skip
     for call, option, allowed in cases:
         with pytest.raises(BytepairError) as refused:

@@ -15,6 +15,7 @@ import pytest
 import bytepair
 from bytepair.errors import ArgumentError, CorpusError, SkippedWarning
 from commands import message_of, run
+from training_options import keywords
 
 LONE = r'{"text": "b\ud83dc"}'
 PLACE = r"the text has the lone surrogate \ud83d, half of a character"
@@ -78,9 +79,9 @@ def test_functions_take_it(kind: str, folder: Path) -> None:
     texts = {"replace": ["one two", "b\ufffdc", "three"], "skip": ["one two", "three"]}
     tok = bytepair.load(folder / "tokenizer")
     for read in (
-        bytepair.count,
-        lambda source, **options: bytepair.train(source, 266, **options),
-        lambda source, **options: bytepair.extend(tok, source, 1, **options),
+        lambda source, **options: bytepair.count(source, **keywords(**options)),
+        lambda source, **options: bytepair.train(source, 266, **keywords(**options)),
+        lambda source, **options: bytepair.extend(tok, source, 1, **keywords(**options)),
         bytepair.evaluate.documents,
     ):
         both(read, source, texts)

@@ -24,8 +24,8 @@ from rich.console import Console
 import bytepair
 from bytepair import evaluate, reference
 from bytepair.errors import NotFetchedError
-from bytepair.evaluate.texts import LANGUAGES
-from bytepair.formats.published import encodings
+from bytepair.evaluate.evaluation import LANGUAGES
+from bytepair.formats import published as encodings
 from commands import message_of
 from test_cli import run
 
@@ -563,3 +563,15 @@ def test_published_vocabularies_of_the_shared_data(
     for language in evaluate.by_language(ours)[::20]:
         text = evaluate.declarations()[language.code]
         assert language.tokens == len(theirs.encode_ordinary(text))
+
+
+def test_a_notebook_shows_at_most_forty_rows(found: evaluate.Evaluation) -> None:
+    assert found.sweep is not None
+    html = found.sweep._repr_html_()
+    assert html.count("<tr>") == 41
+    first, last = (f"<td>{found.sweep.sizes[n]}</td>" for n in (0, -1))
+    assert first in html
+    assert last in html
+    for table in evaluate.tables(found):
+        assert table._repr_html_().count("<tr>") == len(table.rows) + 1
+        assert "<script" not in table._repr_html_()

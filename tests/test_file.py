@@ -141,7 +141,7 @@ class TestRoundTrip:
             tok.replace(vocab_size=266),
             bytepair.engines.with_sentencepiece_ids(tok),
             bytepair.prune(tok, 266).tokenizer,
-            bytepair.resume(tok, texts=["hello hello help"], vocab_size=269),
+            bytepair.resume(tok, bytepair.corpus.Texts(["hello hello help"]), vocab_size=269),
             bytepair.extend(tok, ["high high"], extra=1),
             pickle.loads(pickle.dumps(tok)),
             copy.deepcopy(tok),
@@ -179,7 +179,7 @@ class TestRoundTrip:
         assert len(large().to_bytes()) > len(large().to_bytes(tables=False))
 
     def test_notes_about_the_origin(self, tmp_path: Path) -> None:
-        tok = bytepair.train(["hello hello world"], 270, min_count=1)
+        tok = bytepair.train(["hello hello world"], 270, options=bytepair.TrainOptions(min_count=1))
         tok.replace(notes={"name": "hello", "date": "2026-11-21"}).save(tmp_path)
         notes = bytepair.load(tmp_path).notes
         origin = {key: notes[key] for key in ("name", "date", "text_bytes", "pretokens", "ties")}

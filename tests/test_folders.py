@@ -140,10 +140,9 @@ def test_what_is_read_is_said_before_the_work(
     bytepair.count(folder / "z.txt")  # the name says it already
     bytepair.count(["a text"])
     assert caplog.messages == []
-    bytepair.train(
-        {"b": folder / "b", "z": [folder / "z.txt"]}, 270, mixture={"b": 1, "z": 1},
-        special_tokens=(), superwords=bytepair.Superwords(start=262),
-    )  # fmt: skip
+    groups = {"b": folder / "b", "z": [folder / "z.txt"]}
+    recipe: list[Any] = [bytepair.Mixture({"b": 1, "z": 1}), bytepair.Superwords(start=262)]
+    bytepair.train(groups, 270, special_tokens=(), recipe=recipe)
     assert caplog.messages == ["reading b: 3 text files; skipped code.py; z: 1 text file"]
 
 

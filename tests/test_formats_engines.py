@@ -180,7 +180,9 @@ def pretokens(tok: bytepair.Tokenizer, *languages: str) -> list[str]:
 def test_run_c_finds_the_ids_of_pretokens(run_c: Callable[..., list[list[int]]]) -> None:
     paths = [path for path in bytepair.sample.paths() if path.stem in LATIN]
     letters = sorted({c for path in paths for c in path.read_text("utf-8") if not c.isascii()})
-    first = bytepair.train(paths, 1000, pattern="gpt2", initial_tokens=letters)
+    first = bytepair.train(
+        paths, 1000, pattern="gpt2", options=bytepair.TrainOptions(initial_tokens=letters)
+    )
     assert not any(llama2c._crosses_character(token) for token in first.mergeable_ranks())
     tok = bytepair.engines.with_sentencepiece_ids(first)
     parts = [*pretokens(tok, *LATIN), " hello", " wörld", " é", " 你好", " 😀", " naïve"]

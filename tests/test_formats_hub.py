@@ -12,7 +12,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import FormatError
-from bytepair.formats.published import hub
+from bytepair.formats import hub
 from formats import small
 
 COMMITS = {"main": "a" * 40, "v2": "b" * 40}

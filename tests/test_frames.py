@@ -99,7 +99,7 @@ def test_shards_of_memory_are_written_again_where_they_are_damaged(tmp_path: Pat
 def test_a_column_that_is_missing_is_named(name: str) -> None:
     source = SOURCES[name]()
     with pytest.raises(CorpusError, match=r"has no (column|field) 'content'; it has .*text; pass"):
-        bytepair.count(source, column="content")
+        bytepair.count(source, reading=bytepair.Reading(column="content"))
 
 
 def test_what_is_no_source_says_what_is(tmp_path: Path) -> None:

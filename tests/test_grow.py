@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -74,35 +74,38 @@ def test_growing_reads_text_as_training_does(tmp_path: Path) -> None:
     lines = "".join(f'{{"body": "{text}"}}\n' for text in texts)
     (tmp_path / "a.jsonl").write_text(lines, encoding="utf-8")
     small, counts = bytepair.train(texts, 270), bytepair.count(texts)
-    for options in ({"texts": texts}, {"files": tmp_path / "a.jsonl", "column": "body"}):
-        assert bytepair.resume(small, vocab_size=280, **options) == (bytepair.train(counts, 280))
-        assert bytepair.extend(small, extra=9, **options) == (bytepair.extend(small, counts, 9))
+    usual, body = bytepair.Reading(), bytepair.Reading(column="body")
+    for source, reading in ((texts, usual), (tmp_path / "a.jsonl", body)):
+        assert bytepair.resume(small, source, 280, reading=reading) == bytepair.train(counts, 280)
+        assert bytepair.extend(small, source, 9, reading=reading) == (
+            bytepair.extend(small, counts, 9)
+        )
     file = tmp_path / "a.txt"
     assert bytepair.resume(small, file, 280) == bytepair.train(file, 280)
     for name in ("max_chars", "doc_cap"):
-        less = bytepair.count(file, **{name: 20})  # type: ignore[arg-type]
-        assert bytepair.extend(small, file, 9, **{name: 20}) == (  # type: ignore[arg-type]
-            bytepair.extend(small, less, 9)
-        )
+        reading = bytepair.Reading(**{name: 20})  # type: ignore[arg-type]
+        less = bytepair.count(file, reading=reading)
+        assert bytepair.extend(small, file, 9, reading=reading) == (bytepair.extend(small, less, 9))
     (tmp_path / "bad.txt").write_bytes(b"hello \xff hello")
     repaired = bytepair.count(["hello \ufffd hello"])
-    assert bytepair.extend(small, tmp_path / "bad.txt", 3, errors="replace") == (
-        bytepair.extend(small, repaired, 3)
-    )
+    assert bytepair.extend(
+        small, tmp_path / "bad.txt", 3, reading=bytepair.Reading(errors="replace")
+    ) == (bytepair.extend(small, repaired, 3))
 
 
 def test_ignored_options_are_refused(counts: bytepair.Counts) -> None:
     small = bytepair.train(counts, 300)
-    with pytest.raises(TypeError, match="pass extra="):
-        bytepair.extend(small, counts)
-    for reading in ({"texts": ["a"]}, {"files": "a.txt"}, {"memory_limit": 1 << 30}):
-        with pytest.raises(CountsError, match=f"{next(iter(reading))} would be ignored"):
-            bytepair.resume(small, counts, 400, **reading)
-        with pytest.raises(CountsError, match=f"{next(iter(reading))} would be ignored"):
-            bytepair.train(counts, 400, **reading)
-    with pytest.raises(TypeError, match="pass exactly one of source"):
-        bytepair.extend(small, extra=3)
-    with pytest.raises(CorpusError, match=r"files=\[...\] to read files, or texts=\[...\]"):
+    with pytest.raises(TypeError, match="'extra'"):
+        bytepair.extend(small, counts)  # type: ignore[call-arg]
+    values: list[dict[str, Any]] = [{"column": "a"}, {"memory_limit": 1 << 30}, {"split": "val"}]
+    for value in values:
+        reading = bytepair.Reading(**value)
+        for call in (bytepair.resume, lambda _, *rest, **more: bytepair.train(*rest, **more)):
+            with pytest.raises(CountsError, match=f"{next(iter(value))} would be ignored"):
+                call(small, counts, 400, reading=reading)
+    with pytest.raises(TypeError, match="'source'"):
+        bytepair.extend(small, extra=3)  # type: ignore[call-arg]
+    with pytest.raises(CorpusError, match=r"corpus.Paths\(names\); to use the strings as texts"):
         bytepair.resume(small, ["/data/typo.txt"], 400)
 
 
@@ -161,7 +164,7 @@ def test_errors_of_growing_say_what_to_do(counts: bytepair.Counts) -> None:
 
 
 def test_tokens_may_be_kept_short(counts: bytepair.Counts) -> None:
-    tok = bytepair.train(counts, 1500, max_token_bytes=4)
+    tok = bytepair.train(counts, 1500, options=bytepair.TrainOptions(max_token_bytes=4))
     assert max(map(len, tok.mergeable_ranks())) == 4
 
 

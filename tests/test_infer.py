@@ -31,7 +31,7 @@ def test_a_mixture_of_the_samples_is_found(
 ) -> None:
     pytest.importorskip("scipy")
     expected = {name: share / sum(shares) for name, share in zip(NAMES, shares, strict=True)}
-    tok = bytepair.train(samples, 800, mixture=expected)
+    tok = bytepair.train(samples, 800, recipe=bytepair.Mixture(expected))
     result = bytepair.infer_mixture(tok, samples, merges=500)
     assert result.shares == pytest.approx(expected, abs=0.02)
     assert sum(result.shares.values()) == pytest.approx(1)
@@ -47,7 +47,7 @@ def test_samples_of_other_text_of_the_same_kinds(tmp_path: Path) -> None:
         {name: [text[len(text) // 2 :]] for name, text in texts.items()},
     ]
     expected = {"de": 0.4, "en": 0.1, "hi": 0.2, "ja": 0.3}
-    tok = bytepair.train(halves[0], 700, mixture=expected)
+    tok = bytepair.train(halves[0], 700, recipe=bytepair.Mixture(expected))
     result = bytepair.infer_mixture(tok, halves[1], merges=200)
     assert result.shares == pytest.approx(expected, abs=0.05)
     assert result.contradictions > 0

@@ -139,7 +139,7 @@ runpy.run_module("bytepair", run_name="__main__")
 """
 
 
-@pytest.mark.parametrize("module", ["bytepair.cli", "bytepair.cli.vocabularies"])
+@pytest.mark.parametrize("module", ["bytepair.cli", "bytepair.cli.look"])
 def test_ctrl_c_where_python_discards_exceptions(module: str) -> None:
     """A callback of a weak reference raises nothing, so the interrupt is repeated."""
     script = LOST.replace("MODULE", repr(module))

@@ -47,5 +47,5 @@ def trained(text: str, vocab_size: int, pattern: str) -> list[tuple[bytes, bytes
 @given(st.text("ab c\nd'.1é", min_size=1, max_size=120), st.integers(256, 290))
 def test_the_first_of_the_most_frequent_pairs(pattern: str, text: str, vocab_size: int) -> None:
     options = {"pattern": pattern, "ties": "first-seen", "special_tokens": ()}
-    tok = bytepair.train(texts=[text], vocab_size=vocab_size, **options)  # type: ignore[arg-type]
+    tok = bytepair.train(bytepair.corpus.Texts([text]), vocab_size=vocab_size, **options)  # type: ignore[arg-type]
     assert tok.merges() == trained(text, vocab_size, pattern)

@@ -26,7 +26,7 @@ some_shares = st.fixed_dictionaries(
 
 
 def counted(parts: dict[str, list[str]]) -> dict[str, bytepair.Counts]:
-    return {name: bytepair.count(texts=texts) for name, texts in parts.items()}
+    return {name: bytepair.count(bytepair.corpus.Texts(texts)) for name, texts in parts.items()}
 
 
 @given(some_parts, some_shares)
@@ -56,16 +56,18 @@ def test_the_order_of_sources_and_documents_does_not_matter(
     for names in itertools.permutations(NAMES):
         again = bytepair.Counts.mixture({n: groups[n] for n in names}, shares)
         assert again == mixed
-    tok = bytepair.train(groups, 270, mixture=shares)
+    tok = bytepair.train(groups, 270, recipe=bytepair.Mixture(shares))
     shuffled = {n: order.sample(t, len(t)) for n, t in order.sample(list(parts.items()), 3)}
-    sources = {n: bytepair.count(texts=t) for n, t in shuffled.items()}
-    assert bytepair.train(sources, 270, mixture=shares) == tok
+    sources = {n: bytepair.count(bytepair.corpus.Texts(t)) for n, t in shuffled.items()}
+    assert bytepair.train(sources, 270, recipe=bytepair.Mixture(shares)) == tok
 
 
 def test_training_is_that_of_the_reference() -> None:
     texts = {"a": ["low low lower"], "b": ["new newer"]}
     shares = {"a": Fraction(1, 4), "b": Fraction(3, 4)}
-    tok = bytepair.train(texts, 262, mixture=shares, pattern="gpt2", special_tokens=())
+    tok = bytepair.train(
+        texts, 262, pattern="gpt2", special_tokens=(), recipe=bytepair.Mixture(shares)
+    )
     # 13 and 9 bytes: the weights are as 1/13 to 3/9, that is 3 to 13.
     counts = bytepair.count(["low low lower"], pattern="gpt2") * 3
     counts += bytepair.count(["new newer"], pattern="gpt2") * 13
@@ -99,9 +101,21 @@ def test_shares_that_need_more_than_64_bits_are_the_nearest() -> None:
 def test_min_count_is_in_occurrences_of_the_mixture() -> None:
     texts = {"a": ["ab " * 30], "b": ["cd " * 30]}
     shares = {"a": 0.8, "b": 0.2}  # ab weighs 48 and cd 12
-    assert len(bytepair.train(texts, 269, mixture=shares, min_count=11).merges()) == 4
+    assert (
+        len(
+            bytepair.train(
+                texts,
+                269,
+                options=bytepair.TrainOptions(min_count=11),
+                recipe=bytepair.Mixture(shares),
+            ).merges()
+        )
+        == 4
+    )
     with pytest.warns(bytepair.errors.ExhaustedWarning):
-        tok = bytepair.train(texts, 269, mixture=shares, min_count=13)
+        tok = bytepair.train(
+            texts, 269, options=bytepair.TrainOptions(min_count=13), recipe=bytepair.Mixture(shares)
+        )
     assert {left + right for left, right in tok.merges()} == {b"ab", b" ab"}
 
 
@@ -109,25 +123,35 @@ def test_invalid_mixtures() -> None:
     texts = {"a": ["one"], "b": ["two"]}
     for shares in ({}, {"a": 1}, {"a": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}):
         with pytest.raises(ArgumentError, match="pass one value for each group"):
-            bytepair.train(texts, 270, mixture=shares)
+            bytepair.train(texts, 270, recipe=bytepair.Mixture(shares))
     for share in (0, -1, float("nan"), float("inf")):
         with pytest.raises(CountsError, match="it must be above 0"):
-            bytepair.train(texts, 270, mixture={"a": 1, "b": share})
+            bytepair.train(texts, 270, recipe=bytepair.Mixture({"a": 1, "b": share}))
     with pytest.raises(CountsError, match="too small"):
-        bytepair.train(texts, 270, mixture={"a": 1, "b": Fraction(1, 1 << 70)})
+        bytepair.train(texts, 270, recipe=bytepair.Mixture({"a": 1, "b": Fraction(1, 1 << 70)}))
     with pytest.raises(CountsError, match="'b' has no text"):
-        bytepair.train({"a": ["one"], "b": [""]}, 270, mixture={"a": 1, "b": 1})
+        bytepair.train({"a": ["one"], "b": [""]}, 270, recipe=bytepair.Mixture({"a": 1, "b": 1}))
     with pytest.raises(ArgumentError, match="mixture needs groups"):
-        bytepair.train(["one"], 270, mixture={"a": 1})
-    with pytest.raises(ArgumentError, match="would be ignored"):
-        bytepair.train(texts, 270, mixture={"a": 1, "b": 1}, texts=["three"])
-    with pytest.raises(ArgumentError, match="neither mixture nor parity"):
+        bytepair.train(["one"], 270, recipe=bytepair.Mixture({"a": 1}))
+    with pytest.raises(ArgumentError, match="no recipe says how") as refused:
         bytepair.train(texts, 270)
+    assert refused.value.option == "recipe"
+    with pytest.raises(ArgumentError, match="cannot be combined"):
+        bytepair.train(texts, 270, recipe=[bytepair.Mixture({"a": 1, "b": 1})] * 2)
+    with pytest.raises(ArgumentError, match=r"recipe is \{'a': 1\}; it must be a Mixture, Parity"):
+        bytepair.train(texts, 270, recipe={"a": 1})  # type: ignore[arg-type]
     other = bytepair.count(["two"], pattern="gpt2")
     with pytest.raises(CountsError, match="pattern"):
-        bytepair.train({"a": ["one"], "b": other}, 270, mixture={"a": 1, "b": 1}, pattern="gpt4")
+        bytepair.train(
+            {"a": ["one"], "b": other},
+            270,
+            pattern="gpt4",
+            recipe=bytepair.Mixture({"a": 1, "b": 1}),
+        )
     with pytest.raises(CorpusError):
-        bytepair.train({"a": Path("none.txt"), "b": ["two"]}, 270, mixture={"a": 1, "b": 1})
+        bytepair.train(
+            {"a": Path("none.txt"), "b": ["two"]}, 270, recipe=bytepair.Mixture({"a": 1, "b": 1})
+        )
 
 
 def test_the_command_names_its_sources(tmp_path: Path) -> None:
@@ -135,7 +159,9 @@ def test_the_command_names_its_sources(tmp_path: Path) -> None:
     for name, text in texts.items():
         (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
     shares = {"english": 0.6, "code": 0.4}
-    expected = bytepair.train({n: [t] for n, t in texts.items()}, 275, mixture=shares)
+    expected = bytepair.train(
+        {n: [t] for n, t in texts.items()}, 275, recipe=bytepair.Mixture(shares)
+    )
     options = ("--mixture", "code=0.4,english=0.6", "--vocab-size", "275")
     run("train", "english=english.txt", "code=code.txt", *options, "-o", "one", cwd=tmp_path)
     run("train", "*.txt", *options, "-o", "two", cwd=tmp_path)
@@ -151,7 +177,9 @@ def test_the_command_names_its_sources(tmp_path: Path) -> None:
     parts = {"english": [tmp_path / "books" / f"{n}.txt" for n in (0, 1)], "code": [texts["code"]]}
     words = ("english=books/0.txt", "english=books/1.txt", "code=code.txt")
     run("train", *words, *options, "-o", "four", cwd=tmp_path)
-    assert bytepair.load(tmp_path / "four") == bytepair.train(parts, 275, mixture=shares)
+    assert bytepair.load(tmp_path / "four") == bytepair.train(
+        parts, 275, recipe=bytepair.Mixture(shares)
+    )
     weight = ("--weight", "code.txt=2")
     done = run("train", "*.txt", *options, *weight, cwd=tmp_path, code=2)
     assert "contradict" in done.stderr

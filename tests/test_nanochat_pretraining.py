@@ -38,7 +38,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = folder / "base_data_climbmix" / f"shard_{number:05}.parquet"
         pq.write_table(pa.table({"text": part}), path, row_group_size=100)
     tok = bytepair.train(
-        folder / "base_data_climbmix", IDS, max_chars=2_000_000_000, doc_cap=10_000
+        folder / "base_data_climbmix",
+        IDS,
+        reading=bytepair.Reading(max_chars=2_000_000_000, doc_cap=10_000),
     )
     tok.export(folder / "tokenizer", "nanochat")
     return folder

@@ -16,8 +16,10 @@ import pytest
 import bytepair
 from bytepair.cli import COMMANDS
 from bytepair.errors import CountsError, DownloadError, FormatError, PlanError, ShardError
+from bytepair.training.options import TrainSettings
 from commands import message_of
 from formats import TARGETS, load_options, small, written
+from training_options import keywords
 
 TOK = small()
 
@@ -176,7 +178,7 @@ def test_a_min_count_that_is_too_high_is_reported(tmp_path: Path) -> None:
     assert "lower --min-count" in error
 
 
-@pytest.mark.parametrize("call", [bytepair.train, bytepair.TrainOptions])
+@pytest.mark.parametrize("call", [bytepair.train, TrainSettings])
 def test_the_order_of_special_tokens_is_that_of_their_ids(call: Any) -> None:
     more = [["hello"]] if call is bytepair.train else []
     for wrong, message in [
@@ -199,13 +201,15 @@ def test_options_of_training_are_checked_before_the_text_is_read() -> None:
     ]  # fmt: skip
     for option in wrong:
         with pytest.raises(ValueError):  # noqa: PT011
-            bytepair.train(text(), **{"vocab_size": 300, **option})
+            bytepair.train(text(), **keywords(**{"vocab_size": 300, **option}))
 
 
 def test_functions_refuse_what_they_would_ignore(tmp_path: Path) -> None:
     counts = bytepair.count(["hello hello"])
     with pytest.raises(CountsError, match="the source is counts"):
-        bytepair.extend(bytepair.train(counts, 266), counts, 1, column="body")
+        bytepair.extend(
+            bytepair.train(counts, 266), counts, 1, reading=bytepair.Reading(column="body")
+        )
     with pytest.raises(PlanError, match="params, width and depth are all given"):
         bytepair.plan.plan_data(1e6, depth=2, width=4)
     with pytest.raises(DownloadError, match="a fixed list of files"):

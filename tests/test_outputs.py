@@ -464,11 +464,20 @@ def test_a_checkpoint_knows_its_files_by_any_name(
         (tmp_path / f"{number}.txt").write_text("some text " * 100)
     monkeypatch.chdir(tmp_path)
     names = [f"{number}.txt" for number in range(3)]
-    expected = bytepair.count(files=names, checkpoint="c.parquet")
+    expected = bytepair.count(
+        bytepair.corpus.Paths(names), reading=bytepair.Reading(checkpoint="c.parquet")
+    )
     absolute = [tmp_path / name for name in names]
-    assert bytepair.count(files=absolute, checkpoint="c.parquet") == expected
+    assert (
+        bytepair.count(
+            bytepair.corpus.Paths(absolute), reading=bytepair.Reading(checkpoint="c.parquet")
+        )
+        == expected
+    )
     with pytest.raises(CountsError, match="files differ"):
-        bytepair.count(files=absolute[:2], checkpoint="c.parquet")
+        bytepair.count(
+            bytepair.corpus.Paths(absolute[:2]), reading=bytepair.Reading(checkpoint="c.parquet")
+        )
 
 
 # ------------------------------------------------------------------ ranks
@@ -527,7 +536,7 @@ def test_more_ranks_than_tasks_leave_nothing(
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("name", ["ids", "lengths", "places", "mark.json"])
+@pytest.mark.parametrize("name", ["ids", "documents", "mark.json"])
 def test_a_finished_task_that_is_not_whole_is_run_again(
     name: str, source: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
@@ -576,7 +585,9 @@ def test_a_task_writes_through_no_link(
     calls: list[tuple[Path, str, Callable[[], Any]]] = [
         (
             tmp_path / "c.parquet.parts", "counts.parquet",
-            lambda: distributed.count(source, tmp_path / "c.parquet", errors="skip", **options),
+            lambda: distributed.count(
+                source, tmp_path / "c.parquet", reading=bytepair.Reading(errors="skip"), **options
+            ),
         ),
         (
             tmp_path / "out" / ".parts", "ids",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -125,3 +127,44 @@ def test_evaluate_needs_force_to_replace(option: str, name: str, tmp_path: Path)
     assert (tmp_path / name).read_text() == "years of work"
     run(*words, "--force", cwd=tmp_path)
     assert (tmp_path / name).read_bytes() != b"years of work"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links and pipes")
+@pytest.mark.parametrize("kind", ["a link", "a pipe", "hard links", "a folder"])
+@pytest.mark.parametrize("format", TARGETS)
+def test_nothing_is_written_through_what_is_no_file(format: str, kind: str, tmp_path: Path) -> None:
+    """Each file that a format writes is tried; an error names it, and nothing is changed."""
+    named = ONE.replace(chat_template={"default": "a", "more": "b"})
+    target = tmp_path / "out" / TARGETS[format]
+    target.parent.mkdir()
+    names = [*listing_of(named.export(target, format, lossy=True))]
+    mine = tmp_path / "mine"
+    for name in names:
+        mine.write_text("mine")
+        path = target / name if name else target
+        path.unlink()
+        put(kind, path, mine)
+        before = listing(target.parent)
+        for overwrite in (False, True):
+            with pytest.raises(OSError, match=re.escape(path.name)):
+                OTHER.export(target, format, lossy=True, overwrite=overwrite)
+        assert listing(target.parent) == before
+        assert mine.read_text() == "mine"
+        path.rmdir() if kind == "a folder" else path.unlink()
+        named.export(target, format, lossy=True, overwrite=True)
+
+
+def put(kind: str, path: Path, mine: Path) -> None:
+    """Put something at a path that is no file of its own."""
+    if kind == "a link":
+        path.symlink_to(mine)
+    elif kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "hard links":
+        path.hardlink_to(mine)
+    else:
+        path.mkdir()
+
+
+def listing_of(target: Path) -> dict[str, bytes]:
+    return listing(target) if target.is_dir() else {"": target.read_bytes()}

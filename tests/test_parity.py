@@ -30,6 +30,7 @@ from bytepair.errors import ArgumentError, CorpusError, VocabularyError
 from bytepair.evaluate import compression_curve
 from bytepair.training.options import Ties
 from commands import run
+from training_options import keywords
 
 NAMES = ("a", "b", "c")
 TIES: tuple[Ties, ...] = get_args(Ties)
@@ -59,7 +60,7 @@ def core(texts: Counted) -> dict[str, bytepair.Counts]:
 
 
 def merges(texts: Counted, vocab_size: int = 296, **options: Any) -> list[tuple[bytes, bytes]]:
-    tok = bytepair.train(core(texts), vocab_size, special_tokens=(), **options)
+    tok = bytepair.train(core(texts), vocab_size, special_tokens=(), **keywords(**options))
     return tok.merges()
 
 
@@ -103,7 +104,7 @@ def test_one_group_is_plain_training(text: Mapping[bytes, int], ties: Any) -> No
     (counted,) = core({"a": text}).values()
     tok = bytepair.train(counted, 290, special_tokens=(), ties=ties)
     for parity in (bytepair.Parity(), bytepair.Parity(window=3), bytepair.Parity(global_merges=9)):
-        again = bytepair.train({"a": counted}, 290, special_tokens=(), ties=ties, parity=parity)
+        again = bytepair.train({"a": counted}, 290, special_tokens=(), ties=ties, recipe=parity)
         assert again == tok
         assert _core.merge_counts(again).tolist() == _core.merge_counts(tok).tolist()
 
@@ -113,16 +114,16 @@ def test_global_merges_alone_are_plain_training(texts: Counted) -> None:
     parts = core(texts)
     everything = parts["a"] + parts["b"] + parts["c"]
     parity = bytepair.Parity(global_merges=1000)
-    tok = bytepair.train(parts, 290, special_tokens=(), parity=parity)
+    tok = bytepair.train(parts, 290, special_tokens=(), recipe=parity)
     assert tok == bytepair.train(everything, 290, special_tokens=())
 
 
 @given(groups, groups)
 def test_a_smaller_vocabulary_is_a_prefix(texts: Counted, development: Counted) -> None:
     parity = bytepair.Parity(development=core(development), window=3)
-    large = bytepair.train(core(texts), 290, special_tokens=(), parity=parity)
+    large = bytepair.train(core(texts), 290, special_tokens=(), recipe=parity)
     size = min(270, large.vocab_size)
-    small = bytepair.train(core(texts), size, special_tokens=(), parity=parity)
+    small = bytepair.train(core(texts), size, special_tokens=(), recipe=parity)
     assert large.replace(vocab_size=size) == small
 
 
@@ -130,14 +131,14 @@ def test_threads_do_not_change_real_text() -> None:
     texts = {path.stem: [path.read_text("utf-8")] for path in bytepair.sample.paths()[1:]}
     development = {name: [text[0][:2000]] for name, text in texts.items()}
     parity = bytepair.Parity(development=development, window=100)
-    one, three = (bytepair.train(texts, 2000, parity=parity, threads=n) for n in (1, 3))
+    one, three = (bytepair.train(texts, 2000, threads=n, recipe=parity) for n in (1, 3))
     assert one == three
     assert one.notes == three.notes
 
 
 def test_the_note_says_who_got_the_merges() -> None:
     texts = {"a": {b"abab": 3}, "b": {b"cdcd": 1}}
-    tok = bytepair.train(core(texts), 260, special_tokens=(), parity=bytepair.Parity())
+    tok = bytepair.train(core(texts), 260, special_tokens=(), recipe=bytepair.Parity())
     assert json.loads(tok.notes["parity"]) == {"merges": {"a": 2, "b": 2}}
     assert compression_curve(tok).tolist() == [16, 10, 7, 5, 4]
 
@@ -145,7 +146,10 @@ def test_the_note_says_who_got_the_merges() -> None:
 def test_initial_tokens_and_long_tokens() -> None:
     texts = {"a": ["the cat sat on the mat"], "b": ["die Katze sass auf der Matte"]}
     tok = bytepair.train(
-        texts, 290, parity=bytepair.Parity(), initial_tokens=[" zebra"], max_token_bytes=6
+        texts,
+        290,
+        options=bytepair.TrainOptions(initial_tokens=[" zebra"], max_token_bytes=6),
+        recipe=bytepair.Parity(),
     )
     assert len(tok.encode(" zebra")) == 1
     assert max(len(token) for token in tok.mergeable_ranks()) == 6
@@ -202,7 +206,7 @@ def test_merges_equal_those_of_hugging_face(
     theirs = hugging_face(texts, **named, num_merges=30, global_merges=first)
     parity = bytepair.Parity(**named, global_merges=first)
     tok = bytepair.train(
-        texts, 286, special_tokens=(), pattern="gpt2", ties="characters-max", parity=parity
+        texts, 286, special_tokens=(), pattern="gpt2", ties="characters-max", recipe=parity
     )
     assert tok.merges() == theirs
 
@@ -219,8 +223,8 @@ def test_merges_of_many_languages_equal_those_of_hugging_face(window: int | None
     theirs = hugging_face(texts, development, num_merges=900, min_frequency=2, **options)
     parity = bytepair.Parity(development=development, window=window)
     tok = bytepair.train(
-        texts, 256 + 900, special_tokens=(), pattern="gpt2", ties="characters-max", min_count=2,
-        parity=parity,
+        texts, 256 + 900, special_tokens=(), pattern="gpt2", ties="characters-max",
+        options=bytepair.TrainOptions(min_count=2), recipe=parity,
     )  # fmt: skip
     assert tok.merges() == theirs
 
@@ -445,12 +449,12 @@ def test_the_command_trains_languages_of_a_folder(tmp_path: Path) -> None:
         "train", "texts/*.txt", *options, "--development", "parallel/*.txt", "-o", "1", cwd=tmp_path
     )
     parity = bytepair.Parity(development=development)
-    assert bytepair.load(tmp_path / "1") == bytepair.train(sources, 290, parity=parity)
+    assert bytepair.load(tmp_path / "1") == bytepair.train(sources, 290, recipe=parity)
     more = ("--ratios", "hi=2.5,en=1", "--window", "5", "--alpha", "1.5", "--global-merges", "3")
     run("train", "hi=texts/hi.txt", "en=texts/en.txt", *options, *more, "-o", "2", cwd=tmp_path)
     parity = bytepair.Parity(ratios={"hi": 2.5, "en": 1}, window=5, alpha=1.5, global_merges=3)
     in_order = {"hi": sources["hi"], "en": sources["en"]}
-    assert bytepair.load(tmp_path / "2") == bytepair.train(in_order, 290, parity=parity)
+    assert bytepair.load(tmp_path / "2") == bytepair.train(in_order, 290, recipe=parity)
     for wrong in (
         ("--window", "5"), ("--parity", "--alpha", "3"), ("--parity", "--mixture", "en=1,hi=1"),
         ("--parity", "--ratios", "en=0,hi=1"), ("--ratios", "en=1,hi=1"),
@@ -473,12 +477,17 @@ def test_invalid_options_are_refused() -> None:
     for option in ("development", "ratios"):
         value: Any = {"a": ["one"], "c": ["two"]} if option == "development" else {"a": 1.0}
         with pytest.raises(ArgumentError, match=f"{option} has the names"):
-            bytepair.train(texts, 270, parity=bytepair.Parity(**{option: value}))
+            bytepair.train(texts, 270, recipe=bytepair.Parity(**{option: value}))
     with pytest.raises(ArgumentError, match="parity needs groups"):
-        bytepair.train(["one"], 270, parity=bytepair.Parity())
+        bytepair.train(["one"], 270, recipe=bytepair.Parity())
     with pytest.raises(ArgumentError, match="cannot be combined"):
-        bytepair.train(texts, 270, parity=bytepair.Parity(), mixture={"a": 1, "b": 1})
+        bytepair.train(texts, 270, recipe=[bytepair.Parity(), bytepair.Mixture({"a": 1, "b": 1})])
     with pytest.raises(CorpusError, match="'b' has no text"):
-        bytepair.train({"a": ["one"], "b": [""]}, 270, parity=bytepair.Parity())
+        bytepair.train({"a": ["one"], "b": [""]}, 270, recipe=bytepair.Parity())
     with pytest.raises(VocabularyError, match="not one pretoken"):
-        bytepair.train(texts, 270, parity=bytepair.Parity(), initial_tokens=["two words"])
+        bytepair.train(
+            texts,
+            270,
+            options=bytepair.TrainOptions(initial_tokens=["two words"]),
+            recipe=bytepair.Parity(),
+        )

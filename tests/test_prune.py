@@ -19,8 +19,8 @@ import bytepair
 from bytepair import AddedToken, _core, reference
 from bytepair.errors import CountsError, UnknownIdError, VocabularyError
 from bytepair.evaluate import compression_curve
+from bytepair.formats import pieces
 from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.sentencepiece import characters
 from bytepair.tokenizer import pruning
 from bytepair.tokenizer.pruning import Pruned
 from commands import run
@@ -64,12 +64,12 @@ def by_characters(rng: random.Random, size: int) -> bytepair.Tokenizer:
         merges.append((left, right))
     rng.shuffle(merges)
     merges = list(dict.fromkeys(merges))
-    ids = {name: id for id, name in enumerate([*characters.BYTES, *names], 1)}
+    ids = {name: id for id, name in enumerate([*pieces.BYTES, *names], 1)}
     user_defined = rng.sample(names[6:], min(len(names[6:]), rng.randint(0, 2)))
     special = {"<s>": 0, names[0]: ids[names[0]]}
     special.pop(META, None)
     form = "spaces" if rng.random() < 0.5 else "spaces always"
-    parts = characters.parts(ids, merges, form, special, {}, "ids", user_defined)
+    parts = pieces.of_characters(ids, merges, form, special, {}, "ids", user_defined)
     return bytepair.Tokenizer(parts.model())
 
 

@@ -32,8 +32,9 @@ from bytepair.errors import (
 )
 from bytepair.evaluate import compression_curve
 from bytepair.shards.job import ShardKeywords
-from bytepair.training.counting import ReadKeywords
+from bytepair.training.options import TrainSettings
 from commands import run
+from training_options import keywords
 
 TEXT = (
     "hello hello help, the theme of the hour; others helped each other, "
@@ -42,7 +43,7 @@ TEXT = (
 
 
 def small(**options: Any) -> bytepair.Tokenizer:
-    return bytepair.train([TEXT * 3], **{"vocab_size": 280, **options})
+    return bytepair.train([TEXT * 3], **keywords(**{"vocab_size": 280, **options}))
 
 
 # ---------------------------------------------------------------------------- names
@@ -73,7 +74,7 @@ def test_the_face_is_narrow() -> None:
     assert len(public) <= 48
 
 
-PLUGINS = ("engines.sglang", "engines.vllm")
+PLUGINS = ("engines.plugins",)
 WRAPPERS = ("huggingface", "nanochat", "rustbpe", "tiktoken")
 
 
@@ -108,18 +109,19 @@ def test_a_parameter_has_one_name() -> None:
 def test_options_are_named_once() -> None:
     """Functions that take options as keywords take all of them, with the same defaults."""
     train = inspect.signature(bytepair.train).parameters
-    for field in dataclasses.fields(bytepair.TrainOptions):
-        assert train[field.name].default == field.default
+    usual = {one.name: one.default for one in dataclasses.fields(TrainSettings)}
     for function in (bytepair.resume, bytepair.extend):
         grow = inspect.signature(function).parameters
-        assert all(grow[name].default == train[name].default for name in ("ties", "min_count"))
+        assert all(grow[name].default == usual[name] for name in ("ties", "min_count"))
+    assert all(train[name].default == usual[name] for name in ("vocab_size", "ties"))
+    for call in (bytepair.train, bytepair.count, bytepair.resume, bytepair.extend):
+        parameters = inspect.signature(call).parameters
+        assert len(parameters) <= 10
+        assert parameters["reading"].default == bytepair.Reading()
     sharding = {field.name for field in dataclasses.fields(bytepair.shards.ShardOptions)}
     assert set(ShardKeywords.__annotations__) == sharding
     for write in (bytepair.shards.write, bytepair.distributed.shard):
         assert "ShardKeywords" in str(inspect.signature(write).parameters["options"])
-    count = inspect.signature(bytepair.count).parameters
-    beside = {"source", "pattern", "progress"}
-    assert set(ReadKeywords.__annotations__) == set(count) - beside
 
 
 # ---------------------------------------------------------------------------- special tokens
@@ -212,7 +214,9 @@ def test_names_that_are_taken_are_errors(names: list[str], message: str) -> None
 @pytest.mark.parametrize("vocab_size", [265, 270, 320, 100_000])
 def test_the_number_of_ids_is_rounded_up(vocab_size: int) -> None:
     plain = bytepair.train(bytepair.count([TEXT]), vocab_size)
-    tok = bytepair.train(bytepair.count([TEXT]), vocab_size, padded_to=64)
+    tok = bytepair.train(
+        bytepair.count([TEXT]), vocab_size, options=bytepair.TrainOptions(padded_to=64)
+    )
     assert len(tok) % 64 == 0
     assert len(plain) <= len(tok) < len(plain) + 64
     assert tok.mergeable_ranks() == plain.mergeable_ranks()
@@ -336,12 +340,14 @@ def test_a_mixture_is_trained_as_its_proportions_say(tmp_path: Path) -> None:
     mixture, whole = a.times(2.5) + b, a.times(5) + b.times(2)
     assert (mixture.denominator, mixture.items()) == (2, whole.items())
     for least in (1, 3, 7):
-        assert bytepair.train(mixture, 290, min_count=least).merges() == (
-            bytepair.train(whole, 290, min_count=2 * least).merges()
+        assert bytepair.train(
+            mixture, 290, options=bytepair.TrainOptions(min_count=least)
+        ).merges() == (
+            bytepair.train(whole, 290, options=bytepair.TrainOptions(min_count=2 * least)).merges()
         )
-    small = bytepair.train(mixture, 270, min_count=3)
+    small = bytepair.train(mixture, 270, options=bytepair.TrainOptions(min_count=3))
     assert bytepair.resume(small, mixture, 280, min_count=3).merges() == (
-        bytepair.train(mixture, 280, min_count=3).merges()
+        bytepair.train(mixture, 280, options=bytepair.TrainOptions(min_count=3)).merges()
     )
     assert bytepair.verify_merges(small, mixture, min_count=3)
     mixture.save(tmp_path / "counts.parquet")
@@ -415,8 +421,8 @@ def test_commands_have_the_words_of_python() -> None:
     assert training | {"errors", "memory_limit", "max_document_bytes"} <= options_of("train")
     assert sharding | {"world_size", "rank", "threads"} <= options_of("shard")
     assert {"memory_limit", "weight", "world_size"} <= options_of("count")
-    reading = set(inspect.signature(bytepair.count).parameters) - {"progress", "files", "texts"}
-    assert reading <= options_of("count")
+    reading = {field.name for field in dataclasses.fields(bytepair.Reading)}
+    assert reading | {"source", "pattern", "threads"} <= options_of("count")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -17,7 +17,7 @@ import bytepair
 from bytepair import reference
 from bytepair.corpus import bounds
 from bytepair.errors import CorpusError
-from bytepair.training import counting
+from bytepair.training import checkpoint
 from bytepair.training.counts import read_counts
 
 GPT2 = bytepair.PATTERNS["gpt2"]
@@ -72,9 +72,14 @@ def test_jsonl_equals_json_loads(
             with pytest.raises(CorpusError, match="no object has a field 'text'"):
                 bytepair.count(path, pattern="gpt2", threads=threads)
             return
-        counts = bytepair.count(path, pattern="gpt2", threads=threads, errors="replace")
+        counts = bytepair.count(
+            path, pattern="gpt2", threads=threads, reading=bytepair.Reading(errors="replace")
+        )
     assert dict(counts.items()) == reference.count(texts, GPT2)
-    assert counts.items() == bytepair.count(texts=texts, pattern="gpt2", threads=1).items()
+    assert (
+        counts.items()
+        == bytepair.count(bytepair.corpus.Texts(texts), pattern="gpt2", threads=1).items()
+    )
 
 
 def zstd(data: bytes) -> bytes:
@@ -93,10 +98,12 @@ def test_half_of_a_surrogate_pair_is_named(tmp_path: Path) -> None:
     )
     with pytest.raises(CorpusError, match=r"text 1 of the source: .*\\ud800, .* at character 1; "):
         bytepair.count(["good", "b\ud800"])
-    assert bytepair.count(["good", "b\ud800"], errors="replace") == bytepair.count(
+    assert bytepair.count(
+        ["good", "b\ud800"], reading=bytepair.Reading(errors="replace")
+    ) == bytepair.count(["good", "b\ufffd"])
+    assert bytepair.count(path, reading=bytepair.Reading(errors="replace")) == bytepair.count(
         ["good", "b\ufffd"]
     )
-    assert bytepair.count(path, errors="replace") == bytepair.count(["good", "b\ufffd"])
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd])
@@ -113,7 +120,7 @@ def test_members_follow_each_other_and_a_part_is_an_error(tmp_path: Path, pack: 
 def test_a_count_of_files_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save_every: float
 ) -> None:
-    monkeypatch.setattr(counting, "SAVE_SECONDS", save_every)
+    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", save_every)
     monkeypatch.setattr(bounds, "BLOCK_BYTES", 1000)
     folder, file = tmp_path / "in", tmp_path / "partial.parquet"
     folder.mkdir()
@@ -129,11 +136,11 @@ def test_a_count_of_files_goes_on_from_its_checkpoint(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bytepair.count(folder, checkpoint=file, progress=broken)
+        bytepair.count(folder, progress=broken, reading=bytepair.Reading(checkpoint=file))
     if file.exists():
         assert read_counts(file).text_bytes <= expected.text_bytes
-    assert bytepair.count(folder, checkpoint=file) == expected
-    assert bytepair.count(folder, checkpoint=file) == expected
+    assert bytepair.count(folder, reading=bytepair.Reading(checkpoint=file)) == expected
+    assert bytepair.count(folder, reading=bytepair.Reading(checkpoint=file)) == expected
 
 
 def test_files_of_a_cloud_are_read_as_those_of_this_machine(tmp_path: Path) -> None:
@@ -150,10 +157,15 @@ def test_files_of_a_cloud_are_read_as_those_of_this_machine(tmp_path: Path) -> N
         memory.pipe(f"/here/{name}", content)
     whole = [f"memory://here/{name}" for name in contents]
     local = [tmp_path / name for name in contents]
-    counted = bytepair.count(files=whole, pattern="gpt2", errors="replace")
-    assert counted.items() == bytepair.count(local, pattern="gpt2", errors="replace").items()
+    counted = bytepair.count(
+        bytepair.corpus.Paths(whole), pattern="gpt2", reading=bytepair.Reading(errors="replace")
+    )
+    assert (
+        counted.items()
+        == bytepair.count(local, pattern="gpt2", reading=bytepair.Reading(errors="replace")).items()
+    )
     with pytest.raises(CorpusError, match=r"^memory://here/d\.txt .* at byte 7"):
-        bytepair.count(files=whole, pattern="gpt2")
+        bytepair.count(bytepair.corpus.Paths(whole), pattern="gpt2")
     memory.pipe("/here/e.jsonl", b'{"text": "a"}\n\n\n7\n')
     with pytest.raises(CorpusError, match=r"^memory://here/e\.jsonl, line 4: .* not a JSON object"):
         bytepair.count("memory://here/e.jsonl", pattern="gpt2")

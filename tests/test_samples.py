@@ -68,7 +68,7 @@ def test_a_large_corpus_is_read_in_part(corpus: Path, monkeypatch: pytest.Monkey
 
 
 def test_evaluations_and_plans_measure_the_sample_and_say_so(corpus: Path, tmp_path: Path) -> None:
-    tok = bytepair.train(files=corpus, vocab_size=300)
+    tok = bytepair.train(bytepair.corpus.Paths(corpus), vocab_size=300)
     tok.save(tmp_path / "tokenizer")
     for words in (
         "evaluate tokenizer --against none --max-chars 200K --val",
@@ -94,7 +94,7 @@ def test_what_does_not_train_reads_files_of_any_split(tmp_path: Path) -> None:
     val = tmp_path / "shard_00002.parquet"
     assert len(evaluate.documents(val)) == 30
     assert len(evaluate.documents(tmp_path / "shard_0000*.parquet")) == 90
-    assert evaluate.compare(tok, tok, files=val).texts == 30
+    assert evaluate.compare(tok, tok, bytepair.corpus.Paths(val)).texts == 30
     assert bytepair.plan.measure(tok, val).chars_per_token
     for words in (
         "compare tokenizer tokenizer", "plan --params 1M -t tokenizer --corpus",

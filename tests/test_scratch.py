@@ -60,7 +60,8 @@ def test_only_folders_without_an_owner_are_removed(
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 def test_the_folder_of_a_killed_count_is_removed_by_the_next(root: Path) -> None:
-    code = "import bytepair, sys\nbytepair.count(iter(lambda: 'text', 0), memory_limit=1)"
+    reading = "bytepair.Reading(memory_limit=1)"
+    code = f"import bytepair\nbytepair.count(iter(lambda: 'text', 0), reading={reading})"
     run = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(root)})
     while not list(root.glob("bytepair-*/0")):
         assert run.poll() is None

@@ -57,6 +57,20 @@ def test_a_state_at_the_end_of_the_last_epoch_yields_nothing(data: shards.Datase
     assert list(data.batches(1, 4, packing="stream", state=batches.state)) == []
 
 
+@pytest.mark.parametrize("packing", ["stream", "best-fit"])
+def test_rows_that_fill_no_batch_are_counted(
+    data: shards.Dataset, packing: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = len(list(data.batches(1, 4, packing=packing)))
+    caplog.set_level("INFO", "bytepair")
+    for size in (1, 2, 5, 7):
+        caplog.clear()
+        assert len(list(data.batches(size, 4, packing=packing))) == rows // size
+        left = rows % size
+        said = [f"the last {left} rows do not fill a batch and are left out"]
+        assert caplog.messages == (said if left else [])
+
+
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("count", [1, 5000])
 @pytest.mark.parametrize("bos", [False, True])

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -13,13 +14,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bytepair
 from bytepair import distributed, shards
-from bytepair.errors import BytepairError
+from bytepair.distributed import tasks
+from bytepair.errors import BytepairError, ShardError
+from bytepair.files.outputs import write_whole
 from bytepair.shards import layout, manifest, state
 from bytepair.shards.layout import LAYOUTS
+from training_options import keywords
 
 pytestmark = [pytest.mark.timeout(60)]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes")
@@ -144,10 +149,10 @@ def test_nothing_is_written_through_what_stands_in_place_of_a_file_of_ranks(
         return distributed.shard(sources, tok, out, rank=rank, **options)
 
     def count(rank: int, out: Path) -> object:
-        return distributed.count(sources, out / "c", rank=rank, **options)
+        return distributed.count(sources, out / "c", rank=rank, **keywords(**options))
 
     for call, root, files in (
-        (shard, ".parts", ["ids", "lengths", "places"]), (count, "c.parts", ["counts.parquet"]),
+        (shard, ".parts", ["ids", "documents"]), (count, "c.parts", ["counts.parquet"]),
     ):  # fmt: skip
         (half := tmp_path / root / "half").mkdir(parents=True)
         assert call(0, half) is None
@@ -333,3 +338,102 @@ def test_files_of_killed_runs_are_removed_by_the_next(
         assert sorted(path.name for path in out.iterdir()) == whole
         assert not [path for path in out.rglob("*") if re.search("[0-9a-f]{16}", path.name)]
     assert calls > 5
+
+
+# ------------------------------------------------------------------ other folders
+
+
+@pytest.mark.parametrize("name", [".shard_00000.parquet.partial", ".x.0123456789abcdef"])
+def test_hidden_files_of_others_are_kept(
+    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path], name: str
+) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ShardError):
+        shards.write(sources[0], tok, tmp_path, errors="skip")
+    assert (tmp_path / name).read_text() == "mine"
+    out = tmp_path / "out"
+    shards.write(sources[0], tok, out, errors="skip")
+    (out / name).write_text("mine")
+    shards.write(sources[0], tok, out, errors="skip")
+    assert (out / name).read_text() == "mine"
+
+
+def test_files_of_killed_runs_of_the_job_are_removed(
+    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
+) -> None:
+    shards.write(sources[0], tok, tmp_path, errors="skip")
+    left = [f".{name}.0123456789abcdef" for name in ("manifest.json", "shard_000000.ends")]
+    left.append(".shard_000000.bin.partial")
+    for name in left:
+        (tmp_path / name).write_text("")
+    shards.write(sources[0], tok, tmp_path, errors="skip")
+    assert not any((tmp_path / name).exists() for name in left)
+
+
+def test_changed_arrow_shards_are_refused(
+    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
+) -> None:
+    shards.write(sources[0], tok, tmp_path, format="arrow", errors="skip")
+    path, record = tmp_path / "shard_000000.arrow", tmp_path / "manifest.json"
+    data = bytearray(path.read_bytes())
+    values = json.loads(record.read_text())
+    count = values["tokens"] // values["documents"]
+    at = data.index(np.array([0, count, 2 * count], "<i8").tobytes())
+    data[at + 8 : at + 16] = np.array([1 << 40], "<i8").tobytes()
+    path.write_bytes(data)
+    values["shards"][0]["parts"][0]["crc32"] = f"{zlib.crc32(data):08x}"
+    del values["crc32"]
+    shown = json.dumps(values, indent=1, ensure_ascii=False).encode() + b"\n"
+    values["crc32"] = f"{zlib.crc32(shown):08x}"
+    write_whole(record, json.dumps(values, indent=1, ensure_ascii=False).encode() + b"\n")
+    code = (
+        "import sys; from bytepair import shards\n"
+        "try: shards.Dataset(sys.argv[1])[0].sum(); print('read')\n"
+        "except Exception as e:\n"
+        "    print(type(e).__name__)\n"
+        "print(bool(shards.verify(sys.argv[1])))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["ShardError", "False"], done.stderr
+
+
+@pytest.mark.parametrize("parts", ["none", "one", "twice", "other"])
+def test_parts_that_a_mark_does_not_list_are_written_again(tmp_path: Path, parts: str) -> None:
+    names = ["ids", "documents"]
+    task = tasks.Task(0, [])
+
+    def work(_: tasks.Task, folder: Path) -> dict[str, object]:
+        for name in names:
+            (folder / name).write_text(name)
+        return {}
+
+    tasks.run(tmp_path, [task], names, work)
+    mark = task.folder(tmp_path) / tasks.MARK
+    values = json.loads(mark.read_text())
+    first, second = values["parts"]
+    values["parts"] = {
+        "none": [], "one": [first], "twice": [first, first],
+        "other": [first, {**second, "offset": 1}],
+    }[parts]  # fmt: skip
+    mark.write_text(json.dumps(values))
+    again: list[Any] = []
+    with pytest.warns(UserWarning, match="mark.json"):
+        tasks.redo_broken(tmp_path, [task], names, again.append)
+    assert again == [task]
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_part_that_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
+    task = tasks.Task(0, [])
+    tasks.run(tmp_path, [task], ["ids"], lambda _, folder: {"n": (folder / "ids").write_text("x")})
+    path = task.folder(tmp_path) / "ids"
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(__file__)
+    with pytest.raises(ShardError):
+        tasks.redo_broken(tmp_path, [task], ["ids"], lambda _: None)

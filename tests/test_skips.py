@@ -20,10 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
+from bytepair import training
 from bytepair.corpus import bounds
 from bytepair.errors import CorpusError, SkippedWarning
-from bytepair.training import counting
 from commands import message_of, run
+from training_options import keywords
 
 GOOD = ["one two three", "", "zwei é 二 zwei", "one two", "the theme of the hour"]
 LONG = "x" * 2000
@@ -82,7 +83,7 @@ def count(source: Any, **options: Any) -> tuple[bytepair.Counts, str]:
     options = {"pattern": "gpt2", "max_document_bytes": MOST, "errors": "skip", **options}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        counts = bytepair.count(source, **options)
+        counts = bytepair.count(source, **keywords(**options))
     assert [one.category for one in caught] == [SkippedWarning] * len(caught)
     assert [one.filename for one in caught] == [__file__] * len(caught)
     assert len(caught) <= 1
@@ -119,7 +120,9 @@ def test_invalid_documents_are_skipped_with_a_warning(
 def test_other_values_of_errors_stay_strict(name: str, folder: Path) -> None:
     for errors in ("strict", "replace"):
         with pytest.raises(CorpusError):
-            bytepair.count(folder / name, errors=errors, max_document_bytes=MOST)
+            bytepair.count(
+                folder / name, reading=bytepair.Reading(errors=errors, max_document_bytes=MOST)
+            )
 
 
 def test_the_same_documents_are_skipped_in_a_cloud(folder: Path) -> None:
@@ -159,7 +162,7 @@ def test_any_rows(
     """Each document is decoded by itself, as Python decodes it."""
     texts = [row.decode(errors="ignore") for row in rows]
     texts = [text for text, row in zip(texts, rows, strict=True) if text.encode() == row]
-    expected = bytepair.count(texts=texts, pattern="gpt2", threads=1).items()
+    expected = bytepair.count(bytepair.corpus.Texts(texts), pattern="gpt2", threads=1).items()
     file = tmp_path_factory.mktemp("rows") / "a.parquet"
     pq.write_table(table(rows), file, row_group_size=group)
     for source in (file, column(rows)):
@@ -198,7 +201,12 @@ def test_limits_end_at_the_same_document(
     monkeypatch.setattr(bounds, "BLOCK_BYTES", block)
     for most in (1, 13, 14, 26, 27, 34, 100):
         counts, message = count(folder / name, max_chars=most)
-        assert counts.items() == bytepair.count(GOOD, pattern="gpt2", max_chars=most).items()
+        assert (
+            counts.items()
+            == bytepair.count(
+                GOOD, pattern="gpt2", reading=bytepair.Reading(max_chars=most)
+            ).items()
+        )
         chars = list(itertools.accumulate(map(len, GOOD)))
         last = next((at for at, total in enumerate(chars) if total > most), None)
         skipped = 5 if last is None else last
@@ -217,7 +225,7 @@ def test_a_count_that_goes_on_says_all_that_was_left_out(
     name: str, moment: int, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounds, "BLOCK_BYTES", 40)
-    monkeypatch.setattr(counting, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(training.checkpoint, "SAVE_SECONDS", 0.0)
     checkpoint = tmp_path / "checkpoint"
     calls = itertools.count()
 
@@ -271,7 +279,7 @@ def test_what_precedes_the_damage_of_a_file_is_kept(pack: str, tmp_path: Path) -
 
 def test_training_and_growing_skip(folder: Path) -> None:
     file, base = folder / "a.jsonl", bytepair.train(GOOD, 270)
-    options: dict[str, Any] = {"errors": "skip", "max_document_bytes": MOST}
+    options = keywords(errors="skip", max_document_bytes=MOST)
     calls: list[tuple[Callable[[], bytepair.Tokenizer], bytepair.Tokenizer]] = [
         (lambda: bytepair.train(file, 270, **options), base),
         (lambda: bytepair.resume(bytepair.train(GOOD, 266), file, 270, **options), base),
@@ -328,7 +336,7 @@ def test_the_warning_says_how_to_read_longer_documents(name: str, tmp_path: Path
     else:
         pq.write_table(pa.table({"text": texts}), path)
     with pytest.warns(SkippedWarning, match="1 document skipped") as caught:
-        bytepair.count(path, errors="skip", max_document_bytes=MOST)
+        bytepair.count(path, reading=bytepair.Reading(errors="skip", max_document_bytes=MOST))
     assert str(caught[0].message).endswith("; raise max_document_bytes, or divide it")
     limit = ("--errors", "skip", "--max-document-bytes", str(MOST))
     done = run("count", name, "-o", "out.parquet", "-q", *limit, cwd=tmp_path)

@@ -52,7 +52,7 @@ FILE_READERS: dict[str, Callable[[Any, Path], Any]] = {
 
 
 def small() -> bytepair.Tokenizer:
-    return bytepair.train(texts=TEXTS, vocab_size=270)
+    return bytepair.train(bytepair.corpus.Texts(TEXTS), vocab_size=270)
 
 
 @pytest.fixture
@@ -73,7 +73,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", READERS)
 def test_every_kind_of_source_is_the_same_text(name: str, folder: Path) -> None:
     read = READERS[name]
-    expected, file = read(texts=TEXTS), folder / "a.jsonl"
+    texts, paths = bytepair.corpus.Texts, bytepair.corpus.Paths
+    expected, file = read(texts(TEXTS)), folder / "a.jsonl"
     for source in (
         TEXTS, iter(TEXTS), tuple(TEXTS), pa.array(TEXTS), [pa.array(TEXTS)],
         pa.table({"text": TEXTS}), file, str(file), [file], iter([file]), file.as_uri(),
@@ -82,8 +83,8 @@ def test_every_kind_of_source_is_the_same_text(name: str, folder: Path) -> None:
     ):  # fmt: skip
         assert read(source) == expected, source
     for files in (file, str(file), [str(file)], [file], file.as_uri(), str(folder / "*.jsonl")):
-        assert read(files=files) == expected, files
-    assert read(folder) == read(files=[folder]) == read(texts=TEXTS * 4)
+        assert read(paths(files)) == expected, files
+    assert read(folder) == read(paths([folder])) == read(texts(TEXTS * 4))
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -99,20 +100,21 @@ def test_texts_that_look_like_paths_are_an_error_with_both_readings(
     with pytest.raises(CorpusError) as wrong:
         READERS[name](names)
     assert f"{names[0]!r} looks like a path" in str(wrong.value)
-    assert "pass files=[...] to read files" in str(wrong.value)
-    assert "or texts=[...] to use the strings as texts" in str(wrong.value)
+    assert "pass a pathlib.Path for each, or bytepair.corpus.Paths(names)" in wrong.value.hint
+    assert "to use the strings as texts, pass bytepair.corpus.Texts(strings)" in wrong.value.hint
+    assert wrong.value.option == "source"
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_keywords_say_what_names_are(name: str) -> None:
+def test_types_say_what_strings_are(name: str) -> None:
     with pytest.raises(CorpusError, match=r"there is no file or folder '/data/typo\.txt'"):
-        READERS[name](files=["/data/typo.txt"])
+        READERS[name](bytepair.corpus.Paths(["/data/typo.txt"]))
     if name in ("count", "documents"):
-        assert READERS[name](texts=["/data/typo.txt"])
-    with pytest.raises(TypeError, match="pass exactly one of source, files and texts"):
+        assert READERS[name](bytepair.corpus.Texts(["/data/typo.txt"]))
+    with pytest.raises(TypeError, match="'source'"):
         READERS[name]()
-    with pytest.raises(TypeError, match="pass exactly one of source"):
-        READERS[name](TEXTS, texts=TEXTS)
+    with pytest.raises(CorpusError, match="texts is a str; pass a list of texts"):
+        READERS[name](bytepair.corpus.Texts("a text"))
 
 
 @pytest.mark.parametrize("name", FILE_READERS)
@@ -152,7 +154,7 @@ def test_bytes_that_are_not_utf8_are_replaced_wherever_files_are(tmp_path: Path)
     (tmp_path / "a.txt").write_bytes(b"one \xff two")
     expected = bytepair.count(["one \ufffd two"])
     for source in (tmp_path / "a.txt", (tmp_path / "a.txt").as_uri()):
-        assert bytepair.count(source, errors="replace") == expected
+        assert bytepair.count(source, reading=bytepair.Reading(errors="replace")) == expected
         with pytest.raises(CorpusError, match=r"a\.txt is not UTF-8 at byte 4"):
             bytepair.count(source)
 
@@ -238,7 +240,12 @@ def test_the_page_takes_a_published_name(published: Path, shared: Path) -> None:
 def test_commands_limit_memory_and_tokens_as_python_does(folder: Path) -> None:
     words = ["--vocab-size", "280", "--max-token-bytes", "3", "--memory-limit", "1M"]
     assert run(folder, "train", "a.jsonl", *words, "-o", "tok").returncode == 0
-    expected = bytepair.train(folder / "a.jsonl", 280, max_token_bytes=3, memory_limit=10**6)
+    expected = bytepair.train(
+        folder / "a.jsonl",
+        280,
+        options=bytepair.TrainOptions(max_token_bytes=3),
+        reading=bytepair.Reading(memory_limit=10**6),
+    )
     assert bytepair.load(folder / "tok") == expected
     assert run(folder, "count", "a.jsonl", "--memory-limit", "1", "-o", "c.parquet").returncode == 0
     assert bytepair.load_counts(folder / "c.parquet") == bytepair.count(folder / "a.jsonl")

@@ -60,8 +60,8 @@ def test_the_validation_shard_is_not_trained_on(
     assert caplog.messages == [
         "reading 3 parquet files of the split train; skipped shard_00003.parquet (val), README.md"
     ]
-    assert bytepair.count(nanochat, split="val") == val
-    assert bytepair.count(nanochat, split="all") == bytepair.count(TEXTS)
+    assert bytepair.count(nanochat, reading=bytepair.Reading(split="val")) == val
+    assert bytepair.count(nanochat, reading=bytepair.Reading(split="all")) == bytepair.count(TEXTS)
     # The last shard is that of the folder, whatever files are named.
     assert bytepair.count(sorted(nanochat.glob("*.parquet"))) == train
     assert bytepair.count(nanochat / "shard_00001.parquet") == bytepair.count(TEXTS[100:200])
@@ -89,7 +89,9 @@ def test_names_of_the_hub_say_their_split(tmp_path: Path) -> None:
         pq.write_table(pa.table({"text": [name]}), tmp_path / f"{name}.parquet")
     names = ["train-00000-of-00002", "train-00001-of-00002"]
     assert bytepair.count(tmp_path) == bytepair.count(names)
-    assert bytepair.count(tmp_path, split="val") == bytepair.count(["validation-00000-of-00001"])
+    assert bytepair.count(tmp_path, reading=bytepair.Reading(split="val")) == bytepair.count(
+        ["validation-00000-of-00001"]
+    )
     assert read(tmp_path, split="val") == ["validation-00000-of-00001"]
 
 
@@ -99,14 +101,16 @@ def test_a_split_that_no_data_set_says_is_an_error(source: str, tmp_path: Path) 
     data: Any = {"files": tmp_path, "texts": ["one two"], "arrow": pa.array(["one two"])}[source]
     for split in ("train", "val"):
         with pytest.raises(CorpusError, match=rf"does not say which .* '{split}'") as refused:
-            bytepair.count(data, split=split)
+            bytepair.count(data, reading=bytepair.Reading(split=split))
         assert refused.value.option == "split"
-    assert bytepair.count(data, split="all") == bytepair.count(["one two"])
+    assert bytepair.count(data, reading=bytepair.Reading(split="all")) == bytepair.count(
+        ["one two"]
+    )
 
 
 def test_a_split_of_another_name_is_refused(nanochat: Path) -> None:
     with pytest.raises(ArgumentError) as refused:
-        bytepair.count(nanochat, split="test")  # type: ignore[arg-type]
+        bytepair.count(nanochat, reading=bytepair.Reading(split="test"))  # type: ignore[arg-type]
     assert (refused.value.option, refused.value.value) == ("split", "test")
 
 

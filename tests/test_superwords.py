@@ -55,9 +55,7 @@ def test_merges_are_those_of_the_reference(
 ) -> None:
     texts.append("by the way")
     superwords = Superwords(start=256 + first, **rules)
-    tok = bytepair.train(
-        texts, 256 + first + more, special_tokens=(), ties=ties, superwords=superwords
-    )
+    tok = bytepair.train(texts, 256 + first + more, special_tokens=(), ties=ties, recipe=superwords)
     regex = superwords.regex(bytepair.PATTERNS["nanochat"])
     counts = reference.count(texts, "nanochat")
     lines = reference.count(texts, regex)
@@ -74,10 +72,8 @@ def test_merges_are_those_of_the_reference(
 def test_encoding_splits_by_the_second_pattern_and_merges_by_rank(
     texts: list[str], first: int
 ) -> None:
-    tok = bytepair.train(
-        ["by the way, by the sea 123\nby the way", *texts], 300,
-        special_tokens=(), superwords=Superwords(start=256 + first),
-    )  # fmt: skip
+    texts = ["by the way, by the sea 123\nby the way", *texts]
+    tok = bytepair.train(texts, 300, special_tokens=(), recipe=Superwords(start=256 + first))
     ranks = tok.mergeable_ranks()
     merges = [(left, right) for left, right in tok.merges()]
     for text in texts:
@@ -100,9 +96,9 @@ def counts() -> tuple[bytepair.Counts, bytepair.Counts]:
 def test_threads_and_sources_do_not_matter(
     counts: tuple[bytepair.Counts, bytepair.Counts], ties: Ties
 ) -> None:
-    one = bytepair.train(PATHS, 3000, superwords=Superwords(), ties=ties, threads=1)
+    one = bytepair.train(PATHS, 3000, ties=ties, threads=1, recipe=Superwords())
     words, lines = counts
-    again = bytepair.train(words, 3000, superwords=Superwords(counts=lines), ties=ties, threads=3)
+    again = bytepair.train(words, 3000, ties=ties, threads=3, recipe=Superwords(counts=lines))
     assert again == one
     assert again.merges() == one.merges()
     plain = bytepair.train(words, 2400, ties=ties)
@@ -114,8 +110,10 @@ def test_threads_and_sources_do_not_matter(
 
 
 def test_a_memory_limit_does_not_matter() -> None:
-    one = bytepair.train(PATHS, 2000, superwords=Superwords())
-    tight = bytepair.train(PATHS, 2000, superwords=Superwords(), memory_limit=1 << 16)
+    one = bytepair.train(PATHS, 2000, recipe=Superwords())
+    tight = bytepair.train(
+        PATHS, 2000, reading=bytepair.Reading(memory_limit=1 << 16), recipe=Superwords()
+    )
     assert tight == one
 
 
@@ -125,8 +123,8 @@ def test_resumed_cut_saved_and_verified(
 ) -> None:
     words, lines = counts
     rules = Superwords(start=1500, counts=lines)
-    large = bytepair.train(words, 2500, superwords=rules, ties=ties)
-    small = bytepair.train(words, 2000, superwords=rules, ties=ties)
+    large = bytepair.train(words, 2500, ties=ties, recipe=rules)
+    small = bytepair.train(words, 2000, ties=ties, recipe=rules)
     assert large.replace(vocab_size=2000) == small
     small.save(tmp_path)
     resumed = bytepair.resume(bytepair.load(tmp_path), lines, 2500, ties=ties)
@@ -143,7 +141,7 @@ def test_a_merge_that_the_rules_forbid_is_found(
 ) -> None:
     words, lines = counts
     free = Superwords(start=1500, counts=lines, max_words=None, never=())
-    tok = bytepair.train(words, 2500, superwords=free)
+    tok = bytepair.train(words, 2500, recipe=free)
     assert bytepair.verify_merges(tok, words, superword_counts=lines)
     strict = Superwords().note(1500 - 265, words.pattern)
     verdict = bytepair.verify_merges(
@@ -168,7 +166,7 @@ def test_the_pattern_keeps_the_digits_of_the_first_stage() -> None:
 @pytest.mark.filterwarnings("ignore::bytepair.errors.ExhaustedWarning")
 def test_a_match_of_nothing_does_not_split(pattern: str) -> None:
     text = "by the way, by the sea 123\nby the way x e\n\n"
-    tok = bytepair.train([text], 280, superwords=Superwords(start=265, pattern=pattern))
+    tok = bytepair.train([text], 280, recipe=Superwords(start=265, pattern=pattern))
     pretokens = reference.split(text, pattern)
     assert [one.encode() for one in bytepair.pretokenize(text, pattern)] == pretokens
     assert b"" not in pretokens
@@ -182,7 +180,7 @@ def test_a_match_of_nothing_does_not_split(pattern: str) -> None:
 def test_the_curve_falls_by_what_each_merge_joins(pattern: str | None) -> None:
     texts = [path.read_bytes().decode() for path in PATHS]
     rules = Superwords(start=1500, pattern=pattern)
-    tok = bytepair.train(texts, 2000, superwords=rules, special_tokens=())
+    tok = bytepair.train(texts, 2000, special_tokens=(), recipe=rules)
     curve = compression_curve(tok)
     plain = bytepair.train(texts, 1500, special_tokens=())
     assert curve[: 1500 - 255].tolist() == compression_curve(plain).tolist()
@@ -204,34 +202,37 @@ class Again:
 
 def test_a_source_is_read_twice() -> None:
     rules = Superwords(start=270)
-    tok = bytepair.train(texts=Again(), vocab_size=275, superwords=rules)
-    assert tok == bytepair.train(list(Again()), 275, superwords=rules)
+    tok = bytepair.train(bytepair.corpus.Texts(Again()), vocab_size=275, recipe=rules)
+    assert tok == bytepair.train(list(Again()), 275, recipe=rules)
     with pytest.raises(CorpusError, match="an iterator can be read only once; pass a list"):
-        bytepair.train(iter(Again()), 275, superwords=rules)
+        bytepair.train(iter(Again()), 275, recipe=rules)
     with pytest.raises(CorpusError, match="an iterator can be read only once; pass a list"):
-        bytepair.train({"a": iter(Again())}, 275, mixture={"a": 1}, superwords=rules)
-    assert bytepair.train(Again(), 275, superwords=rules) == tok
+        bytepair.train({"a": iter(Again())}, 275, recipe=[bytepair.Mixture({"a": 1}), rules])
+    assert bytepair.train(Again(), 275, recipe=rules) == tok
 
 
 def test_a_mixture_has_both_stages() -> None:
     groups: dict[str, Iterable[str]] = {"a": ["by the way, by the way"], "b": Again()}
     shares = {"a": 1, "b": 3}
     rules = Superwords(start=270)
-    tok = bytepair.train(groups, 275, mixture=shares, superwords=rules)
+    tok = bytepair.train(groups, 275, recipe=[bytepair.Mixture(shares), rules])
     regex = rules.regex(bytepair.PATTERNS["nanochat"])
     mixed = [
         bytepair.Counts.mixture(
-            {name: bytepair.count(texts=texts, pattern=pattern) for name, texts in groups.items()},
+            {
+                name: bytepair.count(bytepair.corpus.Texts(texts), pattern=pattern)
+                for name, texts in groups.items()
+            },
             shares,
         )
         for pattern in ("nanochat", regex)
     ]
     again = Superwords(start=270, counts=mixed[1])
-    assert tok == bytepair.train(mixed[0], 275, superwords=again)
+    assert tok == bytepair.train(mixed[0], 275, recipe=again)
 
 
 def test_lines_are_encoded_as_by_plain_merging() -> None:
-    tok = bytepair.train(PATHS, 6000, superwords=Superwords(start=0.5))
+    tok = bytepair.train(PATHS, 6000, recipe=Superwords(start=0.5))
     texts = [path.read_text(encoding="utf-8")[:100_000] for path in PATHS]
     for text in [*texts, "the of the " * 3000, "中文" * 9999 + " the of", "\n" * 999]:
         pretokens = bytepair.pretokenize(text, tok.pattern)
@@ -245,7 +246,7 @@ def test_lines_are_encoded_as_by_plain_merging() -> None:
 @pytest.mark.parametrize("pattern", [None, llamacpp._pattern("superbpe")])
 def test_other_formats_hold_superwords(pattern: str | None, tmp_path: Path) -> None:
     rules = Superwords(start=0.7, pattern=pattern)
-    tok = bytepair.train(PATHS, 2000, superwords=rules, special_tokens=["<|bos|>"])
+    tok = bytepair.train(PATHS, 2000, special_tokens=["<|bos|>"], recipe=rules)
     text = PATHS[0].read_text(encoding="utf-8")[:50_000] + " 1234567 12½ ½123 "
     tok.export(tmp_path / "hf", format="huggingface")
     assert bytepair.load(tmp_path / "hf").encode(text) == tok.encode(text)
@@ -268,7 +269,7 @@ def test_the_command_line_has_the_same_words(tmp_path: Path) -> None:
     run("train", "a.txt", *options, cwd=tmp_path)
     rules = Superwords(start=270, max_words=2, never=[","])
     tok = bytepair.load(tmp_path / "tokenizer")
-    assert tok == bytepair.train(tmp_path / "a.txt", 275, superwords=rules)
+    assert tok == bytepair.train(tmp_path / "a.txt", 275, recipe=rules)
     for name, pattern in [("words", "nanochat"), ("lines", tok.pattern)]:
         bytepair.count(tmp_path / "a.txt", pattern=pattern).save(tmp_path / f"{name}.parquet")
     both = ["words.parquet", "--superword-counts", "lines.parquet"]
@@ -298,13 +299,13 @@ def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -
         Superwords(never=": ")
     for start in (100, 0.01, 3001):
         with pytest.raises(VocabularyError, match="superwords start at"):
-            bytepair.train(words, 3000, superwords=Superwords(start=start, counts=lines))
+            bytepair.train(words, 3000, recipe=Superwords(start=start, counts=lines))
     for source, rules in [(words, Superwords()), (["a b"], Superwords(counts=lines))]:
         with pytest.raises(CountsError, match="counts with two patterns"):
-            bytepair.train(source, 3000, superwords=rules)
+            bytepair.train(source, 3000, recipe=rules)
     with pytest.raises(CountsError, match="have the pattern"):
-        bytepair.train(words, 3000, superwords=Superwords(counts=words))
-    tok = bytepair.train(words, 1000, superwords=Superwords(counts=lines))
+        bytepair.train(words, 3000, recipe=Superwords(counts=words))
+    tok = bytepair.train(words, 1000, recipe=Superwords(counts=lines))
     with pytest.raises(CountsError, match="pass superword_counts"):
         bytepair.verify_merges(tok, words)
     with pytest.raises(CountsError, match="the tokenizer has no superwords"):

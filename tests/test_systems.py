@@ -19,7 +19,7 @@ import pytest
 
 import bytepair
 from bytepair._internal import system
-from bytepair.cli import output
+from bytepair.cli import messages as output
 from bytepair.errors import InUseError
 from bytepair.shards import manifest
 from bytepair.shards.manifest import ShardFormat
@@ -121,7 +121,9 @@ class TestWindows:
 
     def test_a_count_with_a_checkpoint_and_little_memory(self, tmp_path: Path) -> None:
         whole = bytepair.count(TEXTS)
-        counts = bytepair.count(TEXTS, checkpoint=tmp_path / "c.parquet", memory_limit=1 << 20)
+        counts = bytepair.count(
+            TEXTS, reading=bytepair.Reading(checkpoint=tmp_path / "c.parquet", memory_limit=1 << 20)
+        )
         assert counts == whole
 
 

@@ -12,16 +12,16 @@ import pytest
 import bytepair
 from bytepair import _core, reference
 from bytepair.chat.segments import SurrogateErrors
-from bytepair.cli import encode, option
+from bytepair.cli import option, text
 from bytepair.corpus import kinds
 from bytepair.corpus.column import Errors
 from bytepair.errors import ArgumentError
 from bytepair.formats import registry
-from bytepair.formats.names import WrittenFormat
+from bytepair.formats.parts import WrittenFormat
 from bytepair.shards.layout import LAYOUTS
 from bytepair.shards.manifest import ShardFormat
 from bytepair.tokenizer import results
-from bytepair.training.options import Ties
+from bytepair.training.options import Ties, TrainSettings
 
 
 def test_the_types_name_what_the_core_knows() -> None:
@@ -33,7 +33,7 @@ def test_the_types_name_what_the_core_knows() -> None:
 
 
 def test_every_mode_of_special_tokens_has_a_type_and_an_option() -> None:
-    (choice,) = (param.type for param in encode.encode.params if param.name == "special")
+    (choice,) = (param.type for param in text.encode.params if param.name == "special")
     assert isinstance(choice, click.Choice)
     assert get_args(get_args(results.SpecialMode)[0]) == tuple(choice.choices)
     tok = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
@@ -44,7 +44,7 @@ def test_every_mode_of_special_tokens_has_a_type_and_an_option() -> None:
 
 
 def test_the_first_rule_for_ties_is_the_default() -> None:
-    assert bytepair.TrainOptions().ties == _core.TIES[0]
+    assert TrainSettings().ties == _core.TIES[0]
 
 
 @pytest.mark.parametrize("ties", get_args(Ties))

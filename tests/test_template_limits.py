@@ -7,7 +7,7 @@ import pytest
 import bytepair
 from bytepair import errors
 from bytepair.chat import JinjaTemplate, RenderProcess
-from bytepair.chat.environment import compiled, render
+from bytepair.chat.sandbox import compiled, render
 
 GROW = "{% set ns = namespace(x=START) %}{% for i in range(60) %}{% set ns.x = STEP %}{% endfor %}"
 

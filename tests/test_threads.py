@@ -21,7 +21,7 @@ TEXTS = [f"text {number} of {number % 7}: héllo wörld, 你好 <|bos|> it's {nu
 
 @pytest.fixture(scope="module")
 def tok() -> bytepair.Tokenizer:
-    return bytepair.train(texts=TEXTS, vocab_size=340)
+    return bytepair.train(bytepair.corpus.Texts(TEXTS), vocab_size=340)
 
 
 def together(*actions: Callable[[], Any]) -> list[list[Any]]:
@@ -66,9 +66,9 @@ def test_threads_share_one_tokenizer_that_is_cold(tok: bytepair.Tokenizer) -> No
 def test_threads_train_while_others_encode(tok: bytepair.Tokenizer) -> None:
     expected = tok.encode_batch(TEXTS)
     trained, encoded, counts = together(
-        lambda: bytepair.train(texts=TEXTS, vocab_size=340),
+        lambda: bytepair.train(bytepair.corpus.Texts(TEXTS), vocab_size=340),
         lambda: tok.encode_batch(TEXTS),
-        lambda: bytepair.count(texts=TEXTS, pattern=tok.pattern),
+        lambda: bytepair.count(bytepair.corpus.Texts(TEXTS), pattern=tok.pattern),
     )
     assert all(one == tok for one in trained)
     assert all(one == expected for one in encoded)
@@ -101,7 +101,7 @@ def test_a_list_that_another_thread_changes_is_read_or_refused(tok: bytepair.Tok
 def test_a_counter_takes_the_texts_of_all_threads(tok: bytepair.Tokenizer) -> None:
     counter = _core.Counter(tok.pattern)
     together(lambda: counter.add(TEXTS))
-    expected = bytepair.count(texts=TEXTS * THREADS, pattern=tok.pattern)
+    expected = bytepair.count(bytepair.corpus.Texts(TEXTS * THREADS), pattern=tok.pattern)
     assert bytepair.Counts(counter.finish()) == expected
 
 

@@ -24,7 +24,7 @@ import bytepair
 from bytepair import _core, reference
 from bytepair.errors import CorpusError
 from bytepair.tokenizer import Tokenizer
-from bytepair.training.options import Ties, TrainOptions
+from bytepair.training.options import Ties, TrainSettings
 
 ALL_TIES: tuple[Ties, ...] = get_args(Ties)
 
@@ -32,7 +32,10 @@ ALL_TIES: tuple[Ties, ...] = get_args(Ties)
 def learnt(counts: dict[bytes, int], merges: int, ties: Ties, min_count: int = 1) -> list[bytes]:
     """The tokens that `bytepair.train` learns from counts."""
     table = _core.Counts.from_items(counts.items(), _core.PATTERNS["gpt2"])
-    model = _core.train(table, TrainOptions(256 + merges, (), ties=ties, min_count=min_count))
+    settings = TrainSettings(
+        vocab_size=256 + merges, special_tokens=(), ties=ties, min_count=min_count
+    )
+    model = _core.train(table, settings)
     return list(Tokenizer(model).mergeable_ranks())
 
 
@@ -146,23 +149,33 @@ def test_merges_equal_those_that_tokenizers_learns_from_a_file(
 
 def test_initial_tokens_are_there_whatever_the_text() -> None:
     words = [" kubernetes", "天気予報", " kubectl"]
-    tok = bytepair.train(["hello hello world"] * 3, 299, initial_tokens=words)
+    tok = bytepair.train(
+        ["hello hello world"] * 3, 299, options=bytepair.TrainOptions(initial_tokens=words)
+    )
     assert [len(tok.encode(word)) for word in words] == [1, 1, 1]
     assert len(tok.encode("hello")) == 1
     assert list(tok.special_tokens.values())[-1] == tok.vocab_size - 1
-    assert bytepair.train(["hello"], 266, initial_tokens=[]) == bytepair.train(["hello"], 266)
+    assert bytepair.train(
+        ["hello"], 266, options=bytepair.TrainOptions(initial_tokens=[])
+    ) == bytepair.train(["hello"], 266)
     with pytest.raises(bytepair.errors.VocabularyError, match="not one pretoken"):
-        bytepair.train(["x"], 300, initial_tokens=["New York"])
+        bytepair.train(["x"], 300, options=bytepair.TrainOptions(initial_tokens=["New York"]))
     with pytest.raises(bytepair.errors.VocabularyError, match="room for 5"):
-        bytepair.train(["x"], 270, initial_tokens=words)
+        bytepair.train(["x"], 270, options=bytepair.TrainOptions(initial_tokens=words))
     with pytest.raises(TypeError, match="initial_tokens is 'word'"):
-        bytepair.train(["x"], 300, initial_tokens="word")
+        bytepair.train(["x"], 300, options=bytepair.TrainOptions(initial_tokens="word"))
 
 
 def test_behind_initial_tokens_training_is_exact() -> None:
     """The merges equal those of the reference on text with a byte for each initial token."""
     texts = ["xyz abab abc xyz xyz cabab"] * 2
-    tok = bytepair.train(texts, 256 + 6, initial_tokens=["xyz"], special_tokens=[], pattern="gpt2")
+    tok = bytepair.train(
+        texts,
+        256 + 6,
+        special_tokens=[],
+        pattern="gpt2",
+        options=bytepair.TrainOptions(initial_tokens=["xyz"]),
+    )
     plain = [text.replace("xyz", "\x01") for text in texts]
     rest = bytepair.train(plain, 256 + 4, special_tokens=[], pattern="gpt2")
     assert tok.merges()[:2] == [(b"x", b"y"), (b"xy", b"z")]
@@ -217,7 +230,7 @@ def test_special_tokens_given_twice_are_an_error() -> None:
 
 def test_options_that_make_no_sense_are_errors() -> None:
     with pytest.raises(ValueError, match="min_count is 0"):
-        bytepair.train(["x"], 300, min_count=0)
+        bytepair.train(["x"], 300, options=bytepair.TrainOptions(min_count=0))
     with pytest.raises(TypeError, match="a list of names"):
         bytepair.train(["x"], 300, special_tokens="<a>")
 

@@ -51,8 +51,8 @@ def pair() -> tuple[bytepair.Tokenizer, tokenizers.Tokenizer]:
 @lru_cache
 def sentencepiece_pair(prefix: bool) -> tuple[bytepair.Tokenizer, Any]:
     sentencepiece = pytest.importorskip("sentencepiece")
+    from bytepair.formats import sentencepiece as format
     from bytepair.formats.parts import LoadOptions
-    from bytepair.formats.sentencepiece import model as format
 
     data = gemma(SPEC[prefix])
     tok = bytepair.Tokenizer(format.parse(data, LoadOptions()).model())

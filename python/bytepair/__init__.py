@@ -32,14 +32,16 @@ if _TYPE_CHECKING:
     )
     from bytepair._core import PATTERNS, UNICODE_VERSION, AddedToken
     from bytepair._internal.drawing import readable
+    from bytepair.corpus.source import Reading
     from bytepair.errors import BytepairError
-    from bytepair.formats.published.available import list_vocabularies
+    from bytepair.formats.available import list_vocabularies
     from bytepair.tokenizer import Tokenizer, load, pretokenize
     from bytepair.tokenizer.pruning import prune
     from bytepair.tokenizer.vocabulary import parts_in
     from bytepair.training import (
         NANOCHAT_SPECIAL_TOKENS,
         Counts,
+        Mixture,
         Parity,
         Superwords,
         TrainOptions,
@@ -54,10 +56,10 @@ __version__: str
 
 __all__ = [
     "NANOCHAT_SPECIAL_TOKENS", "PATTERNS", "UNICODE_VERSION", "AddedToken", "BytepairError",
-    "Counts", "Parity", "Superwords", "Tokenizer", "TrainOptions", "__version__", "chat", "compat",
-    "corpus", "count", "distributed", "engines", "errors", "evaluate", "explore", "extend",
-    "infer_mixture", "list_vocabularies", "load", "load_counts", "parts_in", "plan", "plot",
-    "pretokenize", "prune", "readable", "reference", "resume", "sample",
+    "Counts", "Mixture", "Parity", "Reading", "Superwords", "Tokenizer", "TrainOptions",
+    "__version__", "chat", "compat", "corpus", "count", "distributed", "engines", "errors",
+    "evaluate", "explore", "extend", "infer_mixture", "list_vocabularies", "load", "load_counts",
+    "parts_in", "plan", "plot", "pretokenize", "prune", "readable", "reference", "resume", "sample",
     "shards", "train", "verify_merges",
 ]  # fmt: skip
 
@@ -66,13 +68,14 @@ __all__ = [
 _HOMES = {
     "_core": ("PATTERNS", "UNICODE_VERSION", "AddedToken"),
     "_internal.drawing": ("readable",),
+    "corpus.source": ("Reading",),
     "errors": ("BytepairError",),
-    "formats.published.available": ("list_vocabularies",),
+    "formats.available": ("list_vocabularies",),
     "tokenizer": ("Tokenizer", "load", "pretokenize"),
     "tokenizer.pruning": ("prune",),
     "tokenizer.vocabulary": ("parts_in",),
-    "training": ("NANOCHAT_SPECIAL_TOKENS", "Counts", "Parity", "Superwords", "TrainOptions",
-                 "count", "load_counts", "train"),
+    "training": ("NANOCHAT_SPECIAL_TOKENS", "Counts", "Mixture", "Parity", "Superwords",
+                 "TrainOptions", "count", "load_counts", "train"),
     "training.grow": ("extend", "resume", "verify_merges"),
     "training.infer": ("infer_mixture",),
 }  # fmt: skip

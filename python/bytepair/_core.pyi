@@ -12,7 +12,7 @@ from bytepair.corpus.bounds import ReadBounds
 from bytepair.corpus.documents import DocumentSelection
 from bytepair.corpus.kinds import CorpusFile
 from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
-from bytepair.training.options import TrainOptions
+from bytepair.training.options import TrainSettings
 
 PATTERNS: Final[dict[str, str]]
 UNICODE_VERSION: Final[str]
@@ -683,7 +683,7 @@ def gather(
 ) -> None: ...
 def train(
     counts: Counts,
-    options: TrainOptions,
+    options: TrainSettings,
     *,
     threads: int | None = None,
     on_progress: Callable[[int, int], object] | None = None,
@@ -691,7 +691,7 @@ def train(
 def train_parity(
     groups: Sequence[Counts],
     development: Sequence[Counts],
-    options: TrainOptions,
+    options: TrainSettings,
     *,
     ratios: Sequence[float] | None = None,
     window: int | None = None,
@@ -704,7 +704,7 @@ def with_vocab_size(tokenizer: Tokenizer, vocab_size: int) -> Model: ...
 def resume(
     tokenizer: Tokenizer,
     counts: Counts,
-    options: TrainOptions,
+    options: TrainSettings,
     *,
     superwords: tuple[int | None, Sequence[str]] | None = None,
     threads: int | None = None,
@@ -714,14 +714,14 @@ def extend(
     tokenizer: Tokenizer,
     counts: Counts,
     extra: int,
-    options: TrainOptions,
+    options: TrainSettings,
     *,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Model: ...
 def verify_merges(
     merges: Sequence[tuple[bytes, bytes]],
     counts: Counts,
-    options: TrainOptions,
+    options: TrainSettings,
     *,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> UnmadeMerge | None: ...
@@ -729,7 +729,7 @@ def verify_superwords(
     merges: Sequence[tuple[bytes, bytes]],
     start: int,
     counts: Counts,
-    options: TrainOptions,
+    options: TrainSettings,
     superwords: tuple[int | None, Sequence[str]],
     *,
     on_progress: Callable[[int, int], object] | None = None,

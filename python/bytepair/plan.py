@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -106,14 +105,13 @@ class DataPlan:
     @property
     def warnings(self) -> list[str]:
         """Problems of the plan, one sentence each."""
-        rows = []
-        if self.shards > self.available:
-            rows.append(
-                f"the data set is too small: it has {self.available:,} shards and {self.shards:,} "
-                f"are needed; train {self.shards / self.available:.1f} epochs, lower the ratio, or "
-                "use more data"
-            )
-        return rows
+        if self.shards <= self.available:
+            return []
+        return [
+            f"the data set is too small: it has {self.available:,} shards and {self.shards:,} "
+            f"are needed; train {self.shards / self.available:.1f} epochs, lower the ratio, or "
+            "use more data"
+        ]
 
     def __str__(self) -> str:
         """The plan as a table, one name and value per line."""
@@ -259,10 +257,8 @@ class Measurement(NamedTuple):
 
 def measure(
     tokenizer: Tokenizer,
-    source: Source | None = None,
+    source: Source,
     *,
-    files: Source | None = None,
-    texts: Iterable[str] | None = None,
     max_chars: int = MEASURED_CHARS,
     errors: Errors = "strict",
 ) -> Measurement:
@@ -271,8 +267,6 @@ def measure(
     Args:
         tokenizer: the tokenizer.
         source: text similar to the training text, as in `bytepair.train`.
-        files: as in `bytepair.train`.
-        texts: as in `bytepair.train`.
         max_chars: encode at most this many characters, drawn from all files.
         errors: as in `bytepair.count`.
 
@@ -288,7 +282,7 @@ def measure(
         >>> round(bytepair.plan.measure(tok, bytepair.sample.paths()).chars_per_token, 1)
         1.6
     """
-    documents = sample(source, files=files, texts=texts, max_chars=max_chars, errors=errors)
+    documents = sample(source, max_chars=max_chars, errors=errors)
     started = time.perf_counter()
     tokens = sum(map(len, tokenizer.encode_batch(documents.texts)))
     seconds = time.perf_counter() - started

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Mapping
+from fractions import Fraction
 from numbers import Integral
 from typing import Any, Final, TypeVar
 
@@ -120,3 +121,13 @@ def place_of(item: str, index: Any, count: int) -> int:
     if not -count <= number < count:
         raise IndexError(f"there is no {item} {number}; there are {count}")
     return number % count
+
+
+def exact_fraction(number: float | Fraction) -> Fraction:
+    """Convert a number to a fraction; a float means its decimal notation.
+
+    Example:
+        >>> exact_fraction(0.1)
+        Fraction(1, 10)
+    """
+    return Fraction(str(float(number)) if isinstance(number, float) else number)

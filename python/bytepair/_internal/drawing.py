@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import html as markup
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 from bytepair import _core
@@ -68,6 +68,21 @@ class Markup(str):
     def __repr__(self) -> str:
         """What it is; a terminal does not draw it."""
         return f"<HTML of {len(self):,} characters; a notebook draws it, str() is its text>"
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[object]], most: int = 40) -> Markup:
+    """A table for notebooks: all rows, or as many of them as fit, from the first to the last.
+
+    Example:
+        >>> str(html_table(["ids"], [[n] for n in range(99)])).count("<tr>")
+        41
+    """
+    if len(rows) > most:
+        rows = [rows[n * (len(rows) - 1) // (most - 1)] for n in range(most)]
+    lines = [f"<th>{markup.escape(name)}</th>" for name in head]
+    cells = [[f"<td>{markup.escape(str(cell))}</td>" for cell in row] for row in rows]
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in [lines, *cells])
+    return Markup(f"<table>{body}</table>")
 
 
 class Fragment(NamedTuple):

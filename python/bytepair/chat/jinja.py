@@ -1,13 +1,13 @@
 """Hugging Face chat templates: Jinja, rendered in a sandbox, so that text cannot forge tokens.
 
 A Jinja template writes one string that mixes its own special tokens and the text of the messages.
-To distinguish them, the texts are disguised before rendering (`disguise`). A disguise could mislead
+To distinguish them, the texts are disguised before rendering (`texts`). A disguise could mislead
 a template that searches for special tokens in the text. To detect this, the conversation is also
 rendered without it: if the results differ, fewer characters are disguised, and if they still
 differ, it is an error.
 
-The loss mask comes from `{% generation %}` blocks, or is derived by rendering prefixes of the
-conversation (`prefixes`), and is checked (`checks`).
+The loss mask comes from `{% generation %}` blocks, or is derived from where messages
+begin (`masks`), and is checked (`texts`).
 """
 
 from __future__ import annotations
@@ -21,20 +21,29 @@ from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
-from bytepair.chat import blocks, checks, fields, prefixes, regions, usage
-from bytepair.chat.disguise import Disguise, Rendering, deep
-from bytepair.chat.environment import NO_MARKS, START, STOP, has_blocks, render
-from bytepair.chat.process import RenderProcess
+from bytepair.chat import masks, texts
 from bytepair.chat.rows import (
     CALL_FIELDS,
     DEFAULT,
     MESSAGE_FIELDS,
+    ChatOptions,
     Row,
-    RowOptions,
     reasoning_of,
     text_of,
 )
+from bytepair.chat.sandbox import (
+    END_INDEX,
+    INDEX,
+    NO_MARKS,
+    START,
+    STOP,
+    RenderProcess,
+    has_blocks,
+    render,
+    usage,
+)
 from bytepair.chat.segments import BREAK, Items, Segments, structural
+from bytepair.chat.texts import Disguise, Rendering, deep
 from bytepair.errors import BytepairWarning, ConversationError, warn
 from bytepair.properties.metadata import engine_tokens
 
@@ -129,8 +138,8 @@ class JinjaWriter:
         self._find = re.compile("|".join(map(re.escape, names)) or r"(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
-        self._stops = checks.stops(tokenizer, template.stop)
-        self._usage = usage.of(template.source)
+        self._stops = texts.stops(tokenizer, template.stop)
+        self._usage = usage(template.source)
         reserved = {"messages", "add_generation_prompt", *engine_tokens(tokenizer)}
         self._fields = {"tools", *self._usage.variables} - reserved
         self.writes_ids_of_calls = "tool_call_id" in self._usage.names
@@ -151,20 +160,20 @@ class JinjaWriter:
         """Whether a list of text parts is read as one text; `rendering` finds out."""
         return False
 
-    def write(self, row: Row, out: Segments, options: RowOptions = DEFAULT) -> None:
+    def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation."""
         rendering = self.rendering(row.messages, row.fields)
         self.append(self._learned(rendering, row, options), rendering.disguise, out)
         out.ends.append(len(out.items))
 
-    def _learned(self, rendering: Rendering, row: Row, options: RowOptions) -> str:
+    def _learned(self, rendering: Rendering, row: Row, options: ChatOptions) -> str:
         """The rendered string, with marks around what is trained on; what is wrong is reported."""
         if not self.has_mask:
             return rendering.string
         trained_regions = self._regions(rendering, row, options)
         whole = rendering.string
         if trained_regions is not None:
-            whole = regions.marked(whole.translate(NO_MARKS), trained_regions)
+            whole = masks.marked(whole.translate(NO_MARKS), trained_regions)
         whole = _apart(whole)
         if self.template.checks != "off":
             for problem in self._problems(rendering, whole, self._off(row, options)):
@@ -172,10 +181,10 @@ class JinjaWriter:
         if options.train_fields is None or trained_regions is None:
             return whole
         wide = [region for region in trained_regions if region.start < region.end]
-        some = [*fields.limited(rendering, wide, options.train_fields, self._find)]
+        some = [*masks.limited(rendering, wide, options.train_fields, self._find)]
         some += [region._replace(end=region.start) for region in trained_regions]
         some.sort(key=lambda region: (region.start, region.end))
-        return regions.marked(whole.translate(NO_MARKS), some)
+        return masks.marked(whole.translate(NO_MARKS), some)
 
     def _last_prompt(self, rendering: Rendering) -> list[str | int | None]:
         """The segments of the prompt of the last turn; none if prefixes are compared anyway."""
@@ -187,25 +196,24 @@ class JinjaWriter:
         return out.items
 
     def _regions(
-        self, rendering: Rendering, row: Row, options: RowOptions
-    ) -> list[regions.Region] | None:
+        self, rendering: Rendering, row: Row, options: ChatOptions
+    ) -> list[masks.Region] | None:
         """What is trained on, by messages; None means all blocks of the template."""
         trained = row.trained(options.train_on, self.template.prompted)
         if self._mask == "prefixes":
-            return prefixes.regions(rendering, self.template.prompted, trained)
+            return masks.turns(rendering, self.template.prompted, trained)
         if trained is None and options.train_fields is None:
             return None
         off = [index for index, on in enumerate(trained or ()) if not on]
-        return blocks.regions(rendering, off, [i for i, flag in row.flags.items() if flag])
+        return masks.blocks(rendering, off, [i for i, flag in row.flags.items() if flag])
 
     def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation and the start of the model's turn."""
         rendering = self.rendering(row.messages, row.fields, prompt=True)
         string = rendering.string
         if self._mask == "prefixes":  # turns of the assistant begin apart, as in training
-            with suppress(ConversationError):
-                own = prefixes.regions(rendering, self.template.prompted, None)
-                string = regions.marked(string, own)
+            own = masks.openings(rendering, self.template.prompted)
+            string = masks.marked(string, own)
         start = len(out.trained)
         self.append(_apart(string), rendering.disguise, out)
         self.end_prompt(out, start)
@@ -216,7 +224,7 @@ class JinjaWriter:
         out.trained[start:] = bytes(len(out.trained) - start)
         out.ends.append(len(out.items))
 
-    def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
+    def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
         """The segments of the prompt of the first messages, and those of the answer after it.
 
         Raises:
@@ -228,15 +236,15 @@ class JinjaWriter:
         what = "the answer does not continue the prompt"
         hint = "use a template where it does"
         plain = marked.translate(NO_MARKS)
-        prefixes.check_prefix(prompt, plain, what, rendering, hint)
+        masks.check_prefix(prompt, plain, what, rendering, hint)
         before, after = Segments(), Segments()
-        for part, out in zip(regions.split(marked, len(prompt)), (before, after), strict=True):
+        for part, out in zip(masks.split(marked, len(prompt)), (before, after), strict=True):
             self.append(part, rendering.disguise, out)
         if not self.has_mask:  # an answer as a whole is what the model is to write
             after.trained = bytearray([1] * len(after.items))
         return (before.items, bytes(len(before.items))), (after.items, bytes(after.trained))
 
-    def _off(self, row: Row, options: RowOptions) -> set[int]:
+    def _off(self, row: Row, options: ChatOptions) -> set[int]:
         """The turns of the assistant that are not trained on."""
         role = self.template.prompted
         trained = row.trained(options.train_on, role) or ()
@@ -244,16 +252,16 @@ class JinjaWriter:
 
     def _problems(
         self, rendering: Rendering, marked: str, off: set[int]
-    ) -> Iterator[checks.Problem]:
-        yield from checks.dropped(rendering, off)
+    ) -> Iterator[texts.Problem]:
+        yield from texts.dropped(rendering, off, self._find)
         out = Segments()
         self.append(marked, rendering.disguise, out)
         prompt, encode = self._last_prompt(rendering), self.tokenizer.encode
-        yield from checks.unprompted(prompt, out.items, encode)
+        yield from texts.unprompted(prompt, out.items, encode)
         segments = zip(out.items, out.trained, strict=True)
-        yield from checks.endless(segments, self._stops, self.special)
+        yield from texts.endless(segments, self._stops, self.special)
 
-    def _report(self, problem: checks.Problem) -> None:
+    def _report(self, problem: texts.Problem) -> None:
         text, hint = f"the template {self.template.name!r}: {problem.message}", problem.hint
         if self.template.checks != "error":
             warn(BytepairWarning(text, option="checks", hint=hint))
@@ -293,9 +301,9 @@ class JinjaWriter:
         for everywhere in (True, False):
             disguise = Disguise(self.special, characters, everywhere=everywhere)
             disguised = deep(fields, disguise, self._usage.names | _KEYS)
-            string = self._run(disguised, prompt)
+            string, starts = _starts(self._run(disguised, prompt, with_indices=True))
             if disguise.take_off(string) == plain:
-                return self._rendering(string, disguise, disguised)
+                return self._rendering(string, starts, disguise, disguised)
         raise ConversationError(
             (
                 f"the template {self.template.name!r} searches for special tokens in the text of "
@@ -304,21 +312,22 @@ class JinjaWriter:
             hint="pass this content in the fields that the template has for it",
         )
 
-    def _rendering(self, string: str, disguise: Disguise, fields: dict[str, Any]) -> Rendering:
+    def _rendering(
+        self, string: str, starts: dict[int, int], disguise: Disguise, fields: dict[str, Any]
+    ) -> Rendering:
         def run(messages: list[Any], *, prompt: bool = False, tools: Any = None) -> str:
             changed = {"messages": messages} | ({} if tools is None else {"tools": tools})
             return self._unmarked(self._run({**fields, **changed}, prompt))
 
-        return Rendering(
-            self._unmarked(string), disguise, fields["messages"], fields.get("tools"), run
-        )
+        whole, tools = self._unmarked(string), fields.get("tools")
+        return Rendering(whole, starts, disguise, fields["messages"], tools, run)
 
-    def _run(self, fields: dict[str, Any], prompt: bool) -> str:
+    def _run(self, fields: dict[str, Any], prompt: bool, *, with_indices: bool = False) -> str:
         """Run the template; its result contains marks around blocks."""
         values = {**self._variables, **fields, "messages": list(map(_aliased, fields["messages"]))}
         variables = {**values, "add_generation_prompt": prompt}
         run = render if self.template.process is None else self.template.process.render
-        return run(self.template.source, self.template.name, variables)
+        return run(self.template.source, self.template.name, variables, with_indices)
 
     def _unmarked(self, string: str) -> str:
         """Remove the marks of blocks, unless the mask is derived from them."""
@@ -360,6 +369,19 @@ class JinjaWriter:
 def _apart(string: str) -> str:
     """Put an empty region before each: there the turn begins, and texts are encoded apart."""
     return string.replace(START, START + STOP + START)
+
+
+def _starts(string: str) -> tuple[str, dict[int, int]]:
+    """A string without indices, and where each message begins if the marks are left out, too."""
+    starts: dict[int, int] = {}
+    place, (first, *others) = 0, string.split(INDEX)
+    pieces = [first]
+    for other in others:
+        place += len(pieces[-1].translate(NO_MARKS))
+        index, _, piece = other.partition(END_INDEX)
+        starts[int(index)] = place
+        pieces.append(piece)
+    return "".join(pieces), starts
 
 
 def _aliased(message: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The command `bytepair`: one file per subcommand; each calls only the public API.
+"""The command `bytepair`: its subcommands stand in files by subject, and call only the public API.
 
 Results go to standard output, messages to standard error. Exit codes: 0 success; 1 failure, with a
 line `error: ...` on standard error that gives the reason, and lines `hint: ...` with what to do; 2
@@ -24,19 +24,21 @@ from bytepair.cli.messages import (
     Failure,
     Misuse,
     in_words,
+    is_closed_pipe,
     show_log,
     tell,
     tell_of,
+    use_output,
 )
-from bytepair.cli.output import is_closed_pipe, use_output
 from bytepair.errors import BytepairError
 
-#: The commands in the order of `--help`. Each is a function in the file of the same name.
-COMMANDS: Final = (
-    "train", "count", "encode", "decode", "inspect", "evaluate", "compare", "explore",
-    "render", "verify", "prune", "mixture", "download", "shard", "plan", "convert",
-    "vocabularies",
-)  # fmt: skip
+#: The commands in the order of `--help`, and the file of each.
+COMMANDS: Final = {
+    "train": "train", "count": "count", "encode": "text", "decode": "text", "inspect": "look",
+    "evaluate": "evaluate", "compare": "check", "explore": "explore", "render": "render",
+    "verify": "check", "prune": "change", "mixture": "count", "download": "data", "shard": "data",
+    "plan": "data", "convert": "change", "vocabularies": "look",
+}  # fmt: skip
 
 #: The commands that resume after an interruption.
 CONTINUED: Final = ("download", "shard")
@@ -64,7 +66,7 @@ class Commands(click.Group):
             for near in get_close_matches(name, COMMANDS, 1):
                 raise Misuse(f"No such command {name!r}", f"did you mean {near!r}?", ctx=ctx)
             return None
-        command: click.Command = getattr(import_module(f"bytepair.cli.{name}"), name)
+        command: click.Command = getattr(import_module(f"bytepair.cli.{COMMANDS[name]}"), name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

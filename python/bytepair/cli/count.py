@@ -1,15 +1,17 @@
-"""`bytepair count`: count the pretokens of text and save the table."""
+"""`bytepair count` and `bytepair mixture`: count text, and infer what was counted."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 import bytepair
-from bytepair.cli import option
-from bytepair.corpus.column import Errors
+from bytepair.cli import option, sources
+from bytepair.cli.outputs import COUNTS_FILE
 from bytepair.corpus.source import resolve
 from bytepair.files.outputs import remove_own
 
@@ -21,7 +23,7 @@ from bytepair.files.outputs import remove_own
 )
 @option.sources
 @option.path(
-    "--out", "-o", default="counts.parquet", type=option.COUNTS_FILE,
+    "--out", "-o", default="counts.parquet", type=COUNTS_FILE,
     help="The output file (parquet).",
 )  # fmt: skip
 @option.pattern
@@ -42,11 +44,8 @@ from bytepair.files.outputs import remove_own
 def count(
     source: tuple[str, ...],
     out: Path,
-    column: str,
-    max_chars: int | None,
-    max_document_bytes: int,
-    memory_limit: int | None,
-    errors: Errors,
+    pattern: str,
+    threads: int | None,
     checkpoint: Path | None,
     weight: tuple[str, ...],
     rank: int | None,
@@ -63,16 +62,16 @@ def count(
             "ranks and Ray read all text and resume without a checkpoint",
             "max_chars", "checkpoint", "memory_limit", "weight",
         )  # fmt: skip
+        del options["max_chars"], options["memory_limit"]
         shared = bytepair.distributed.count(
-            resolve(files=list(source), split=options["split"]),
+            resolve(bytepair.corpus.Paths(source), split=options["split"]),
             out,
             rank=rank,
             world_size=world_size,
             ray=ray,
-            column=column,
-            errors=errors,
-            max_document_bytes=max_document_bytes,
-            **options,
+            pattern=pattern,
+            threads=threads,
+            reading=bytepair.Reading(**options),
         )
         if shared is None:
             click.echo("this rank is done; the last rank to finish writes the counts")
@@ -80,17 +79,16 @@ def count(
             _report(shared, out)
         return
     option.check_checkpoint(checkpoint, source)
-    options |= {
-        "column": column, "errors": errors, "max_chars": max_chars, "memory_limit": memory_limit,
-        "max_document_bytes": max_document_bytes, "checkpoint": checkpoint,
-    }  # fmt: skip
+    reading = bytepair.Reading(**options, checkpoint=checkpoint)
 
     def counts_of(*names: str) -> bytepair.Counts:
-        return bytepair.count(files=option.files(names), **options)
+        return bytepair.count(
+            sources.files(names), pattern=pattern, reading=reading, threads=threads
+        )
 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
-    counts = option.weighted(source, weight, counts_of) if weight else counts_of(*source)
+    counts = sources.weighted(source, weight, counts_of) if weight else counts_of(*source)
     counts.save(out)
     if checkpoint is not None:
         remove_own(checkpoint)
@@ -103,3 +101,49 @@ def _report(counts: bytepair.Counts, out: Path) -> None:
         f"{len(counts):,} distinct pretokens of {counts.total:,} in {size:,.1f} MB: {out}\n"
         f"next: bytepair train {out}"
     )
+
+
+@option.command(
+    "bytepair mixture gpt2 english=news/ code=repos/ german=de.txt",
+    "bytepair mixture my-tokenizer 'samples/*.txt' --merges 10k --json",
+)
+@click.argument("tokenizer")
+@option.pattern_of_file
+@option.sources
+@click.option(
+    "--merges", type=option.number, default=3000, help="Use the first merges, up to this number."
+)
+@click.option(
+    "--rounds", type=option.number, default=100, help="Solve at most this many linear programs."
+)
+@option.max_chars
+@option.threads
+@option.column
+@option.errors
+@option.max_document_bytes
+@option.quiet
+@option.as_json
+def mixture(
+    tokenizer: str,
+    pattern: str | None,
+    source: tuple[str, ...],
+    merges: int,
+    rounds: int,
+    as_json: bool,
+    threads: int | None,
+    **reading: Any,
+) -> None:
+    """Infer the mixture of texts that a vocabulary was trained on, from the order of its merges.
+
+    TOKENIZER: a folder, a file or a published name such as gpt2.
+
+    SOURCE: NAME=PATH, one sample for each kind of text; without NAME=, each file is a sample named
+    after the file. Together the samples must cover the training text. Requires scipy: the extra
+    "infer".
+    """
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    result = bytepair.infer_mixture(
+        tok, sources.groups_of(source), merges=merges, rounds=rounds,
+        reading=bytepair.Reading(**reading), threads=threads,
+    )  # fmt: skip
+    click.echo(json.dumps(asdict(result), ensure_ascii=False, indent=2) if as_json else str(result))

@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import groups, option
+from bytepair.cli import option, sources
 from bytepair.cli.messages import Misuse, in_words, tell
+from bytepair.cli.outputs import OUTPUT_FILE
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Files, files_of, resolve_files
 from bytepair.corpus.splits import Split, splits_of
@@ -65,13 +66,13 @@ measured = option.together(
 @click.option("--json", "as_json", is_flag=True, help="Write all figures as JSON.")
 @click.option(
     "--sizes",
-    type=option.OUTPUT_FILE,
+    type=OUTPUT_FILE,
     help="Write the bytes per token at each vocabulary size to this file: .csv, or .svg for a "
     "plot.",
 )
 @click.option(
     "--token-bytes",
-    type=option.OUTPUT_FILE,
+    type=OUTPUT_FILE,
     help="Write the length in bytes of each id to this file: .npy, or .pt for torch.",
 )
 @click.option(
@@ -152,7 +153,7 @@ def evaluation_for(
         bytepair.load(tokenizer, pattern=pattern),
         **names,
         texts={
-            kind: bytepair.evaluate.documents(files=_files_of(paths, split), **reading)
+            kind: bytepair.evaluate.documents(_files_of(paths, split), **reading)
             for kind, (paths, split) in sources.items()
             if paths
         },
@@ -182,7 +183,7 @@ def parallel_for(
     """Measure parallel text with these options; print what is missing to standard error."""
     evaluation = bytepair.evaluate.measure_parallel(
         bytepair.load(tokenizer, pattern=pattern),
-        groups.groups_of(parallel),
+        sources.groups_of(parallel),
         **_names(tokenizer, against),
         base=base,
         column=column,

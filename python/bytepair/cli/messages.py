@@ -8,13 +8,15 @@ it, and what to do about it stands on lines of its own. Options are worded as th
 from __future__ import annotations
 
 import ast
+import errno
 import logging
 import os
 import re
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from io import TextIOWrapper
+from typing import Any, Final, Literal, TextIO
 
 import click
 
@@ -249,3 +251,40 @@ def _with_value(param: click.Option, literal: str | None) -> str | None:
     if isinstance(param.type, click.Choice) and not set(values) <= set(param.type.choices):
         return None
     return " ".join(f"{name} {shlex.quote(str(one))}" for one in values)
+
+
+def is_closed_pipe(error: OSError) -> bool:
+    """Whether writing failed because the reader closed the pipe (EINVAL on Windows).
+
+    Args:
+        error: what writing to standard output raised.
+    """
+    if sys.platform == "win32" and error.errno == errno.EINVAL and error.filename is None:
+        return True
+    return isinstance(error, BrokenPipeError)
+
+
+def use_output(stream: TextIO | None) -> None:
+    r"""Let a stream write any character, and end lines with a newline on every system.
+
+    A pipe on Windows may use an 8-bit encoding; characters it lacks are written as `\u2588`.
+    """
+    if isinstance(stream, TextIOWrapper):
+        errors = "backslashreplace" if stream.errors == "strict" else stream.errors
+        stream.reconfigure(errors=errors, newline="\n")
+
+
+def can_write(text: str, stream: TextIO) -> bool:
+    """Whether the encoding of a stream can represent all characters of a text.
+
+    Example:
+        >>> import io
+        >>> from bytepair.cli.messages import can_write
+        >>> can_write("█", io.TextIOWrapper(io.BytesIO(), "cp1252"))
+        False
+    """
+    try:
+        text.encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

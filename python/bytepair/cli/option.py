@@ -5,80 +5,39 @@ Each shared option is defined once, with its name, type and help.
 
 from __future__ import annotations
 
-import functools
 import inspect
-import operator
 import os
 import re
-import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Final, TypeVar, get_args
 
 import click
 
 import bytepair
-from bytepair.cli.messages import BadValue, Misuse, hide_log, in_words
+from bytepair.cli.messages import BadValue, Misuse, hide_log
+from bytepair.cli.outputs import (
+    COUNTS_FILE,
+    FOLDER,
+    check_outputs,
+    files_of,
+    replacing,
+)
 from bytepair.corpus.column import Errors
 from bytepair.corpus.splits import Split
-from bytepair.errors import BytepairError
-from bytepair.files.outputs import (
-    OF_FILES,
-    check_output,
-    check_output_file,
-    check_output_folder,
-    scratch,
-)
-from bytepair.shards.manifest import ShardFormat
+from bytepair.shards.manifest import InputSplit, ShardFormat
 
 PATH: Final = click.Path(path_type=Path)
-TIES: Final = click.Choice(get_args(get_type_hints(bytepair.TrainOptions)["ties"]))
+TIES: Final = click.Choice(get_args(inspect.get_annotations(bytepair.train, eval_str=True)["ties"]))
 
 #: The formats that are written.
-WRITTEN: Final = ", ".join(
-    name
-    for part in get_args(
-        inspect.get_annotations(bytepair.Tokenizer.export, eval_str=True)["format"]
-    )
-    for name in get_args(part)
-)
+WRITTEN: Final = ", ".join(bytepair.compat.FORMATS)
 
 #: The options that print the help.
 HELP: Final = {"help_option_names": ["-h", "--help"]}
 
-
-class Output(click.Path):
-    """A path to write to; it is checked before the work begins.
-
-    Args:
-        check: raises an error if the path cannot be written to.
-        is_own: whether an existing file is of the kind that the command writes, so that it is
-            replaced without `--force`; None for folders, whose files the work itself protects.
-    """
-
-    def __init__(
-        self, check: Callable[[Path], None], is_own: Callable[[Path], bool] | None = None
-    ) -> None:
-        super().__init__(path_type=Path)
-        self._check = check
-        self.is_own = is_own
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path if it can be written to; else fail."""
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        try:
-            self._check(path)
-        except OSError as error:
-            raise BadValue(*in_words(error), param=param, ctx=ctx) from None
-        return path
-
-
-OUTPUT_FILE: Final = Output(check_output_file, lambda _: False)
-COUNTS_FILE: Final = Output(check_output_file, bytepair.Counts.is_counts_file)
-FOLDER: Final = Output(check_output_folder)
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -111,7 +70,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 
     def decorate(function: Callable[..., None]) -> click.Command:
         params: list[click.Parameter] = getattr(function, "__click_params__", [])
-        if _files_of(params) and not any(param.name == "overwrite" for param in params):
+        if files_of(params) and not any(param.name == "overwrite" for param in params):
             function = replacing(function)
         return click.command(
             cls=_Command,
@@ -124,63 +83,22 @@ def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 
 
 class _Command(click.Command):
-    """A command that checks its output files before it begins."""
+    """A command that checks its output files before it begins, and shows options in groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options below the titles of their groups."""
+        groups: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)):
+                groups.setdefault(getattr(param, "title", "Options"), []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Check the output files, and run the command."""
-        may_replace = ctx.params.get("overwrite") or ctx.meta.get(_REPLACING, False)
-        for param in _files_of(self.params):
-            path = ctx.params.get(param.name or "")
-            if path is None or not path.exists():
-                continue
-            is_own = cast("Output", param.type).is_own
-            try:
-                check_output(
-                    path,
-                    inputs=_inputs(ctx),
-                    overwrite=may_replace or (is_own is not None and is_own(path)),
-                )
-            except (BytepairError, OSError) as error:
-                raise BadValue(*in_words(error), param=param, ctx=ctx) from None
+        check_outputs(ctx)
         return super().invoke(ctx)
-
-
-#: Where the context of a command notes `--force`, if its function does not take it.
-_REPLACING: Final = "bytepair.replacing"
-
-#: The parameters that are not names of files to read.
-_NOT_READ: Final = ("pattern", "column", "superword_pattern", "text")
-
-
-def _files_of(params: Sequence[click.Parameter]) -> list[click.Parameter]:
-    """The parameters that are output files."""
-    return [one for one in params if isinstance(one.type, Output) and one.type.is_own is not None]
-
-
-def _inputs(ctx: click.Context) -> Iterator[Path]:
-    """The files that the arguments and options of a command name for reading."""
-    for param in ctx.command.params:
-        values = ctx.params.get(param.name or "")
-        if isinstance(param.type, Output) or param.name in _NOT_READ:
-            continue
-        for value in values if isinstance(values, tuple) else (values,):
-            if isinstance(value, str | Path) and str(value) not in ("", "-"):
-                yield from _files_named(str(value))
-
-
-def _files_named(name: str) -> Iterator[Path]:
-    """The files of a name, a folder or a glob; also after `NAME=`."""
-    for one in {name, name.partition("=")[2]} - {""}:
-        path = Path(one)
-        if "://" in one:
-            continue
-        if path.is_dir():
-            yield from (file for file in path.iterdir() if file.name.endswith(OF_FILES))
-        if path.is_file():
-            yield path
-        elif path.is_dir() or any(sign in one for sign in "*?["):
-            with suppress(BytepairError, OSError, ValueError):
-                yield from map(Path, bytepair.corpus.list_files(one))
 
 
 def path(
@@ -242,12 +160,17 @@ def ending(path: Path | None, *suffixes: str) -> None:
         raise Misuse(f"{path} must end in {' or '.join(suffixes)}", "rename the file")
 
 
-def together(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
-    """Combine several options into one decorator, in this order."""
+def together(
+    *options: Callable[[Any], Any], title: str = "Options"
+) -> Callable[[Decorated], Decorated]:
+    """Combine several options into one decorator, in this order; the help shows them together."""
 
     def decorate(function: Decorated) -> Decorated:
+        before = len(vars(function).get("__click_params__", []))
         for option in reversed(options):
             function = option(function)
+        for param in vars(function)["__click_params__"][before:]:
+            param.title = title
         return function
 
     return decorate
@@ -312,6 +235,7 @@ quiet = click.option(
 pattern_of_file = click.option(
     "--pattern", help="The split pattern, if the tokenizer file does not contain one."
 )
+as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 TOKENIZER_HELP: Final = "A folder, a file, or a published name such as gpt2."
 tokenizer = together(
     click.option("--tokenizer", "-t", default="tokenizer", help=TOKENIZER_HELP),
@@ -364,6 +288,7 @@ training = together(
     ),
     merging,
     click.option("--max-token-bytes", type=number, help="The maximum length of a token, in bytes."),
+    title="Vocabulary",
 )
 checkpoint = click.option(
     "--checkpoint",
@@ -413,6 +338,7 @@ roles = together(
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
         help="A file with the chat template (Jinja).",
     ),
+    title="Roles",
 )
 
 
@@ -439,7 +365,13 @@ sharding = together(
     column,
     max_document_bytes,
     errors,
-    split,
+    click.option(
+        "--split",
+        type=click.Choice(get_args(InputSplit)),
+        help="What to read of a data set that says which of its files are for validation; both: "
+        "first shards for validation, of the last file if no data set says it, then those for "
+        "training.  [default: train; all of other sources]",
+    ),
     dropout,
 )
 
@@ -450,49 +382,23 @@ ROLES: Final = {
 }  # fmt: skip
 
 
-def _replace(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
-    ctx.meta[_REPLACING] = is_given
-
-
-#: `--force` of a command whose function need not know.
-replacing = click.option(
-    "--force",
-    "overwrite",
-    is_flag=True,
-    expose_value=False,
-    callback=_replace,
-    help="Replace an output file that exists.",
-)
 force = click.option("--force", "overwrite", is_flag=True, help="Overwrite an existing tokenizer.")
 ray = click.option("--ray", is_flag=True, help="Run on a Ray cluster.")
 
 
-def files(names: tuple[str, ...]) -> list[str | Path]:
-    """The files named on the command line; a dash is standard input, read as text."""
-    return [_standard_input() if name == "-" else name for name in names]
-
-
-def _standard_input() -> Path:
-    """Copy standard input to a temporary file, which exists until the command ends.
-
-    Several threads can then read it in parallel.
-    """
-    path = click.get_current_context().with_resource(scratch()) / "standard-input.txt"
-    with path.open("xb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
-    return path
-
-
-def train_options(options: dict[str, Any]) -> bytepair.TrainOptions:
-    """Remove the training options from the options of a command and return them."""
+def train_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Remove the training options from the options of a command; return keywords of `train`."""
     one_of("special_token", "no_special_tokens")
-    names = ("vocab_size", "reserved", "padded_to", "ties", "min_count", "max_token_bytes")
     special = options.pop("special_token") or "nanochat"
-    return bytepair.TrainOptions(
-        special_tokens=() if options.pop("no_special_tokens") else special,
-        initial_tokens=options.pop("initial_token"),
-        **{name: options.pop(name) for name in names},
-    )
+    names = ("reserved", "padded_to", "min_count", "max_token_bytes")
+    return {
+        "special_tokens": () if options.pop("no_special_tokens") else special,
+        "ties": options.pop("ties"),
+        "options": bytepair.TrainOptions(
+            initial_tokens=options.pop("initial_token"),
+            **{name: options.pop(name) for name in names},
+        ),
+    }
 
 
 def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.ShardOptions:
@@ -507,27 +413,6 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
         "dropout", "seed",
     )  # fmt: skip
     return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)
-
-
-def positive(text: str, name: str) -> Fraction:
-    """Parse the value of an option: a decimal number or fraction above 0, such as 2.5 or 1/3."""
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+|/[1-9][0-9]*)?", text) or not Fraction(text):
-        raise BadValue(f"{text!r} is not a number above 0", param_hint=name)
-    return Fraction(text)
-
-
-def weighted(
-    names: Sequence[str], weights: Sequence[str], count: Callable[[str], bytepair.Counts]
-) -> bytepair.Counts:
-    """The sum of the counts of all sources, each multiplied by its weight."""
-    weight_of = dict.fromkeys(names, Fraction(1))
-    for text in weights:
-        name, _, value = text.rpartition("=")
-        if name not in weight_of:
-            raise BadValue(f"{name!r} is not one of the SOURCE arguments", param_hint="--weight")
-        weight_of[name] = positive(value, "--weight")
-    parts = [count(name).times(weight) for name, weight in weight_of.items()]
-    return functools.reduce(operator.add, parts)
 
 
 def with_roles(tokenizer: bytepair.Tokenizer, options: Mapping[str, Any]) -> bytepair.Tokenizer:

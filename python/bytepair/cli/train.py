@@ -2,24 +2,170 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 import bytepair
-from bytepair.cli import groups, option, superwords
-from bytepair.cli.output import can_write
+from bytepair.cli import option, sources
+from bytepair.cli.messages import can_write
+from bytepair.cli.outputs import FOLDER
 from bytepair.files.outputs import check_output, remove_own
 
 #: The default vocabulary size for the sample text, which is small.
 SAMPLE_VOCAB_SIZE = 8192
 
 SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, мир! नमस्ते"
+
+#: Those from `--parity` on are for `parity_of`.
+several_sources = option.together(
+    option.weight,
+    click.option(
+        "--mixture",
+        metavar="NAME=SHARE,...",
+        help="Train on a mixture: the share of each source in the bytes; SOURCE is then NAME=PATH. "
+        "Shares are normalized.",
+    ),
+    click.option(
+        "--parity",
+        is_flag=True,
+        help="Parity-aware BPE: choose each merge from the source that compresses worst; SOURCE "
+        "is NAME=PATH.",
+    ),
+    click.option(
+        "--development",
+        multiple=True,
+        metavar="NAME=PATH",
+        help="With --parity: the text on which the compression of a source is measured, "
+        "preferably parallel text; may be repeated.",
+    ),
+    click.option(
+        "--ratios",
+        metavar="NAME=NUMBER,...",
+        help="With --parity: the bytes per token that each source should reach, relative to the "
+        "others.",
+    ),
+    click.option(
+        "--window",
+        type=option.number,
+        help="With --parity: limit how often one source is chosen within this many merges.",
+    ),
+    click.option(
+        "--alpha",
+        type=float,
+        default=2.0,
+        help="With --window: how often one source may be chosen, relative to an equal share.",
+    ),
+    click.option(
+        "--global-merges",
+        type=click.IntRange(min=0),
+        default=0,
+        help="With --parity: first train this many merges on all sources together.",
+    ),
+    title="Several sources",
+)
+
+
+def parity_of(options: dict[str, Any]) -> bytepair.Parity | None:
+    """Remove the parity options from the options of a command and return them."""
+    names = ("development", "ratios", "window", "alpha", "global_merges")
+    values = {name: options.pop(name) for name in names}
+    if not options.pop("parity"):
+        option.refuse("these options need --parity", *names)
+        return None
+    if values["window"] is None:
+        option.refuse("it needs --window", "alpha")
+    development, ratios = values.pop("development"), values.pop("ratios")
+    if ratios:
+        ratios = {
+            name: float(ratio) for name, ratio in sources.numbers_of(ratios, "--ratios").items()
+        }
+    return bytepair.Parity(
+        development=sources.groups_of(development) if development else None, ratios=ratios, **values
+    )
+
+
+#: The options that need `--superwords`, and the field of `Superwords` that each sets.
+_FIELDS: Final = {
+    "superword_start": "start", "superword_pattern": "pattern", "superword_max_words": "max_words",
+    "superword_never": "never", "superword_counts": "counts",
+}  # fmt: skip
+
+
+def start(text: str) -> float:
+    """Option type: a fraction of the vocabulary, such as 0.8, or a number of ids."""
+    return float(text) if re.fullmatch(r"[0-9]*\.[0-9]+", text) else option.size(text)
+
+
+start.__name__ = "number"
+
+superword_options = option.together(
+    click.option(
+        "--superwords",
+        is_flag=True,
+        help="Learn superwords after the other tokens: tokens that span several words.",
+    ),
+    click.option(
+        "--superword-start",
+        type=start,
+        help="The number of ids before the first superword: a fraction of the vocabulary, or a "
+        "count.  [default: 0.8]",
+    ),
+    click.option(
+        "--superword-pattern",
+        help="The split pattern for superwords and for the final tokenizer.  [default: split at "
+        "line ends, digits and runs of punctuation]",
+    ),
+    click.option(
+        "--superword-max-words",
+        type=click.IntRange(min=0),
+        help="The maximum number of words in a superword; 0 for no limit.  [default: 4]",
+    ),
+    click.option(
+        "--superword-never",
+        multiple=True,
+        help="A string that superwords may not contain; may be repeated.  [default: ': ']",
+    ),
+    click.option(
+        "--superword-counts",
+        type=option.PATH,
+        help="If SOURCE is counts: counts of the same text, split by the superword pattern.",
+    ),
+    title="Superwords",
+)
+
+reading = option.together(
+    option.max_chars,
+    option.doc_cap,
+    option.column,
+    option.errors,
+    option.split,
+    option.max_document_bytes,
+    title="Reading",
+)
+
+
+def rules_of(values: dict[str, Any]) -> bytepair.Superwords | None:
+    """Remove the superword options and return them; None without `--superwords`."""
+    has_superwords = values.pop("superwords")
+    if not has_superwords:
+        option.refuse("these options need --superwords", *_FIELDS)
+    values_by_field = {field: values.pop(name) for name, field in _FIELDS.items()}
+    if not has_superwords:
+        return None
+    option.refuse("superwords read the text twice; weight sources with --mixture", "weight")
+    fields = {field: value for field, value in values_by_field.items() if value not in (None, ())}
+    if values_by_field["max_words"] == 0:
+        fields["max_words"] = None
+    counts: Path | None = values_by_field["counts"]
+    if counts is not None:
+        fields["counts"] = bytepair.load_counts(counts)
+    return bytepair.Superwords(**fields)
 
 
 @option.command(
@@ -41,26 +187,19 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     help="The vocabulary size, including special tokens.  [default: 65536, or 8192 for the sample "
     "text]",
 )
-@click.option("--out", "-o", type=option.FOLDER, default="tokenizer", help="The output folder.")
+@click.option("--out", "-o", type=FOLDER, default="tokenizer", help="The output folder.")
 @option.force
 @click.option(
     "--pattern", help=f"{option.PATTERN_HELP}  [default: nanochat, or the pattern of the counts]"
 )
 @option.training
-@superwords.options
+@superword_options
 @option.roles
-@option.weight
-@groups.mixture
-@groups.parity
-@option.max_chars
-@option.doc_cap
+@several_sources
+@reading
 @option.threads
-@option.column
-@option.errors
-@option.split
 @option.memory_limit
 @option.checkpoint
-@option.max_document_bytes
 @option.quiet
 def train(
     source: tuple[str, ...],
@@ -82,30 +221,29 @@ def train(
     """
     option.one_of("weight", "mixture", "parity")
     option.check_checkpoint(checkpoint, source, "weight", "mixture", "parity", "superwords")
-    parity = groups.parity_of(options)
+    parity = parity_of(options)
     if out.is_dir():
         check_output(out / "tokenizer.bytepair", overwrite=overwrite)
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
-    options["vocab_size"] = default_size if vocab_size is None else vocab_size
-    training, rules = option.train_options(options), superwords.rules_of(options)
+    vocab_size = default_size if vocab_size is None else vocab_size
+    training, rules = option.train_options(options), rules_of(options)
     roles = {name: options.pop(name) for name in (*option.ROLES, "chat_template")}
-    ids = {name: id for id, name in enumerate(training.names)}
-    untrained = bytepair.Tokenizer.from_ranks({}, pattern="gpt2", special_tokens=ids)
-    option.with_roles(untrained, roles)  # report invalid roles before training starts
+    option.with_roles(_untrained(training), roles)  # report invalid roles before training starts
     started = time.perf_counter()
-    source_options: dict[str, Any]
-    if parity is not None:
-        source_options = {"source": groups.groups_of(source), "parity": parity}
-    elif mixture is not None:
-        shares = groups.numbers_of(mixture, "--mixture")
-        source_options = {"source": groups.groups_of(source), "mixture": shares}
-    else:
-        source_options = _source(source, weight, pattern=pattern, threads=threads, **options)
+    reading = bytepair.Reading(**options, checkpoint=checkpoint)
+    recipe: list[Any] = [part for part in (parity, rules) if part is not None]
+    if mixture is not None:
+        recipe.append(bytepair.Mixture(sources.numbers_of(mixture, "--mixture")))
+    text = (
+        _source(source, weight, pattern=pattern, threads=threads, reading=reading)
+        if parity is None and mixture is None
+        else sources.groups_of(source)
+    )
     if weight:
-        options = {}  # reading options; the text has already been read
+        reading = bytepair.Reading()  # the text has already been read
     tokenizer = bytepair.train(
-        **source_options, **asdict(training), superwords=rules, pattern=pattern, threads=threads,
-        checkpoint=checkpoint, **options,
+        text, vocab_size, pattern=pattern, reading=reading, recipe=recipe, threads=threads,
+        **training,
     )  # fmt: skip
     seconds = time.perf_counter() - started
     tokenizer = option.with_roles(tokenizer, roles)
@@ -123,20 +261,29 @@ def train(
     click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
 
 
-def _source(names: tuple[str, ...], weight: tuple[str, ...], **reading: Any) -> dict[str, Any]:
+def _untrained(training: dict[str, Any]) -> bytepair.Tokenizer:
+    """A tokenizer without merges that has the special tokens of the one to train."""
+    special, reserved = training["special_tokens"], training["options"].reserved
+    names = bytepair.NANOCHAT_SPECIAL_TOKENS if special == "nanochat" else special
+    options = bytepair.TrainOptions(reserved=reserved)
+    size = 256 + len(names) + reserved
+    return bytepair.train([], size, special_tokens=special, options=options, progress=False)
+
+
+def _source(names: tuple[str, ...], weight: tuple[str, ...], **how: Any) -> Any:
     """The files to read; or counts, if all files contain counts or sources have weights."""
 
     def counts_of(name: str) -> bytepair.Counts:
         if bytepair.Counts.is_counts_file(name):
             return bytepair.load_counts(name)
-        pattern = reading["pattern"] or "nanochat"
-        return bytepair.count(files=option.files((name,)), **{**reading, "pattern": pattern})
+        pattern = how["pattern"] or "nanochat"
+        return bytepair.count(sources.files((name,)), **{**how, "pattern": pattern})
 
     if weight:
         option.refuse("--weight counts each source separately", "max_chars")
     if weight or (names and all(map(bytepair.Counts.is_counts_file, names))):
-        return {"source": option.weighted(names, weight, counts_of)}
-    return {"files": option.files(names) if names else bytepair.sample.paths()}
+        return sources.weighted(names, weight, counts_of)
+    return sources.files(names) if names else bytepair.sample.paths()
 
 
 def _curve(sweep: bytepair.evaluate.Sweep) -> str:

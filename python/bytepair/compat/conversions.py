@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, get_args
 
 from bytepair import _core
+from bytepair.formats.parts import Losses, WrittenFormat
 
 if TYPE_CHECKING:
     import tiktoken
     import tokenizers
     import transformers
 
-    from bytepair.formats.names import Losses
+
+#: The formats that `Tokenizer.export` writes.
+FORMATS: Final = get_args(WrittenFormat)
 
 
 def to_tiktoken(tokenizer: _core.Tokenizer, name: str = "bytepair") -> tiktoken.Encoding:
@@ -64,9 +67,9 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
         >>> bytepair.compat.to_huggingface(tok).encode("hello").ids == tok.encode("hello")
         True
     """
-    from bytepair.formats.huggingface import conversion
+    from bytepair.formats.huggingface import folder
 
-    return conversion.of_tokenizers(tokenizer, special=special)
+    return folder.of_tokenizers(tokenizer, special=special)
 
 
 def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
@@ -93,9 +96,9 @@ def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
         >>> theirs("hello").input_ids == tok.encode("hello"), theirs.eos_token
         (True, '<|assistant_end|>')
     """
-    from bytepair.formats.huggingface import conversion
+    from bytepair.formats.huggingface import folder
 
-    return conversion.of_transformers(tokenizer)
+    return folder.of_transformers(tokenizer)
 
 
 def export_losses(

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.chat import NANOCHAT
 from bytepair.compat import tiktoken
+from bytepair.corpus.source import Texts
 from bytepair.errors import ConversationError, NotFoundError
+from bytepair.files.outputs import write_whole
 from bytepair.formats import nanochat
 from bytepair.properties.tokens import token_lengths
 from bytepair.shards import TextBatches, TextOptions
@@ -164,7 +166,7 @@ class RustBPETokenizer:
     def save(self, tokenizer_dir: str | os.PathLike[str]) -> None:
         """Write `tokenizer.bytepair` and nanochat's `tokenizer.pkl`; replaces existing files."""
         path = self.tokenizer.save(tokenizer_dir, overwrite=True)
-        nanochat.write_pickle(self.tokenizer, path.with_name(PICKLE_NAME))
+        write_whole(path.with_name(PICKLE_NAME), nanochat.pickled(self.tokenizer))
 
     def render_conversation(
         self, conversation: Conversation, max_tokens: int = 2048
@@ -209,9 +211,7 @@ class RustBPETokenizer:
 
 def learnt(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str]) -> Tokenizer:
     """Train on texts, even if they look like paths, with nanochat's pattern."""
-    return train(
-        texts=texts, vocab_size=vocab_size, pattern=SPLIT_PATTERN, special_tokens=special_tokens
-    )
+    return train(Texts(texts), vocab_size, pattern=SPLIT_PATTERN, special_tokens=special_tokens)
 
 
 # ---------------------------------------------------------------------------- folders

@@ -12,9 +12,10 @@ from itertools import islice
 from typing import Final
 
 from bytepair import _core
+from bytepair._internal.checks import check_many
 from bytepair.errors import UnknownIdError, VocabularyError
 from bytepair.tokenizer import Tokenizer as _Tokenizer
-from bytepair.training.options import TrainOptions
+from bytepair.training.options import TrainSettings
 
 __all__ = ["GPT4_PATTERN", "Tokenizer"]
 
@@ -58,10 +59,10 @@ class Tokenizer:
             raise ValueError(f"buffer_size is {buffer_size}; it must be at least 1")
         self._pattern = GPT4_PATTERN if pattern is None else _core.pattern(pattern)
         counter = _core.Counter(self._pattern)
-        texts = iter(iterator)
+        texts = iter(check_many("iterator", iterator))
         while batch := list(islice(texts, buffer_size)):
             counter.add(batch)
-        options = TrainOptions(vocab_size, special_tokens=())
+        options = TrainSettings(vocab_size=vocab_size, special_tokens=())
         self._tokenizer = _Tokenizer(_core.train(counter.finish(), options))
 
     def get_pattern(self) -> str:

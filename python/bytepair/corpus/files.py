@@ -38,6 +38,23 @@ ANSWER_SECONDS: Final = 20
 
 
 @dataclass(frozen=True)
+class Paths:
+    """A source of files, by their names: strings in it are paths, folders, globs or URLs.
+
+    Attributes:
+        names: one name, or an iterable of them.
+
+    Example:
+        >>> import bytepair
+        >>> names = [str(path) for path in bytepair.sample.paths()]
+        >>> bytepair.count(bytepair.corpus.Paths(names)).total > 10_000
+        True
+    """
+
+    names: Any
+
+
+@dataclass(frozen=True)
 class Input:
     """A file with documents.
 
@@ -217,6 +234,8 @@ def files_matching(names: Names | Files, way_out: str = "check the path") -> Fil
     """
     if isinstance(names, Files):
         return names
+    if isinstance(names, Paths):
+        names = names.names
     if isinstance(names, str | os.PathLike):
         names = [names]
     if is_arrow(names) or not isinstance(names, Iterable):

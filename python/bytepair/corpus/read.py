@@ -12,16 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair._internal.progress import Position
+from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import REPAIR, Column, Errors, Skip, TextBatch, strings, until
+from bytepair.corpus.column import REPAIR, Column, Errors, OnSkip, Skip, TextBatch, strings, until
 from bytepair.corpus.documents import ReadOptions, read
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.skips import OnSkip
 from bytepair.corpus.source import (
     HubData,
     Limits,
@@ -49,7 +48,7 @@ def read_batches(
     column: str = "text",
     limits: Limits | None = None,
     errors: Errors = "strict",
-    position: Position | None = None,
+    share: ShareRead | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
     on_skip: OnSkip = lambda *_: None,
 ) -> Iterator[TextBatch]:
@@ -64,7 +63,7 @@ def read_batches(
             `"replace"` replaces them by U+FFFD, as Python does; `"skip"` skips the document, and in
             files also documents that are too long, lines that are not JSON objects and what
             follows the damage of a compressed file.
-        position: updated with the fraction of the files that has been read.
+        share: updated with the fraction of the files that has been read.
         max_document_bytes: the maximum size of a document in a file; a longer one is an error.
         on_skip: called for each skipped document, in order, with the name of its file or other
             source, its row there, the reason, and what to do about it.
@@ -78,12 +77,12 @@ def read_batches(
         >>> list(read_batches(["one text", "another"]))
         [['one text', 'another']]
     """
-    position, limits = position or Position(), limits or Limits()
+    share, limits = share or ShareRead(), limits or Limits()
     how = ReadOptions(column, errors, limits.doc_cap, max_document_bytes, BATCH_BYTES)
     resolved = resolve(source)
     announce_column(resolved, column)
-    stream = _open(resolved, how, position)
-    return _without_skips(until(stream, limits.max_chars, position.limit), on_skip)
+    stream = _open(resolved, how, share)
+    return _without_skips(until(stream, limits.max_chars, share.limit), on_skip)
 
 
 def _without_skips(stream: Iterator[TextBatch | Skip], on_skip: OnSkip) -> Iterator[TextBatch]:
@@ -109,10 +108,10 @@ def batch_size(batch: TextBatch) -> int:
 
 
 def _open(
-    resolved: ResolvedSource, how: ReadOptions, position: Position
+    resolved: ResolvedSource, how: ReadOptions, share: ShareRead
 ) -> Iterator[TextBatch | Skip]:
     if isinstance(resolved, Files):
-        return ahead(_read_files(resolved.files, how, position))
+        return ahead(_read_files(resolved.files, how, share))
     if isinstance(resolved, Texts | Rows):
         texts = (
             resolved.texts if isinstance(resolved, Texts) else _fields(resolved.rows, how.column)
@@ -128,11 +127,11 @@ def _open(
 
 
 def _read_files(
-    files: list[Input], how: ReadOptions, position: Position
+    files: list[Input], how: ReadOptions, share: ShareRead
 ) -> Iterator[TextBatch | Skip]:
     for file in files:
-        position.enter(file.size)
-        for piece in read(file, how, position=position):
+        share.enter(file.size)
+        for piece in read(file, how, share=share):
             is_table = kind_of(file.path) == "parquet"
             if isinstance(piece, Skip) and piece.rows != 1 and is_table:
                 # the file is invalid, not a single document

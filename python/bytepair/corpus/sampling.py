@@ -10,16 +10,15 @@ from __future__ import annotations
 import heapq
 import logging
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors, Skip, TextBatch, strings
+from bytepair.corpus.column import Errors, Skip, SkipLog, TextBatch, strings
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.read import BATCH_BYTES, read_batches
-from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import CorpusError
 
@@ -73,10 +72,8 @@ class Sample(Sequence[str]):
 
 
 def sample(
-    source: Source | None = None,
+    source: Source,
     *,
-    files: Any = None,
-    texts: Iterable[str] | None = None,
     max_chars: int | None = None,
     column: str = "text",
     errors: Errors = "strict",
@@ -87,8 +84,6 @@ def sample(
 
     Args:
         source: as in `bytepair.train`.
-        files: as in `bytepair.train`.
-        texts: as in `bytepair.train`.
         max_chars: the maximum number of characters of the sample; None means all text.
         column: the table column or JSON field that contains the text.
         errors: as in `bytepair.count`.
@@ -100,12 +95,12 @@ def sample(
 
     Example:
         >>> from bytepair.corpus.sampling import sample
-        >>> one = sample(texts=["one ", "two ", "three "] * 1000, max_chars=100)
+        >>> one = sample(["one ", "two ", "three "] * 1000, max_chars=100)
         >>> 95 < one.chars <= 100, one.is_whole
         (True, False)
     """
     limits, skips = Limits(max_chars), SkipLog()
-    resolved = resolve(source, files=files, texts=texts, split="all")
+    resolved = resolve(source, split="all")
     draw, step = _Draw(limits.max_chars, seed), 1
     if isinstance(resolved, Files) and max_chars is not None:
         step = max(1, resolved.size // READ_BYTES)

@@ -1,17 +1,19 @@
 """A source of text in, files, texts or Arrow data out: what a source is.
 
-The type of a source determines how it is read; nothing is guessed:
+The type of a source determines how it is read, in every function that takes one; nothing is
+guessed. One string is a name of files, and strings in a list are texts:
 
 | source | read as |
 | --- | --- |
 | `str`, `Path` | a path, a folder, a glob or a URL |
 | an iterable of `Path` | files |
 | an iterable of `str` | texts; if they look like paths, an error that explains both readings |
+| `Paths` of strings | files: each is a path, a folder, a glob or a URL |
+| `Texts` of strings | texts, whatever they look like |
 | an object with the Arrow interface (of pyarrow, polars, pandas, DuckDB), or an iterable of such \
 objects | Arrow data: a column of text, or the column `column` of a table |
 | a data set of the package `datasets`, also a streamed one | its column `column` |
 | an iterable of mappings, such as rows of jsonl | the field `column` of each |
-| `files=`, `texts=` | files or texts |
 
 `files` finds the files that names stand for. Of a source with several columns, a line of the logger
 `bytepair` says before the work which one is read.
@@ -26,9 +28,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from bytepair._internal.checks import MOST, check_choice, check_whole
+from bytepair._internal.checks import MOST, check_choice, check_kind, check_whole
 from bytepair.corpus.arrow import is_arrow
-from bytepair.corpus.files import LOG, MOST_NAMED, Files, announce, exists, files_matching, of_split
+from bytepair.corpus.bounds import DOCUMENT_BYTES
+from bytepair.corpus.column import Errors
+from bytepair.corpus.files import (
+    LOG,
+    MOST_NAMED,
+    Files,
+    Paths,
+    announce,
+    exists,
+    files_matching,
+    of_split,
+)
 from bytepair.corpus.kinds import has_known_ending
 from bytepair.corpus.splits import Split, unsplit
 from bytepair.errors import ArgumentError, CorpusError
@@ -68,11 +81,93 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """Which text of a source is read, and how it is counted.
+
+    Attributes:
+        column: the table column, or field of JSON and mappings, that contains the text.
+        errors: how to treat an invalid document (invalid UTF-8, a lone surrogate in jsonl or in a
+            `str`, too long, or a line that is not a JSON object): `"strict"` raises an error with
+            its place; `"replace"` replaces invalid UTF-8 and lone surrogates by U+FFFD and
+            otherwise acts as `"strict"`; `"skip"` skips the document, and a `SkippedWarning`
+            reports how many were skipped and the places of the first ones. Of a damaged compressed
+            file, `"skip"` keeps the documents before the damage; damaged parquet is an error.
+        max_chars: stop after the document with which the total exceeds this many characters; of
+            groups of sources, each is read up to this.
+        doc_cap: read at most this many characters of each document.
+        max_document_bytes: the maximum size of a document in a file, since each is held in memory;
+            a longer one is an error. So is a parquet page larger than both 192 MB and 1.5 times
+            this size. Text files may be longer if they are read in pieces: if they are counted
+            completely, with a named pattern, and without `errors="skip"`.
+        split: "train", "val" or "all", for data sets that say which of their files are for
+            validation (`bytepair.corpus.splits`: those that bytepair downloads, and others); None
+            means "train" for these and "all" for other sources.
+        memory_limit: the approximate maximum memory of the counts while counting, in bytes. Counts
+            beyond it are spilled to a temporary folder (in `TMPDIR`); the result is the same. A
+            result of more than half of the limit (the bytes of the distinct pretokens, and 16 more
+            for each) stays on disk, in mapped files; on Windows it is held in memory. The limit
+            does not include the batch of text being read. None means half of the memory of the
+            machine or its container.
+        checkpoint: a file to which the counts are saved every five minutes, and when counting is
+            interrupted by Ctrl-C or an error. If the file exists, counting resumes from it, in
+            local files at the place where it ended; of other sources, the documents that it
+            includes are read but not counted. Remove it when the result is saved. When all is
+            counted, the file is what another `vocab_size` needs, without reading again. It is for
+            one count: not with a recipe, for which sources can be counted one by one.
+
+    Raises:
+        CorpusError: if `max_chars` or `doc_cap` is below 1.
+        ArgumentError: if another value is not one of those above.
+
+    Example:
+        >>> import bytepair
+        >>> rows = [{"body": "one two"}, {"body": "three"}]
+        >>> bytepair.count(rows, reading=bytepair.Reading(column="body")).total
+        3
+    """
+
+    column: str = "text"
+    errors: Errors = "strict"
+    max_chars: int | None = None
+    doc_cap: int | None = None
+    max_document_bytes: int = DOCUMENT_BYTES
+    split: Split | None = None
+    memory_limit: int | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Check all values before anything is read."""
+        check_kind("column", self.column, str)
+        check_choice("errors", self.errors, ("strict", "replace", "skip"))
+        Limits(self.max_chars, self.doc_cap)
+        check_whole("max_document_bytes", self.max_document_bytes, least=1)
+        if self.split is not None:
+            check_choice("split", self.split, ("train", "val", "all"))
+        limit = self.memory_limit
+        if limit is not None and check_whole("memory_limit", limit, -MOST) < 1:
+            raise ArgumentError(
+                f"memory_limit is {limit}",
+                option="memory_limit",
+                hint="pass a positive number of bytes",
+            )
+
+    @property
+    def limits(self) -> Limits:
+        """How much to read."""
+        return Limits(self.max_chars, self.doc_cap)
+
+
+@dataclass(frozen=True)
 class Texts:
-    """A source of texts in memory.
+    """A source of texts in memory, whatever they look like.
 
     Attributes:
         texts: one document each.
+
+    Example:
+        >>> import bytepair
+        >>> bytepair.count(bytepair.corpus.Texts(["a.txt", "b.txt"])).text_bytes
+        10
     """
 
     texts: Iterable[str]
@@ -116,43 +211,33 @@ ResolvedSource: TypeAlias = Files | Texts | ArrowData | HubData | Rows
 
 
 def resolve(
-    source: Source | ResolvedSource = None,
-    *,
-    files: Any = None,
-    texts: Any = None,
-    split: Split | None = None,
-    logs: bool = True,
+    source: Source | ResolvedSource, *, split: Split | None = None, logs: bool = True
 ) -> ResolvedSource:
     """Determine what a source is.
 
     Args:
         source: see the table above.
-        files: a path, a folder, a glob or a URL, or an iterable of these.
-        texts: an iterable of `str`.
         split: the split to read; None means `train` if a data set says what is for validation.
         logs: whether to log what is read.
 
     Raises:
         CorpusError: if a path, folder, glob or URL matches no file or an unsupported file; if texts
             look like paths; or if the argument is not a source of text.
-        TypeError: unless exactly one of the three is given.
 
     Example:
         >>> import bytepair
-        >>> from bytepair.corpus.source import resolve
+        >>> from bytepair.corpus.source import Paths, resolve
         >>> resolve(["one text", "another"])
         Texts(texts=['one text', 'another'])
-        >>> resolve(bytepair.sample.paths()) == resolve(files=bytepair.sample.paths())
+        >>> names = list(map(str, bytepair.sample.paths()))
+        >>> resolve(bytepair.sample.paths()) == resolve(Paths(names))
         True
     """
     if split is not None:
         check_choice("split", split, ("train", "val", "all"))
-    if sum(one is not None for one in (source, files, texts)) != 1:
-        raise ArgumentError("pass exactly one of source, files and texts", option="source")
-    for value in (source, files):
-        if isinstance(value, ResolvedSource):
-            return value
-    resolved = _resolved(source, files, texts)
+    if isinstance(source, Files | ArrowData | HubData | Rows):
+        return source
+    resolved = _resolved(source)
     if isinstance(resolved, Files):
         resolved = of_split(resolved, split)
         if logs:
@@ -162,14 +247,15 @@ def resolve(
     return resolved
 
 
-def _resolved(source: Source, files: Any, texts: Any) -> ResolvedSource:
+def _resolved(source: Source) -> ResolvedSource:
     """Resolve a source, whatever its splits."""
-    if texts is not None:
-        if isinstance(texts, str | bytes):
-            raise CorpusError(f"texts is a {type(texts).__name__}", hint="pass a list of texts")
-        return Texts(texts)
-    if files is not None:
-        return files_matching(files)
+    if isinstance(source, Texts):
+        if isinstance(source.texts, str | bytes):
+            kind = type(source.texts).__name__
+            raise CorpusError(f"texts is a {kind}", hint="pass a list of texts")
+        return source
+    if isinstance(source, Paths):
+        return files_matching(source)
     if isinstance(source, str | os.PathLike):
         return files_matching(source, "to pass a text instead of a path, pass [text]")
     if isinstance(source, bytes):
@@ -190,30 +276,6 @@ def _resolved(source: Source, files: Any, texts: Any) -> ResolvedSource:
             hint=f"{collect}see bytepair.corpus.source",
         )
     return _of_items(source)
-
-
-def resolve_or_files(source: Source, split: Split | None) -> ResolvedSource:
-    """Determine what a source is where strings are names of files, as in `resolve_files`.
-
-    Args:
-        source: as in `resolve`, but an iterable of `str` has names of files, globs or URLs.
-        split: as in `resolve`.
-
-    Raises:
-        CorpusError: as in `resolve`.
-    """
-    is_clear = isinstance(source, str | os.PathLike | Mapping | ResolvedSource)
-    is_clear = is_clear or is_arrow(source) or _is_of_datasets(source)
-    if not is_clear and isinstance(source, Iterable):
-        first, rest = _peeked(source)
-        if first and all(isinstance(item, str | os.PathLike) for item in first):
-            is_path = isinstance(first[0], os.PathLike) or _looks_like_path(first[0])
-            way_out = "check the path" if is_path else "pass texts as rows, such as {'text': text}"
-            files = of_split(files_matching(rest, way_out), split)
-            announce(files)
-            return files
-        source = rest
-    return resolve(source, split=split)
 
 
 def _is_of_datasets(source: object) -> bool:
@@ -258,8 +320,8 @@ def _of_items(items: Iterable[Any]) -> ResolvedSource:
             return files_matching(rest)
         raise CorpusError(
             "the source contains both paths and other items",
-            option="files",
-            hint="pass files= for paths, or texts= for texts",
+            option="source",
+            hint="pass all as pathlib.Path, or all as texts",
         )
     if any(is_arrow(item) for item in first):
         return ArrowData(rest)
@@ -290,8 +352,9 @@ def _check_texts(first: list[str]) -> None:
     if path is not None:
         raise CorpusError(
             f"strings in a source are texts, but {path!r} looks like a path",
-            option="files",
-            hint="pass files=[...] to read files, or texts=[...] to use the strings as texts",
+            option="source",
+            hint="to read files, pass a pathlib.Path for each, or bytepair.corpus.Paths(names); "
+            "to use the strings as texts, pass bytepair.corpus.Texts(strings)",
         )
 
 

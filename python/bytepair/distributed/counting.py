@@ -21,22 +21,20 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors
+from bytepair.corpus.column import SkipLog, SkippedPlace
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.skips import SkipLog, SkippedPlace
-from bytepair.corpus.source import Limits, Source
-from bytepair.corpus.splits import Split
+from bytepair.corpus.source import Reading, Source
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
-from bytepair.errors import CountsError, InUseError, ShardError
+from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
 from bytepair.files.outputs import check_output_file, scratch
 from bytepair.shards import manifest, state
 from bytepair.shards.job import files_for_all
 from bytepair.shards.manifest import Fields
-from bytepair.training.counting import CountJob
-from bytepair.training.counts import Counts, metadata_of, read_counts
+from bytepair.training.counting import count_with_skips
+from bytepair.training.counts import Counts, read_counts
+from bytepair.training.counts_file import metadata_of
 
 #: The file of a task.
 PART: Final = "counts.parquet"
@@ -52,11 +50,7 @@ def count(
     world_size: int | None = None,
     ray: bool = False,
     pattern: str | Sequence[str] = "nanochat",
-    doc_cap: int | None = None,
-    column: str = "text",
-    errors: Errors = "strict",
-    max_document_bytes: int = DOCUMENT_BYTES,
-    split: Split | None = None,
+    reading: Reading = Reading(),
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
 ) -> Counts | None:
@@ -70,12 +64,9 @@ def count(
         rank: the rank of this process; None means that of the job array in the environment.
         world_size: the number of processes; None means that of the job array.
         ray: whether a Ray cluster runs the tasks, instead of ranks; needs the extra `ray`.
-        pattern: as in `bytepair.count`, like the next five.
-        doc_cap: as in `bytepair.count`.
-        column: as in `bytepair.count`.
-        errors: as in `bytepair.count`; the process that finishes last warns of what all skipped.
-        max_document_bytes: as in `bytepair.count`.
-        split: as in `bytepair.count`.
+        pattern: as in `bytepair.count`.
+        reading: as in `bytepair.count`, but all text is read, and the tasks are the checkpoint. The
+            process that finishes last warns of what all skipped.
         threads: the maximum number of threads of each process; None means one with Ray, which gives
             each task one core, else `BYTEPAIR_NUM_THREADS`, or else all processors.
         task_bytes: the approximate number of bytes of the files of a task.
@@ -103,22 +94,26 @@ def count(
         >>> counts == bytepair.count(files)
         True
     """
-    tasks.check_ranks(rank, world_size, ray=ray)
+    ranks = tasks.Ranks(rank, world_size, ray)
+    for name in ("max_chars", "memory_limit", "checkpoint"):
+        if (value := getattr(reading, name)) is not None:
+            raise ArgumentError(
+                f"{name} is for one process", option=name, value=value, hint="omit it"
+            )
     if out is None and not ray:
         raise ShardError("several ranks need a shared folder: pass out, the file to write")
-    if ray:
-        on_ray.check()
     options: dict[str, Any] = {
-        "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column, "errors": errors,
+        "pattern": _core.pattern(pattern), "doc_cap": reading.doc_cap, "column": reading.column,
+        "errors": reading.errors,
     }  # fmt: skip
-    files = files_for_all(source, split).files
+    files = files_for_all(source, reading.split).files
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
         check_output_file(path)
         job = {**options, **recorded(files, folder), "unicode": _core.UNICODE_VERSION}
-        options |= {"max_document_bytes": max_document_bytes, "threads": threads}
-        plan = CountTasks(path, files, job, options, task_bytes, ray)
-        return _count(plan, rank, world_size)
+        options["max_document_bytes"] = reading.max_document_bytes
+        options["threads"] = ranks.threads(threads)
+        return _count(CountTasks(path, job, options, task_bytes), files, ranks)
 
 
 @dataclass(frozen=True)
@@ -127,19 +122,15 @@ class CountTasks:
 
     Attributes:
         path: the output.
-        files: the inputs.
         job: what determines the result.
-        options: the arguments of `CountJob` in each task.
+        options: the pattern, the threads and the values of `Reading` for each task.
         task_bytes: the approximate number of bytes of the files of a task.
-        ray: whether a Ray cluster runs them.
     """
 
     path: Path
-    files: list[Input]
     job: dict[str, Any]
     options: dict[str, Any]
     task_bytes: int
-    ray: bool
 
     @property
     def root(self) -> Path:
@@ -152,31 +143,21 @@ class CountTasks:
         return {**self.job, "task_bytes": self.task_bytes}
 
 
-def _count(plan: CountTasks, rank: int | None, world_size: int | None) -> Counts | None:
+def _count(plan: CountTasks, files: list[Input], ranks: tasks.Ranks) -> Counts | None:
     """Run the tasks of this process, and put all together if it is the last."""
     if (counts := _finished(plan)) is not None:
         return counts
-    work = tasks.split(plan.files, plan.task_bytes)
-    mine = work if plan.ray else tasks.share(work, rank, world_size)
-    if mine:
-        tasks.begin(plan.root, plan.task_job)
-    if plan.ray:
-        left = [task for task in work if not task.is_done(plan.root)]
-        options = {**plan.options, "threads": plan.options["threads"] or 1}
-        on_ray.each(left, count_task, (plan.root, options))
-    else:
-        for task in mine:
-            count_task(task, plan.root, plan.options)
-    if not tasks.all_done(plan.root, work):
+    root, work = plan.root, tasks.split(files, plan.task_bytes)
+    if not ranks.run(root, plan.task_job, work, count_task, root, plan.options):
         # If another rank has finished meanwhile, it has removed what this one would wait for.
         return _finished(plan)
     try:
-        with manifest.locked(plan.root):
-            if not tasks.all_done(plan.root, work):
-                return None
-            return _put_together(plan, work)
+        with manifest.locked(root):
+            if tasks.all_done(root, work):
+                return _put_together(plan, work, ray=ranks.ray)
     except InUseError:
-        return None
+        pass
+    return None
 
 
 def _finished(plan: CountTasks) -> Counts | None:
@@ -214,23 +195,24 @@ def count_task(task: Task, root: Path, options: dict[str, Any]) -> None:
 
     def work(task: Task, folder: Path) -> dict[str, Any]:
         keywords = dict(options)
-        limits = Limits(doc_cap=keywords.pop("doc_cap"))
+        regex, threads = keywords.pop("pattern"), keywords.pop("threads")
+        reading, files = Reading(**keywords), Files(task.files)
         with Bar(False) as bar:
-            counts, skips = CountJob(Files(task.files), limits=limits, **keywords).counted(bar)
+            counts, skips = count_with_skips(files, regex, reading, threads, bar)
         counts.save(folder / PART)
         return {"skipped": skips.documents, "first": skips.first}
 
     tasks.run(root, [task], [PART], work)
 
 
-def _put_together(plan: CountTasks, work: list[Task]) -> Counts:
+def _put_together(plan: CountTasks, work: list[Task], *, ray: bool) -> Counts:
     """Write the counts of all tasks, warn of what they skipped, and remove the tasks."""
     root, skips = plan.root, SkipLog()
     tasks.redo_broken(root, work, [PART], lambda task: count_task(task, root, plan.options))
     for task in work:
         mark = tasks.mark_of(task, root)
         skips.add_all(mark.count("skipped"), map(_skipped, mark.items("first"), repeat(mark)))
-    counts = _sum(root, work, ray=plan.ray)
+    counts = _sum(root, work, ray=ray)
     record = {"job": plan.job, "checksum": _checksum(counts)}
     counts.save(plan.path, metadata={JOB: json.dumps(record)})
     tasks.clear(root, plan.task_job, [PART])

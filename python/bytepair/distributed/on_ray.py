@@ -1,4 +1,4 @@
-"""Run tasks on a Ray cluster, with Ray Data: the only file that uses Ray.
+"""This file runs tasks on a Ray cluster, with Ray Data; no other file uses Ray.
 
 Ray sends the functions to its workers and restarts the task of a worker that died. The results of
 tasks are in files, as they are without Ray.
@@ -16,17 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from bytepair.errors import ShardError
 
-CONNECT_SECONDS = 10.0
-"""The number of seconds in which a cluster must answer."""
-
-
-def each(items: Iterable[Any], function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """Call a function for each item, on any worker."""
-    results(items, function, arguments)
+#: The number of seconds in which a cluster must answer.
+CONNECT_SECONDS: Final = 10.0
 
 
 def check() -> None:

@@ -7,7 +7,6 @@ lengths (a part), and one pass that only copies then cuts the parts into shards.
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -19,11 +18,11 @@ from numpy.typing import NDArray
 
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
-from bytepair.distributed import on_ray, tasks
+from bytepair.distributed import tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import InUseError
 from bytepair.shards import Manifest, manifest
-from bytepair.shards.encode import Take, encode_all
+from bytepair.shards.encode import Sink, encode_all
 from bytepair.shards.job import (
     Address,
     EncodedRows,
@@ -34,14 +33,14 @@ from bytepair.shards.job import (
     make_job,
 )
 from bytepair.shards.layout import DiskFile
-from bytepair.shards.manifest import MOST, Fields, Left, damaged, read_left
+from bytepair.shards.manifest import MOST, Fields, SkipRecord, damaged, read_skip
 from bytepair.shards.state import FolderState, state_of
 from bytepair.shards.writer import resumed
 from bytepair.tokenizer import Tokenizer
 
 PARTS: Final = ".parts"
 #: The files of a part.
-FILES: Final = ("ids", "lengths", "places")
+FILES: Final = ("ids", "documents")
 #: The number of documents of a part that are copied at a time.
 COPIED_DOCUMENTS: Final = 1 << 13
 
@@ -97,10 +96,7 @@ def shard(
         >>> made.documents
         61
     """
-    tasks.check_ranks(rank, world_size, ray=ray)
-    if ray:
-        on_ray.check()
-    folder = Path(out)
+    ranks, folder = tasks.Ranks(rank, world_size, ray), Path(out)
     how = ShardOptions(**options)
     job = make_job(files_for_all(source, how.split), tokenizer, how, folder)
     state = state_of(folder, job.values, ignore=PARTS)
@@ -108,16 +104,8 @@ def shard(
         return assemble(folder, job, [], task_bytes, threads, progress)
     root = folder / PARTS
     work = _unwritten(tasks.split(job.files, task_bytes), state)
-    mine = work if ray else tasks.share(work, rank, world_size)
-    if mine:
-        tasks.begin(root, {**job.values, "task_bytes": task_bytes})
-    if ray:
-        left = [task for task in work if not task.is_done(root)]
-        on_ray.each(left, encode_task, (job, root, threads or 1))
-    else:
-        for task in mine:
-            encode_task(task, job, root, threads)
-    if not tasks.all_done(root, work):
+    task_job = {**job.values, "task_bytes": task_bytes}
+    if not ranks.run(root, task_job, work, encode_task, job, root, ranks.threads(threads)):
         # If another rank has finished meanwhile, it has removed what this one would wait for.
         state = state_of(folder, job.values, ignore=PARTS)
         if state.manifest is None:
@@ -128,7 +116,7 @@ def shard(
 def _unwritten(work: list[Task], state: FolderState) -> list[Task]:
     """The tasks with documents that are in no finished shard."""
     first = state.following[0]
-    return [task for task in work if task.first_input + len(task.files) > first]
+    return [task for task in work if _end(task) > first]
 
 
 def encode_task(task: Task, job: ShardJob, root: Path, threads: int | None) -> None:
@@ -142,38 +130,32 @@ def encode_task(task: Task, job: ShardJob, root: Path, threads: int | None) -> N
 
 
 def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, Any]:
-    """Write ids, for each document the number of ids and of bytes of text, and the addresses.
-
-    An address is three numbers: a document of the part, its input and its row there. Those of the
-    documents after it follow from it, up to the next address.
-    """
-    skipped: list[tuple[int, Left]] = []
+    """Write ids, and four numbers for each document: of ids, of bytes, its input, its row there."""
+    skipped: list[dict[str, Any]] = []
     tokens = documents = 0
 
-    def take(item: EncodedRows | Left) -> None:
+    def take(item: EncodedRows | SkipRecord) -> None:
         nonlocal tokens, documents
         if isinstance(item, dict):
-            skipped.append((documents, item))
+            skipped.append({"document": documents, **item})
             return
         ids.add(np.ascontiguousarray(item.ids, job.dtype))
-        rows = np.stack([np.diff(item.offsets), np.diff(item.text_ends)], axis=1)
-        lengths.add(np.ascontiguousarray(rows, np.int64).reshape(-1))
-        numbers = [
-            (documents + int(first), job.first_input + place.input, place.row)
-            for first, place in zip(item.starts, item.places, strict=True)
-        ]
-        places.add(np.array(numbers, np.int64).reshape(-1))
+        count = len(item.offsets) - 1
+        of_run = np.diff([*item.starts, count])
+        firsts = [(job.first_input + place.input, place.row) for place in item.places]
+        places = np.repeat(np.array(firsts, np.int64).reshape(-1, 2), of_run, axis=0)
+        places[:, 1] += np.arange(count) - np.repeat(item.starts, of_run)
+        sizes = np.stack([np.diff(item.offsets), np.diff(item.text_ends)], axis=1)
+        rows.add(np.hstack([sizes, places]).astype(np.int64).reshape(-1))
         tokens += len(item.ids)
-        documents += len(rows)
+        documents += count
 
     with ExitStack() as stack:
-        files = [stack.enter_context(closing(DiskFile(folder / name))) for name in FILES]
-        ids, lengths, places = files
+        ids, rows = (stack.enter_context(closing(DiskFile(folder / name))) for name in FILES)
         encode_all(job, take, threads=threads)
-        for file in files:
-            file.finish()
-    marked = [{"document": at, **left} for at, left in skipped]
-    return {"tokens": tokens, "documents": documents, "skipped": marked}
+        ids.finish()
+        rows.finish()
+    return {"tokens": tokens, "documents": documents, "skipped": skipped}
 
 
 def assemble(
@@ -191,7 +173,7 @@ def assemble(
     """
     root = folder / PARTS
 
-    def feed(start: Address, take: Take) -> None:
+    def feed(start: Address, take: Sink) -> None:
         if not tasks.all_done(root, work) or not (work and work[0].first_input <= start.input):
             encode_all(job, take, start, threads)
             return
@@ -210,7 +192,7 @@ def assemble(
 
 def _documents(
     root: Path, work: list[Task], start: Address, dtype: np.dtype[Any]
-) -> Iterator[EncodedRows | Left]:
+) -> Iterator[EncodedRows | SkipRecord]:
     """The documents of the parts from an address on, and what was skipped, in order.
 
     What was skipped before the document at the address belongs to the shard before it.
@@ -218,13 +200,14 @@ def _documents(
     for task in work:
         part = _Part.load(task, tasks.mark_of(task, root), dtype)
         first = at = part.first_from(start)
+        is_begun = len(part.rows) > 0 and tuple(part.rows[0, 2:]) <= (start.input, start.row)
         for place, left in part.skipped:
-            if place < first or (place == first and part.is_begun_at(start)):
+            if place < first or (place == first and is_begun):
                 continue
             yield from part.slices(at, place)
             yield left
             at = place
-        yield from part.slices(at, part.documents)
+        yield from part.slices(at, len(part.rows))
 
 
 @dataclass(frozen=True)
@@ -233,15 +216,13 @@ class _Part:
 
     Attributes:
         ids: of all documents, end to end.
-        ends: where each document begins, in ids and in bytes of text; and the end of the last.
-        runs: a document, its input and its row there, for each run of rows.
+        rows: what `_write_part` writes of each document.
         skipped: what was skipped, and the document before which.
     """
 
     ids: NDArray[Any]
-    ends: NDArray[np.int64]
-    runs: NDArray[np.int64]
-    skipped: list[tuple[int, Left]]
+    rows: NDArray[np.int64]
+    skipped: list[tuple[int, SkipRecord]]
 
     @classmethod
     def load(cls, task: Task, mark: Fields, dtype: np.dtype[Any]) -> Self:
@@ -250,59 +231,43 @@ class _Part:
         Raises:
             ShardError: if the mark or the numbers in the files are not those of a task.
         """
-        ids, lengths, places = (mark.folder / name for name in FILES)
-        tokens, documents = mark.count("tokens"), mark.count("documents")
-        skipped = [(left.count("document"), read_left(left)) for left in mark.objects("skipped")]
-        if ids.stat().st_size != tokens * dtype.itemsize:
-            raise damaged(mark.path, "the file of ids has another size", mark.folder)
-        mapped = np.memmap(ids, dtype, "r") if tokens else np.empty(0, dtype)
-        rows, runs = np.fromfile(lengths, np.int64), np.fromfile(places, np.int64)
-        if len(rows) != 2 * documents or len(runs) % 3 or bool(len(rows)) != bool(len(runs)):
-            raise damaged(mark.path, "the other files have other sizes", mark.folder)
-        ends = np.concatenate([np.zeros(2, np.int64), rows]).reshape(-1, 2).cumsum(axis=0)
-        runs = runs.reshape(-1, 3)
-        low, high = (0, task.first_input, 0), (MOST, task.first_input + len(task.files), MOST)
-        is_right = (ends[1:] >= ends[:-1]).all() and ends[-1, 0] == tokens
-        is_right &= (runs >= low).all() and (runs < high).all() and not runs[:1, 0].any()
-        if not is_right or (runs[1:, 0] < runs[:-1, 0]).any():
+        ids, documents = (mark.folder / name for name in FILES)
+        tokens, rows = mark.count("tokens"), np.fromfile(documents, np.int64)
+        skipped = [(left.count("document"), read_skip(left)) for left in mark.objects("skipped")]
+        sizes = [path.stat().st_size for path in (ids, documents)]
+        if sizes != [tokens * dtype.itemsize, 32 * mark.count("documents")]:
+            raise damaged(mark.path, "its files have other sizes", mark.folder)
+        rows = rows.reshape(-1, 4)
+        low, high = (0, 0, task.first_input, 0), (tokens + 1, MOST, _end(task), MOST)
+        marked = [0, *(at for at, _ in skipped), len(rows)]
+        is_right = ((rows >= low) & (rows < high)).all() and marked == sorted(marked)
+        if not is_right or rows[:, 0].sum() != tokens:
             raise damaged(mark.path, "its files have impossible numbers", mark.folder)
-        return cls(mapped, ends, runs, skipped)
-
-    @property
-    def documents(self) -> int:
-        """The number of documents."""
-        return len(self.ends) - 1
-
-    def is_begun_at(self, address: Address) -> bool:
-        """Whether the first document does not come after an address."""
-        return bool(len(self.runs)) and tuple(self.runs[0, 1:]) <= (address.input, address.row)
+        return cls(np.memmap(ids, dtype, "r") if tokens else np.empty(0, dtype), rows, skipped)
 
     def first_from(self, address: Address) -> int:
         """The first document that does not come before an address."""
-        starts = [(int(number), int(row)) for _, number, row in self.runs]
-        run = bisect_right(starts, (address.input, address.row)) - 1
-        if run < 0:
-            return 0
-        first, number, row = map(int, self.runs[run])
-        end = int(self.runs[run + 1, 0]) if run + 1 < len(starts) else self.documents
-        return min(first + address.row - row, end) if number == address.input else end
+        _, _, inputs, rows = self.rows.T
+        before = (inputs < address.input) | ((inputs == address.input) & (rows < address.row))
+        return int(np.count_nonzero(before))
 
     def slices(self, begin: int, end: int) -> Iterator[EncodedRows]:
         """A range of documents, a few at a time."""
-        for at in range(begin, end, COPIED_DOCUMENTS):
-            yield self._slice(at, min(at + COPIED_DOCUMENTS, end))
+        at = int(self.rows[:begin, 0].sum())
+        for first in range(begin, end, COPIED_DOCUMENTS):
+            tokens, text_bytes, inputs, rows = self.rows[
+                first : min(first + COPIED_DOCUMENTS, end)
+            ].T
+            offsets, text_ends = (np.cumsum([0, *sizes]) for sizes in (tokens, text_bytes))
+            is_new = np.ones(len(rows), np.bool_)  # whether a document begins a run of rows
+            is_new[1:] = (np.diff(inputs) != 0) | (np.diff(rows) != 1)
+            starts = np.flatnonzero(is_new)
+            places = [Address(int(inputs[start]), int(rows[start])) for start in starts]
+            ids = self.ids[at : at + int(offsets[-1])]
+            yield EncodedRows(ids, offsets, text_ends, starts, places)
+            at += len(ids)
 
-    def _slice(self, begin: int, end: int) -> EncodedRows:
-        ends = self.ends[begin : end + 1]
-        offsets, text_ends = ends[:, 0], ends[:, 1]
-        first = int(np.searchsorted(self.runs[:, 0], begin, side="right")) - 1
-        last = int(np.searchsorted(self.runs[:, 0], end, side="left"))
-        runs = self.runs[first:last]
-        ahead = np.maximum(begin - runs[:, 0], 0)
-        places = [
-            Address(int(number), int(row) + int(more))
-            for (_, number, row), more in zip(runs, ahead, strict=True)
-        ]
-        starts = np.maximum(runs[:, 0] - begin, 0)
-        ids = self.ids[int(offsets[0]) : int(offsets[-1])]
-        return EncodedRows(ids, offsets - offsets[0], text_ends, starts, places)
+
+def _end(task: Task) -> int:
+    """The number of the input behind those of a task."""
+    return task.first_input + len(task.files)

@@ -7,31 +7,32 @@
 
 `to_llguidance`, `to_xgrammar` and `to_outlines` give libraries that constrain generation the
 vocabulary in their own form; `with_sentencepiece_ids` gives the tokens the ids that `run.c` of
-llama2.c expects; `cover` heals prompts that end within a token. The modules `vllm` and `sglang` are
-plugins that these engines find by themselves.
+llama2.c expects; `cover` heals prompts that end within a token. The module `plugins`
+has what vLLM and SGLang find by themselves.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
-    from bytepair.engines import sglang, vllm
-    from bytepair.engines.grammar import to_llguidance, to_outlines, to_xgrammar
-    from bytepair.engines.llama2c import with_sentencepiece_ids
+    from bytepair.engines import plugins
+    from bytepair.engines.vocabularies import (
+        to_llguidance,
+        to_outlines,
+        to_xgrammar,
+        with_sentencepiece_ids,
+    )
     from bytepair.tokenizer.cover import cover
 
+_VOCABULARIES = ("to_llguidance", "to_outlines", "to_xgrammar", "with_sentencepiece_ids")
+
 __all__ = [
-    "cover", "sglang", "to_llguidance", "to_outlines", "to_xgrammar", "vllm",
-    "with_sentencepiece_ids",
+    "cover", "plugins", "to_llguidance", "to_outlines", "to_xgrammar", "with_sentencepiece_ids",
 ]  # fmt: skip
 
 _lazy(
     __name__,
-    {name: f"bytepair.engines.{name}" for name in ("sglang", "vllm")}
-    | dict.fromkeys(("to_llguidance", "to_outlines", "to_xgrammar"), "bytepair.engines.grammar")
-    | {
-        "cover": "bytepair.tokenizer.cover",
-        "with_sentencepiece_ids": "bytepair.engines.llama2c",
-    },
+    {"cover": "bytepair.tokenizer.cover", "plugins": "bytepair.engines.plugins"}
+    | dict.fromkeys(_VOCABULARIES, "bytepair.engines.vocabularies"),
 )

@@ -20,9 +20,8 @@ from bytepair import sample
 from bytepair._internal.checks import check_choice
 from bytepair._internal.drawing import readable
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Column, Errors, strings
+from bytepair.corpus.column import Column, Errors, SkipLog, strings
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.formats import tiktoken
 from bytepair.formats.huggingface import folder
@@ -178,8 +177,6 @@ def compare(
     two: Any,
     source: Source | None = None,
     *,
-    files: Source | None = None,
-    texts: Iterable[str] | None = None,
     by: By = "ids",
     special: SpecialOrText = "all",
     names: tuple[str, str] = ("one", "two"),
@@ -199,8 +196,6 @@ def compare(
         two: another one.
         source: the texts, as in `bytepair.train`; without any, the texts of the package, which
             include sixty languages.
-        files: as in `bytepair.train`.
-        texts: as in `bytepair.train`.
         by: "ids", or "tokens" to compare the bytes of tokens, for tokenizers with other ids.
         special: whether special tokens in the texts are encoded to their ids ("all") or as text
             ("text").
@@ -219,7 +214,7 @@ def compare(
         >>> import bytepair
         >>> one = bytepair.train(["hello hello"], 269)
         >>> small = one.replace(vocab_size=268)
-        >>> comparison = bytepair.evaluate.compare(one, small, texts=["oh", "oh, hello"])
+        >>> comparison = bytepair.evaluate.compare(one, small, ["oh", "oh, hello"])
         >>> bool(comparison), comparison.differing
         (False, 1)
         >>> first = comparison.first
@@ -228,8 +223,7 @@ def compare(
     """
     check_choice("by", by, ("ids", "tokens"))
     check_choice("special", special, ("all", "text"))
-    if source is None and files is None and texts is None:
-        files = sample.paths()
+    source = sample.paths() if source is None else source
     first, second = (
         side_of(side, name, special, pattern)
         for side, name, pattern in zip((one, two), names, patterns, strict=True)
@@ -239,7 +233,7 @@ def compare(
     difference: Difference | None = None
     skips = SkipLog()
     batches = read_batches(
-        resolve(source, files=files, texts=texts, split="all"), column=column,
+        resolve(source, split="all"), column=column,
         limits=Limits(max_chars), errors=errors, max_document_bytes=max_document_bytes,
         on_skip=skips.add,
     )  # fmt: skip

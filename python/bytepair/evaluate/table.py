@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from bytepair._internal.drawing import readable
-from bytepair.evaluate.evaluation import Evaluation, ParallelText
-from bytepair.evaluate.texts import Compression, Language
+from bytepair._internal.drawing import html_table, readable
+from bytepair.evaluate.evaluation import Evaluation, Language
+from bytepair.evaluate.texts import Compression, ParallelText
 from bytepair.evaluate.vocabulary import RENYI_ORDER
 from bytepair.tokenizer import Tokenizer
 
@@ -42,6 +42,10 @@ class Table:
     note: str
     head: list[str]
     rows: list[list[Cell]]
+
+    def _repr_html_(self) -> str:
+        """The table for a notebook."""
+        return html_table(self.head, [[cell.text for cell in row] for row in self.rows])
 
 
 def tables(result: Evaluation | ParallelText) -> list[Table]:

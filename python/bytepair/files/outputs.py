@@ -13,7 +13,7 @@ import stat
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedRandom
 from pathlib import Path
@@ -258,61 +258,63 @@ def _remove_if_unowned(entry: os.DirEntry[str]) -> None:
 
 def check_replaced(
     tokenizer: _core.Tokenizer,
-    path: Path,
-    write: Callable[[Path], object],
-    read: Callable[[Path], _core.Model],
+    files: Mapping[Path, bytes],
+    read: Callable[[], _core.Model],
     *,
-    merged: Sequence[str] = (),
-    stale: Sequence[Path] = (),
+    removed: Sequence[Path] = (),
 ) -> None:
     """Check that writing a tokenizer would not replace other content.
 
-    Writing the same tokenizer again is allowed. So the new files are first written to a temporary
-    place and compared with the existing ones. If one differs, the existing files are loaded, since
-    they may still contain an equal tokenizer.
+    Writing the same tokenizer again is allowed. So if an existing file differs from the new one,
+    the existing tokenizer is loaded, since it may still be an equal one.
 
     Args:
         tokenizer: the tokenizer to write.
-        path: the output file, or folder for formats with several files.
-        write: a function that writes the tokenizer to a path.
-        read: a function that reads the existing files in the same format.
-        merged: the names of files in a folder to which writing adds.
-        stale: existing files that writing removes, whatever tokenizer is there.
+        files: the content of the files to write.
+        read: a function that reads the tokenizer that is there, in the same format.
+        removed: existing files that writing removes, whatever tokenizer is there.
 
     Raises:
         OverwriteError: if a file would be replaced that does not contain an equal tokenizer, or
             removed.
-        NotAFileError: if it is no regular file with one name.
+        NotAFileError: if something other than a regular file with one name is there.
     """
-    if stale:
-        raise OverwriteError(stale[0])
-    replaced = _replaced(path, write, merged) if path.exists() else None
-    if replaced is None:
+    for path in files:
+        check_alone(path)
+    if removed:
+        raise OverwriteError(removed[0])
+    replaced = [path for path, data in files.items() if path.exists() and not _has(path, data)]
+    if not replaced:
         return
-    check_alone(replaced)  # reading a pipe would wait for its other end
     with suppress(ValueError, OSError):  # an unreadable file is different content
-        if _core.Tokenizer(read(path)).fingerprint == tokenizer.fingerprint:
+        if _core.Tokenizer(read()).fingerprint == tokenizer.fingerprint:
             return
-    raise OverwriteError(replaced)
+    raise OverwriteError(replaced[0])
 
 
-def _replaced(path: Path, write: Callable[[Path], object], merged: Sequence[str]) -> Path | None:
-    """The first file that would be replaced by different content."""
-    import filecmp
-    import shutil
+def _has(path: Path, data: bytes) -> bool:
+    """Whether this is a file with this content."""
+    return path.stat().st_size == len(data) and path.read_bytes() == data
 
-    with scratch() as folder:
-        new = Path(folder, os.path.basename(os.path.abspath(path)))  # noqa: PTH100, PTH119
-        for name in merged:
-            if (path / name).is_file():
-                new.mkdir(exist_ok=True)
-                shutil.copy(path / name, new / name)
-        write(new)
-        pairs = [(new, path)]
-        if new.is_dir():
-            files = sorted(file for file in new.rglob("*") if file.is_file())
-            pairs = [(file, path / file.relative_to(new)) for file in files]
-        for file, old in pairs:
-            if old.exists() and not (old.is_file() and filecmp.cmp(file, old, shallow=False)):
-                return old
-    return None
+
+def write_files(path: Path, files: Mapping[Path, bytes], *, removed: Sequence[Path] = ()) -> None:
+    """Write a file, or several into a folder, each atomically, and remove others.
+
+    All are checked before the first is written.
+
+    Args:
+        path: the file; or the folder of all files, which is created if it does not exist.
+        files: their content.
+        removed: files that this job has written before.
+
+    Raises:
+        OSError: if that fails; see `write_whole` and `remove_own`.
+    """
+    for file in (*files, *removed):
+        check_alone(file)
+    for file, data in files.items():
+        if file != path:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, data)
+    for file in removed:
+        remove_own(file)

@@ -13,7 +13,6 @@ from typing import Any
 from bytepair import _core
 from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, UnsupportedError
-from bytepair.files.outputs import write_whole
 from bytepair.files.safe import (
     MAX_VOCAB_SIZE,
     id_of,
@@ -161,15 +160,16 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     return []
 
 
-def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write the two files to a folder; ranks become one merge per token."""
-    path.mkdir(parents=True, exist_ok=True)
+def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
+    """The two files of a folder; ranks become one merge per token."""
     ids = {to_characters(token): id for token, id in tokenizer.mergeable_ranks().items()}
     if (empty := empty_token(tokenizer)) is not None:
         ids[""] = empty
-    write_whole(path / VOCABULARY, to_json(tokenizer.special_tokens | ids, indent=None))
     lines = ["#version: 0.2", *merge_lines(tokenizer), ""]
-    write_whole(path / MERGES, "\n".join(lines).encode())
+    return {
+        path / VOCABULARY: to_json(tokenizer.special_tokens | ids, indent=None),
+        path / MERGES: "\n".join(lines).encode(),
+    }
 
 
 def merge_lines(tokenizer: _core.Tokenizer) -> list[str]:

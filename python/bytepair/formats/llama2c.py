@@ -26,7 +26,6 @@ import numpy as np
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.files.outputs import write_whole
 from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.metadata import engine_tokens
@@ -271,8 +270,8 @@ def entries_of(tokenizer: _core.Tokenizer) -> list[bytes]:
     return [token or _hole(id) for id, token in enumerate(all_tokens(tokenizer))]
 
 
-def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> None:
-    """Write a file, if all values of the header are known."""
+def files(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> dict[Path, bytes]:
+    """The content of a file; an error if a value of the header is unknown."""
     if unsaid := _unknown_values(tokenizer, layout):
         raise LossError(layout.name, unsaid, hint=", or ".join(hints(tokenizer, layout)))
     entries, by_token = entries_of(tokenizer), scores(tokenizer)
@@ -283,7 +282,7 @@ def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> 
     for id, token in enumerate(entries):
         score = NO_MERGE_SCORE if id in special else by_token.get(token, NO_MERGE_SCORE)
         parts += [struct.pack("<fI", score, len(token)), token]
-    write_whole(path, b"".join(parts))
+    return {path: b"".join(parts)}
 
 
 def _ends(tokenizer: _core.Tokenizer) -> dict[str, str]:

@@ -17,7 +17,7 @@ from bytepair.formats.gguf import file as gguf
 from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.gpt2 import lost_twins
 from bytepair.formats.huggingface import folder as huggingface
-from bytepair.formats.names import Losses
+from bytepair.formats.parts import Losses
 from bytepair.properties import metadata
 from bytepair.properties.rules import form
 from bytepair.properties.tokens import uncovered, unmade

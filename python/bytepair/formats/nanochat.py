@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair.errors import FormatError
-from bytepair.files.outputs import write_whole
 from bytepair.files.safe import read_file
-from bytepair.formats import tiktoken
+from bytepair.formats import published, tiktoken
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.formats.published import encodings as published
 from bytepair.properties.tokens import token_lengths
 
 PICKLE_NAME: Final = "tokenizer.pkl"
@@ -119,19 +117,20 @@ def _check(mapping: Any, kind: type) -> None:
 # ---------------------------------------------------------------------------- writing
 
 
-def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write the two files into a folder."""
-    path.mkdir(parents=True, exist_ok=True)
-    write_whole(path / TOKEN_BYTES_NAME, tensor_file(token_lengths(tokenizer)))
-    write_pickle(tokenizer, path / PICKLE_NAME)
+def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
+    """The two files of a folder."""
+    return {
+        path / TOKEN_BYTES_NAME: tensor_file(token_lengths(tokenizer)),
+        path / PICKLE_NAME: pickled(tokenizer),
+    }
 
 
-def write_pickle(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write the pickle of a `tiktoken.Encoding`, without importing tiktoken."""
+def pickled(tokenizer: _core.Tokenizer) -> bytes:
+    """The pickle of a `tiktoken.Encoding`, without importing tiktoken."""
     values = {"name": "rustbpe", **tiktoken.values(tokenizer, exact=False)}
     state = pickle.dumps(values, 3).removeprefix(b"\x80\x03").removesuffix(b".")
     # Create an object of the class, and set its state.
-    write_whole(path, b"\x80\x03ctiktoken.core\nEncoding\n)\x81" + state + b"b.")
+    return b"\x80\x03ctiktoken.core\nEncoding\n)\x81" + state + b"b."
 
 
 def tensor_file(numbers: NDArray[np.int32]) -> bytes:

@@ -1,4 +1,4 @@
-"""`Parts`: the intermediate representation of a tokenizer between file formats.
+"""What all file formats share: their names, losses, and `Parts`, the values between two formats.
 
 A reader converts a file to `Parts`, from which the tokenizer is built; so there is one module per
 format instead of one per pair of formats. Values that `bytepair._core` checks when it builds the
@@ -7,13 +7,44 @@ tokenizer are not checked here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import FormatError
+from bytepair.properties.entries import NATIVE
 from bytepair.properties.tokens import is_rule_of_ranks
+
+#: The name of the native file in a folder.
+FILE_NAME: Final = NATIVE
+
+#: What a GGUF file begins with.
+GGUF_MAGIC: Final = b"GGUF"
+
+#: The formats that are written.
+WrittenFormat: TypeAlias = Literal[
+    "bytepair", "huggingface", "tiktoken", "gpt2", "nanochat", "llama2c", "qwen3", "gguf"
+]
+
+
+class Losses(list[str]):
+    """The losses of writing a tokenizer in a format, one sentence each.
+
+    Attributes:
+        hint: what to do about them; may be empty.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], 258, special_tokens=["<a>"])
+        >>> print(bytepair.compat.export_losses(tok, "gguf").hint)
+        give a special token this role with Tokenizer.replace(roles={"eos": ...})
+    """
+
+    def __init__(self, losses: Iterable[str] = (), hint: str = "") -> None:
+        super().__init__(losses)
+        self.hint = hint
+
 
 #: The rules of a text, or the pattern that says the usual ones: a regular expression, or several of
 #: which each splits the pieces of the previous one.

@@ -26,9 +26,7 @@ from bytepair.errors import (
     VocabularyError,
 )
 from bytepair.files.safe import read_file
-from bytepair.formats.names import GGUF_MAGIC, Losses, WrittenFormat
-from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.properties import entries
+from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Losses, Parts, WrittenFormat
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
 HEAD_BYTES: Final = 1 << 16
@@ -42,16 +40,14 @@ class Format:
         module: the module below `bytepair.formats` with its functions. `read(path, options)` makes
             parts of a path; it raises a `FormatError` if the file breaks a rule, or does not say
             what the caller does not say either; and an `UnsupportedError` if the file asks for what
-            is not done exactly. `write(tokenizer, path)` raises a `LossError` for what no program
-            could read.
+            is not done exactly. `files(tokenizer, path)` gives the content of the files to write;
+            it raises a `LossError` for what no program could read.
         suffixes: how the names of its files end.
-        merged: the names of files in a folder to which `write` adds.
         layout: the layout, where one module has several formats.
     """
 
     module: str
     suffixes: tuple[str, ...] = ()
-    merged: tuple[str, ...] = ()
     layout: str | None = None
 
     def function(self, name: str) -> Any:
@@ -62,7 +58,7 @@ class Format:
 
 
 FORMATS: Final[dict[str, Format]] = {
-    "huggingface": Format("huggingface.folder", ("tokenizer.json",), (entries.GENERATION,)),
+    "huggingface": Format("huggingface.folder", ("tokenizer.json",)),
     "tiktoken": Format("tiktoken", (".tiktoken",)),
     "gpt2": Format("gpt2", ("merges.txt", "vocab.json")),
     "nanochat": Format("nanochat", (".pkl",)),
@@ -70,7 +66,7 @@ FORMATS: Final[dict[str, Format]] = {
     "qwen3": Format("llama2c", (".tokenizer",), layout="QWEN3"),
     "gguf": Format("gguf.file", (".gguf",)),
     "tekken": Format("tekken", ("tekken.json",)),
-    "sentencepiece": Format("sentencepiece.model"),
+    "sentencepiece": Format("sentencepiece"),
 }
 
 #: The tokenizer files that a folder may contain, in order of preference.
@@ -108,8 +104,7 @@ def read(
     if path.exists():
         _check_ignored(str(path), "a file or folder", revision=revision)
     else:
-        from bytepair.formats.published import encodings as published
-        from bytepair.formats.published import hub
+        from bytepair.formats import hub, published
 
         if isinstance(source, str) and published.is_name(source):
             _check_ignored(source, "a published encoding", format=format, revision=revision)
@@ -217,8 +212,7 @@ def _of_content(path: Path, head: bytes) -> str:
 
 def _of_binary(path: Path, head: bytes) -> str:
     """The format of a binary file without a first word of its own."""
-    from bytepair.formats import llama2c
-    from bytepair.formats.sentencepiece import model as sentencepiece
+    from bytepair.formats import llama2c, sentencepiece
 
     if sentencepiece.is_one(head):
         return "sentencepiece"
@@ -237,14 +231,14 @@ def _of_binary(path: Path, head: bytes) -> str:
 
 def write(
     tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool, overwrite: bool
-) -> None:
+) -> Path:
     """Write a tokenizer in a foreign format; see `Tokenizer.export`."""
     if format not in FORMATS:
         raise ArgumentError(f"there is no format {format!r}; these are written: {written()}")
     entry = FORMATS[format]
     if format not in get_args(WrittenFormat):
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
-    from bytepair.files.outputs import check_replaced
+    from bytepair.files.outputs import check_replaced, write_files
     from bytepair.formats.losses import lost_units
 
     if reason := lost_units(tokenizer, format):
@@ -254,22 +248,20 @@ def write(
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
         raise LossError(format, lost, hint=lost.hint)
-    put = partial(entry.function("write"), tokenizer)
+    files = entry.function("files")(tokenizer, path)
+    removed = _stale(tokenizer, path) if format == "huggingface" else []
     if not overwrite:
         options = LoadOptions(
             tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True
         )
         read = entry.function("read")
-        check_replaced(
-            tokenizer, path, put, lambda old: read(old, options).model(),
-            merged=entry.merged if path.is_dir() else (),
-            stale=_stale(tokenizer, path) if format == "huggingface" else [],
-        )  # fmt: skip
-    put(path)
+        check_replaced(tokenizer, files, lambda: read(path, options).model(), removed=removed)
+    write_files(path, files, removed=removed)
+    return path
 
 
 def _stale(tokenizer: _core.Tokenizer, path: Path) -> list[Path]:
-    """The files in a folder that `write` removes."""
+    """The files in a folder that writing removes."""
     from bytepair.formats.huggingface import companions
 
     return companions.stale(tokenizer, path) if path.is_dir() else []

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import ArgumentError, warn
-from bytepair.files.outputs import write_whole
 from bytepair.files.safe import read_file
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.rules import unspeakable
@@ -43,12 +42,12 @@ def read_ranks(data: bytes) -> tuple[dict[bytes, int], dict[str, str]]:
     return file.ranks, {} if file.empty is None else {EMPTY: str(file.empty)}
 
 
-def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write a rank file, in order of rank."""
+def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
+    """The content of a rank file, in order of rank."""
     ranks = {rank: base64.b64encode(token) for token, rank in tokenizer.mergeable_ranks().items()}
     if (empty := empty_token(tokenizer)) is not None:
         ranks = dict(sorted((ranks | {empty: b"="}).items()))
-    write_whole(path, b"".join(b"%b %d\n" % (token, rank) for rank, token in ranks.items()))
+    return {path: b"".join(b"%b %d\n" % (token, rank) for rank, token in ranks.items())}
 
 
 #: The classes of encodings by module and name: tiktoken's own, and the one of our wrapper.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.checks import refuse
+from bytepair._internal.checks import exact_fraction, refuse
 from bytepair.errors import ShardError
 from bytepair.shards.order import (
     BUFFER_DOCUMENTS,
@@ -32,7 +32,7 @@ from bytepair.shards.order import (
     delivered,
 )  # fmt: skip
 from bytepair.shards.read import Dataset
-from bytepair.training.counts import check_names, exact_fraction
+from bytepair.training.counts import check_names
 
 if TYPE_CHECKING:
     from bytepair.shards.torch_data import TorchStream

@@ -18,21 +18,20 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import Expansion
-from bytepair.corpus.column import Column, Skip, TextBatch, strings
+from bytepair.corpus.column import Column, Skip, SkipLog, TextBatch, strings
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import ResolvedSource, Source
 from bytepair.files.outputs import scratch
 from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions, resolve_source
-from bytepair.shards.manifest import Left
+from bytepair.shards.manifest import SkipRecord
 from bytepair.shards.order import GOLDEN, mixed
 
 #: Takes documents, and what is left out, in order.
-Take: TypeAlias = "Callable[[EncodedRows | Left], None]"
+Sink: TypeAlias = "Callable[[EncodedRows | SkipRecord], None]"
 #: A column of documents with the address of the first.
 Placed: TypeAlias = tuple[Address, Column]
 
@@ -69,7 +68,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
         path = folder / "source.parquet"
         _write_texts(resolved, str(path), options)
         file = Input(IN_MEMORY, path.stat().st_size, None, str(path))
-        yield of_split(Files([file]), options.split)
+        yield of_split(Files([file]), "all" if options.split == "both" else options.split)
 
 
 def _write_texts(resolved: ResolvedSource, path: str, options: ShardOptions) -> None:
@@ -100,7 +99,7 @@ def _column(batch: TextBatch) -> Column:
 
 def encode_all(
     job: ShardJob,
-    take: Take,
+    take: Sink,
     start: Address = Address(0, 0),  # noqa: B008 - it is frozen
     threads: int | None = None,
 ) -> None:
@@ -141,7 +140,7 @@ def _is_table(job: ShardJob, number: int) -> bool:
 
 
 def encode_tables(
-    job: ShardJob, start: Address, stop: int, take: Take, threads: int | None
+    job: ShardJob, start: Address, stop: int, take: Sink, threads: int | None
 ) -> Address:
     """Read and encode documents of parquet files up to the input number `stop`, exclusive.
 
@@ -174,7 +173,7 @@ def encode_tables(
 
 
 def encode_in_order(
-    job: ShardJob, start: Address, stop: int, take: Take, threads: int | None
+    job: ShardJob, start: Address, stop: int, take: Sink, threads: int | None
 ) -> Address:
     """Read and encode documents of any files up to the input number `stop`, which is returned.
 
@@ -189,7 +188,7 @@ def encode_in_order(
     return Address(stop, 0)
 
 
-def _is_large(item: list[Placed] | EncodedRows | Left) -> bool:
+def _is_large(item: list[Placed] | EncodedRows | SkipRecord) -> bool:
     """Whether a batch is so large that no other one should be in memory."""
     size = 0
     if isinstance(item, EncodedRows):
@@ -199,7 +198,7 @@ def _is_large(item: list[Placed] | EncodedRows | Left) -> bool:
     return size > LARGE_BYTES
 
 
-def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]:
+def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | SkipRecord]:
     """The columns of the inputs with their addresses, and what is left out."""
     names = ("column", "errors", "doc_cap", "max_document_bytes")
     how = ReadOptions(**{name: job.values[name] for name in names})
@@ -213,7 +212,7 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]
             del piece  # free it while the caller processes it
 
 
-def _gathered(pieces: Iterator[Placed | Left]) -> Iterator[list[Placed] | Left]:
+def _gathered(pieces: Iterator[Placed | SkipRecord]) -> Iterator[list[Placed] | SkipRecord]:
     """Join small columns to batches, since there may be many small files."""
     batch: list[Placed] = []
     size = 0
@@ -236,8 +235,8 @@ def _gathered(pieces: Iterator[Placed | Left]) -> Iterator[list[Placed] | Left]:
 
 
 def _encoded(
-    stream: Iterator[list[Placed] | Left], job: ShardJob, threads: int | None
-) -> Generator[EncodedRows | Left, None, None]:
+    stream: Iterator[list[Placed] | SkipRecord], job: ShardJob, threads: int | None
+) -> Generator[EncodedRows | SkipRecord, None, None]:
     for item in stream:
         if isinstance(item, dict):
             yield item

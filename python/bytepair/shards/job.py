@@ -19,10 +19,10 @@ from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Limits, ResolvedSource, Source, resolve
-from bytepair.corpus.splits import Split
+from bytepair.corpus.splits import part
 from bytepair.errors import CorpusError, ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
-from bytepair.shards.manifest import ShardFormat
+from bytepair.shards.manifest import InputSplit, ShardFormat, ShardSplit
 from bytepair.tokenizer import Tokenizer
 
 TOKENS_PER_SHARD: Final = 100_000_000
@@ -34,7 +34,7 @@ class ShardOptions:
 
     Attributes:
         format: "bytepair", "llmc", "nanogpt", "megatron" or "arrow"; see `bytepair.shards.layout`.
-            With llm.c and nanoGPT, the first shard is for validation.
+            With llm.c and nanoGPT, the first shard is for validation, unless `split` is "both".
         tokens_per_shard: the maximum number of tokens of a shard, unless a document is longer.
         bos: the name of the special token before each document; True means the usual one, False
             none.
@@ -46,7 +46,9 @@ class ShardOptions:
             "replace" replaces invalid UTF-8 and lone surrogates by U+FFFD and is otherwise
             "strict", "skip" skips it and records it in the manifest.
         max_document_bytes: the maximum size of a document in a file.
-        split: as in `bytepair.count`.
+        split: as in `bytepair.count`; or "both": shards of the documents for validation, then those
+            for training. As in `corpus.read_documents`, the last file is for validation where no
+            data set says it.
         dropout: the probability with which each merge is skipped (BPE-dropout); None or 0 is plain
             encoding. It is much slower, and the ids depend on the order of the inputs.
         seed: with `dropout`, a number from 0 to 2^64 - 1; pass a different one in each epoch.
@@ -66,7 +68,7 @@ class ShardOptions:
     doc_cap: int | None = None
     errors: Errors = "strict"
     max_document_bytes: int = DOCUMENT_BYTES
-    split: Split | None = None
+    split: InputSplit | None = None
     dropout: float | None = None
     seed: int | None = None
 
@@ -111,7 +113,7 @@ class ShardKeywords(TypedDict, total=False):
     doc_cap: int | None
     errors: Errors
     max_document_bytes: int
-    split: Split | None
+    split: InputSplit | None
     dropout: float | None
     seed: int | None
 
@@ -124,7 +126,7 @@ class ShardJob:
         tokenizer: the tokenizer.
         files: the inputs, in order.
         values: what the manifest says of the job; "dropout" and "seed" only if merges are dropped,
-            "held" only if documents are held out.
+            "val_inputs" only if so many of the first inputs are for validation.
         first_input: the number of the first input in the source.
     """
 
@@ -137,6 +139,12 @@ class ShardJob:
     def drops_merges(self) -> bool:
         """Whether this is BPE-dropout."""
         return "dropout" in self.values
+
+    def split_of(self, shard: int, first: Address) -> ShardSplit:
+        """What a shard is for, which begins with a document."""
+        if "val_inputs" in self.values:
+            return "val" if first.input < self.values["val_inputs"] else "train"
+        return "val" if self.layout.validation and not shard else "train"
 
     @cached_property
     def layout(self) -> Layout:
@@ -183,22 +191,16 @@ class EncodedRows:
         return Address(place.input, place.row + document - int(self.starts[run]))
 
 
-def resolve_source(source: Source, split: Split | None) -> ResolvedSource:
+def resolve_source(source: Source, split: InputSplit | None) -> ResolvedSource:
     """Determine what a source is, as `bytepair.train` does.
 
     Raises:
         CorpusError: as in `bytepair.train`.
     """
-    try:
-        return resolve(source, split=split)
-    except CorpusError as error:
-        if error.option != "files":
-            raise
-        hint = "to read files, pass a pathlib.Path for each, or one str: a folder, glob or URL"
-        raise CorpusError(error.message, option="source", hint=hint) from None
+    return resolve(source, split="all" if split == "both" else split)
 
 
-def files_for_all(source: Source, split: Split | None) -> Files:
+def files_for_all(source: Source, split: InputSplit | None) -> Files:
     """The files of a source that many processes read.
 
     Raises:
@@ -220,7 +222,10 @@ def make_job(source: Files, tokenizer: Tokenizer, options: ShardOptions, folder:
         options: the options.
         folder: the folder of the shards.
     """
-    files = source.files
+    files, val = source.files, []
+    if options.split == "both":
+        val = part(files, "val")
+        files = [*val, *part(files, "train")]
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
         "dtype": layout(options.format).dtype(largest).name,
@@ -233,6 +238,8 @@ def make_job(source: Files, tokenizer: Tokenizer, options: ShardOptions, folder:
         del values["dropout"], values["seed"]
     # The inputs say which split was read.
     del values["split"]
+    if val:
+        values["val_inputs"] = len(val)
     return ShardJob(tokenizer, files, values)
 
 

@@ -28,7 +28,7 @@ from bytepair import _core
 from bytepair._internal.system import sync
 from bytepair.errors import ShardError, warn
 from bytepair.files.outputs import check_alone, open_own
-from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import FILE_NAME
 from bytepair.shards.manifest import NAME as MANIFEST
 from bytepair.shards.manifest import Shard, ShardFormat, ShardSplit
 

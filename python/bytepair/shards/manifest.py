@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
 
 from bytepair._internal import system
-from bytepair._internal.names import check_plain, check_regular
 from bytepair.corpus.inputs import INPUTS
 from bytepair.errors import InUseError, ShardError
 from bytepair.files.outputs import check_alone, check_output_folder, write_whole
+from bytepair.files.safe import check_plain, check_regular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 ShardFormat: TypeAlias = Literal["bytepair", "llmc", "nanogpt", "megatron", "arrow"]
 #: What a shard is for.
 ShardSplit: TypeAlias = Literal["train", "val"]
+#: What is read of a data set: as `bytepair.corpus.splits.Split`, or first "val", then "train".
+InputSplit: TypeAlias = Literal["train", "val", "all", "both"]
 #: A record of skipped documents: the input, the row, the number of rows (None means the rest), and
 #: the reason.
-Left: TypeAlias = "dict[str, Any]"
+SkipRecord: TypeAlias = "dict[str, Any]"
 
 NAME: Final = "manifest.json"
 PROGRESS: Final = ".progress"
@@ -222,7 +224,7 @@ class Shard:
     parts: list[ShardPart]
     text_bytes: int
     following: tuple[int, int] | None
-    skipped: list[Left] = field(default_factory=list)
+    skipped: list[SkipRecord] = field(default_factory=list)
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
@@ -241,13 +243,13 @@ class Shard:
             fields.count("number"), split, fields.count("tokens"), fields.count("documents"),
             [ShardPart.read(part) for part in fields.objects("parts")],
             fields.count("text_bytes"), following,
-            [read_left(left) for left in fields.objects("skipped")],
+            [read_skip(left) for left in fields.objects("skipped")],
         )  # fmt: skip
 
 
-def read_left(fields: Fields) -> Left:
+def read_skip(fields: Fields) -> SkipRecord:
     """Check the record of skipped documents."""
-    left: Left = {"input": fields.text("input"), "first": fields.count("first"), "rows": None}
+    left: SkipRecord = {"input": fields.text("input"), "first": fields.count("first"), "rows": None}
     if fields.values.get("rows", ()) is not None:
         left["rows"] = fields.count("rows")
     return {**left, "reason": fields.text("reason")}
@@ -300,7 +302,7 @@ class Manifest:
         return sum(shard.text_bytes for shard in self.shards)
 
     @property
-    def skipped(self) -> list[Left]:
+    def skipped(self) -> list[SkipRecord]:
         """What was skipped in all shards; see `Shard`."""
         return [left for shard in self.shards for left in shard.skipped]
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice
+from bytepair.corpus.files import LOG
 from bytepair.errors import ArgumentError, ShardError
 from bytepair.shards.manifest import Shard
 from bytepair.tokenizer import Tokenizer
@@ -160,6 +161,8 @@ class Order:
                 if empty > 1 and not runs:
                     raise ShardError(f"no row of {self.width} ids can be filled", hint="pass fewer")
             if epochs is not None and epoch >= epochs:
+                if left := sum(end - start for *_, start, end in runs):
+                    LOG.info("the last %s rows do not fill a batch and are left out", f"{left:,}")
                 return None
             count = len(self.plan(epoch, chunk).ends) if self._chunks else 0
             end = min(row + rows, count)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.checks import check_choice, place_of, refuse
 from bytepair.errors import ShardError
-from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard, ShardSplit
 from bytepair.shards.order import (
@@ -180,7 +180,8 @@ class Dataset:
         Returns:
             An iterator of inputs and targets, each (batch_size, length); targets are the ids that
             follow the inputs. Arrays have the type of the shards; both are views of one new array.
-            Rows at the end that do not fill a batch for every rank are dropped.
+            Rows at the end that do not fill a batch for every rank are left out, and the logger
+            `bytepair` says how many.
 
         Raises:
             ShardError: if a number is not positive, the rank is out of range, or the state

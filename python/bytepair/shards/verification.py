@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
-from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import FILE_NAME
 from bytepair.properties.tokens import all_tokens
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
@@ -71,7 +71,7 @@ def verify(
         >>> import bytepair, tempfile
         >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder)
+        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder, bos=False)
         ...     report = bytepair.shards.verify(folder, samples=1)
         >>> print(report)
         all is as promised: 1,061,790 tokens (uint16) of 61 documents in 1 shard, format bytepair

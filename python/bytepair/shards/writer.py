@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind
-from bytepair._internal.names import check_regular
-from bytepair._internal.progress import Bar, Callback, Position
+from bytepair._internal.progress import Bar, Callback, ShareRead
 from bytepair._internal.system import sync_folder
 from bytepair.corpus.files import LOG
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Source
 from bytepair.errors import BytepairWarning, CorpusError, warn
 from bytepair.files.outputs import write_whole
-from bytepair.formats.names import FILE_NAME
+from bytepair.files.safe import check_regular
+from bytepair.formats.parts import FILE_NAME
 from bytepair.shards import manifest, state
-from bytepair.shards.encode import Take, encode_all, on_disk
+from bytepair.shards.encode import Sink, encode_all, on_disk
 from bytepair.shards.job import (
     Address,
     EncodedRows,
@@ -40,12 +40,12 @@ from bytepair.shards.job import (
     make_job,
 )
 from bytepair.shards.layout import DiskFile, Ids, partial
-from bytepair.shards.manifest import Left, Manifest, Shard, ShardPart, ShardSplit
+from bytepair.shards.manifest import Manifest, Shard, ShardPart, ShardSplit, SkipRecord
 from bytepair.shards.state import FolderState
 from bytepair.tokenizer import Tokenizer
 
 #: Passes on the documents from an address on.
-Feed: TypeAlias = "Callable[[Address, Take], None]"
+Producer: TypeAlias = "Callable[[Address, Sink], None]"
 
 
 def write(
@@ -96,7 +96,7 @@ def write(
     with on_disk(source, values) as files:
         job = make_job(files, tokenizer, values, folder)
 
-        def feed(start: Address, take: Take) -> None:
+        def feed(start: Address, take: Sink) -> None:
             encode_all(job, take, start, threads)
 
         with manifest.locked(folder), Bar(progress) as bar:
@@ -107,7 +107,7 @@ def resumed(
     folder: Path,
     job: ShardJob,
     bar: Bar,
-    feed: Feed,
+    feed: Producer,
     *,
     ignore: str = manifest.PROGRESS,
 ) -> Manifest:
@@ -128,7 +128,7 @@ def resumed(
         state.remove_marks(folder, job.values, len(there.shards))
         return there.manifest
     state.begin(folder, job.values, there)
-    run = Cut(job, folder, there.shards, bar)
+    run = Sharder(job, folder, there.shards, bar)
     run.write(Address(*there.following), feed)
     _write_tokenizer(folder, job)
     result = state.finish(folder, job.values, run.shards)
@@ -169,7 +169,7 @@ def _warn_of_validation(result: Manifest) -> None:
         warn(BytepairWarning(message, option="tokens_per_shard", hint=hint))
 
 
-class Cut:
+class Sharder:
     """Divides documents into shards and writes them.
 
     Args:
@@ -187,16 +187,17 @@ class Cut:
         self.shards = list(shards)
         self._before = sum(shard.text_bytes for shard in shards)
         self._limit: int = job.values["tokens_per_shard"]
-        self._skipped: list[Left] = []
+        self._val_inputs: int = job.values.get("val_inputs", 0)
+        self._skipped: list[SkipRecord] = []
 
-    def write(self, start: Address, feed: Feed) -> None:
+    def write(self, start: Address, feed: Producer) -> None:
         """Write the documents from an address on; an unfinished shard is closed as it is.
 
         Raises:
             CorpusError: if no document could be read.
         """
         self._read = Progress(self._job, start)
-        self._writer = self._open()
+        self._writer = self._open(start)
         try:
             feed(start, self._take)
             self._finish()
@@ -204,17 +205,16 @@ class Cut:
             self._writer.abandon()
             raise
 
-    def _open(self) -> ShardWriter:
-        """Begin the next shard."""
-        layout = self._job.layout
-        split: ShardSplit = "val" if layout.validation and not self.shards else "train"
+    def _open(self, first: Address) -> ShardWriter:
+        """Begin the next shard, with a document."""
+        layout, split = self._job.layout, self._job.split_of(len(self.shards), first)
         offset = 0
         if layout.joined:
             tokens = sum(shard.tokens for shard in self.shards if shard.split == split)
             offset = tokens * self._job.dtype.itemsize
         return ShardWriter(self._job, self._folder, len(self.shards), split, offset)
 
-    def _take(self, item: EncodedRows | Left) -> None:
+    def _take(self, item: EncodedRows | SkipRecord) -> None:
         """Write a batch of documents, or record a skip."""
         if isinstance(item, dict):
             self._skipped.append(item)
@@ -229,17 +229,27 @@ class Cut:
         start, count = 0, len(batch.offsets) - 1
         while start < count:
             end = self._fitting(batch.offsets, start)
+            if self._val_inputs and self._writer.split == "val":
+                end = min(end, self._border(batch))
             if end == start:
                 self._close(batch.place(start))
-                self._writer = self._open()
+                self._writer = self._open(batch.place(start))
                 continue
             ids = batch.ids[batch.offsets[start] : batch.offsets[end]]
             lengths = np.diff(batch.offsets[start : end + 1])
             self._writer.add(ids, lengths, int(batch.text_ends[end]) - int(batch.text_ends[start]))
             start = end
 
+    def _border(self, batch: EncodedRows) -> int:
+        """The first document of a batch that is for training."""
+        after = (start for start, place in zip(batch.starts, batch.places, strict=True)
+                 if place.input >= self._val_inputs)  # fmt: skip
+        return int(next(after, len(batch.offsets)))
+
     def _fitting(self, offsets: NDArray[np.int64], start: int) -> int:
         """The end of the documents that fit this shard; an empty shard takes at least one."""
+        if self._job.layout.joined and self._val_inputs and self._writer.split == "val":
+            return len(offsets) - 1  # one file, and so one shard
         room = self._limit - self._writer.tokens
         end = int(np.searchsorted(offsets, offsets[start] + room, side="right")) - 1
         return max(end, start + (self._writer.documents == 0))
@@ -278,8 +288,8 @@ class ShardWriter:
     def __init__(
         self, job: ShardJob, folder: Path, number: int, split: ShardSplit, offset: int
     ) -> None:
-        self._layout, self._dtype = job.layout, job.dtype
-        self._folder, self._number, self._split, self._offset = folder, number, split, offset
+        self._layout, self._dtype, self.split = job.layout, job.dtype, split
+        self._folder, self._number, self._offset = folder, number, offset
         self._name = self._layout.data_file.format(number=number, split=split)
         self._path = folder / partial(self._name)
         self._file = DiskFile(self._path, offset, self._layout.header_bytes)
@@ -294,7 +304,7 @@ class ShardWriter:
         self.documents += len(lengths)
         self.text_bytes += text_bytes
 
-    def close(self, following: tuple[int, int] | None, skipped: list[Left]) -> Shard:
+    def close(self, following: tuple[int, int] | None, skipped: list[SkipRecord]) -> Shard:
         """Finish the files, sync them and give them their names.
 
         Args:
@@ -305,12 +315,12 @@ class ShardWriter:
         header = self._layout.header(self.tokens, self._dtype)
         self._file.finish(header)
         self._layout.finish(self._path, lengths, self._dtype)
-        if not (self._layout.joined and self._split == "train"):
+        if not (self._layout.joined and self.split == "train"):
             state.rename(self._path, self._folder / self._name)
         parts = self._parts(header, lengths)
         sync_folder(self._folder)  # before the mark of the shard is written
         return Shard(
-            self._number, self._split, self.tokens, self.documents, parts, self.text_bytes,
+            self._number, self.split, self.tokens, self.documents, parts, self.text_bytes,
             following, skipped,
         )  # fmt: skip
 
@@ -324,7 +334,7 @@ class ShardWriter:
         place, size = self._offset + len(header), self.tokens * self._dtype.itemsize
         parts.append(ShardPart(self._name, place, size, f"{self._file.crc:08x}"))
         data = self._layout.index(lengths, self._dtype)
-        name = self._layout.index_file.format(number=self._number, split=self._split)
+        name = self._layout.index_file.format(number=self._number, split=self.split)
         write_whole(self._folder / name, data)
         parts.append(ShardPart(name, 0, len(data), f"{zlib.crc32(data):08x}"))
         return parts
@@ -350,7 +360,7 @@ class Progress:
 
     def __init__(self, job: ShardJob, start: Address) -> None:
         self._files, self._column = job.files, job.values["column"]
-        self.position = Position(sum(file.size for file in job.files))
+        self.position = ShareRead(sum(file.size for file in job.files))
         self._input = -1
         self._rows = self._bytes = 0
         self._enter(start.input)

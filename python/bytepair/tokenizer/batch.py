@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_many, refuse
-from bytepair.corpus.column import Errors, TextBatch
+from bytepair.corpus.column import Errors, SkipLog, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog
 from bytepair.errors import ArgumentError
 from bytepair.tokenizer.results import IdArrays, Ids, SpecialMode
 

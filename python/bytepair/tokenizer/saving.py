@@ -9,7 +9,7 @@ from bytepair import _core
 from bytepair.errors import NotAFolderError
 from bytepair.files.outputs import check_output_folder, check_replaced, write_whole
 from bytepair.formats import registry
-from bytepair.formats.names import FILE_NAME
+from bytepair.formats.parts import FILE_NAME
 
 
 def save(tokenizer: _core.Tokenizer, folder: Path, *, tables: bool, overwrite: bool) -> Path:
@@ -36,7 +36,7 @@ def _write(tokenizer: _core.Tokenizer, path: Path, *, tables: bool = True, overw
     """Write the native file."""
     data = tokenizer.to_bytes(tables=tables)
     if not overwrite:
-        check_replaced(tokenizer, path, lambda new: new.write_bytes(data), _core.Model.map)
+        check_replaced(tokenizer, {path: data}, lambda: _core.Model.map(path))
     write_whole(path, data)
 
 
@@ -46,9 +46,8 @@ def export(
     """Write the tokenizer in any format; see `Tokenizer.export`."""
     written_format = format or registry.of_path(path)
     if written_format != "bytepair":
-        registry.write(tokenizer, path, written_format, lossy=lossy, overwrite=overwrite)
-    elif path.name.endswith(".bytepair"):
-        _write(tokenizer, path, overwrite=overwrite)
-    else:
+        return registry.write(tokenizer, path, written_format, lossy=lossy, overwrite=overwrite)
+    if not path.name.endswith(".bytepair"):
         return save(tokenizer, path, tables=True, overwrite=overwrite)
+    _write(tokenizer, path, overwrite=overwrite)
     return path

@@ -1,127 +1,160 @@
-"""The state of a count that can be resumed: what has been counted, and of which count it is.
+"""The checkpoint of a count: what was counted before, and the file to which it is saved.
 
-A checkpoint is a file of counts with this state in its metadata, as JSON with a checksum.
+A checkpoint is a file of counts with a `CountState` in its metadata.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final
 
+from bytepair import _core
 from bytepair._internal import system
-from bytepair._internal.names import check_regular
-from bytepair.corpus.skips import SkippedPlace, SkipState
-from bytepair.errors import CountsError, InUseError
+from bytepair.corpus.column import SkipLog, TextBatch
+from bytepair.corpus.inputs import BASE, INPUTS, is_same
+from bytepair.corpus.read import batch_size
+from bytepair.errors import CountsError, InUseError, warn
+from bytepair.files.safe import check_regular
+from bytepair.training.counts import Counts, read_counts
+from bytepair.training.counts_file import START, STATE, CountState, damaged, metadata_of
 
-#: The name of the state in the metadata of a file of counts.
-KEY: Final = "bytepair.checkpoint"
-
-
-class FilePosition(NamedTuple):
-    """A position in files, as `_core.FilePlace`: what lies before the byte, and the characters."""
-
-    file: int = 0
-    byte: int = 0
-    line: int = 0
-    row: int = 0
-    chars: int = 0
-
-
-#: The position before the first byte of the first file.
-START: Final = FilePosition()
+#: The interval between checkpoints, in seconds.
+SAVE_SECONDS: Final = 300.0
 
 
 class CheckpointWarning(UserWarning):
     """A checkpoint could not be written; counting continues without it."""
 
 
-@dataclass(frozen=True)
-class CountState:
-    """What a checkpoint includes.
+class Checkpoint:
+    """What a count has done before; without a file, it is nothing, and nothing is saved.
 
-    Attributes:
+    Args:
+        path: the file; None means that the count cannot be resumed.
+        pattern: the split pattern of the count.
         job: the values that must be equal to resume.
-        texts: the number of documents counted.
-        bytes: their size.
-        reached: the position in the files from which the core continues.
-        pretokens: the total of the counts, of which the file has no checksum.
-        skips: the skipped documents.
-        complete: whether the count has ended.
-
-    Example:
-        >>> state = CountState({"column": "text"}, texts=3)
-        >>> CountState.read(state.to_json(), "counts.checkpoint") == state
-        True
     """
 
-    job: dict[str, Any]
-    texts: int = 0
-    bytes: int = 0
-    reached: FilePosition = START
-    pretokens: int = 0
-    skips: SkipState = field(default_factory=lambda: SkipState(0, []))
-    complete: bool = False
+    def __init__(
+        self, path: Path | None, pattern: str | tuple[str, ...], job: dict[str, Any]
+    ) -> None:
+        self.path, self._job = path, job
+        self._counts: Counts | None = None
+        #: The number and the size of the documents counted.
+        self.texts = self.bytes = 0
+        # The size of the text in the file; less than `bytes` after a failed write.
+        self._bytes_on_disk = 0
+        #: The place in all files from which the core continues.
+        self.reached = START
+        self.skips = SkipLog()
+        if path is not None and path.exists():
+            self._load(path, pattern)
+        self._saved_at = time.monotonic()
 
-    def to_json(self) -> str:
-        """The state for the metadata of a file of counts."""
-        values = asdict(self)
-        return json.dumps({**values, "crc32": _crc_of(values)})
+    def _load(self, path: Path, pattern: str | tuple[str, ...]) -> None:
+        self._counts = read_counts(path, pattern=pattern)
+        text = metadata_of(path).get(STATE)
+        if text is None:
+            raise CountsError(
+                f"{path} contains counts but is not a checkpoint", hint="pass another file"
+            )
+        state = CountState.read(text, path)
+        if state.pretokens != self._counts.total:
+            raise damaged(path)
+        self.texts, self.bytes, self.reached = state.texts, state.bytes, state.reached
+        self._bytes_on_disk = state.bytes
+        self.skips = SkipLog(*state.skips)
+        differing = [name for name, value in self._job.items() if state.job.get(name) != value]
+        differing = [name for name in differing if name not in (INPUTS, BASE)]
+        if not is_same(state.job, self._job, path.parent):
+            differing.append("files")
+        if differing:
+            raise CountsError(
+                (
+                    f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
+                    "differ"
+                ),
+                hint="pass another file, or remove it to start again",
+            )
 
-    @classmethod
-    def read(cls, text: str, path: str | Path) -> Self:
-        """The state that a file of counts has in its metadata.
+    @property
+    def is_due(self) -> bool:
+        """Whether the interval has passed."""
+        return self.path is not None and time.monotonic() - self._saved_at > SAVE_SECONDS
 
-        Args:
-            text: the JSON.
-            path: the file, for the message.
+    @property
+    def is_of_stream(self) -> bool:
+        """Whether it has documents of a stream, and not a place in files."""
+        return self.texts > 0 and self.reached == START
 
-        Raises:
-            CountsError: if it is damaged.
-        """
+    def uncounted(self, stream: Iterator[TextBatch]) -> Iterator[TextBatch]:
+        """The documents of a stream after those that were counted before."""
+        skip, size = self.texts, self.bytes
+        for batch in stream:
+            if not skip and not size:
+                yield batch
+                continue
+            head, rest = batch[:skip], batch[skip:]
+            skip -= len(head)
+            size -= batch_size(head)
+            if not skip and size:
+                break
+            if len(rest):
+                yield rest
+        if skip or size:
+            raise CountsError(
+                f"the checkpoint {self.path} was written for different text than the source",
+                hint="remove it to start again",
+            )
+
+    def total(self, counter: _core.Counter) -> Counts:
+        """All counts: those of before and of a counter, which is consumed."""
+        new = Counts(counter.finish())
+        return new if self._counts is None else self._counts + new
+
+    def save(self, counter: _core.Counter, *, complete: bool = False) -> Counts:
+        """Add the counts of a counter, which is consumed; return all counts."""
+        with interrupts_held() as pressed:
+            counts = self._add(counter, complete=complete)
+        if pressed:
+            raise KeyboardInterrupt
+        return counts
+
+    def save_rest(self, counter: _core.Counter | None, error: BaseException) -> None:
+        """Save after an error, and add a note about resuming to the error."""
+        if self.path is None:
+            return
+        with interrupts_held():
+            # A counter with an incomplete batch is not saved: the last checkpoint remains.
+            if counter is not None and counter.is_whole and (counter.texts or counter.text_bytes):
+                self._add(counter)
+        if self._bytes_on_disk:
+            error.add_note(
+                f"(the counts of {self._bytes_on_disk:,} bytes of text are saved in {self.path}; "
+                "run the same count again to resume)"
+            )
+
+    def _add(self, counter: _core.Counter, *, complete: bool = False) -> Counts:
+        texts, size = self.texts + counter.texts, self.bytes + counter.text_bytes
+        counts = self._counts = self.total(counter)
+        self.texts, self.bytes, self._saved_at = texts, size, time.monotonic()
+        if self.path is None:
+            return counts
+        state = CountState(
+            self._job, texts, size, self.reached, counts.total, self.skips.state(), complete
+        )
         try:
-            values = json.loads(text)
-            if values.pop("crc32") == _crc_of(values):
-                return cls._checked(**values)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            pass
-        raise damaged(path)
-
-    @classmethod
-    def _checked(
-        cls,
-        *,
-        job: Any,
-        texts: Any,
-        bytes: Any,
-        reached: Any,
-        pretokens: Any,
-        skips: Any,
-        complete: Any,
-    ) -> Self:
-        """The state of values of any type; a `ValueError` or `TypeError` if one is wrong."""
-        skipped, first = skips
-        state_of_skips = SkipState(int(skipped), [SkippedPlace.of(*place) for place in first])
-        state = cls(
-            dict(job), int(texts), int(bytes), FilePosition._make(map(int, reached)),
-            int(pretokens), state_of_skips, bool(complete),
-        )  # fmt: skip
-        if min(state.texts, state.bytes, state.skips.documents, *state.reached) < 0:
-            raise ValueError("a number is negative")
-        return state
-
-
-def damaged(path: str | Path) -> CountsError:
-    """The error of a checkpoint that is not as it was written."""
-    return CountsError(f"the checkpoint {path} is damaged", hint="remove it to start again")
-
-
-def _crc_of(values: dict[str, Any]) -> str:
-    return f"{zlib.crc32(json.dumps(values).encode()):08x}"
+            counts.save(self.path, metadata={STATE: state.to_json()})
+            self._bytes_on_disk = size
+        except OSError as error:  # the counts are in memory, so the work goes on
+            reason = f"the checkpoint could not be saved: {error}; counting continues without it"
+            warn(CheckpointWarning(reason))
+        return counts
 
 
 @contextmanager
@@ -143,3 +176,32 @@ def locked(path: Path) -> Iterator[None]:
                 hint="wait for it, or pass another file",
             ) from None
         yield
+
+
+@contextmanager
+def interrupts_held() -> Iterator[list[object]]:
+    """Delay Ctrl-C, and signals that act as it, until the end of the block.
+
+    Example:
+        >>> import signal
+        >>> from bytepair.training.checkpoint import interrupts_held
+        >>> with interrupts_held() as pressed:
+        ...     signal.raise_signal(signal.SIGINT)
+        >>> len(pressed)
+        1
+    """
+    pressed: list[object] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed  # no signal is raised here
+        return
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    before = {
+        number: signal.signal(number, lambda *arguments: pressed.append(arguments))
+        for number in numbers
+        if number is not None and signal.getsignal(number) is signal.default_int_handler
+    }
+    try:
+        yield pressed
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

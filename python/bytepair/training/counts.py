@@ -1,15 +1,12 @@
 """The class `Counts`: the distinct pretokens of a corpus, and how often each occurs.
 
-Counts can be saved, added, weighted, and trained on repeatedly. The file format is parquet with
-the columns `pretoken` (binary) and `count` (uint64), so that other tools can create or filter
-counts; the metadata contains the pattern and the Unicode version.
+Counts can be saved, added, weighted, and trained on repeatedly. Other tools can create or filter
+their files (`counts_file`).
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
@@ -19,29 +16,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import (
-    ArgumentError,
-    CountOverflowError,
-    CountsError,
-    NotFoundError,
-)
-from bytepair.files.outputs import check_output_file
-from bytepair.training import checkpoint
-
-FORMAT: Final = "1"
+from bytepair._internal.checks import exact_fraction
+from bytepair.errors import ArgumentError, CountOverflowError, CountsError
+from bytepair.training import counts_file
 
 #: The approximate maximum of the bytes of a mixture, times its denominator.
 MIXTURE_BYTES: Final = 1 << 62
 
 #: The upper limit of a denominator (exclusive).
 DENOMINATOR_LIMIT: Final = 10**18
-_COLUMNS: Final = frozenset(("pretoken", "count"))
-_DENOMINATOR: Final = "bytepair.denominator"
-_FORMAT: Final = "bytepair.training.counts"
-_UNICODE: Final = "bytepair.unicode"
-#: A regular expression, or a JSON list of several.
-_PATTERN: Final = "bytepair.pattern"
-_STEPS: Final = "bytepair.pattern_steps"
 
 
 class Counts:
@@ -83,7 +66,9 @@ class Counts:
         """
         file = Path(path)
         with suppress(OSError):
-            return file.is_file() and _COLUMNS.issubset(_core.counts_footer(file).columns)
+            return file.is_file() and counts_file.COLUMNS.issubset(
+                _core.counts_footer(file).columns
+            )
         return False
 
     def save(
@@ -98,13 +83,7 @@ class Counts:
         Raises:
             OSError: if the file cannot be written.
         """
-        file = Path(path)
-        check_output_file(file)
-        items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(self.pattern)}
-        items |= dict(metadata or {})
-        if self.denominator > 1:
-            items[_DENOMINATOR] = str(self.denominator)
-        self.core.save(file, list(items.items()))
+        counts_file.write(Path(path), self.core, self.denominator, metadata or {})
 
     @property
     def pattern(self) -> str | Any:
@@ -262,11 +241,6 @@ def check_names(option: str, values: Mapping[str, object], groups: Mapping[str, 
         )
 
 
-def exact_fraction(number: float | Fraction) -> Fraction:
-    """Convert a number to a fraction; a float means its decimal notation."""
-    return Fraction(str(float(number)) if isinstance(number, float) else number)
-
-
 def load_counts(
     path: str | os.PathLike[str], *, pattern: str | Sequence[str] | None = None
 ) -> Counts:
@@ -294,8 +268,8 @@ def load_counts(
         True
     """
     file = Path(path)
-    state = metadata_of(file).get(checkpoint.KEY)
-    if state is not None and not checkpoint.CountState.read(state, file).complete:
+    state = counts_file.metadata_of(file).get(counts_file.STATE)
+    if state is not None and not counts_file.CountState.read(state, file).complete:
         raise CountsError(
             f"{path} is the checkpoint of an unfinished count",
             hint="run the count again with this checkpoint, and save its result",
@@ -305,74 +279,4 @@ def load_counts(
 
 def read_counts(file: Path, *, pattern: str | Sequence[str] | None = None) -> Counts:
     """Read counts, also those of a checkpoint; see `load_counts`."""
-    regex = None if pattern is None else _core.pattern(pattern)
-    metadata = metadata_of(file)
-    try:
-        core = _core.Counts.load(file, _pattern_of(metadata, regex))
-        return Counts(core, _denominator_of(metadata))
-    except OSError as error:  # which names the file
-        raise CountsError(str(error)) from error
-    except CountsError as error:
-        raise error.at(str(file)) from None
-
-
-def metadata_of(path: Path) -> dict[str, str]:
-    """The metadata of a file of counts."""
-    if not path.exists():
-        raise NotFoundError(
-            f"{path} does not exist", hint="check the path, or create it with bytepair count"
-        )
-    try:
-        return dict(_core.counts_footer(path).metadata)
-    except OSError as error:  # which names the file
-        raise CountsError(str(error)) from error
-
-
-def _stored(pattern: str | tuple[str, ...]) -> dict[str, str]:
-    """The pattern in the metadata of a file."""
-    return {_PATTERN: pattern} if isinstance(pattern, str) else {_STEPS: json.dumps(pattern)}
-
-
-def _pattern_in(metadata: dict[str, str]) -> str | tuple[str, ...] | None:
-    """The inverse of `_stored`; None without a pattern."""
-    try:
-        steps = json.loads(metadata.get(_STEPS, "null"))
-    except ValueError:
-        raise CountsError(f"the value of {_STEPS} is not JSON") from None
-    if steps is None:
-        return metadata.get(_PATTERN)
-    if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
-        raise CountsError(f"the value of {_STEPS} is not a list of texts")
-    return tuple(steps)
-
-
-def _pattern_of(
-    metadata: dict[str, str], pattern: str | tuple[str, ...] | None
-) -> str | tuple[str, ...]:
-    """The pattern in the file, or else the one passed by the caller."""
-    version, unicode = metadata.get(_FORMAT), metadata.get(_UNICODE)
-    stored = _pattern_in(metadata)
-    if stored is None:
-        if pattern is None:
-            raise CountsError(
-                "the file does not contain its split pattern",
-                option="pattern",
-                hint="pass pattern=",
-            )
-        return pattern
-    if version != FORMAT or unicode != _core.UNICODE_VERSION:
-        raise CountsError(
-            f"format {version!r} with Unicode {unicode!r}; this bytepair reads format {FORMAT!r} "
-            f"with Unicode {_core.UNICODE_VERSION}"
-        )
-    if pattern not in (None, stored):
-        raise CountsError(f"its pattern is {stored!r}, not {pattern!r}")
-    return stored
-
-
-def _denominator_of(metadata: dict[str, str]) -> int:
-    """The denominator in the file; 1 if there is none."""
-    text = metadata.get(_DENOMINATOR, "1")
-    if not re.fullmatch("[0-9]{1,18}", text) or not int(text):
-        raise CountsError(f"its denominator is {text!r}, not an integer above 0")
-    return int(text)
+    return Counts(*counts_file.read(file, pattern))

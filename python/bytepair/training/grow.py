@@ -11,18 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Unpack
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Reading, Source
 from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, warn
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import with_roles_of
-from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
-from bytepair.training.options import Ties, TrainOptions
+from bytepair.training.options import Ties, TrainSettings
 from bytepair.training.sources import counter_of, splitting
 from bytepair.training.superwords import NOTE, Stages
 from bytepair.training.trainer import exhausted, with_denominator
@@ -30,14 +28,15 @@ from bytepair.training.trainer import exhausted, with_denominator
 
 def resume(
     tokenizer: Tokenizer,
-    source: Source | Counts | None = None,
+    source: Source | Counts,
     vocab_size: int = 65536,
     *,
     ties: Ties = "rustbpe",
     min_count: int = 1,
     max_token_bytes: int | None = None,
+    reading: Reading = Reading(),
+    threads: int | None = None,
     progress: bool | Callback | None = None,
-    **reading: Unpack[ReadKeywords],
 ) -> Tokenizer:
     """Resume training to a larger vocabulary, as if training had not stopped.
 
@@ -53,10 +52,9 @@ def resume(
         ties: as in `bytepair.train`.
         min_count: as in `bytepair.train`.
         max_token_bytes: as in `bytepair.train`.
+        reading: as in `bytepair.count`.
+        threads: as in `bytepair.count`.
         progress: as in `bytepair.train`.
-        reading: `files` or `texts` instead of a source, and `max_chars`, `doc_cap`, `threads`,
-            `column`, `errors`, `memory_limit`, `max_document_bytes` and `split`, as in
-            `bytepair.count`.
 
     Returns:
         The tokenizer with `vocab_size` ids. If the text has no more pairs, there are fewer, and an
@@ -73,15 +71,15 @@ def resume(
         >>> small = bytepair.train(counts, 267)
         >>> bytepair.resume(small, counts, 269) == bytepair.train(counts, 269)
         True
-        >>> bytepair.resume(small, texts=["hello hello help"], vocab_size=269).vocab_size
+        >>> bytepair.resume(small, ["hello hello help"], 269).vocab_size
         269
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
-    options = TrainOptions(
-        vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
+    options = TrainSettings(
+        vocab_size=vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
     stages = Stages.of(tokenizer)
-    count = counter_of(source, splitting(tokenizer), **reading)
+    count = counter_of(source, splitting(tokenizer), reading, threads)
     with Bar(progress) as bar:
         counts = count(bar)
         options = with_denominator(options, counts)
@@ -95,14 +93,15 @@ def resume(
 
 def extend(
     tokenizer: Tokenizer,
-    source: Source | Counts | None = None,
-    extra: int | None = None,
+    source: Source | Counts,
+    extra: int,
     *,
     ties: Ties = "rustbpe",
     min_count: int = 1,
     max_token_bytes: int | None = None,
+    reading: Reading = Reading(),
+    threads: int | None = None,
     progress: bool | Callback | None = None,
-    **reading: Unpack[ReadKeywords],
 ) -> Tokenizer:
     """Learn more tokens from new text, and keep all existing ids and merges.
 
@@ -113,12 +112,13 @@ def extend(
     Args:
         tokenizer: any tokenizer.
         source: as in `bytepair.train`.
-        extra: the maximum number of tokens to learn; required.
+        extra: the maximum number of tokens to learn.
         ties: as in `bytepair.train`.
         min_count: as in `bytepair.train`.
         max_token_bytes: as in `bytepair.train`.
+        reading: as in `bytepair.count`.
+        threads: as in `bytepair.count`.
         progress: as in `bytepair.train`.
-        reading: as in `resume`.
 
     Returns:
         The tokenizer with the new tokens. If the text has too few pairs, there are fewer than
@@ -129,7 +129,6 @@ def extend(
         CountsError: if the counts have a different pattern, or options for reading text are given.
         CorpusError: if the source cannot be read.
         ArgumentError: if `extra` is negative.
-        TypeError: if `extra` is missing.
 
     Example:
         >>> import bytepair
@@ -141,16 +140,14 @@ def extend(
         b' wor'
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
-    if extra is None:
-        raise ArgumentError("pass extra=, the maximum number of tokens to learn", option="extra")
     if extra < 0:
         raise ArgumentError(
             f"extra is {extra}",
             option="extra",
             hint="pass at least 0, the maximum number of tokens",
         )
-    options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
-    count = counter_of(source, splitting(tokenizer), **reading)
+    options = TrainSettings(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
+    count = counter_of(source, splitting(tokenizer), reading, threads)
     with Bar(progress) as bar:
         counts = count(bar)
         options = with_denominator(options, counts)
@@ -264,7 +261,7 @@ def verify_merges(
             hint="also pass superword_counts, the counts of the same text with its split pattern",
         )
     merges = tokenizer.merges()
-    options = TrainOptions(ties=ties, min_count=min_count)
+    options = TrainSettings(ties=ties, min_count=min_count)
     with Bar(progress) as bar:
 
         def report(done: int, _: int) -> None:

@@ -10,14 +10,14 @@ and inequalities violated by its solution are added until none is violated or no
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback
+from bytepair.corpus.source import Reading
 from bytepair.errors import ArgumentError, CorpusError
 from bytepair.tokenizer import Tokenizer
-from bytepair.training.counting import ReadKeywords
 from bytepair.training.sources import Groups, group_counter, splitting
 
 if TYPE_CHECKING:
@@ -88,8 +88,9 @@ def infer_mixture(
     *,
     merges: int = 3000,
     rounds: int = 100,
+    reading: Reading = Reading(),
+    threads: int | None = None,
     progress: bool | Callback | None = None,
-    **reading: Unpack[ReadKeywords],
 ) -> InferredMixture:
     """Infer the mixture of text that a vocabulary was trained on.
 
@@ -102,9 +103,9 @@ def infer_mixture(
             the pattern of the tokenizer. A few megabytes each are enough.
         merges: use this many of the first merges; later ones are rarer and cost the same time.
         rounds: the maximum number of linear programs to solve.
+        reading: which text of each sample is read; None as its split means "all".
+        threads: as in `bytepair.count`.
         progress: as in `bytepair.train`; the stages are "count", "merge" and "solve".
-        reading: `max_chars`, `doc_cap`, `threads`, `column`, `errors`, `memory_limit` and
-            `max_document_bytes`, as in `bytepair.count`, for each sample.
 
     Raises:
         ArgumentError: if there are no samples by name, or `merges` or `rounds` is below 1.
@@ -117,7 +118,7 @@ def infer_mixture(
         >>> import bytepair
         >>> files = [path for path in bytepair.sample.paths() if path.stem in ("de", "en")]
         >>> texts = {path.stem: path for path in files}
-        >>> tok = bytepair.train(texts, 500, mixture={"en": 0.8, "de": 0.2})
+        >>> tok = bytepair.train(texts, 500, recipe=bytepair.Mixture({"en": 0.8, "de": 0.2}))
         >>> round(bytepair.infer_mixture(tok, texts).shares["en"], 1)
         0.8
     """
@@ -126,8 +127,9 @@ def infer_mixture(
             raise ArgumentError(f"{name} is {value}", hint="pass at least 1")
     from bytepair._internal.extras import scipy_optimize  # noqa: F401 - said before the work
 
-    reading.setdefault("split", "all")  # nothing is trained, so files are read as they are named
-    count = group_counter(sources, splitting(tokenizer), "infer_mixture", **reading)
+    # Nothing is trained, so files are read as they are named.
+    how = replace(reading, split=reading.split or "all")
+    count = group_counter(sources, splitting(tokenizer), "infer_mixture", how, threads)
     first = tokenizer.merges()[:merges]
     with Bar(progress) as bar:
         counts = count(bar)

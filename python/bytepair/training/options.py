@@ -1,7 +1,4 @@
-"""The options of training, as one value.
-
-`bytepair.train` takes the fields as keywords; the core takes a `TrainOptions`.
-"""
+"""The options of training: `TrainOptions` for what is seldom needed, `TrainSettings` for all."""
 
 from __future__ import annotations
 
@@ -30,42 +27,75 @@ NANOCHAT_SPECIAL_TOKENS: Final[tuple[str, ...]] = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainOptions:
-    """The options of training; `bytepair.train` documents them in detail.
+    """Options of training that are seldom needed, passed to `bytepair.train` as `options`.
 
     Attributes:
-        vocab_size: the vocabulary size, including special tokens.
-        special_tokens: the names of the special tokens, or "nanochat".
-        reserved: the number of ids reserved for special tokens that are added later.
-        padded_to: pad the vocabulary size to a multiple of this.
-        initial_tokens: strings that are tokens whatever their count.
-        ties: the tie-breaking rule for pairs with equal counts.
+        reserved: the number of ids reserved after the special tokens (`<|reserved_0|>`, ...) for
+            special tokens that `Tokenizer.replace` adds later.
+        padded_to: pad the vocabulary size with reserved ids to a multiple of this, such as 64, as
+            models pad their embedding tables.
+        initial_tokens: strings that are tokens whatever their count, each a single pretoken (with
+            its leading space, if any). Their merges come first and count towards `vocab_size`.
         min_count: the minimum count of a pair to be merged.
-        max_token_bytes: the maximum length of a token in bytes.
+        max_token_bytes: the maximum length of a token in bytes; None means no limit.
+
+    Raises:
+        ArgumentError: if a number is out of range.
 
     Example:
         >>> import bytepair
-        >>> options = bytepair.TrainOptions(vocab_size=300, special_tokens=["<|bos|>"], reserved=2)
-        >>> options.names
-        ['<|bos|>', '<|reserved_0|>', '<|reserved_1|>']
+        >>> options = bytepair.TrainOptions(reserved=2, max_token_bytes=3)
+        >>> tok = bytepair.train(["hello hello"], 261, special_tokens=(), options=options)
+        >>> tok.vocab_size, list(tok.special_tokens)
+        (261, ['<|reserved_0|>', '<|reserved_1|>'])
     """
 
-    vocab_size: int = 65536
-    special_tokens: Sequence[str] | Literal["nanochat"] = "nanochat"
     reserved: int = 0
     padded_to: int = 1
     initial_tokens: Sequence[str] = ()
-    ties: Ties = "rustbpe"
     min_count: int = 1
     max_token_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Check the values before the corpus is read."""
-        for name in ("vocab_size", "reserved", "padded_to", "min_count", "max_token_bytes"):
-            value = getattr(self, name)
-            if value is not None or name != "max_token_bytes":
-                object.__setattr__(self, name, check_whole(name, value, -MOST))
+        for name, least, why in (
+            ("reserved", 0, ""), ("padded_to", 1, ""), ("min_count", 1, " (merge every pair)"),
+            ("max_token_bytes", 2, " (the shortest merged token)"),
+        ):  # fmt: skip
+            if name == "max_token_bytes" and self.max_token_bytes is None:
+                continue
+            value = check_whole(name, getattr(self, name), -MOST)
+            if value < least:
+                raise ArgumentError(f"{name} is {value}", hint=f"pass at least {least}{why}")
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "initial_tokens", in_order("initial_tokens", self.initial_tokens))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings(TrainOptions):
+    """All options of training, as the core takes them.
+
+    Attributes:
+        vocab_size: the vocabulary size, including special tokens.
+        special_tokens: the names of the special tokens, or "nanochat".
+        ties: the tie-breaking rule for pairs with equal counts.
+
+    Example:
+        >>> settings = TrainSettings(vocab_size=300, special_tokens=["<|bos|>"], reserved=2)
+        >>> settings.names
+        ['<|bos|>', '<|reserved_0|>', '<|reserved_1|>']
+    """
+
+    vocab_size: int = 65536
+    special_tokens: Sequence[str] | Literal["nanochat"] = "nanochat"
+    ties: Ties = "rustbpe"
+
+    def __post_init__(self) -> None:
+        """Check the values before the corpus is read."""
+        super().__post_init__()
+        object.__setattr__(self, "vocab_size", check_whole("vocab_size", self.vocab_size, -MOST))
         names = self.special_tokens
         if isinstance(names, str) and names != "nanochat":
             raise ArgumentError(
@@ -75,16 +105,7 @@ class TrainOptions:
             )
         names = NANOCHAT_SPECIAL_TOKENS if isinstance(names, str) else names
         object.__setattr__(self, "special_tokens", in_order("special_tokens", names))
-        object.__setattr__(self, "initial_tokens", in_order("initial_tokens", self.initial_tokens))
         check_not_ordinary(self.special_tokens, self.initial_tokens)
-        for name, value, least in (
-            ("reserved", self.reserved, 0), ("padded_to", self.padded_to, 1),
-            ("min_count", self.min_count, 1), ("max_token_bytes", self.max_token_bytes, 2),
-        ):  # fmt: skip
-            if value is not None and value < least:
-                why = {"min_count": " (merge every pair)",
-                       "max_token_bytes": " (the shortest merged token)"}.get(name, "")  # fmt: skip
-                raise ArgumentError(f"{name} is {value}", hint=f"pass at least {least}{why}")
 
     @property
     def names(self) -> list[str]:

@@ -10,15 +10,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite, lcm
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Reading, Source
 from bytepair.errors import ArgumentError, CorpusError
-from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts, check_names
-from bytepair.training.options import TrainOptions
+from bytepair.training.options import TrainSettings
 from bytepair.training.sources import group_counter
 
 #: The note of a tokenizer that records the number of merges of each group.
@@ -27,7 +26,9 @@ NOTE: Final = "parity"
 
 @dataclass(frozen=True)
 class Parity:
-    """How `bytepair.train` selects the group of text for each merge.
+    """Train on groups of sources so that none compresses much worse than the others.
+
+    It says how `bytepair.train` selects the group for each merge.
 
     Without development sets and ratios, the group whose training text has the most tokens is
     selected. Pass one of the two, unless the training texts of the groups are parallel.
@@ -50,7 +51,7 @@ class Parity:
         >>> import bytepair
         >>> texts = {"en": ["the cat and the hat"], "de": ["die Katze und der Hut"]}
         >>> parity = bytepair.Parity(development={"en": ["a cat"], "de": ["eine Katze"]})
-        >>> tok = bytepair.train(texts, 270, parity=parity)
+        >>> tok = bytepair.train(texts, 270, recipe=parity)
         >>> tok.vocab_size
         270
     """
@@ -88,7 +89,11 @@ class Parity:
 
 
 def parity_counter(
-    groups: object, parity: Parity, regex: str | tuple[str, ...], **reading: Unpack[ReadKeywords]
+    groups: object,
+    parity: Parity,
+    regex: str | tuple[str, ...],
+    reading: Reading,
+    threads: int | None,
 ) -> Callable[[Bar], ParityCounts]:
     """A function that counts the groups and their development sets, with a progress bar.
 
@@ -96,7 +101,8 @@ def parity_counter(
         groups: sources of text, or counts, by name.
         parity: how groups are selected.
         regex: the pattern that counts must have.
-        reading: which text of each group is read, and how; development sets are read completely.
+        reading: which text of each group is read; development sets are read completely.
+        threads: the maximum number of threads.
 
     Raises:
         ArgumentError: if the source is not a mapping of groups, or development sets or ratios have
@@ -104,13 +110,13 @@ def parity_counter(
         CorpusError: as in `train`.
         CountsError: as in `counter_of`.
     """
-    count = group_counter(groups, regex, "parity", **reading)
+    count = group_counter(groups, regex, "parity", reading, threads)
     names: Mapping[str, Any] = groups if isinstance(groups, Mapping) else {}
     development: Callable[[Bar], dict[str, Counts]] = lambda _: {}  # noqa: E731
     if parity.development is not None:
         check_names("development", parity.development, names)
-        whole: ReadKeywords = {**reading, "max_chars": None}
-        development = group_counter(parity.development, regex, "development", **whole)
+        whole = replace(reading, max_chars=None)
+        development = group_counter(parity.development, regex, "development", whole, threads)
     if parity.ratios is not None:
         check_names("ratios", parity.ratios, names)
     return lambda bar: ParityCounts(parity, count(bar), development(bar))
@@ -139,7 +145,7 @@ class ParityCounts:
 
     def learn(
         self,
-        options: TrainOptions,
+        options: TrainSettings,
         *,
         threads: int | None,
         on_progress: Callable[[int, int], object],

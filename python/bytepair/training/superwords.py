@@ -39,7 +39,9 @@ _LINE: Final = (
 
 @dataclass(frozen=True)
 class Superwords:
-    r"""The rules for learning superwords, passed to `bytepair.train`.
+    r"""Learn tokens that span several words after the others, by these rules.
+
+    The text is read twice, so a source must be iterable repeatedly.
 
     Attributes:
         start: the vocabulary size after the first stage: a fraction of `vocab_size` between 0 and
@@ -61,7 +63,7 @@ class Superwords:
     Example:
         >>> import bytepair
         >>> texts = ["so it is", "so it was", "so it goes"]
-        >>> tok = bytepair.train(texts, 269, superwords=bytepair.Superwords(start=268))
+        >>> tok = bytepair.train(texts, 269, recipe=bytepair.Superwords(start=268))
         >>> tok.token_bytes(258), tok.token_bytes(259), tok.encode("so it")
         (b' it', b'so it', [259])
     """

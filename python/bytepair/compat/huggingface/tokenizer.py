@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
+from bytepair._internal.checks import check_many
 from bytepair.compat.conversions import to_huggingface
 from bytepair.compat.huggingface import batch
 from bytepair.compat.huggingface.encoding import Call, Settings, theirs
@@ -376,7 +377,8 @@ class Tokenizer:
         self, iterator: Any, trainer: Any = None, length: int | None = None
     ) -> None:
         """Train the model again, with `tokenizers`."""
-        self._change(lambda original: original.train_from_iterator(iterator, trainer, length))
+        texts = check_many("iterator", iterator, "str or of lists of str")
+        self._change(lambda original: original.train_from_iterator(texts, trainer, length))
 
     # ------------------------------------------------------------ settings
 

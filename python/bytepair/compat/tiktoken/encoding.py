@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.checks import check_many
 from bytepair.compat.tiktoken._unstable import completions, unstable_length
 from bytepair.errors import UnknownIdError
 from bytepair.formats.tiktoken import values
@@ -128,7 +129,8 @@ class Encoding:
         disallowed_special: Disallowed = "all",
     ) -> list[list[int]]:
         """Encode many texts on several threads; see `encode`."""
-        pieces = [self._pieces(each, allowed_special, disallowed_special) for each in text]
+        texts = check_many("text", text)
+        pieces = [self._pieces(each, allowed_special, disallowed_special) for each in texts]
         ordinary = [piece for each in pieces for piece in each if isinstance(piece, str)]
         encoded = iter(self._tokenizer.encode_batch(ordinary, threads=num_threads))
         batch: list[list[int]] = []
@@ -221,13 +223,15 @@ class Encoding:
         self, batch: Sequence[Sequence[int]], *, errors: str = "replace", num_threads: int = 8
     ) -> list[str]:
         """Decode many lists of ids into texts; the number of threads is not used."""
-        return [self.decode(tokens, errors) for tokens in batch]
+        return [
+            self.decode(tokens, errors) for tokens in check_many("batch", batch, "lists of ids")
+        ]
 
     def decode_bytes_batch(
         self, batch: Sequence[Sequence[int]], *, num_threads: int = 8
     ) -> list[bytes]:
         """Decode many lists of ids into bytes; the number of threads is not used."""
-        return [self.decode_bytes(tokens) for tokens in batch]
+        return [self.decode_bytes(tokens) for tokens in check_many("batch", batch, "lists of ids")]
 
     # ------------------------------------------------------------------------ the vocabulary
 

@@ -20,8 +20,7 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair._core import to_bytes, to_characters
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.files.outputs import write_whole
-from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, typed
+from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.formats.gguf import metadata as gguf_metadata
 from bytepair.formats.gguf import pieces as gguf_pieces
@@ -31,9 +30,8 @@ from bytepair.formats.gpt2 import (
     read_pair,
     read_vocabulary,
 )
-from bytepair.formats.names import GGUF_MAGIC
-from bytepair.formats.parts import LoadOptions, Parts, Rules
-from bytepair.formats.sentencepiece.pieces import (
+from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts, Rules
+from bytepair.formats.pieces import (
     BYTE,
     CONTROL,
     NORMAL,
@@ -61,6 +59,7 @@ _RULE_KEY: Final = "bytepair.merge_rule"
 
 def read(path: Path, options: LoadOptions) -> Parts:
     """Read the tokenizer of a GGUF file; all other content is ignored."""
+    read_file(path, len(GGUF_MAGIC))  # a pipe would never open
     with path.open("rb") as file:
         try:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -147,7 +146,7 @@ def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
     tokens |= _merged_names(special, pairs)
     merges = check_merges(pairs, tokens, place)
-    notes = gguf_metadata.read(values, names, special)
+    notes = gguf_metadata.read(values, names, special).to_notes()
     flags = _users(kinds, special)
     if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
         return Parts(tokens, rules, special, notes=notes, flags=flags)
@@ -178,7 +177,8 @@ def _parts_of_pieces(
         if not (entry[2] == UNUSED and entry[0] == _hole(id))
     }
     parts = gguf_pieces.parts(values, entries, {}, own, options)
-    parts.notes.update(gguf_metadata.read(values, names, parts.special_tokens))
+    stated = gguf_metadata.read(values, names, parts.special_tokens)
+    parts.notes.update(stated.to_notes())
     return replace(parts, flags=_users(kinds, parts.special_tokens))
 
 
@@ -267,12 +267,12 @@ def _kinds(tokenizer: _core.Tokenizer) -> dict[str, int]:
     return added | {name: NORMAL for name in known if name.encode() in ranks}
 
 
-def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write a file without tensors; llama.cpp rejects files in which two ids have the same text."""
+def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
+    """A file without tensors; llama.cpp rejects files in which two ids have the same text."""
     values = _keys(tokenizer)
     header = struct.pack("<4sIQQ", GGUF_MAGIC, 3, 0, len(values))
     body = [_text(key) + struct.pack("<I", kind) + data for key, (kind, data) in values.items()]
-    write_whole(path, header + b"".join(body))
+    return {path: header + b"".join(body)}
 
 
 def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair.errors import BytepairError
 from bytepair.formats.gguf import differences
-from bytepair.formats.sentencepiece.pieces import CONTROL, NORMAL, USER_DEFINED
+from bytepair.formats.pieces import CONTROL, NORMAL, USER_DEFINED
 from bytepair.properties.rules import splitter
 from bytepair.properties.tokens import unmade
 

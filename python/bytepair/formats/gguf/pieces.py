@@ -1,6 +1,6 @@
 """GGUF's tokenizer model `llama`: pieces with scores, as llama.cpp stores those of SentencePiece.
 
-llama.cpp encodes as `bytepair.formats.sentencepiece.pieces` says, with these differences, each of
+llama.cpp encodes as `bytepair.formats.pieces` says, with these differences, each of
 which is refused, or is a loss when written:
 
 - A space is put before each part of a text, or nowhere. Nothing splits a text.
@@ -13,7 +13,7 @@ which is refused, or is a loss when written:
 A tokenizer has merges instead of scores. Tokens get falling scores in the order of their merges,
 and one score if their merges are listed in turn, as those of runs of spaces are. Then the other
 runs of the character whose merges come right before or after get the same score, since the rule
-for runs (`bytepair.formats.sentencepiece.pieces`) asks for one score. It is written if these scores
+for runs (`bytepair.formats.pieces`) asks for one score. It is written if these scores
 lead back to the same merges.
 """
 
@@ -25,12 +25,13 @@ from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import UnsupportedError
+from bytepair.formats import pieces
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.formats.sentencepiece import characters, pieces
-from bytepair.formats.sentencepiece.characters import BYTES, META
-from bytepair.formats.sentencepiece.pieces import (
+from bytepair.formats.pieces import (
     BYTE,
+    BYTES,
     CONTROL,
+    META,
     NORMAL,
     UNKNOWN,
     USER_DEFINED,
@@ -120,7 +121,7 @@ def _merged_names(scored: Iterable[ScoredPiece]) -> list[str]:
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a file cannot represent of a tokenizer that merges characters."""
+    """What a file cannot represent of a tokenizer that merges pieces."""
     rules, lost = tokenizer.rules, []
     if not isinstance(rules.pattern, str) or not _core.is_harmless(rules.pattern):
         lost.append("the split pattern: llama.cpp splits no text that is merged by characters")
@@ -143,7 +144,7 @@ def _losses_of_merges(tokenizer: _core.Tokenizer) -> list[str]:
     by_id = pieces_of(tokenizer)
     losses = [f"that no text is merged into {name!r}" for name in _merged_names(by_id.values())]
     single = {piece.text for piece in by_id.values() if len(piece.text) == 1}
-    merges = characters.named_merges(tokenizer)
+    merges = pieces.named_merges(tokenizer)
     try:
         again = pieces.merges_of(by_id.values(), _TOKENS)
     except UnsupportedError as error:
@@ -169,20 +170,20 @@ def _in_groups(merges: _Merges, scores: Mapping[str, float]) -> list[Any]:
 
 def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
     """The pieces by their ids; unused ids have none."""
-    names, special = characters.names(tokenizer), tokenizer.special_tokens
-    scores = _scores(characters.named_merges(tokenizer))
+    names, special = pieces.names(tokenizer), tokenizer.special_tokens
+    scores = _scores(pieces.named_merges(tokenizer))
     least = min(scores.values(), default=0.0)
     user_defined = set(tokenizer.rules.user_defined)
-    pieces = {}
+    by_id = {}
     for number, (id, name) in enumerate(names.items(), 1):
         kind = USER_DEFINED if id in user_defined else BYTE if name in _BYTES else NORMAL
         score = scores.get(name, least - number) if kind == NORMAL else 0.0
-        pieces[id] = ScoredPiece(name, score, kind)
+        by_id[id] = ScoredPiece(name, score, kind)
     users, unknown = ordinary(tokenizer), tokenizer.notes.get("unk_token")
     for name, id in special.items():
         kind = UNKNOWN if name == unknown else USER_DEFINED if id in users else CONTROL
-        pieces[id] = ScoredPiece(name, 0.0, kind)
-    return pieces
+        by_id[id] = ScoredPiece(name, 0.0, kind)
+    return by_id
 
 
 _BYTES: Final = frozenset(BYTES)

@@ -1,0 +1,394 @@
+"""Compiles and renders Jinja templates in a sandbox: they read no file and run no code.
+
+The environment equals that of `transformers`: its filters and functions, and `{% generation %}`
+blocks, which mark what the model is trained on.
+
+The sandbox keeps a template away from files and from the interpreter, but not from long loops and
+large values. A child process (`RenderProcess`) has limits that no template can pass, and may be
+ended; it renders the templates of strangers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from bytepair.errors import ConversationError
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+import subprocess
+import sys
+from threading import Lock, Timer
+from typing import BinaryIO
+
+from bytepair.errors import ArgumentError
+
+#: The length of the source of a template, in characters. Published ones have at most 30,000.
+MAX_SOURCE_CHARS: Final = 1 << 17
+#: The marks around trained parts in the rendered string. In texts they are disguised.
+START: Final = "\U0010fffe"
+STOP: Final = "\U0010ffff"
+#: `string.translate(NO_MARKS)` removes the marks.
+NO_MARKS: Final = {ord(START): None, ord(STOP): None}
+#: The marks around the index of a message where the template begins to write it.
+INDEX: Final = "\U000ffffe"
+END_INDEX: Final = "\U000fffff"
+
+#: The exceptions, besides Jinja's, that templates raise for unexpected values.
+_FAILURES: Final = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+
+
+def has_blocks(source: str) -> bool:
+    """Whether a template has `{% generation %}` blocks."""
+    return re.search(r"\{%[-+]?\s*generation\s*[-+]?%\}", source) is not None
+
+
+def render(source: str, name: str, variables: Mapping[str, Any], with_indices: bool = False) -> str:
+    """Render a template; raise failures as `ConversationError` with the name of the template.
+
+    With `with_indices`, the index of each message stands, between marks, where a loop over
+    messages comes to it.
+    """
+    from bytepair._internal.extras import jinja2
+
+    template = compiled(source)
+    indices = {id(m): i for i, m in enumerate(variables["messages"])} if with_indices else {}
+
+    def index(value: object) -> str:
+        at = indices.get(id(value))
+        return "" if at is None else f"{INDEX}{at}{END_INDEX}"
+
+    try:
+        return template.render(**variables, _index=index)
+    except (jinja2.TemplateError, *_FAILURES) as error:
+        kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
+        raise ConversationError(f"the template {name!r}: {kind}{error}") from error
+
+
+@lru_cache(maxsize=16)
+def compiled(source: str) -> jinja2.Template:
+    """Compile a template in an environment equal to that of `transformers`."""
+    from bytepair._internal.extras import jinja2
+
+    tree, environment = parsed(source)
+    try:
+        _write_indices(tree)
+        return environment.from_string(tree)
+    except (jinja2.TemplateSyntaxError, RecursionError, SyntaxError, MemoryError) as error:
+        raise _invalid(error) from error
+
+
+def parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
+    """The syntax tree of a template, and the environment that it is for; nothing is computed."""
+    from bytepair._internal.extras import jinja2
+
+    if len(source) > MAX_SOURCE_CHARS:
+        raise ConversationError(
+            f"the chat template has {len(source):,} characters; the limit is {MAX_SOURCE_CHARS:,}"
+        )
+    environment = _environment()
+    try:
+        return environment.parse(source), environment
+    except (jinja2.TemplateSyntaxError, RecursionError, MemoryError) as error:
+        raise _invalid(error) from error
+
+
+def _write_indices(tree: jinja2.nodes.Template) -> None:
+    """Let every loop begin with a call of `_index` for its value, which may be a message."""
+    from jinja2 import nodes
+
+    for loop in tree.find_all(nodes.For):
+        if isinstance(loop.target, nodes.Name):
+            function, value = (nodes.Name(name, "load") for name in ("_index", loop.target.name))
+            output = nodes.Output([nodes.Call(function, [value], [], None, None)])
+            loop.body.insert(0, output.set_lineno(loop.lineno))
+
+
+def _invalid(error: Exception) -> ConversationError:
+    """The error for a template that is not compiled."""
+    line, message = getattr(error, "lineno", None), getattr(error, "message", None)
+    if line is not None and message is not None:
+        return ConversationError(f"the chat template is not valid at line {line}: {message}")
+    # Python compiles what Jinja makes of the template, and refuses deep nesting in many ways.
+    return ConversationError(f"the chat template is nested too deeply: {error}")
+
+
+def _environment() -> jinja2.Environment:
+    from jinja2 import TemplateError, nodes, pass_context
+    from jinja2.exceptions import SecurityError
+    from jinja2.ext import Extension
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.utils import Namespace
+
+    class Generation(Extension):
+        tags = {"generation"}  # noqa: RUF012 - as jinja2 has it
+
+        def parse(self, parser: Any) -> Any:
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            call = self.call_method("_mark")
+            return nodes.CallBlock(call, [], [], body).set_lineno(line)
+
+        def _mark(self, caller: Callable[[], str]) -> str:
+            return START + caller() + STOP
+
+    class PlainNamespace(Namespace):
+        """A namespace that rejects names with which a template could escape the sandbox."""
+
+        def __setitem__(self, name: str, value: Any) -> None:
+            if name.startswith("_"):
+                raise SecurityError(f"a namespace may not contain the private name {name!r}")
+            super().__setitem__(name, value)
+
+    @pass_context
+    def at_run_time(_context: Any, value: Any) -> Any:
+        """The value. What needs the context is not computed when a template is compiled."""
+        return value
+
+    def raise_exception(message: str) -> NoReturn:
+        raise TemplateError(message)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=[Generation, "jinja2.ext.loopcontrols"],
+        optimized=False,
+        finalize=at_run_time,
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["namespace"] = PlainNamespace
+    environment.globals["raise_exception"] = raise_exception
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    return environment
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """The filter `tojson` of `transformers`, which escapes nothing for HTML."""
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+        allow_nan=False,
+    )
+
+
+# ---------------------------------------------------------------------------- what is used
+
+#: The filters and methods that use all fields of a mapping.
+_GENERIC: Final = frozenset({"tojson", "items", "dictsort", "values"})
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a template uses.
+
+    Attributes:
+        variables: the variables that it reads and does not set.
+        names: the attributes and keys that it reads, and all its strings.
+        is_generic: whether it may write all fields of a message, whatever their names are.
+        tests_content: whether it tests if the content of a message is none.
+    """
+
+    variables: frozenset[str]
+    names: frozenset[str]
+    is_generic: bool
+    tests_content: bool
+
+
+@lru_cache(maxsize=16)
+def usage(source: str) -> Usage:
+    """What a template uses; a field that it does not name has no effect on what it writes.
+
+    Example:
+        >>> used = usage("{{ title }}{% for m in messages %}{{ m.name }}{{ m['day'] }}{% endfor %}")
+        >>> sorted(used.variables), sorted(used.names)
+        (['messages', 'title'], ['day', 'name'])
+    """
+    tree, environment = parsed(source)
+    from jinja2 import meta, nodes
+
+    names = {node.attr for node in tree.find_all(nodes.Getattr)}
+    names |= {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
+    messages = _names_of_messages(tree)
+    uses: list[tuple[str, Any]] = [(node.name, node.node) for node in tree.find_all(nodes.Filter)]
+    uses += [(node.attr, node.node) for node in tree.find_all(nodes.Getattr)]
+    generic = any(
+        isinstance(value, nodes.Name) and value.name in messages
+        for name, value in uses
+        if name in _GENERIC
+    )
+    variables = meta.find_undeclared_variables(tree) - environment.globals.keys()
+    tests = any(_is_content(test.node) for test in tree.find_all(nodes.Test) if test.name == "none")
+    return Usage(frozenset(variables), frozenset(names), generic, tests)
+
+
+def _is_content(node: Any) -> bool:
+    """Whether an expression is the content of a message, or a variable named like it."""
+    key = getattr(node, "arg", None)
+    names = (getattr(node, "attr", None), getattr(key, "value", None), getattr(node, "name", None))
+    return "content" in names
+
+
+def _names_of_messages(tree: jinja2.nodes.Template) -> set[str]:
+    """The variables that may be messages, or a list of them."""
+    from jinja2 import nodes
+
+    bound: list[tuple[Any, Any]] = [(node.target, node.iter) for node in tree.find_all(nodes.For)]
+    bound += [(node.target, node.node) for node in tree.find_all(nodes.Assign)]
+    names = {"messages"}
+    while True:
+        before = len(names)
+        for target, value in bound:
+            while isinstance(value, nodes.Getitem | nodes.Filter):  # messages[1:], messages | list
+                value = value.node
+            if isinstance(value, nodes.Name) and value.name in names:
+                names |= {target.name} if isinstance(target, nodes.Name) else set()
+        if len(names) == before:
+            return names
+
+
+# ---------------------------------------------------------------------------- the child process
+
+
+#: The longest rendered conversation, in bytes as JSON.
+MAX_ANSWER_BYTES: Final = 1 << 26
+
+_CHILD: Final = "from bytepair.chat.sandbox import serve; serve(int(__import__('sys').argv[1]))"
+
+
+class RenderProcess:
+    """A child process that renders templates; it is started when needed, and kept.
+
+    Use it where templates come from strangers, as in a server: a template that takes too much
+    memory or time ends the child, which is a `ConversationError`, and the next rendering starts
+    another. Threads take turns.
+
+    Args:
+        memory_bytes: the memory of the child, with about 200 MB for Python itself; Linux alone
+            enforces it.
+        seconds: the time of one rendering.
+
+    Raises:
+        ArgumentError: if a limit is not positive.
+
+    Example:
+        >>> from bytepair.chat import JinjaTemplate, RenderProcess
+        >>> source = "{% for m in messages %}{{ m.content }}{% endfor %}"
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi yo"], vocab_size=265)
+        >>> with RenderProcess(seconds=10) as process:
+        ...     template = JinjaTemplate(source, mask="none", process=process)
+        ...     tok.render_conversation([{"role": "user", "content": "hi"}], template=template)[0]
+        [104, 105]
+    """
+
+    def __init__(self, *, memory_bytes: int = 1 << 30, seconds: float = 20) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        for option, limit in (("memory_bytes", memory_bytes), ("seconds", seconds)):
+            if not limit > 0:
+                message = f"{option} is {limit}; a limit is positive"
+                raise ArgumentError(message, option=option, value=limit)
+        self._memory_bytes = memory_bytes
+        self._seconds = seconds
+        self._lock = Lock()
+
+    def render(
+        self, source: str, name: str, variables: Mapping[str, Any], with_indices: bool = False
+    ) -> str:
+        """Render a template as `environment.render`, with variables that are values of JSON.
+
+        Raises:
+            ConversationError: if the template fails or exceeds a limit.
+        """
+        question = json.dumps([source, name, variables, with_indices]).encode() + b"\n"
+        with self._lock:
+            answer = self._ask(question)
+        if not answer.endswith(b"\n"):
+            raise ConversationError(
+                f"the template {name!r} takes more than {self._seconds:g} seconds, or more than "
+                f"{self._memory_bytes:,} bytes of memory, or writes more than {MAX_ANSWER_BYTES:,}"
+            )
+        string, error = json.loads(answer)
+        if error is not None:
+            raise ConversationError(error)
+        return str(string)
+
+    def _ask(self, question: bytes) -> bytes:
+        """A line of the child, or an incomplete one if it was ended."""
+        if self._child is None:
+            command = [sys.executable, "-P", "-c", _CHILD, str(self._memory_bytes)]
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        child = self._child
+        assert child.stdin is not None
+        assert child.stdout is not None
+        timer = Timer(self._seconds, child.kill)
+        timer.start()
+        answer = b""
+        try:
+            child.stdin.write(question)
+            child.stdin.flush()
+            answer = child.stdout.readline(MAX_ANSWER_BYTES)
+        except BrokenPipeError:
+            pass
+        finally:
+            timer.cancel()
+            if not answer.endswith(b"\n"):
+                self.close()
+        return answer
+
+    def close(self) -> None:
+        """End the child; the next rendering starts another."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.communicate()
+
+    def __enter__(self) -> RenderProcess:
+        """Use the process in a `with` block, which ends the child."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the child."""
+        self.close()
+
+    def __del__(self) -> None:
+        """End the child."""
+        self.close()
+
+
+def serve(memory_bytes: int) -> None:
+    """Answer in the child: for each line with a template, its name and variables, a line."""
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    questions: BinaryIO = sys.stdin.buffer
+    for question in questions:
+        answer: tuple[str | None, str | None]
+        try:
+            answer = render(*json.loads(question)), None
+        except ConversationError as error:
+            answer = None, str(error)
+        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+        sys.stdout.buffer.flush()

@@ -1,0 +1,216 @@
+"""`bytepair download`, `shard` and `plan`: the data that a model is trained on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+import bytepair
+from bytepair.cli import option, sources
+from bytepair.cli.messages import BadValue, Misuse, tell
+from bytepair.corpus.column import Errors
+from bytepair.corpus.source import resolve
+
+
+@option.command(
+    "bytepair download fineweb-edu -n 8",
+    "bytepair download climbmix -n 170",
+    "bytepair download HuggingFaceFW/fineweb --pattern 'sample/10BT/*' -n -1 --out fineweb",
+)
+@click.argument("dataset", default="fineweb-edu")
+@click.option(
+    "--files",
+    "-n",
+    "n",
+    default=8,
+    help="The number of files, starting with the first; -1 for all. For climbmix, the number of "
+    "training files; the last file (validation) is always added.",
+)
+@click.option(
+    "--out",
+    "-o",
+    "dir",
+    type=option.PATH,
+    help="The output folder.  [default: base_data, or base_data_climbmix, in ~/.cache/bytepair]",
+)
+@click.option(
+    "--pattern", default="*.parquet", help="A glob that selects files of a data set on the Hub."
+)
+@click.option("--workers", type=option.number, default=4, help="The number of parallel downloads.")
+@click.option("--endpoint", help="The URL of the Hub.  [default: HF_ENDPOINT, or huggingface.co]")
+def download(
+    dataset: str,
+    n: int,
+    dir: Path | None,
+    **options: Any,
+) -> None:
+    """Download the files of a data set; run it again to resume.
+
+    DATASET: fineweb-edu, climbmix, or a data set on the Hugging Face Hub (owner/name).
+    """
+    files = bytepair.corpus.download_dataset(dataset, n, dir=dir, **options)
+    size = sum(file.stat().st_size for file in files) / 1e6
+    place = dir or bytepair.corpus.download.folder(dataset)
+    click.echo(f"{len(files):,} files, {size:,.1f} MB: {place}")
+
+
+@option.command(
+    "bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards",
+    "bytepair shard corpus/ -o gpt2-shards --format nanogpt --split both",
+    "srun --ntasks=100 bytepair shard corpus/ -o shards --world-size 100",
+)
+@option.sources
+@option.out_folder
+@option.tokenizer
+@option.sharding
+@click.option(
+    "--doc-cap", type=option.number, help="Encode at most this many characters of each document."
+)
+@option.threads
+@option.rank
+@option.world_size
+@option.ray
+@option.quiet
+def shard(
+    source: tuple[str, ...],
+    out: Path,
+    tokenizer: str,
+    pattern: str | None,
+    rank: int | None,
+    world_size: int | None,
+    threads: int | None,
+    doc_cap: int | None,
+    ray: bool,
+    **options: Any,
+) -> None:
+    """Encode text and write token shards; run it again to resume.
+
+    SOURCE: files, folders, globs or URLs. A second run checks the shards, and writes missing or
+    damaged ones again. New files after the old ones are added.
+    """
+    values = asdict(option.shard_options(options, doc_cap=doc_cap))
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    split: Any = "all" if values["split"] == "both" else values["split"]
+    files = resolve(bytepair.corpus.Paths(source), split=split)
+    manifest: bytepair.shards.Manifest | None
+    if ray or rank is not None or world_size is not None:
+        manifest = bytepair.distributed.shard(
+            files, tok, out, rank=rank, world_size=world_size, ray=ray, threads=threads,
+            **values,
+        )  # fmt: skip
+    else:
+        manifest = bytepair.shards.write(files, tok, out, threads=threads, **values)
+    if manifest is None:
+        click.echo("this rank is done; the last rank to finish writes the shards")
+        return
+    for left in manifest.skipped:
+        tell("warning", f"skipped {left['input']}, {_rows(left)}: {left['reason']}")
+    click.echo(f"{manifest}: {out}")
+    click.echo(f"next: bytepair verify {out}")
+
+
+def _rows(left: dict[str, Any]) -> str:
+    first, count = left["first"], left["rows"]
+    if count is None:
+        return f"from row {first} on"
+    return f"row {first}" if count == 1 else f"rows {first} to {first + count - 1}"
+
+
+@option.command(
+    "bytepair plan --params 561M",
+    "bytepair plan --depth 20 --preset nanochat-2025",
+    "bytepair plan --depth 24 --preset nanochat-2026 --ratio 8",
+    "bytepair plan --params 1.5B -t my-tokenizer --corpus 'shards/*.parquet'",
+)
+@click.option("--params", type=option.number, help="The number of model parameters, such as 561M.")
+@click.option(
+    "--depth",
+    type=option.number,
+    help="Instead of --params: the number of layers of a nanochat model.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(list(bytepair.plan.PRESETS)),
+    default=bytepair.plan.PRESET,
+    help="The defaults of the options below, and the parameters that --depth counts.",
+)
+@click.option(
+    "--vocab-size",
+    type=option.size,
+    help="The vocabulary size.  [default: 65,536; nanochat-2026: 32,768]",
+)
+@click.option(
+    "--width", type=option.number, help="The width of the model.  [default: 64 times the depth]"
+)
+@click.option(
+    "--ratio",
+    type=float,
+    help="Training tokens per parameter.  [default: 20; nanochat-2026: 12]",
+)
+@click.option(
+    "--chars-per-token",
+    type=float,
+    help="Characters per token.  [default: 4.8; nanochat-2026: 5.4]",
+)
+@click.option(
+    "--chars-per-second",
+    type=option.number,
+    default=f"{bytepair.plan.CHARS_PER_SECOND / 1e6:.0f}M",
+    help="Characters encoded per second.",
+)
+@click.option(
+    "--tokenizer",
+    "-t",
+    help="Measure characters per token and per second with this tokenizer: a folder, a file or a "
+    "published name.",
+)
+@option.pattern_of_file
+@click.option(
+    "--corpus",
+    multiple=True,
+    help="With --tokenizer: files, folders or globs to measure on; may be repeated.  [default: "
+    "the sample text]",
+)
+@click.option(
+    "--available",
+    type=option.number,
+    help="The number of text shards in the data set.  [default: 1,822; nanochat-2026: 6,542]",
+)
+@click.option(
+    "--chars-per-shard", type=option.number, help="Characters per text shard.  [default: 250M]"
+)
+@click.option(
+    "--max-chars",
+    type=option.number,
+    default="20M",
+    help="With --tokenizer: measure a sample of this many characters, from all files.",
+)
+@option.errors
+@option.quiet
+def plan(
+    tokenizer: str | None,
+    pattern: str | None,
+    corpus: tuple[str, ...],
+    max_chars: int,
+    errors: Errors,
+    **options: Any,
+) -> None:
+    """Estimate the data needed to train a model: tokens, text, shards, disk space, time."""
+    option.one_of("params", "depth")
+    if options["params"] is None and options["depth"] is None:
+        raise Misuse("give the number of parameters (--params) or of layers (--depth)")
+    if options["vocab_size"] is not None and options["vocab_size"] < 256:
+        raise BadValue("a vocabulary has at least the 256 bytes", param_hint="--vocab-size")
+    if tokenizer is None:
+        option.refuse("it needs --tokenizer", "corpus", "pattern", "max_chars", "errors")
+    else:
+        names = ("vocab_size", "chars_per_token", "chars_per_second")
+        option.refuse("it is measured with --tokenizer", *names)
+        tok = bytepair.load(tokenizer, pattern=pattern)
+        files = sources.files(corpus) if corpus else bytepair.sample.paths()
+        measurement = bytepair.plan.measure(tok, files, max_chars=max_chars, errors=errors)
+        options |= {"vocab_size": tok.vocab_size, **measurement._asdict()}
+    click.echo(str(bytepair.plan.plan_data(**options)))

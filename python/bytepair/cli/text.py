@@ -1,0 +1,285 @@
+"""`bytepair encode` and `bytepair decode`: text to ids, and back."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
+
+import click
+
+import bytepair
+from bytepair.cli import option
+from bytepair.cli.messages import BadValue
+from bytepair.corpus.column import REPAIR, Errors, SkipLog, TextBatch, strings
+from bytepair.corpus.files import Files, Input, resolve_files
+from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
+from bytepair.corpus.read import read_batches
+from bytepair.corpus.source import ResolvedSource, Texts
+from bytepair.errors import CorpusError
+from bytepair.reference import seed_at
+
+PIECE_BYTES: Final = 1 << 20
+
+
+@option.command(
+    "echo 'Hello world' | bytepair encode",
+    "bytepair encode book.txt -t my-tokenizer > ids.txt",
+    "bytepair encode --lines < questions.txt",
+)
+@click.argument("files", nargs=-1)
+@option.tokenizer
+@option.column
+@option.errors
+@option.max_document_bytes
+@option.quiet
+@click.option("--text", help="Encode this text instead of files.")
+@click.option(
+    "--lines", is_flag=True, help="Treat each line as a document, without its line ending."
+)
+@click.option(
+    "--special",
+    type=click.Choice(["text", "all", "none", "error"]),
+    default="text",
+    help="How to encode special tokens that occur in the text: as text, as their ids, or stop "
+    "with an error. With none, no added token that is not special is found either.",
+)
+@click.option("--prepend", help="Begin each document with this special token.")
+@click.option("--append", help="End each document with this special token.")
+@option.dropout
+@click.option("--json", "as_json", is_flag=True, help="Write the ids of each document as JSON.")
+def encode(
+    files: tuple[str, ...],
+    tokenizer: str,
+    pattern: str | None,
+    column: str,
+    errors: Errors,
+    max_document_bytes: int,
+    text: str | None,
+    lines: bool,
+    special: Literal["text", "all", "none", "error"],
+    prepend: str | None,
+    append: str | None,
+    dropout: float | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Encode text: write one line of ids per document, while the text is still being read.
+
+    FILES: text files (one document each), or parquet or jsonl (one document per row), each may be
+    compressed as .gz or .zst; also folders, globs and URLs of these. Without FILES, or for -, text
+    is read from standard input. With --dropout and with --errors skip, each document is read
+    completely before encoding.
+    """
+    option.one_of("files", "text")
+    option.both_or_none("dropout", "seed")
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    how = {"special": special, "prepend": prepend, "append": append}
+    encode_batch = _encoder(tok, how, dropout, seed)
+    inputs = _Inputs(column, max_document_bytes, errors)
+    for pieces in inputs.sources(files, text):
+        if isinstance(pieces, Documents) or lines:
+            if isinstance(pieces, Documents) and lines:
+                raise BadValue("--lines is for text; a table has one document per row")
+            if not isinstance(pieces, Documents):
+                pieces = inputs.lines(pieces)
+            for batch in map(strings, pieces.batches):
+                for ids in encode_batch(batch):
+                    _write([ids], as_json)
+        elif dropout is None:
+            _write(_streamed(tok, pieces, how), as_json)
+        else:
+            _write(encode_batch(["".join(pieces)]), as_json)
+    inputs.skips.warn()
+
+
+def _streamed(
+    tok: bytepair.Tokenizer, pieces: Iterator[str], how: dict[str, Any]
+) -> Iterator[list[int]]:
+    """The ids of one text; a short one is encoded at once, without loading numpy."""
+    first = list(islice(pieces, 2))
+    if len(first) < 2:
+        yield tok.encode("".join(first), **how)
+        return
+    yield tok.encode("", prepend=how["prepend"])
+    yield from _parts(tok.encode_stream(chain(first, pieces), special=how["special"]))
+    yield tok.encode("", append=how["append"])
+
+
+def _parts(ids: Iterator[int]) -> Iterator[list[int]]:
+    """Ids as lists, which are written at once."""
+    while part := list(islice(ids, 4096)):
+        yield part
+
+
+def _encoder(
+    tok: bytepair.Tokenizer, how: dict[str, Any], dropout: float | None, seed: int | None
+) -> Callable[[Sequence[str]], Iterable[list[int]]]:
+    """A function that encodes batches of documents; dropout is seeded by document index."""
+    if dropout is None or seed is None:
+        return lambda texts: tok.encode_batch(texts, **how)
+    done = 0
+
+    def encode_batch(texts: Sequence[str]) -> Iterator[list[int]]:
+        nonlocal done
+        batch_seed = seed_at(seed, done)
+        done += len(texts)
+        ids, offsets = tok.encode_batch_to_numpy(texts, dropout=dropout, seed=batch_seed, **how)
+        return (ids[begin:end].tolist() for begin, end in pairwise(offsets.tolist()))
+
+    return encode_batch
+
+
+def _write(parts: Iterable[list[int]], as_json: bool) -> None:
+    """Write the ids of one document incrementally."""
+    begin, between, end = ("[", ", ", "]") if as_json else ("", " ", "")
+    sys.stdout.write(begin)
+    before = ""
+    for ids in parts:
+        if ids:
+            sys.stdout.write(before + between.join(map(str, ids)))
+            before = between
+    sys.stdout.write(f"{end}\n")
+
+
+class Documents(NamedTuple):
+    """The documents of a table (parquet or jsonl), in batches."""
+
+    batches: Iterator[TextBatch]
+
+
+class _Inputs:
+    """Reads the inputs: each text as an iterator of pieces, each table as `Documents`."""
+
+    def __init__(self, column: str, max_document_bytes: int, errors: Errors) -> None:
+        self._how: dict[str, Any] = {"column": column, "max_document_bytes": max_document_bytes}
+        self._errors = errors
+        self.skips = SkipLog()
+
+    def sources(
+        self, names: tuple[str, ...], text: str | None
+    ) -> Iterator[Iterator[str] | Documents]:
+        """The text of an option, or the inputs that are named."""
+        if text is not None:
+            yield from self._whole(self.batches(Texts([text])))
+            return
+        for name in names or ("-",):
+            if name == "-":
+                yield from self._stream(sys.stdin.buffer, "standard input")
+                continue
+            for file in resolve_files([name], "all").files:
+                yield from self._file(file)
+
+    def batches(self, source: ResolvedSource) -> Iterator[TextBatch]:
+        """The documents of a source."""
+        return read_batches(source, **self._how, errors=self._errors, on_skip=self.skips.add)
+
+    def lines(self, pieces: Iterable[str]) -> Documents:
+        """The lines of a text as documents."""
+        return Documents(self.batches(Texts(_lines(pieces))))
+
+    def _file(self, file: Input) -> Iterator[Iterator[str] | Documents]:
+        if file.cloud is None and is_plain_text(file.path):
+            with Path(file.path).open("rb") as opened:
+                yield from self._stream(opened, file.name)
+        elif kind_of(file.path) == "text":
+            yield from self._whole(self.batches(Files([file])))
+        else:
+            yield Documents(self.batches(Files([file])))
+
+    def _whole(self, batches: Iterator[TextBatch]) -> Iterator[Iterator[str]]:
+        """One text, or none if it is skipped."""
+        texts = list(chain.from_iterable(map(strings, batches)))
+        if texts:
+            yield iter(texts)
+
+    def _stream(self, file: BinaryIO, name: str) -> Iterator[Iterator[str]]:
+        """The pieces of a text while it is read; with `skip`, it must be read to its end first."""
+        if self._errors != "skip":
+            yield _pieces(file, name, self._errors)
+            return
+        try:
+            yield iter(list(_pieces(file, name, "strict")))
+        except CorpusError as error:
+            self.skips.add(name, 0, error.message)
+
+
+def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:
+    """Decode a UTF-8 file piece by piece."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    done = 0
+    while True:
+        block = file.read(PIECE_BYTES)
+        pending = len(decoder.getstate()[0])
+        if not done and block.startswith(LFS):
+            raise CorpusError(
+                f"{name}: it is a pointer of Git LFS, not the file itself",
+                hint="fetch the file with `git lfs pull`",
+            )
+        try:
+            piece = decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            at = done - pending + error.start
+            text = f"{name} is not UTF-8 at byte {at}"
+            raise CorpusError(text, option="errors", hint=REPAIR) from None
+        if not block:
+            return
+        done += len(block)
+        yield piece
+
+
+def _lines(pieces: Iterable[str]) -> Iterator[str]:
+    """The lines of a text, without their line endings (LF or CRLF)."""
+    rest: list[str] = []
+    for piece in pieces:
+        first, *others = piece.split("\n")
+        rest.append(first)
+        if others:
+            yield "".join(rest).removesuffix("\r")
+            yield from (line.removesuffix("\r") for line in others[:-1])
+            rest = [others[-1]]
+    if last := "".join(rest):
+        yield last
+
+
+@option.command(
+    "bytepair decode 72 101 108 108 111",
+    "echo 'Hello world' | bytepair encode | bytepair decode",
+)
+@click.argument("ids", nargs=-1)
+@option.tokenizer
+@click.option(
+    "--lines", is_flag=True, help="Treat each line as a document; end each text with a newline."
+)
+def decode(
+    ids: tuple[str, ...],
+    tokenizer: str,
+    pattern: str | None,
+    lines: bool,
+) -> None:
+    """Decode ids (separated by spaces, commas or brackets) to the bytes of their text.
+
+    IDS: the ids. Without IDS, they are read from standard input.
+    """
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    text = " ".join(ids) if ids else sys.stdin.buffer.read().decode(errors="replace")
+    for line in text.splitlines() if lines else [text]:
+        sys.stdout.buffer.write(tok.decode_bytes(_numbers(line)))
+        if lines:
+            sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _numbers(text: str) -> list[int]:
+    words = [word for word in re.split(r"[\s,\[\]]+", text) if word]
+    wrong = next((word for word in words if not re.fullmatch(r"-?[0-9]+", word)), None)
+    if wrong is not None:
+        raise bytepair.errors.UnknownIdError(
+            f"{wrong!r} is not an id; ids are integers",
+            hint="read a file of ids from standard input, as in `bytepair decode < FILE`",
+        )
+    return [int(word) for word in words]

@@ -1,0 +1,254 @@
+"""Pieces with scores: the vocabulary of a SentencePiece model, and of GGUF's tokenizers `llama`.
+
+Encoding starts with the characters of a text. It merges, again and again, the two neighbours whose
+joined text is the piece of the highest score, the leftmost of equals; then a character that is not
+a piece becomes its bytes.
+
+That is a list of merges: of each piece all pairs that make it, in order of score. Of these pairs
+only one ever occurs, for the reason that `docs/formats/tokenizer-json.md` gives for ranks, so the
+order among them does not matter. It needs that the characters of each piece are pieces, and that no
+two pieces that can be merged have one score, but for runs of one character (Mistral's of spaces):
+
+1. Say that all runs of the character have the score, and that a run of two or more merges with
+   nothing but such runs. Then these merges go on by themselves where single characters are left
+   side by side, whatever stands around them.
+2. There the leftmost pair merges, so a first part grows while it can, then the next, which follows
+   the same path and so never outgrows the one before. So lengths never rise from left to right, and
+   the leftmost pair is that of the longest left part, and of these that of the longest right one.
+3. So in this order the pairs of such runs are listed.
+
+User-defined pieces are found in a text before anything is merged: from left to right, the longest
+first, in the text whose spaces are U+2581. No merge makes or uses one: where its text begins, it
+would have been found. So they are in no pair, and the pattern has a mark that names them.
+
+Control pieces and the unknown piece become special tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from bytepair import _core
+from bytepair.errors import FormatError, UnsupportedError
+from bytepair.formats.parts import Parts
+
+#: Types of pieces.
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+
+#: The maximum length of a piece in SentencePiece's trainer, in characters.
+_MOST_CHARS: Final = 512
+
+
+@dataclass(frozen=True)
+class ScoredPiece:
+    """A piece: its text with U+2581 for spaces, its score, and its type."""
+
+    text: str
+    score: float
+    kind: int
+
+
+def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], place: str) -> Parts:
+    """The tokenizer with these pieces.
+
+    Args:
+        pieces: the pieces by their ids.
+        form: where spaces are put: the name of a normalizer, as "spaces always".
+        notes: other content of the file.
+        place: the place of the pieces in the file, for errors.
+
+    Raises:
+        FormatError: if a piece breaks a rule.
+        UnsupportedError: if a piece cannot be reproduced exactly.
+    """
+    _check(pieces, place)
+    control = {CONTROL, UNKNOWN}
+    special = {piece.text: id for id, piece in pieces.items() if piece.kind in control}
+    ids = {piece.text: id for id, piece in pieces.items() if piece.kind not in control}
+    user_defined = [piece.text for piece in pieces.values() if piece.kind == USER_DEFINED]
+    merges = merges_of(pieces.values(), place)
+    return of_characters(ids, merges, form, special, notes, place, user_defined)
+
+
+def _check(pieces: Mapping[int, ScoredPiece], list_name: str) -> None:
+    numbers: dict[str, int] = {}
+    single = {
+        p.text for p in pieces.values() if p.kind in {NORMAL, USER_DEFINED} and len(p.text) == 1
+    }
+    for number, piece in pieces.items():
+        place, text = f"{list_name}[{number}]", piece.text
+        if not text:
+            raise FormatError(place, "the piece is empty")
+        if numbers.setdefault(text, number) != number:
+            raise FormatError(place, f"{text!r} is also piece {numbers[text]}")
+        if piece.kind == UNUSED:
+            raise UnsupportedError(place, f"{text!r} is unused, so it is taken apart after merging")
+        if piece.kind == USER_DEFINED and (text in BYTES or " " in text):
+            why = "has a space, and texts have U+2581 there" if " " in text else "names a byte"
+            raise UnsupportedError(place, f"the user-defined piece {text!r} {why}")
+        if piece.kind == BYTE and text not in BYTES:
+            raise FormatError(place, f"{text!r} is not a byte, such as <0x0A>")
+        if piece.kind in {CONTROL, UNKNOWN} and len(text) == 1:
+            raise UnsupportedError(place, f"{text!r} is a control piece that a text may have")
+        if not NORMAL <= piece.kind <= BYTE:
+            raise FormatError(place, f"the type {piece.kind} of {text!r} is not in 1 … 6")
+        if piece.kind == NORMAL:
+            _check_normal(piece, place, single)
+
+
+def _check_normal(piece: ScoredPiece, place: str, single: set[str]) -> None:
+    text = piece.text
+    if len(text) > _MOST_CHARS:
+        raise UnsupportedError(place, f"it has {len(text)} characters; {_MOST_CHARS} are the most")
+    if text in BYTES:
+        raise UnsupportedError(place, f"{text!r} is the name of a byte, and not of its type")
+    if not math.isfinite(piece.score):
+        raise FormatError(f"{place}.score", f"{piece.score} is not a score to merge by")
+    if missing := set(text) - single:
+        raise UnsupportedError(
+            place,
+            f"{text!r} has the character {min(missing)!r}, which is not a piece, so it would "
+            "be merged although it is unknown",
+        )
+
+
+def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]]:
+    """All pairs of pieces that make a piece, that of the highest score first."""
+    scores = {p.text: p.score for p in pieces if p.kind == NORMAL}
+    pairs = [
+        (text[:at], text[at:])
+        for text in scores
+        for at in range(1, len(text))
+        if text[:at] in scores and text[at:] in scores
+    ]
+    pairs.sort(key=lambda pair: (-scores["".join(pair)], -len(pair[0]), -len(pair[1])))
+    texts = list(dict.fromkeys(map("".join, pairs)))
+    for text, following in pairwise(sorted(texts, key=scores.__getitem__)):
+        if scores[text] == scores[following] and not _are_runs(text, following, scores, pairs):
+            raise UnsupportedError(
+                place,
+                f"{text!r} and {following!r} have the same score {scores[text]}, so that the "
+                "leftmost goes first",
+                hint="give each piece that is merged a score of its own",
+            )
+    return pairs
+
+
+def _are_runs(one: str, other: str, scores: dict[str, float], pairs: list[tuple[str, str]]) -> bool:
+    """Whether two pieces are runs of a character that merge among themselves, with one score."""
+    character = one[0]
+
+    def is_run(text: str) -> bool:
+        return len(text) > 1 and text == character * len(text)
+
+    if not (is_run(one) and is_run(other)):
+        return False
+    alone = all(is_run(a + b) for a, b in pairs if is_run(a) or is_run(b))
+    return alone and all(scores[a + b] == scores[one] for a, b in pairs if is_run(a + b))
+
+
+# ---------------------------------------------------------------------------- characters
+
+# Vocabularies of characters with byte fallback, independent of their file format: their tokens are
+# texts with U+2581 for a space, and a token for each byte, named `<0x00>` to `<0xFF>`, used for
+# characters without a token. Here tokens are bytes, with spaces for U+2581. A byte that is a
+# character with a token as well has two ids: encoding gives that of the character, and the other,
+# its *twin*, is only decoded. A byte of ASCII needs no token of that name if its character is a
+# token.
+#
+# Such a tokenizer does not split text. Splitting between two characters that are adjacent in no
+# token changes no id, since no merge crosses that place, and then pretokens repeat and can be
+# cached. `_core.harmless_pattern` chooses such places.
+
+#: The character that represents a space in the names of tokens.
+META: Final = "\u2581"
+#: The names of the tokens of single bytes.
+BYTES: Final = [f"<0x{byte:02X}>" for byte in range(256)]
+
+
+def of_characters(
+    ids: Mapping[str, int],
+    merges: Iterable[tuple[str, str]],
+    form: str,
+    special: Mapping[str, int],
+    notes: dict[str, str],
+    place: str,
+    user_defined: Iterable[str] = (),
+) -> Parts:
+    """Put a tokenizer together.
+
+    Args:
+        ids: the names of the ordinary tokens, those of bytes included, and their ids.
+        merges: the pairs of names that merge, in order.
+        form: where spaces are put: the name of a normalizer, as "spaces always".
+        special: the special tokens and their ids.
+        notes: what else the file says.
+        place: the place of the vocabulary, for errors.
+        user_defined: the names of the tokens that are found in text before it is merged.
+
+    Raises:
+        UnsupportedError: if a byte has no token, or a token contains a space, so that it can never
+            be used.
+    """
+    has_byte = [name in ids or (byte < 128 and chr(byte) in ids) for byte, name in enumerate(BYTES)]
+    if missing := [name for name, has in zip(BYTES, has_byte, strict=True) if not has]:
+        raise UnsupportedError(
+            place,
+            f"the token {missing[0]!r} is missing, so a character without a token could not be "
+            "encoded; only vocabularies with tokens for all 256 bytes are supported",
+        )
+    if spaced := [name for name in ids if " " in name]:
+        raise UnsupportedError(
+            place, f"{spaced[0]!r} contains a space instead of U+2581, so it is never used"
+        )
+    names = set(BYTES)
+    tokens = {_token(name): id for name, id in ids.items() if name not in names}
+    twins = {}
+    for byte, name in enumerate(BYTES):
+        if name in ids and tokens.setdefault(bytes([byte]), ids[name]) != ids[name]:
+            twins[ids[name]] = bytes([byte])
+    pairs = [(_token(left), _token(right)) for left, right in merges]
+    rules = _core.TextRules(
+        _core.harmless_pattern(list(tokens)),
+        normalizer=[form],
+        user_defined=[ids[name] for name in user_defined],
+    )
+    return Parts(tokens, rules, dict(special), pairs, notes=notes, twins=twins)
+
+
+def _token(name: str) -> bytes:
+    return name.replace(META, " ").encode()
+
+
+def names(tokenizer: _core.Tokenizer) -> dict[int, str]:
+    """The name of each ordinary token, in order of id; the inverse of `of_characters`.
+
+    A token of a byte has its name, one of characters its text with U+2581 for spaces.
+    """
+    twins, plain = set(_core.twin_ids(tokenizer)), _plain_bytes(tokenizer)
+    by_id = {id: BYTES[tokenizer.token_bytes(id)[0]] for id in twins}
+    covered = {tokenizer.token_bytes(id) for id in twins}
+    for token, id in tokenizer.mergeable_ranks().items():
+        is_byte = len(token) == 1 and token not in covered and token not in plain
+        by_id[id] = BYTES[token[0]] if is_byte else token.decode().replace(" ", META)
+    return dict(sorted(by_id.items()))
+
+
+def _plain_bytes(tokenizer: _core.Tokenizer) -> set[bytes]:
+    """The single bytes that a file has as characters, although they have no twin."""
+    singles = {part for pair in tokenizer.merges() for part in pair if len(part) == 1}
+    ids = {*tokenizer.rules.user_defined, *tokenizer.special_tokens.values()}
+    ranks = tokenizer.mergeable_ranks().items()
+    return singles | {token for token, id in ranks if len(token) == 1 and id in ids}
+
+
+def named_merges(tokenizer: _core.Tokenizer) -> list[tuple[str, str]]:
+    """The merges of a tokenizer as pairs of names."""
+    return [
+        (left.decode().replace(" ", META), right.decode().replace(" ", META))
+        for left, right in tokenizer.merges()
+    ]

@@ -1,1 +1,0 @@
-"""Published vocabularies by name: encodings of tiktoken, and repositories of the hub."""

@@ -1,1 +1,0 @@
-"""SentencePiece: the file, its pieces, and vocabularies of characters with byte fallback."""
