@@ -19,8 +19,8 @@ NAMES = [
 #: Parts of classes.
 PARTS = [
     *(f"[:{name}:]" for name in NAMES), *(f"[:^{name}:]" for name in NAMES), r"\w", r"\W", r"\s",
-    r"\S", r"\d", r"\h", r"\p{L}", r"\p{Lu}", r"\P{N}", r"\u00e9", r"\u4e00-\u9fff", "a-f", "x", "_",
-    "[a-cé]", "[^b-z]", "[[:alpha:]]", "[^[:upper:]]", "-", "&", "~", r"\]", "\u00b2", "^",
+    r"\S", r"\d", r"\h", r"\p{L}", r"\p{Lu}", r"\P{N}", r"\u00e9", r"\u4e00-\u9fff", "a-f", "x",
+    "_", "[a-cé]", "[^b-z]", "[[:alpha:]]", "[^[:upper:]]", "-", "&", "~", r"\]", "\u00b2", "^",
 ]  # fmt: skip
 CHARACTERS = "aBfx1_ \t\n-^&~]é\u0301中\u00b2\u00bd½Ⅷªǅ٣$.\u200d\u0378\u00ad\u2028\x7f"
 
@@ -70,8 +70,9 @@ def test_random_expressions_split_alike_or_are_refused(seed: int) -> None:
         except (UnsupportedError, bytepair.errors.PatternError):
             continue
         except Exception as error:  # Oniguruma refuses it
-            assert "Oniguruma error" in str(error)
-            continue
+            if "Oniguruma error" in str(error):
+                continue
+            raise
         accepted += 1
         assert pieces == expected, (regex, from_oniguruma(regex, ""), text)
     assert accepted > 50
@@ -88,4 +89,5 @@ def test_what_is_not_translated_is_refused(regex: str) -> None:
 @pytest.mark.parametrize("regex", [r"[[:space:]]+", r"\w+|\W", r"\bx\b", "[[:^graph:]x]", r"[\W_]"])
 def test_a_translated_expression_stays_the_same(regex: str) -> None:
     here = from_oniguruma(regex, "pattern")
-    assert means_the_same(here) and from_oniguruma(to_oniguruma(here), "pattern") == here
+    assert means_the_same(here)
+    assert from_oniguruma(to_oniguruma(here), "pattern") == here
