@@ -91,6 +91,28 @@ def test_a_template_that_is_too_deep_is_refused_in_the_process(name: str) -> Non
         assert process.render("{{ x }}", "plain", {"x": "\ud800\u20ac"}) == "\ud800\u20ac"
 
 
+#: What parses, but takes long or goes deep afterwards.
+HARD = TOO_DEEP | {
+    "filters": "{{ x" + "|e" * 300 + " }}",
+    "calls": "{{ x" + "()" * 400 + " }}",
+    "digits": "{{ " + "1" * 100_000 + " }}",
+    "attributes": "{{ x" + ".x" * 60_000 + " }}",
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_reading_a_template_has_the_limits_of_its_process(name: str) -> None:
+    tok = bytepair.train(["hi there"], vocab_size=270)
+    talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "there"}]
+    with RenderProcess(seconds=1) as process:
+        template = JinjaTemplate(HARD[name], mask="none", process=process)
+        with pytest.raises(errors.ConversationError):
+            tok.render_conversation(talk, template=template)
+    if name != "filters":  # these take half a minute
+        with pytest.raises(errors.ConversationError):
+            tok.render_conversation(talk, template=JinjaTemplate(HARD[name], mask="none"))
+
+
 def test_the_process_gives_what_the_template_gives_here() -> None:
     tok = bytepair.train(["hi there"], vocab_size=270)
     source = "{% for m in messages %}<|{{ m.role }}_start|>{{ m.content }}{% endfor %}"

@@ -139,7 +139,10 @@ class JinjaWriter:
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
         self._stops = texts.stops(tokenizer, template.stop)
-        self._usage = usage(template.source)
+        process = template.process
+        self._usage = (
+            usage(template.source) if process is None else process.usage(template.source, self.name)
+        )
         reserved = {"messages", "add_generation_prompt", *engine_tokens(tokenizer)}
         self._fields = {"tools", *self._usage.variables} - reserved
         self.writes_ids_of_calls = "tool_call_id" in self._usage.names

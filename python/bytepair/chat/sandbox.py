@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import jinja2
 
 
+import signal
 import subprocess
 import sys
 from threading import Lock, Timer
@@ -100,7 +101,7 @@ def parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
     environment = _environment()
     try:
         return environment.parse(source), environment
-    except (jinja2.TemplateSyntaxError, RecursionError, MemoryError) as error:
+    except (jinja2.TemplateSyntaxError, RecursionError, MemoryError, ValueError) as error:
         raise _invalid(error) from error
 
 
@@ -120,6 +121,8 @@ def _invalid(error: Exception) -> ConversationError:
     line, message = getattr(error, "lineno", None), getattr(error, "message", None)
     if line is not None and message is not None:
         return ConversationError(f"the chat template is not valid at line {line}: {message}")
+    if isinstance(error, ValueError):
+        return ConversationError(f"the chat template is not valid: {error}")
     # Python compiles what Jinja makes of the template, and refuses deep nesting in many ways.
     return ConversationError(f"the chat template is nested too deeply: {error}")
 
@@ -223,7 +226,13 @@ def usage(source: str) -> Usage:
         >>> sorted(used.variables), sorted(used.names)
         (['messages', 'title'], ['day', 'name'])
     """
-    tree, environment = parsed(source)
+    try:
+        return _usage(*parsed(source))
+    except (RecursionError, MemoryError) as error:
+        raise _invalid(error) from error
+
+
+def _usage(tree: jinja2.nodes.Template, environment: jinja2.Environment) -> Usage:
     from jinja2 import meta, nodes
 
     names = {node.attr for node in tree.find_all(nodes.Getattr)}
@@ -272,7 +281,9 @@ def _names_of_messages(tree: jinja2.nodes.Template) -> set[str]:
 #: The longest rendered conversation, in bytes as JSON.
 MAX_ANSWER_BYTES: Final = 1 << 26
 
-_CHILD: Final = "from bytepair.chat.sandbox import serve; serve(int(__import__('sys').argv[1]))"
+_CHILD: Final = (
+    "from bytepair.chat.sandbox import serve; serve(*map(float, __import__('sys').argv[1:]))"
+)
 
 
 class RenderProcess:
@@ -319,23 +330,36 @@ class RenderProcess:
         Raises:
             ConversationError: if the template fails or exceeds a limit.
         """
-        question = json.dumps([source, name, variables, with_indices]).encode() + b"\n"
+        return str(self._answer(name, "render", source, name, variables, with_indices))
+
+    def usage(self, source: str, name: str) -> Usage:
+        """What a template uses, as `sandbox.usage`: also to read a template may take long.
+
+        Raises:
+            ConversationError: if the template is not valid or exceeds a limit.
+        """
+        variables, names, *others = self._answer(name, "usage", source)
+        return Usage(frozenset(variables), frozenset(names), *others)
+
+    def _answer(self, name: str, *question: Any) -> Any:
+        """What the child returns from a function; errors have the name of the template."""
         with self._lock:
-            answer = self._ask(question)
+            answer = self._ask(json.dumps(question).encode() + b"\n")
         if not answer.endswith(b"\n"):
             raise ConversationError(
                 f"the template {name!r} takes more than {self._seconds:g} seconds, or more than "
                 f"{self._memory_bytes:,} bytes of memory, or writes more than {MAX_ANSWER_BYTES:,}"
             )
-        string, error = json.loads(answer)
+        value, error = json.loads(answer)
         if error is not None:
             raise ConversationError(error)
-        return str(string)
+        return value
 
     def _ask(self, question: bytes) -> bytes:
         """A line of the child, or an incomplete one if it was ended."""
         if self._child is None:
-            command = [sys.executable, "-P", "-c", _CHILD, str(self._memory_bytes)]
+            limits = [str(self._memory_bytes), str(self._seconds)]
+            command = [sys.executable, "-P", "-c", _CHILD, *limits]
             self._child = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
@@ -377,18 +401,31 @@ class RenderProcess:
         self.close()
 
 
-def serve(memory_bytes: int) -> None:
-    """Answer in the child: for each line with a template, its name and variables, a line."""
+def serve(memory_bytes: float, seconds: float) -> None:
+    """Answer in the child: for each line with a function and its arguments, a line.
+
+    The child ends itself after so many seconds, too: its parent may have ended.
+    """
     if sys.platform == "linux":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory_bytes), int(memory_bytes)))
+    functions: dict[str, Callable[..., Any]] = {
+        "render": render,
+        "usage": lambda source: astuple(usage(source)),
+    }
     questions: BinaryIO = sys.stdin.buffer
     for question in questions:
-        answer: tuple[str | None, str | None]
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        function, *arguments = json.loads(question)
+        answer: tuple[Any, str | None]
         try:
-            answer = render(*json.loads(question)), None
+            answer = functions[function](*arguments), None
         except ConversationError as error:
             answer = None, str(error)
-        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+        line = json.dumps(answer, default=sorted).encode() + b"\n"
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
