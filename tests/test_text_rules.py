@@ -55,7 +55,8 @@ def test_random_documents_give_the_results_of_tokenizers(first: int, tmp_path: P
 
 #: Names of tokens that no text and no merge becomes.
 UNREACHABLE = [
-    "a b", " x", "hello world", "\u2581hello\u2581qqq", "qqqqzz", "a\u2581b c", "<0x0a>", "中中", "",
+    "a b", " x", "hello world", "\u2581hello\u2581qqq", "qqqqzz", "a\u2581b c", "<0x0a>",
+    "中中", "",
 ]  # fmt: skip
 
 
