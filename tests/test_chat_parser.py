@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import chat
 from bytepair.chat import ChatOptions
-from bytepair.chat.alphabet import Alphabet
-from bytepair.chat.answer import AnswerParser
+from bytepair.chat.answer import Alphabet, AnswerParser
 from bytepair.errors import ConversationError
 
 ENDS = ["<|im_start|>", "<|im_end|>"]

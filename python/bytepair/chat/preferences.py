@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair._internal.checks import place_of, refuse
 from bytepair.chat.batch import pad_id, padding, saved
+from bytepair.chat.kinds import PAIRS
 from bytepair.chat.renderer import TemplateOrName, writer
-from bytepair.chat.rows import DEFAULT, PAIRS, ChatOptions, Reader, Row, read_row
+from bytepair.chat.rows import DEFAULT, ChatOptions, Reader, Row, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import (

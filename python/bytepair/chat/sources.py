@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from bytepair.chat.rows import COLUMNS, DEFAULT, PAIRS, ChatOptions, read_json
+from bytepair.chat.kinds import COLUMNS, PAIRS, read_json
+from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import integers
-from bytepair.chat import calls, code, masks
-from bytepair.chat.environment import NO_MARKS
+from bytepair.chat import calls, masks
 from bytepair.chat.renderer import TemplateOrName, TemplateWriter, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
+from bytepair.chat.sandbox import NO_MARKS
 from bytepair.chat.segments import (
     BREAK,
     Conversation,
@@ -169,7 +169,7 @@ def _after_value(
     out, prompted = Segments(), writer.prompted
     closed_role, rest = _end_of(writer, ids)
     numbered = list(enumerate(messages))
-    numbered = code.to_parts(writer.template, numbered, goes_on=closed_role is None)
+    numbered = calls.to_parts(writer.template, numbered, goes_on=closed_role is None)
     goes_on = closed_role is None and numbered and role_of(*numbered[0]) == prompted.name
     if goes_on:
         index, message = numbered.pop(0)

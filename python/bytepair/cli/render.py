@@ -12,10 +12,12 @@ import click
 
 import bytepair
 from bytepair import chat
-from bytepair.chat.rows import PAIRS, ChatOptions, RowKind, TrainOn
+from bytepair.chat.kinds import PAIRS, RowKind
+from bytepair.chat.rows import ChatOptions, TrainOn
 from bytepair.chat.segments import Truncate
 from bytepair.chat.template import FIELDS
 from bytepair.cli import option
+from bytepair.cli.outputs import OUTPUT_FILE
 
 _ANSWERS: Final = ("chosen", "rejected")
 
@@ -33,7 +35,7 @@ TEMPLATES: Final = {
 )
 @click.argument("source")
 @option.tokenizer
-@click.option("--out", "-o", type=option.OUTPUT_FILE, help="Write a parquet file instead of JSON.")
+@click.option("--out", "-o", type=OUTPUT_FILE, help="Write a parquet file instead of JSON.")
 @click.option(
     "--template",
     help="The name of a chat template of the tokenizer, such as tool_use, or of one of "

@@ -70,7 +70,6 @@ def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
 
     Example:
         >>> from bytepair.corpus.files import Input
-    from bytepair.distributed import on_ray
         >>> from bytepair.distributed.tasks import split
         >>> files = [Input(name, size, None, name) for name, size in [("a", 5), ("b", 6), ("c", 9)]]
         >>> [[file.name for file in task.files] for task in split(files, 10)]

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from bytepair import _core
 from bytepair._internal.checks import integers
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.formats.parts import WrittenFormat
 from bytepair.properties import roles as roles_of
 from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer.names import NotHere, missing, unknown_keyword
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from bytepair.chat.sources import ConversationSource
     from bytepair.chat.template import Template
     from bytepair.corpus.column import Errors
+    from bytepair.formats.parts import WrittenFormat
     from bytepair.tokenizer.results import Affix, Ids, SpecialMode
 
 
