@@ -12,24 +12,24 @@ from pathlib import Path
 
 import bytepair
 from bytepair import evaluate, shards
-from bytepair.corpus import list_files
+from bytepair.corpus import Paths, list_files
 
 
 def main(data: str | None = None, out: str = "run", vocab_size: str = "4096") -> None:
     """Train, evaluate, save, shard and read."""
     files = list_files(data) if data else [str(path) for path in bytepair.sample.paths()]
-    parts = {"train": files[:-1], "val": files[-1:]}
+    parts = {"train": Paths(files[:-1]), "val": Paths(files[-1:])}
     folder = Path(out)
     folder.mkdir(exist_ok=True)
 
     tok = bytepair.train(
-        bytepair.corpus.Paths(parts["train"]),
+        parts["train"],
         vocab_size=int(vocab_size),
         reading=bytepair.Reading(max_chars=2_000_000_000, doc_cap=10_000),
     )
     tok.save(folder / "tokenizer")
 
-    heldout = evaluate.documents(bytepair.corpus.Paths(parts["val"]))
+    heldout = evaluate.documents(parts["val"])
     evaluation = evaluate.measure(tok, against=[], texts={"validation": heldout})
     print(evaluate.to_markdown(evaluation))
 

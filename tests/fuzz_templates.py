@@ -19,7 +19,7 @@ from typing import Any
 
 import bytepair
 from bytepair import chat
-from bytepair.chat.environment import NO_MARKS, render
+from bytepair.chat.sandbox import NO_MARKS, render
 from bytepair.errors import ConversationError
 
 NAMES = ["<|bos|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<|end|>"]

@@ -353,6 +353,7 @@ def test_a_command_is_quick_to_begin(name: str) -> None:
 
 def test_encoding_and_training_load_no_arrays(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello", encoding="utf-8")
+    exported = bytepair.train(["hello hello"], 269).export(tmp_path / "tokenizer.json")
     uses = f"""
         import bytepair
         tok = bytepair.train(["hello hello"], 269)
@@ -361,8 +362,21 @@ def test_encoding_and_training_load_no_arrays(tmp_path: Path) -> None:
         tok.decode(tok.encode("hello")), tok.encode_batch(["a"]), bytepair.Tokenizer.from_bytes(
             tok.to_bytes()
         )
+        bytepair.load({str(exported)!r})
     """
     assert not LARGE & loaded_by(inspect.cleandoc(uses))
+
+
+def test_a_native_file_is_loaded_with_little(tmp_path: Path) -> None:
+    """Loading one and encoding waits for no room of conversations, files of text or formats."""
+    path = bytepair.train(["hello hello"], 269).save(tmp_path)
+    code = f"import bytepair; bytepair.load({str(path)!r}).encode_batch(['hello'])"
+    shown = f"{code}\nimport sys; print(*(m for m in sys.modules if m.startswith('bytepair.')))"
+    out = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+    rooms = {name.split(".")[1] for name in out.stdout.split()}
+    assert rooms <= {"_core", "_internal", "corpus", "errors", "files", "formats", "properties",
+                     "tokenizer"}  # fmt: skip
+    assert not {"numpy", "dataclasses", "inspect", "logging"} & loaded_by(code)
 
 
 def test_late_names_are_listed_and_others_refused() -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import ChatOptions
 from bytepair.chat.segments import role_of, role_or_none
 from bytepair.errors import ConversationError, CorpusError, SpecialTokenError
 
@@ -180,7 +181,9 @@ def test_truncation_at_messages_keeps_whole_messages(
     beginnings = [plainly({"messages": messages[:n]}) for n in range(first, len(messages) + 1)]
     fitting = [pair for pair in beginnings if len(pair[0]) <= limit]
     expected = fitting[-1] if fitting else ([], [])
-    cut = TOK.render_conversation(conversation, limit, truncate="messages", on_untrained="keep")
+    cut = TOK.render_conversation(
+        conversation, limit, options=ChatOptions(truncate="messages"), on_untrained="keep"
+    )
     assert cut == expected
 
 
@@ -284,7 +287,7 @@ def test_a_tokenizer_without_the_tokens_of_the_template_is_an_error() -> None:
 
 def test_options_that_make_no_sense_are_errors() -> None:
     with pytest.raises(ValueError, match="truncate is 'words'"):
-        TOK.render_conversation(TALK, truncate="words")  # type: ignore[arg-type]
+        TOK.render_conversation(TALK, options=ChatOptions(truncate="words"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_tokens is -1; it"):
         TOK.render_conversation(TALK, max_tokens=-1)
     with pytest.raises(ValueError, match="pass either pad_to"):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import ChatOptions
 from bytepair.chat.template import FIELDS
 from bytepair.errors import ArgumentError, ConversationError
 from loaders import conversation_batches
@@ -81,7 +82,9 @@ def talks(draw: Any, *more: str) -> list[dict[str, Any]]:
 
 
 def learned(tok: bytepair.Tokenizer, talk: Any, template: Any, **options: Any) -> str:
-    ids, mask = tok.render_conversation(talk, template=template, on_untrained="keep", **options)
+    ids, mask = tok.render_conversation(
+        talk, template=template, on_untrained="keep", options=ChatOptions(**options)
+    )
     return tok.decode([id for id, on in zip(ids, mask, strict=True) if on])
 
 
@@ -96,9 +99,9 @@ def test_jinja_has_the_fields_of_a_value(
 
 def compare(template: Any, talk: list[Any], **options: Any) -> None:
     """Ids and mask are those of the value, except for the line break after the end of a turn."""
-    options["on_untrained"] = "keep"
-    ids, mask = TOK.render_conversation(talk, template=chat.QWEN3, **options)
-    theirs, other = TOK.render_conversation(talk, template=template, **options)
+    how: Any = {"on_untrained": "keep", "options": ChatOptions(**options)}
+    ids, mask = TOK.render_conversation(talk, template=chat.QWEN3, **how)
+    theirs, other = TOK.render_conversation(talk, template=template, **how)
     assert ids == theirs
     differ = [at for at, (a, b) in enumerate(zip(mask, other, strict=True)) if a != b]
     end = TOK.special_tokens["<|im_end|>"]
@@ -118,7 +121,7 @@ def test_fields_divide_what_is_trained_on(
     masks: dict[tuple[Any, ...], list[int]] = {}
     for chosen in CHOICES:
         masks[tuple(chosen)] = tok.render_conversation(
-            talk, template=template, on_untrained="keep", train_fields=chosen
+            talk, template=template, on_untrained="keep", options=ChatOptions(train_fields=chosen)
         )[1]
     whole = tok.render_conversation(talk, template=template, on_untrained="keep")[1]
     assert masks[FIELDS] == whole
@@ -143,12 +146,16 @@ def test_each_field_has_its_frame() -> None:
     }
     for field, text in expected.items():
         assert learned(TOK, talk, chat.QWEN3, train_fields=[field]) == text
-    batch = TOK.render_batch([talk], template=chat.QWEN3, train_fields=["tool_calls"])
+    batch = TOK.render_batch(
+        [talk], template=chat.QWEN3, options=ChatOptions(train_fields=["tool_calls"])
+    )
     assert batch.loss_mask.sum() == sum(
-        TOK.render_conversation(talk, template=chat.QWEN3, train_fields=["tool_calls"])[1]
+        TOK.render_conversation(
+            talk, template=chat.QWEN3, options=ChatOptions(train_fields=["tool_calls"])
+        )[1]
     )
     batches = conversation_batches(
-        [talk], TOK, 1, 128, template=chat.QWEN3, train_fields=["tool_calls"]
+        [talk], TOK, 1, 128, template=chat.QWEN3, chat=ChatOptions(train_fields=["tool_calls"])
     )
     _, targets = next(batches)
     assert TOK.decode([int(id) for id in targets[0] if id >= 0]) == called
@@ -183,15 +190,17 @@ def test_fields_that_are_not_apart_are_errors() -> None:
         {"role": "assistant", "content": "a", "reasoning_content": "b"},
     ]
     with pytest.raises(ConversationError, match=r"of message 1, but .* in this order"):
-        TOK.render_conversation(talk, template=mixed, train_fields=["content"])
+        TOK.render_conversation(talk, template=mixed, options=ChatOptions(train_fields=["content"]))
     asks = mixed.source.replace("{{ m.content }}", "{{ m.content * 2 }}")
     with pytest.raises(ConversationError, match="around the content depends on the content"):
         TOK.render_conversation(
-            talk, template=chat.JinjaTemplate(asks, stop=("<|im_end|>",)), train_fields=["content"]
+            talk,
+            template=chat.JinjaTemplate(asks, stop=("<|im_end|>",)),
+            options=ChatOptions(train_fields=["content"]),
         )
-    for wrong in ("content", [], ["text"], None, [1]):
+    for wrong in ("content", [], ["text"], [1]):
         with pytest.raises(ArgumentError, match="train_fields"):
-            TOK.render_conversation(talk, template=chat.QWEN3, train_fields=wrong)  # type: ignore[arg-type]
+            ChatOptions(train_fields=wrong)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------------- TRL

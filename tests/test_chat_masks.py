@@ -16,7 +16,7 @@ import bytepair
 import bytepair.chat.jinja
 from bytepair import chat
 from bytepair.chat import rows
-from bytepair.chat.environment import render
+from bytepair.chat.sandbox import render
 from bytepair.errors import ConversationError, SpecialTokenError
 
 pytest.importorskip("jinja2", reason="needs the package jinja2")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
-from bytepair.chat.alphabet import Alphabet
-from bytepair.chat.answer import AnswerParser
+from bytepair.chat import ChatOptions
+from bytepair.chat.answer import Alphabet, AnswerParser
 from bytepair.errors import ConversationError
 
 ENDS = ["<|im_start|>", "<|im_end|>"]
@@ -285,7 +285,7 @@ def test_flags_of_a_turn_with_calls() -> None:
     talk = [user("x"), python("1", "a"), tool("1"), assistant("b"), user("y"), assistant("c")]
 
     def kept(messages: list[Any], **options: Any) -> str:
-        ids, mask = NANOCHAT.render_conversation(messages, **options)
+        ids, mask = NANOCHAT.render_conversation(messages, options=ChatOptions(**options))
         return NANOCHAT.decode([id for id, on in zip(ids, mask, strict=True) if on])
 
     first = "a<|python_start|>1<|python_end|>b<|assistant_end|>"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
-from bytepair.chat import render_preferences
+from bytepair.chat import ChatOptions, render_preferences
 from bytepair.chat.preferences import COLUMNS
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
@@ -205,7 +205,9 @@ def test_calls_of_tools_are_answers_too() -> None:
     assert learned(pair.chosen_ids, pair.chosen_mask) == (
         '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call><|im_end|>2<|im_end|>'
     )
-    (some,) = render_preferences(TOK, [row], template=chat.CHATML, train_fields=["content"])
+    (some,) = render_preferences(
+        TOK, [row], template=chat.CHATML, options=ChatOptions(train_fields=["content"])
+    )
     assert learned(some.chosen_ids, some.chosen_mask) == "2<|im_end|>"
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import ChatOptions
 from bytepair.errors import BytepairError, BytepairWarning, ConversationError
 
 TEXTS = ["hello world, hello tokens: how are you today?"] * 4
@@ -214,13 +215,15 @@ def test_only_what_is_trained_on_is_checked_for_drops() -> None:
     )
     thought = {"role": "assistant", "content": "hello", "reasoning_content": "they greet"}
     talk = [TALK[0], thought, TALK[0], thought]
-    assert any(TOK.render_conversation(talk, template=drops, train_on="last").mask)
+    assert any(
+        TOK.render_conversation(talk, template=drops, options=ChatOptions(train_on="last")).mask
+    )
     with pytest.raises(ConversationError):
         TOK.render_conversation(talk, template=drops)
 
 
 def test_the_disguise_of_a_text_is_found_in_linear_work() -> None:
-    from bytepair.chat.disguise import Disguise
+    from bytepair.chat.texts import Disguise
 
     names = [f"<|reserved_special_token_{number}|>" for number in range(256)]
     disguise = Disguise(names, set(), everywhere=False)
@@ -262,6 +265,23 @@ def test_threads_with_different_tokenizers_get_their_own_ids() -> None:
     finally:
         sys.setswitchinterval(before)
     assert not wrong
+
+
+def test_rendering_a_conversation_takes_few_calls() -> None:
+    NANO.render_conversation(TALK)
+    names = []
+
+    def count(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            names.append(frame.f_code.co_name)
+
+    row = {"messages": TALK}
+    sys.setprofile(count)
+    try:
+        NANO.render_conversation(row)
+    finally:
+        sys.setprofile(None)
+    assert len(names) <= 15, names
 
 
 def test_a_tokenizer_without_a_template_says_so() -> None:

@@ -1,4 +1,4 @@
-"""Text never becomes structure, and prompts begin training ids, under published chat templates."""
+"""Text never becomes structure, and prompts begin training ids: chat templates of all shapes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pytest
 
 import bytepair
 from bytepair import chat
+from bytepair.chat import ChatOptions
 from bytepair.errors import ConversationError
+from made_templates import MADE
 
 TRL: Final = find_spec("trl")
 FOLDER: Final = Path(next(iter(TRL.submodule_search_locations or ()))) if TRL else Path()
-TEMPLATES: Final = sorted(FOLDER.glob("chat_templates/*.jinja")) if TRL else []
-
-pytestmark = pytest.mark.skipif(not TEMPLATES, reason="needs the package trl")
+PUBLISHED: Final = sorted(FOLDER.glob("chat_templates/*.jinja")) if TRL else []
+TEMPLATES: Final = {**MADE, **{path.stem: path.read_text("utf-8") for path in PUBLISHED}}
 
 #: How the names of special tokens look in the sources of templates.
 NAME: Final = re.compile(r"<[|｜][^<>\s{}'\"]+[|｜]>|</?[a-z_]+>|\[/?[A-Z_]{3,}\]")
@@ -60,9 +61,9 @@ def structure(tok: bytepair.Tokenizer, ids: list[int]) -> list[int]:
     return [id for id in ids if id in special]
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
-def test_no_string_of_a_conversation_becomes_a_special_token(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_no_string_of_a_conversation_becomes_a_special_token(name: str) -> None:
+    source = TEMPLATES[name]
     tok = tokenizer(source)
     template = chat.JinjaTemplate(source, mask="none")
     rendered = 0
@@ -73,28 +74,30 @@ def test_no_string_of_a_conversation_becomes_a_special_token(path: Path) -> None
             )
         except ConversationError:
             continue
-        for name in tok.special_tokens:
-            planted, functions = rows(name)[index]
+        for token in tok.special_tokens:
+            planted, functions = rows(token)[index]
             row = {"messages": planted, "tools": functions}
             try:
                 ids = tok.render_conversation(row, template=template).ids
             except ConversationError:
                 continue  # the template searches texts for this name
             rendered += 1
-            assert structure(tok, ids) == structure(tok, plain.ids), (index, name)
+            assert structure(tok, ids) == structure(tok, plain.ids), (index, token)
     assert rendered
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
-def test_training_ids_begin_with_the_ids_of_their_prompt(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_training_ids_begin_with_the_ids_of_their_prompt(name: str) -> None:
+    source = TEMPLATES[name]
     tok = tokenizer(source)
     template = chat.JinjaTemplate(source)
     for messages, tools in rows("x"):
         row = {"messages": messages, "tools": tools}
         try:
-            ids, mask = tok.render_conversation(row, template=template, train_on="last")
+            ids, mask = tok.render_conversation(
+                row, template=template, options=ChatOptions(train_on="last")
+            )
         except ConversationError:
             continue
         prompt = tok.render_for_completion({**row, "messages": messages[:-1]}, template=template)
-        assert ids[: len(prompt)] == prompt, (path.stem, mask.index(1))
+        assert ids[: len(prompt)] == prompt, mask.index(1)

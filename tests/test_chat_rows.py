@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
-from bytepair.chat import render_turn
+from bytepair.chat import ChatOptions, render_turn
 from bytepair.errors import ArgumentError, ConversationError
 from loaders import conversation_batches
 
@@ -67,7 +67,10 @@ def call(**arguments: Any) -> dict[str, Any]:
 
 def spoken(talk: Any, template: Any = chat.NANOCHAT, **options: Any) -> str:
     """What is trained on, as text."""
-    ids, mask = TOK.render_conversation(talk, template=template, **options)
+    on_untrained = options.pop("on_untrained", "error")
+    ids, mask = TOK.render_conversation(
+        talk, template=template, on_untrained=on_untrained, options=ChatOptions(**options)
+    )
     return TOK.decode([id for id, on in zip(ids, mask, strict=True) if on])
 
 
@@ -230,7 +233,10 @@ def test_an_unknown_field_of_a_message_is_an_error(template: Any) -> None:
         with pytest.raises(ConversationError, match=f"message 0 has the field '{field}'"):
             render_turn(TOK, [], talk, template=template)
         expected = TOK.render_conversation(TALK, template=template)
-        ignoring: dict[str, Any] = {"template": template, "ignore_fields": {field}}
+        ignoring: dict[str, Any] = {
+            "template": template,
+            "options": ChatOptions(ignore_fields={field}),
+        }
         assert TOK.render_conversation(talk, **ignoring) == expected
         assert render_turn(TOK, [], talk[:1], **ignoring)[0] == TOK.render_for_completion(
             talk, **ignoring
@@ -416,10 +422,12 @@ def test_the_tokens_of_calls_and_parts_are_not_trained_on_either() -> None:
 def test_which_turns_are_trained_on_is_a_choice(template: Any) -> None:
     def chosen(talk: Any, train_on: Any) -> tuple[bool, bool]:
         text = spoken(talk, template, train_on=train_on, on_untrained="keep")
-        batch = TOK.render_batch([talk], template=template, train_on=train_on, on_untrained="keep")
+        batch = TOK.render_batch(
+            [talk], template=template, options=ChatOptions(train_on=train_on), on_untrained="keep"
+        )
         assert batch.loss_mask.sum() == sum(
             TOK.render_conversation(
-                talk, template=template, train_on=train_on, on_untrained="keep"
+                talk, template=template, options=ChatOptions(train_on=train_on), on_untrained="keep"
             )[1]
         )
         return "hello" in text, "that is all" in text
@@ -470,17 +478,17 @@ def test_blocks_of_unclear_owners_are_errors() -> None:
         stop=("<|im_end|>",),
     )
     with pytest.raises(ConversationError, match=r"unclear .* text of several messages"):
-        TOK.render_conversation(LONG, template=glued, train_on="last")
+        TOK.render_conversation(LONG, template=glued, options=ChatOptions(train_on="last"))
     bare = chat.JinjaTemplate(
         "{% for m in messages %}{{ m.content }}{% generation %}<|im_end|>{% endgeneration %}"
         "{% endfor %}",
         stop=("<|im_end|>",),
     )
-    ids, mask = TOK.render_conversation(LONG, template=bare, train_on="last")
+    ids, mask = TOK.render_conversation(LONG, template=bare, options=ChatOptions(train_on="last"))
     assert [at for at, on in enumerate(mask) if on] == [len(ids) - 1]
     early = chat.JinjaTemplate("{% generation %}x{% endgeneration %}" + bare.source)
     with pytest.raises(ConversationError, match=r"unclear .* no text of a message"):
-        TOK.render_conversation(LONG, template=early, train_on="last")
+        TOK.render_conversation(LONG, template=early, options=ChatOptions(train_on="last"))
 
 
 # ---------------------------------------------------------------------------- parts of content
@@ -582,10 +590,13 @@ def test_rows_of_other_formats_by_name(kind: Any, source: str, tmp_path: Path) -
     for row, talk in FORMATS[kind]:
         expected = lists(TOK.render_batch([talk], template=chat.CHATML))
         rows = [row] if source == "list" else SOURCES[source]([row], tmp_path)
-        assert lists(TOK.render_batch(rows, template=chat.CHATML, rows=kind)) == expected
-        assert TOK.render_for_completion(row, template=chat.CHATML, rows=kind) == (
-            TOK.render_for_completion(talk, template=chat.CHATML)
+        assert (
+            lists(TOK.render_batch(rows, template=chat.CHATML, options=ChatOptions(rows=kind)))
+            == expected
         )
+        assert TOK.render_for_completion(
+            row, template=chat.CHATML, options=ChatOptions(rows=kind)
+        ) == (TOK.render_for_completion(talk, template=chat.CHATML))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -611,7 +622,7 @@ def test_a_format_is_never_guessed(kind: str) -> None:
 )
 def test_rows_that_are_not_of_their_format_are_errors(kind: Any, row: Any, message: str) -> None:
     with pytest.raises(ConversationError, match=message):
-        TOK.render_conversation(row, rows=kind)
+        TOK.render_conversation(row, options=ChatOptions(rows=kind))
 
 
 def test_options_have_few_values() -> None:
@@ -623,9 +634,7 @@ def test_options_have_few_values() -> None:
         ({"ignore_fields": 3}, "ignore_fields is 3"),
     ]:
         with pytest.raises(ArgumentError, match=message):
-            TOK.render_conversation(TALK, **options)  # type: ignore[arg-type]
-        with pytest.raises(ArgumentError, match=message):
-            TOK.render_batch([TALK], **options)  # type: ignore[arg-type]
+            ChatOptions(**options)  # type: ignore[arg-type]
 
 
 def test_the_face_of_nanochat_ignores_other_fields() -> None:
@@ -644,12 +653,12 @@ WHOLE_TALK = [
     {"role": "assistant", "content": "yo"},
 ]
 RENDERERS: dict[str, Any] = {
-    "conversation": lambda talk, **how: TOK.render_conversation(talk, **how),
-    "completion": lambda talk, **how: TOK.render_for_completion(talk, **how),
-    "turn": lambda talk, **how: render_turn(TOK, [], talk, **how),
-    "batch": lambda talk, **how: list(TOK.render_batch([WHOLE_TALK, talk], **how)[1][0]),
-    "batches": lambda talk, **how: next(
-        conversation_batches([WHOLE_TALK, talk], TOK, 2, 40, **how)
+    "conversation": lambda talk, how: TOK.render_conversation(talk, options=how),
+    "completion": lambda talk, how: TOK.render_for_completion(talk, options=how),
+    "turn": lambda talk, how: render_turn(TOK, [], talk, options=how),
+    "batch": lambda talk, how: list(TOK.render_batch([WHOLE_TALK, talk], options=how)[1][0]),
+    "batches": lambda talk, how: next(
+        conversation_batches([WHOLE_TALK, talk], TOK, 2, 40, chat=how)
     )[0].tolist(),
 }
 
@@ -659,15 +668,15 @@ def test_a_lone_surrogate_is_an_error_or_replaced(name: str) -> None:
     render, talk = RENDERERS[name], [{"role": "user", "content": HALF}, WHOLE_TALK[1]]
     which = "conversation 1: " if name.startswith("batch") else ""
     with pytest.raises(ConversationError) as error:
-        render(talk)
+        render(talk, ChatOptions())
     assert str(error.value) == (
         f"{which}the text has the lone surrogate \\ud83d, half of a character, at character 3, of "
         "'hi \\ud83d there'; repair it, or pass errors=\"replace\""
     )
     repaired = [{"role": "user", "content": HALF.replace("\ud83d", "\ufffd")}, WHOLE_TALK[1]]
-    assert render(talk, errors="replace") == render(repaired)
+    assert render(talk, ChatOptions(errors="replace")) == render(repaired, ChatOptions())
     with pytest.raises(ArgumentError, match="errors is 'skip'"):
-        render(talk, errors="skip")
+        ChatOptions(errors="skip")  # type: ignore[arg-type]
 
 
 def test_lone_surrogates_in_files(tmp_path: Path) -> None:
@@ -675,5 +684,7 @@ def test_lone_surrogates_in_files(tmp_path: Path) -> None:
     (tmp_path / "talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(ConversationError, match=r"conversation 1: .* \\ud83d, half"):
         TOK.render_batch(tmp_path / "talks.jsonl", on_untrained="keep")
-    batch = TOK.render_batch(tmp_path / "talks.jsonl", on_untrained="keep", errors="replace")
+    batch = TOK.render_batch(
+        tmp_path / "talks.jsonl", on_untrained="keep", options=ChatOptions(errors="replace")
+    )
     assert "hi \ufffd there" in TOK.decode(batch[1][0])

@@ -62,14 +62,20 @@ def test_conversations_are_rendered_as_in_python(
     words: list[str], options: dict[str, Any], tok: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
     arguments = ["talks.jsonl", "--template", "chatml", "--ignore-field", "source", *words]
-    expected = tok.render_batch(TALKS, template=chat.CHATML, **options)
+    how = {name: options.pop(name) for name in ("truncate", "train_on", "train_fields", "rows")
+           if name in options}  # fmt: skip
+    expected = tok.render_batch(
+        TALKS, template=chat.CHATML, options=chat.ChatOptions(**how), **options
+    )
     output = lines(*arguments, cwd=tmp_path)
     assert output == [
         {"input_ids": ids.tolist(), "loss_mask": mask.tolist()} for ids, mask in expected
     ]
     pq = pytest.importorskip("pyarrow.parquet")
     run("render", *arguments, "-o", "out.parquet", "--pack-to", "200", cwd=tmp_path)
-    packed = tok.render_batch(TALKS, template=chat.CHATML, pack_to=200, **options)
+    packed = tok.render_batch(
+        TALKS, template=chat.CHATML, pack_to=200, options=chat.ChatOptions(**how), **options
+    )
     assert pq.read_table(tmp_path / "out.parquet") == packed.to_arrow()
 
 

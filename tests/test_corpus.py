@@ -19,7 +19,7 @@ from bytepair.corpus import bounds
 from bytepair.corpus import read as reader
 from bytepair.corpus.column import strings
 from bytepair.corpus.files import Paths
-from bytepair.corpus.source import Limits, resolve
+from bytepair.corpus.source import Reading, resolve
 from bytepair.errors import CorpusError
 from texts import hard_text
 
@@ -86,7 +86,7 @@ def test_arrow_data(kind: pa.DataType) -> None:
     table = pa.table({"x": array, "text": array})
     assert read(table) == read(table.to_reader()) == TEXTS
     assert read(table.to_batches()[0]) == TEXTS
-    assert read(table, column="x") == TEXTS
+    assert read(table, reading=Reading(column="x")) == TEXTS
     assert read(pa.array(["a", "b", "a"]).dictionary_encode()) == ["a", "b", "a"]
     assert read(pa.array(["a", None, "b"], kind)) == ["a", "", "b"]
 
@@ -100,12 +100,17 @@ def test_counting_a_column_equals_counting_its_texts() -> None:
 @pytest.mark.parametrize("as_arrow", [False, True])
 def test_limits_of_characters(as_arrow: bool) -> None:
     source = pa.array(TEXTS) if as_arrow else TEXTS
-    limit = Limits
-    assert read(source, limits=limit(doc_cap=3)) == ["one", "", "zwe", "三\n三", "444"]
-    assert read(source, limits=limit(max_chars=3)) == TEXTS[:3]
-    assert read(source, limits=limit(max_chars=2)) == TEXTS[:1]
-    assert read(source, limits=limit(max_chars=9, doc_cap=3)) == ["one", "", "zwe", "三\n三", "444"]
-    assert read(source, limits=limit(max_chars=8, doc_cap=3)) == ["one", "", "zwe", "三\n三"]
+    assert read(source, reading=Reading(doc_cap=3)) == ["one", "", "zwe", "三\n三", "444"]
+    assert read(source, reading=Reading(max_chars=3)) == TEXTS[:3]
+    assert read(source, reading=Reading(max_chars=2)) == TEXTS[:1]
+    assert read(source, reading=Reading(max_chars=9, doc_cap=3)) == [
+        "one",
+        "",
+        "zwe",
+        "三\n三",
+        "444",
+    ]
+    assert read(source, reading=Reading(max_chars=8, doc_cap=3)) == ["one", "", "zwe", "三\n三"]
 
 
 def test_a_long_file_is_cut_where_it_does_not_matter(
@@ -219,7 +224,7 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
 def test_a_limit_below_one_is_an_error(name: str, value: int) -> None:
     limits: dict[str, Any] = {name: value}
     with pytest.raises(CorpusError, match=f"{name} is {value}; pass at least 1"):
-        Limits(**limits)
+        Reading(**limits)
 
 
 def test_jsonl_of_any_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

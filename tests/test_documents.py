@@ -82,8 +82,9 @@ def test_limits_of_characters(folder: Path) -> None:
     assert texts(folder / "a.parquet", doc_cap=3)[:2] == ["doc", "doc"]
     for chars in (1, 12, 13, 500, 10**6):
         ours = texts(folder / "a.parquet", max_chars=chars, doc_cap=11)
+        reading = source.Reading(max_chars=chars, doc_cap=11)
         theirs: list[str] = []
-        for batch in read.read_batches(folder / "a.parquet", limits=source.Limits(chars, 11)):
+        for batch in read.read_batches(folder / "a.parquet", reading):
             theirs += strings(batch)
         assert ours == theirs
 

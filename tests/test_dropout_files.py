@@ -116,10 +116,10 @@ def interrupt(
     with pytest.MonkeyPatch.context() as patch:
         opened = writer.Sharder._open
 
-        def dying(cut: Any) -> Any:
-            if len(cut.shards) == marks:
+        def dying(sharder: Any, first: Any) -> Any:
+            if len(sharder.shards) == marks:
                 raise KeyboardInterrupt
-            return opened(cut)
+            return opened(sharder, first)
 
         patch.setattr(writer.Sharder, "_open", dying)
         with pytest.raises(KeyboardInterrupt):

@@ -24,7 +24,7 @@ from rich.console import Console
 import bytepair
 from bytepair import evaluate, reference
 from bytepair.errors import NotFetchedError
-from bytepair.evaluate.texts import LANGUAGES
+from bytepair.evaluate.evaluation import LANGUAGES
 from bytepair.formats import published as encodings
 from commands import message_of
 from test_cli import run

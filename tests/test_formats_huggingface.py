@@ -143,9 +143,8 @@ def test_patterns_come_back_from_the_other_engine(name: str) -> None:
 @pytest.mark.parametrize(
     "regex",
     [
-        r"\w+", r"\bx", r"x\Z", r"\h", r"^x", r"[[:alpha:]]", r"[a&&b]", r"\p{Emoji}", r"\p{^L}",
-        r"\pL", r"(?i)x", r"(?i:ss)", r"(?i:é)", r"(?i:(?:a|b))", r"(?<n>x)", r"\1", r"(x", r"x)",
-        r"x\K", r".", r"(?#x)", r"\u0041", r"[]a]",
+        r"x\Z", r"^x", r"\p{Emoji}", r"\p{^L}", r"\pL", r"(?i)x", r"(?i:ss)", r"(?i:é)",
+        r"(?i:(?:a|b))", r"(?<n>x)", r"\1", r"(x", r"x)", r"x\K", r".", r"(?#x)", r"[]a]",
     ],
 )  # fmt: skip
 def test_ambiguous_expressions_are_refused(regex: str) -> None:

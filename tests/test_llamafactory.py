@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import bytepair
 from absent import stand_in
 from bytepair import chat
+from bytepair.chat import ChatOptions
 
 FOUND = importlib.util.find_spec("llamafactory")
 TOK = bytepair.train(
@@ -70,7 +71,9 @@ def compared(converter: Any, kind: Any, row: dict[str, Any]) -> None:
     talk = [{"role": "system", "content": result["_system"]}] if result["_system"] else []
     talk += [*result["_prompt"], *result["_response"]]
     theirs = TOK.render_conversation(talk, template=chat.CHATML)
-    assert TOK.render_conversation(row, template=chat.CHATML, rows=kind) == theirs
+    assert (
+        TOK.render_conversation(row, template=chat.CHATML, options=ChatOptions(rows=kind)) == theirs
+    )
 
 
 #: Fields that a row may have.

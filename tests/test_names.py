@@ -16,10 +16,10 @@ import pytest
 
 import bytepair
 from bytepair import shards
-from bytepair._internal.names import is_plain
 from bytepair.distributed import tasks
 from bytepair.errors import ShardError
 from bytepair.files.outputs import write_whole
+from bytepair.files.safe import is_plain
 from bytepair.shards import layout, manifest
 from commands import run
 

@@ -89,7 +89,7 @@ def test_training_equals_the_reference(
         ratios=measure if is_ratios else None,
         window=window, alpha=alpha, global_merges=first,
     )  # fmt: skip
-    result = merges(texts, parity=parity, ties=ties, min_count=min_count, threads=threads)
+    result = merges(texts, recipe=parity, ties=ties, min_count=min_count, threads=threads)
     assert result == plain(
         texts,
         development=() if is_ratios or measure is None else list(measure.values()),
@@ -319,7 +319,7 @@ def ours(
     measure = None if development is None else core(pretokens(development))
     parity = bytepair.Parity(development=measure, **options)
     counted = pretokens(texts)
-    return merges(counted, 256 + number, parity=parity, ties="characters-max", min_count=min_count)
+    return merges(counted, 256 + number, recipe=parity, ties="characters-max", min_count=min_count)
 
 
 def six_languages() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -428,7 +428,7 @@ def test_what_the_authors_do_differently() -> None:
     total = sum(map(Counter, counted.values()), Counter[bytes]())
     counted = {n: {w: c for w, c in items.items() if total[w] > 1} for n, items in counted.items()}
     parity = bytepair.Parity(development=core(pretokens(development)))
-    result = merges(counted, 256 + 99, parity=parity, ties="characters-max", min_count=2)
+    result = merges(counted, 256 + 99, recipe=parity, ties="characters-max", min_count=2)
     assert result[: len(theirs)] == theirs
     assert theirs != ours(train, 99, development=development)[: len(theirs)]
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import bytepair
-from bytepair._internal.progress import Bar, Position
+from bytepair._internal.progress import Bar, ShareRead
 
 TEXT = bytepair.sample.paths()[0].read_text(encoding="utf-8")
 TEXTS = [TEXT[at : at + 2000] for at in range(0, len(TEXT), 2000)]
@@ -167,7 +167,7 @@ def test_a_bar_that_is_broken_off_stays_where_it_was() -> None:
 
 
 def test_a_position_is_a_share_of_bytes() -> None:
-    position = Position(1000)
+    position = ShareRead(1000)
     assert position.total(5) is None
     position.enter(400)
     position.within(0.5)
@@ -177,7 +177,7 @@ def test_a_position_is_a_share_of_bytes() -> None:
     position.enter(400)
     position.within(2.0)
     assert position.share == 1.0
-    position = Position(None)
+    position = ShareRead(None)
     position.enter(5)
     assert position.share is None
     position.limit(0.5)

@@ -279,7 +279,7 @@ def test_impossible_values_of_marks_of_ranks(
     half, half_count = tmp_path / "half", tmp_path / "half-count"
     half_count.mkdir()
     assert distributed.shard(some, tok, half, rank=0, **options) is None
-    assert distributed.count(some, half_count / "c", rank=0, **options) is None
+    assert distributed.count(some, half_count / "c", rank=0, **keywords(**options)) is None
 
     def run_shard() -> None:
         shutil.copytree(half, tmp_path / "out")
@@ -291,7 +291,7 @@ def test_impossible_values_of_marks_of_ranks(
     def run_count() -> None:
         shutil.copytree(half_count, tmp_path / "out")
         try:
-            distributed.count(some, tmp_path / "out" / "c", rank=1, **options)
+            distributed.count(some, tmp_path / "out" / "c", rank=1, **keywords(**options))
         finally:
             shutil.rmtree(tmp_path / "out")
 

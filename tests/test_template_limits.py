@@ -7,7 +7,7 @@ import pytest
 import bytepair
 from bytepair import errors
 from bytepair.chat import JinjaTemplate, RenderProcess
-from bytepair.chat.environment import compiled, render
+from bytepair.chat.sandbox import compiled, render
 
 GROW = "{% set ns = namespace(x=START) %}{% for i in range(60) %}{% set ns.x = STEP %}{% endfor %}"
 
@@ -89,6 +89,28 @@ def test_a_template_that_is_too_deep_is_refused_in_the_process(name: str) -> Non
         with pytest.raises(errors.ConversationError):
             process.render(TOO_DEEP[name], "stranger", {})
         assert process.render("{{ x }}", "plain", {"x": "\ud800\u20ac"}) == "\ud800\u20ac"
+
+
+#: What parses, but takes long or goes deep afterwards.
+HARD = TOO_DEEP | {
+    "filters": "{{ x" + "|e" * 300 + " }}",
+    "calls": "{{ x" + "()" * 400 + " }}",
+    "digits": "{{ " + "1" * 100_000 + " }}",
+    "attributes": "{{ x" + ".x" * 60_000 + " }}",
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_reading_a_template_has_the_limits_of_its_process(name: str) -> None:
+    tok = bytepair.train(["hi there"], vocab_size=270)
+    talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "there"}]
+    with RenderProcess(seconds=1) as process:
+        template = JinjaTemplate(HARD[name], mask="none", process=process)
+        with pytest.raises(errors.ConversationError):
+            tok.render_conversation(talk, template=template)
+    if name != "filters":  # these take half a minute
+        with pytest.raises(errors.ConversationError):
+            tok.render_conversation(talk, template=JinjaTemplate(HARD[name], mask="none"))
 
 
 def test_the_process_gives_what_the_template_gives_here() -> None:

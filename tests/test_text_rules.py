@@ -53,6 +53,38 @@ def test_random_documents_give_the_results_of_tokenizers(first: int, tmp_path: P
                 raise
 
 
+#: Names of tokens that no text and no merge becomes.
+UNREACHABLE = [
+    "a b", " x", "hello world", "\u2581hello\u2581qqq", "qqqqzz", "a\u2581b c", "<0x0a>",
+    "中中", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["bytes", "fallback"])
+@pytest.mark.parametrize("name", UNREACHABLE)
+def test_tokens_that_nothing_reaches_are_kept(name: str, kind: str, tmp_path: Path) -> None:
+    document = json_documents.document(random.Random(0))
+    for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        document[part] = None
+    document["added_tokens"] = []
+    names = {
+        "bytes": json_documents.characters(),
+        "fallback": [f"<0x{byte:02X}>" for byte in range(256)] + ["a", "b", "\u2581", "ab"],
+    }[kind]
+    if kind == "bytes":
+        document["pre_tokenizer"] = {
+            "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True,
+        }  # fmt: skip
+        document["decoder"] = document["pre_tokenizer"]
+    document["model"].update(
+        vocab={token: id for id, token in enumerate([*names, name])}, merges=[], unk_token=None,
+        byte_fallback=kind == "fallback", continuing_subword_prefix=None, end_of_word_suffix=None,
+        ignore_merges=False,
+    )  # fmt: skip
+    assert not list(differences(document, [*HARD, name, f"x{name}y"], tmp_path))
+    assert Pair(document, tmp_path).own.vocab_size == len(names) + bool(name)
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_files_give_the_results_of_tokenizers(
     name: str, shared: Path, documents: Callable[[str], list[str]], tmp_path: Path

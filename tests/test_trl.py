@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 import bytepair
+from bytepair.chat import ChatOptions
 
 torch = pytest.importorskip("torch")
 datasets = pytest.importorskip("datasets")
@@ -70,7 +71,7 @@ LAYOUTS: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_what_we_render_is_trained_on_as_what_trl_renders(layout: str, tmp_path: Path) -> None:
     rows, name = LAYOUTS[layout], cast(Any, layout)
-    batch = TOK.render_batch(rows, rows=name, ignore_index=-100)
+    batch = TOK.render_batch(rows, options=ChatOptions(rows=name), ignore_index=-100)
     if layout == "sharegpt":
         rows = [trl.data_utils.maybe_convert_to_chatml(row) for row in rows]
     sources = [

@@ -105,14 +105,13 @@ class DataPlan:
     @property
     def warnings(self) -> list[str]:
         """Problems of the plan, one sentence each."""
-        rows = []
-        if self.shards > self.available:
-            rows.append(
-                f"the data set is too small: it has {self.available:,} shards and {self.shards:,} "
-                f"are needed; train {self.shards / self.available:.1f} epochs, lower the ratio, or "
-                "use more data"
-            )
-        return rows
+        if self.shards <= self.available:
+            return []
+        return [
+            f"the data set is too small: it has {self.available:,} shards and {self.shards:,} "
+            f"are needed; train {self.shards / self.available:.1f} epochs, lower the ratio, or "
+            "use more data"
+        ]
 
     def __str__(self) -> str:
         """The plan as a table, one name and value per line."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Mapping
-from fractions import Fraction
 from numbers import Integral
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bytepair import _core
 from bytepair.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 T = TypeVar("T")
 
@@ -130,4 +132,6 @@ def exact_fraction(number: float | Fraction) -> Fraction:
         >>> exact_fraction(0.1)
         Fraction(1, 10)
     """
+    from fractions import Fraction  # which is not needed to encode
+
     return Fraction(str(float(number)) if isinstance(number, float) else number)

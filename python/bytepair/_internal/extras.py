@@ -1,13 +1,16 @@
-"""Import an optional package, or raise an error that says how to install it.
+"""Import on first use: optional packages, with an error that says how to install them, and names.
 
     from bytepair._internal.extras import pyarrow as pa
 
 imports pyarrow when this line runs, not earlier. The required dependencies (numpy, click, rich)
-are imported as usual.
+are imported as usual. `lazy` does the same for the exported names of a package of bytepair, so that
+a program that only encodes never imports numpy or pyarrow.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,3 +68,28 @@ def __getattr__(name: str) -> Any:
             f"this needs the package {package}: pip install 'bytepair[{_EXTRAS[package]}]'",
             name=package,
         ) from error
+
+
+def lazy(package: str, homes: Mapping[str, str]) -> None:
+    """Import the exported names of a package on first access (PEP 562).
+
+    The package imports the same names under `TYPE_CHECKING`, for type checkers and editors.
+
+    Args:
+        package: the name of the package, which is being imported.
+        homes: for each exported name, the module that defines it; for a submodule, the submodule.
+    """
+    module = sys.modules[package]
+
+    def find(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+        home = import_module(homes[name])
+        value = home if homes[name] == f"{package}.{name}" else getattr(home, name)
+        setattr(module, name, value)
+        return value
+
+    vars(module).update(
+        __getattr__=find,
+        __dir__=lambda: sorted({*vars(module), *homes}),
+    )

@@ -24,8 +24,8 @@ Callback: TypeAlias = Callable[[str, int, int | None], object]
 _LOG: Final = logging.getLogger("bytepair")
 
 
-class Position:
-    """The position of a reader in its files, as a fraction of their bytes.
+class ShareRead:
+    """The share of its files that a reader has read, as a fraction of their bytes.
 
     The reading thread updates it; the reporting thread reads it.
 
@@ -33,11 +33,11 @@ class Position:
         size: the size of all files together, in bytes; None if unknown.
 
     Example:
-        >>> position = Position(300)
-        >>> position.enter(100)
-        >>> position.enter(200)
-        >>> position.within(0.25)
-        >>> position.share, position.total(75)
+        >>> share = ShareRead(300)
+        >>> share.enter(100)
+        >>> share.enter(200)
+        >>> share.within(0.25)
+        >>> share.share, share.total(75)
         (0.5, 150)
     """
 

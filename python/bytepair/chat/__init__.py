@@ -14,22 +14,21 @@ user input can become a special token.
 
 Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results,
 and has functions for less usual ways: `render_turn`, `render_preferences`, `encode_segments`.
-The modules: `template` (the class `Template`), `own` (the templates of a tokenizer), `rows` (what
-the fields of a row mean; `sources` reads rows), `renderer` (one conversation to segments; reasoning
-and tool calls are in `calls`, those that are parts in `code`), `turn` (continuing from sampled
-ids), `batch` (whole data sets), `preferences` (preference pairs), `parser` (ids to conversations,
-also during generation; `answer` reads what the assistant wrote, with an `alphabet`, and `events`
-are what it reports), `jinja` (Hugging Face templates, with `environment`, `disguise`, `masks`
-and `checks`; `process` renders those of strangers).
+The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `kinds` knows
+other formats of rows, and `sources` reads files and tables), `renderer` (one conversation to
+segments; reasoning and tool calls are in `calls`), `segments` (which the core encodes), `turn`
+(continuing from sampled ids), `batch` (whole data sets), `preferences` (preference pairs), `parser`
+(ids to conversations, also during generation; `answer` reads what the assistant wrote), `jinja`
+(Hugging Face templates; `sandbox` renders them, `texts` keeps texts apart, `masks` finds what is
+trained on).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
-    from bytepair.chat.batch import RenderedBatch
-    from bytepair.chat.events import (
+    from bytepair.chat.answer import (
         MessageEnd,
         MessageStart,
         PartEnd,
@@ -37,10 +36,12 @@ if _TYPE_CHECKING:
         TextDelta,
         ToolCall,
     )
+    from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
-    from bytepair.chat.process import RenderProcess
+    from bytepair.chat.rows import ChatOptions
+    from bytepair.chat.sandbox import RenderProcess
     from bytepair.chat.segments import RenderedIds, encode_segments
     from bytepair.chat.template import (
         CHATML,
@@ -68,7 +69,7 @@ _EVENTS = ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "T
 _lazy(
     __name__,
     dict.fromkeys(_TEMPLATES, "bytepair.chat.template")
-    | dict.fromkeys(_EVENTS, "bytepair.chat.events")
+    | dict.fromkeys(_EVENTS, "bytepair.chat.answer")
     | {
         "RenderedBatch": "bytepair.chat.batch",
         "RenderedIds": "bytepair.chat.segments",
@@ -76,7 +77,8 @@ _lazy(
         "Parser": "bytepair.chat.parser",
         "Preference": "bytepair.chat.preferences",
         "PreferenceBatch": "bytepair.chat.preferences",
-        "RenderProcess": "bytepair.chat.process",
+        "ChatOptions": "bytepair.chat.rows",
+        "RenderProcess": "bytepair.chat.sandbox",
         "encode_segments": "bytepair.chat.segments",
         "render_preferences": "bytepair.chat.preferences",
         "render_turn": "bytepair.chat.turn",
@@ -91,6 +93,7 @@ __all__ = [
     "QWEN3",
     "QWEN25",
     "Builtin",
+    "ChatOptions",
     "CodeTool",
     "JinjaTemplate",
     "MessageEnd",

@@ -1,4 +1,4 @@
-"""The text of an answer in, piece by piece; its reasoning, content and tool calls out.
+"""Reads the text of an answer, piece by piece: its reasoning, content and tool calls.
 
 An answer is what the assistant writes between the opening and the closing token of its turn. The
 template says how reasoning and calls are framed. What only may be the beginning of a frame is held
@@ -13,12 +13,123 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
-from bytepair.chat.alphabet import Alphabet
-from bytepair.chat.events import Event, PartEnd, PartStart, TextDelta, ToolCall
-from bytepair.chat.template import Part, Template
+from bytepair.chat.template import Part, Piece, Special, Template
+
+# ---------------------------------------------------------------------------- what is reported
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStart:
+    """A message begins."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More text of the current message or part, in complete characters.
+
+    Attributes:
+        text: the text.
+        part: the type of the part that it belongs to; "text" for the content of the message.
+    """
+
+    text: str
+    part: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class PartStart:
+    """A part with its own tokens begins: reasoning, a tool call, or the output of a tool."""
+
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartEnd:
+    """A part is complete.
+
+    Attributes:
+        type: its type: "reasoning", "tool_call", or one that the template names, such as "python".
+        text: its complete text.
+    """
+
+    type: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call is complete and well-formed.
+
+    Attributes:
+        call: the call, as in `tool_calls` of a message; its arguments are an object.
+    """
+
+    call: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEnd:
+    """A message is complete.
+
+    Attributes:
+        message: the message, as in a conversation.
+    """
+
+    message: dict[str, Any]
+
+
+Event: TypeAlias = "MessageStart | TextDelta | PartStart | PartEnd | ToolCall | MessageEnd"
+
+
+# --------------------------------------------------------------------- special tokens as characters
+
+
+_FIRST_CODE_POINT: Final = 0xD800
+
+
+class Alphabet:
+    """The characters of some special tokens.
+
+    Example:
+        >>> letters = Alphabet({"<think>": 7}, ["<think>", "<other>"])
+        >>> string = letters.string([Special("<think>"), "hm", Special("<other>")])
+        >>> len(string), letters.visible(string), letters.character(7) == string[0]
+        (10, '<think>hm<other>', True)
+    """
+
+    def __init__(self, special: Mapping[str, int], names: Iterable[str]) -> None:
+        tokens = sorted(name for name in set(names) if name in special)
+        self._characters = {
+            name: chr(_FIRST_CODE_POINT + number) for number, name in enumerate(tokens)
+        }
+        self._of_id = {special[name]: character for name, character in self._characters.items()}
+        self._names = {ord(character): name for name, character in self._characters.items()}
+
+    def character(self, id: int) -> str | None:
+        """The character of an id; None if it has none."""
+        return self._of_id.get(id)
+
+    def string(self, pieces: Sequence[Piece]) -> str:
+        """The elements of a template as a string."""
+        names = (piece.name if isinstance(piece, Special) else piece for piece in pieces)
+        return "".join(
+            self._characters.get(name, name) if isinstance(piece, Special) else name
+            for piece, name in zip(pieces, names, strict=True)
+        )
+
+    def visible(self, string: str) -> str:
+        """A string with the names of the tokens."""
+        return string.translate(self._names)
+
+
+# ---------------------------------------------------------------------------- answers
+
 
 #: The types of parts in events.
 _REASONING: Final = "reasoning"

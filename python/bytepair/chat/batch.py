@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair._internal.checks import place_of
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
-from bytepair.chat.rows import RowOptions, read_row
-from bytepair.chat.segments import Segments, SurrogateErrors, Truncate
+from bytepair.chat.rows import ChatOptions, read_row
+from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.chat.template import Template
 from bytepair.errors import (
@@ -127,14 +127,12 @@ class BatchLayout(NamedTuple):
 def render(
     tokenizer: _core.Tokenizer,
     conversations: ConversationSource,
-    options: RowOptions,
+    options: ChatOptions,
     layout: BatchLayout,
     *,
     template: TemplateOrName,
     max_tokens: int | None,
-    truncate: Truncate,
     on_untrained: str,
-    errors: SurrogateErrors,
     threads: int | None,
 ) -> RenderedBatch:
     """Render a data set of conversations; see `Tokenizer.render_batch`."""
@@ -143,8 +141,8 @@ def render(
         max_tokens = width if max_tokens is None else min(max_tokens, width)
     write = writer(tokenizer, template)
     encoded = segments(write, conversations, options).encode(
-        tokenizer, join=write.join, max_tokens=max_tokens, truncate=truncate, errors=errors,
-        threads=threads,
+        tokenizer, join=write.join, max_tokens=max_tokens, truncate=options.truncate,
+        errors=options.errors, threads=threads,
     )  # fmt: skip
     ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
     report_cut(encoded.lengths, offsets, max_tokens)
@@ -167,7 +165,7 @@ def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
     return width
 
 
-def segments(writer: Any, conversations: ConversationSource, options: RowOptions) -> Segments:
+def segments(writer: Any, conversations: ConversationSource, options: ChatOptions) -> Segments:
     """The segments of all conversations; an error contains the index of the conversation."""
     out = Segments()
     for number, row in enumerate(read(conversations, options)):

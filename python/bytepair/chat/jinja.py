@@ -1,13 +1,13 @@
 """Hugging Face chat templates: Jinja, rendered in a sandbox, so that text cannot forge tokens.
 
 A Jinja template writes one string that mixes its own special tokens and the text of the messages.
-To distinguish them, the texts are disguised before rendering (`disguise`). A disguise could mislead
+To distinguish them, the texts are disguised before rendering (`texts`). A disguise could mislead
 a template that searches for special tokens in the text. To detect this, the conversation is also
 rendered without it: if the results differ, fewer characters are disguised, and if they still
 differ, it is an error.
 
 The loss mask comes from `{% generation %}` blocks, or is derived from where messages
-begin (`masks`), and is checked (`checks`).
+begin (`masks`), and is checked (`texts`).
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
-from bytepair.chat import checks, masks
-from bytepair.chat.disguise import Disguise, Rendering, deep
-from bytepair.chat.environment import (
+from bytepair.chat import masks, texts
+from bytepair.chat.rows import (
+    CALL_FIELDS,
+    DEFAULT,
+    MESSAGE_FIELDS,
+    ChatOptions,
+    Row,
+    reasoning_of,
+    text_of,
+)
+from bytepair.chat.sandbox import (
     END_INDEX,
     INDEX,
     NO_MARKS,
     START,
     STOP,
+    RenderProcess,
     has_blocks,
     render,
     usage,
 )
-from bytepair.chat.process import RenderProcess
-from bytepair.chat.rows import (
-    CALL_FIELDS,
-    DEFAULT,
-    MESSAGE_FIELDS,
-    Row,
-    RowOptions,
-    reasoning_of,
-    text_of,
-)
 from bytepair.chat.segments import BREAK, Items, Segments, structural
+from bytepair.chat.texts import Disguise, Rendering, deep
 from bytepair.errors import BytepairWarning, ConversationError, warn
 from bytepair.properties.metadata import engine_tokens
 
@@ -138,8 +138,11 @@ class JinjaWriter:
         self._find = re.compile("|".join(map(re.escape, names)) or r"(?!)")
         self._mask = template.mask or ("blocks" if has_blocks(template.source) else "prefixes")
         self.has_mask = self._mask != "none"
-        self._stops = checks.stops(tokenizer, template.stop)
-        self._usage = usage(template.source)
+        self._stops = texts.stops(tokenizer, template.stop)
+        process = template.process
+        self._usage = (
+            usage(template.source) if process is None else process.usage(template.source, self.name)
+        )
         reserved = {"messages", "add_generation_prompt", *engine_tokens(tokenizer)}
         self._fields = {"tools", *self._usage.variables} - reserved
         self.writes_ids_of_calls = "tool_call_id" in self._usage.names
@@ -160,13 +163,13 @@ class JinjaWriter:
         """Whether a list of text parts is read as one text; `rendering` finds out."""
         return False
 
-    def write(self, row: Row, out: Segments, options: RowOptions = DEFAULT) -> None:
+    def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation."""
         rendering = self.rendering(row.messages, row.fields)
         self.append(self._learned(rendering, row, options), rendering.disguise, out)
         out.ends.append(len(out.items))
 
-    def _learned(self, rendering: Rendering, row: Row, options: RowOptions) -> str:
+    def _learned(self, rendering: Rendering, row: Row, options: ChatOptions) -> str:
         """The rendered string, with marks around what is trained on; what is wrong is reported."""
         if not self.has_mask:
             return rendering.string
@@ -196,7 +199,7 @@ class JinjaWriter:
         return out.items
 
     def _regions(
-        self, rendering: Rendering, row: Row, options: RowOptions
+        self, rendering: Rendering, row: Row, options: ChatOptions
     ) -> list[masks.Region] | None:
         """What is trained on, by messages; None means all blocks of the template."""
         trained = row.trained(options.train_on, self.template.prompted)
@@ -224,7 +227,7 @@ class JinjaWriter:
         out.trained[start:] = bytes(len(out.trained) - start)
         out.ends.append(len(out.items))
 
-    def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
+    def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
         """The segments of the prompt of the first messages, and those of the answer after it.
 
         Raises:
@@ -244,7 +247,7 @@ class JinjaWriter:
             after.trained = bytearray([1] * len(after.items))
         return (before.items, bytes(len(before.items))), (after.items, bytes(after.trained))
 
-    def _off(self, row: Row, options: RowOptions) -> set[int]:
+    def _off(self, row: Row, options: ChatOptions) -> set[int]:
         """The turns of the assistant that are not trained on."""
         role = self.template.prompted
         trained = row.trained(options.train_on, role) or ()
@@ -252,16 +255,16 @@ class JinjaWriter:
 
     def _problems(
         self, rendering: Rendering, marked: str, off: set[int]
-    ) -> Iterator[checks.Problem]:
-        yield from checks.dropped(rendering, off, self._find)
+    ) -> Iterator[texts.Problem]:
+        yield from texts.dropped(rendering, off, self._find)
         out = Segments()
         self.append(marked, rendering.disguise, out)
         prompt, encode = self._last_prompt(rendering), self.tokenizer.encode
-        yield from checks.unprompted(prompt, out.items, encode)
+        yield from texts.unprompted(prompt, out.items, encode)
         segments = zip(out.items, out.trained, strict=True)
-        yield from checks.endless(segments, self._stops, self.special)
+        yield from texts.endless(segments, self._stops, self.special)
 
-    def _report(self, problem: checks.Problem) -> None:
+    def _report(self, problem: texts.Problem) -> None:
         text, hint = f"the template {self.template.name!r}: {problem.message}", problem.hint
         if self.template.checks != "error":
             warn(BytepairWarning(text, option="checks", hint=hint))

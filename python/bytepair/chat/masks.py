@@ -19,11 +19,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from bytepair.chat.disguise import Rendering
-from bytepair.chat.environment import NO_MARKS, START, STOP
 from bytepair.chat.rows import REASONING, reasoning_of, text_of
+from bytepair.chat.sandbox import NO_MARKS, START, STOP
 from bytepair.chat.segments import role_or_none
 from bytepair.chat.template import MessageField
+from bytepair.chat.texts import Rendering
 from bytepair.errors import ConversationError
 
 _MARK: Final = re.compile(f"[{START}{STOP}]")

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair.chat import code
-from bytepair.chat.alphabet import Alphabet
-from bytepair.chat.answer import AnswerParser
-from bytepair.chat.events import (
+from bytepair.chat import calls
+from bytepair.chat.answer import (
+    Alphabet,
+    AnswerParser,
     Event,
     MessageEnd,
     MessageStart,
@@ -27,6 +27,7 @@ from bytepair.chat.events import (
     TextDelta,
     ToolCall,
 )
+from bytepair.chat.renderer import named
 from bytepair.chat.segments import structural
 from bytepair.chat.template import Part, Role, Special, Template
 from bytepair.errors import ConversationError
@@ -310,7 +311,7 @@ class Parser:
         """The message; or several, if they are results of tools that share its turn."""
         if message.results is None:
             finished = self._read(message.finished())
-            return [finished] if self._code is None else code.to_calls(self._template, finished)
+            return [finished] if self._code is None else calls.to_calls(self._template, finished)
         text = "".join(message.pending)
         results = message.results.split(text, is_whole=is_whole)
         role = message.role if results is None else message.results.role
@@ -332,7 +333,7 @@ class Parser:
         message.open = None
         text = message.parts[-1]["text"]
         is_call = self._code is not None and name == self._code.call
-        called = [ToolCall(code.call_of(self._code, text))] if self._code and is_call else []
+        called = [ToolCall(calls.call_of(self._code, text))] if self._code and is_call else []
         return [PartEnd(name, text), *called]
 
     def _last(self, around: Part | Role) -> _Piece | None:
@@ -350,9 +351,7 @@ class Parser:
 
 def _default(tokenizer: _core.Tokenizer) -> Template:
     """Nanochat's template, unless the tokenizer has another one."""
-    from bytepair.chat import own
-
-    template = own.named(tokenizer, None)
+    template = named(tokenizer, None)
     if not isinstance(template, Template):
         raise ConversationError(
             "the tokenizer's own chat template is in Jinja, which cannot be parsed",

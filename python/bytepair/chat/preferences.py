@@ -8,7 +8,7 @@ boundary, whatever the texts on its two sides are.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.checks import place_of
+from bytepair._internal.checks import place_of, refuse
 from bytepair.chat.batch import pad_id, padding, saved
+from bytepair.chat.kinds import PAIRS
 from bytepair.chat.renderer import TemplateOrName, writer
-from bytepair.chat.rows import Reader, Row, RowOptions, read_row, row_options
-from bytepair.chat.segments import Segments, SurrogateErrors
+from bytepair.chat.rows import DEFAULT, ChatOptions, Reader, Row, read_row
+from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import (
     ArgumentError,
     ConversationError,
     SpecialTokenError,
 )
-from bytepair.properties.roles import FIELDS, MessageField
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,9 +178,7 @@ def render_preferences(
     max_tokens: int | None = None,
     on_untrained: Literal["error", "keep", "drop"] = "error",
     pad: str | None = None,
-    ignore_fields: Collection[str] = (),
-    train_fields: Collection[MessageField] = FIELDS,
-    errors: SurrogateErrors = "strict",
+    options: ChatOptions = DEFAULT,
     threads: int | None = None,
 ) -> PreferenceBatch:
     """Render preference pairs, as DPO and reward models are trained on, in parallel.
@@ -199,9 +197,7 @@ def render_preferences(
         on_untrained: what to do with a pair whose answers are equal, or one of which has
             nothing to train on: "error", "keep", or "drop".
         pad: the special token that pads rows; None means the template's.
-        ignore_fields: as in `render_conversation`.
-        train_fields: as in `render_conversation`.
-        errors: as in `render_conversation`.
+        options: how rows are read; the answers are trained on as a whole, and cut at any id.
         threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
             processors.
 
@@ -225,10 +221,13 @@ def render_preferences(
         (2, 9)
     """
     write = writer(tokenizer, template)
-    options = row_options("messages", ignore_fields, "all", train_fields)
+    for option in ("rows", "train_on", "truncate"):
+        value, only = getattr(options, option), getattr(DEFAULT, option)
+        if value != only:
+            raise refuse(option, value, f"{only!r} for preference pairs")
     out = segments(write, pairs, options)
     encoded = out.encode(
-        tokenizer, join=write.join, max_tokens=max_tokens, errors=errors, threads=threads
+        tokenizer, join=write.join, max_tokens=max_tokens, errors=options.errors, threads=threads
     )
     ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
     name = padding(tokenizer, write.template, pad)
@@ -236,14 +235,14 @@ def render_preferences(
     return batch(ids, mask, offsets, on_untrained, filler)
 
 
-def segments(writer: Any, pairs: ConversationSource, options: RowOptions) -> Segments:
+def segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> Segments:
     """The segments of each prompt alone, then with the better answer, then with the other one.
 
     Raises:
         ConversationError: if a row is no pair; the message contains its index.
     """
     out = Segments()
-    for number, row in enumerate(read(pairs, replace(options, kind="preference"))):
+    for number, row in enumerate(read(pairs, replace(options, rows=PAIRS))):
         try:
             count, *answers = _read(row, writer, options)
             halves = [writer.halves(answer, count, options) for answer in answers]
@@ -313,11 +312,11 @@ def _joined(halves: Any) -> tuple[list[Any], bytes]:
 # ---------------------------------------------------------------------------- rows
 
 
-def _read(row: Any, reader: Reader, options: RowOptions) -> tuple[int, Row, Row]:
+def _read(row: Any, reader: Reader, options: ChatOptions) -> tuple[int, Row, Row]:
     """The number of messages in the prompt, and the conversations with the two answers."""
     if not isinstance(row, Mapping):
         raise ConversationError(f"a pair must be a mapping, not {type(row).__name__}")
-    more = {k: v for k, v in row.items() if v is not None and k not in options.ignore}
+    more = {k: v for k, v in row.items() if v is not None and k not in options.ignore_fields}
     answers = []
     for name in ("chosen", "rejected"):
         value = more.pop(name, None)

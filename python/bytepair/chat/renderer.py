@@ -1,4 +1,9 @@
-"""Convert a conversation to segments, with a `Template`."""
+"""Converts conversations to segments, with a `Template`; and finds the template of a tokenizer.
+
+The files of a tokenizer have Jinja templates: one named `default`, and perhaps others such as
+`tool_use` or `rag`. nanochat's is also defined as a value, which is faster and renders the parts of
+a message apart, so this value takes its place.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
-from bytepair.chat import calls, code
+from bytepair.chat import calls
 from bytepair.chat.calls import Body, FieldSpan, Numbered
-from bytepair.chat.rows import DEFAULT, Row, RowOptions
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row
 from bytepair.chat.segments import BREAK, Items, Segments, role_of, structural
-from bytepair.chat.template import MessageField, Part, Piece, Role, Special, Template
-from bytepair.errors import ConversationError, SpecialTokenError
+from bytepair.chat.template import NANOCHAT, MessageField, Part, Piece, Role, Special, Template
+from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
+from bytepair.properties import roles
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from bytepair.chat.jinja import JinjaTemplate
 
 #: A chat template, the name of one of the tokenizer's, or None for the tokenizer's own.
@@ -90,14 +93,18 @@ class TemplateWriter:
             return False
         return role not in self.roles or not self.roles[role].parts
 
-    def write(self, row: Row, out: Segments, options: RowOptions = DEFAULT) -> None:
+    def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation. An error contains the index of the message and the rule."""
-        messages = self._merged(row.messages)
-        trained = row.trained(options.train_on, self.template.prompted)
-        if self.template.code and any(len(m) > 2 or m["role"] == "tool" for m in row.messages):
-            messages = code.to_parts(self.template, messages)
+        messages: list[Numbered] = list(enumerate(row.messages))
+        if self.template.merge_system is not None and row.messages[0]["role"] == "system":
+            messages = self._merged(row.messages)
+        trained = None
+        if row.flags or options.train_on != "all":
+            trained = row.trained(options.train_on, self.template.prompted)
+        if self.template.code and not row.is_plain:
+            messages = calls.to_parts(self.template, messages)
             if trained is not None:
-                trained = code.of_turns(self.template, row, trained, messages, options.train_on)
+                trained = calls.of_turns(self.template, row, trained, messages, options.train_on)
         if self._offers or row.fields:
             messages = calls.offered(self.template, messages, row.fields)
         out.items += self._begin[0]
@@ -120,9 +127,13 @@ class TemplateWriter:
         are not `train_fields`; None means all are.
         """
         before: _Role | None = None
-        strip = self.template.strip
+        strip, turns, known = self.template.strip, self.template.alternate, self.roles
         for at, (index, message) in enumerate(messages, place):
-            role = self._role(index, at, message)
+            name = message["role"]
+            in_turn = not turns or name == turns[at % len(turns)]
+            if not in_turn or name not in known or (at and name == "system"):
+                self._check_role(index, at, name)
+            role = known[name]
             start = len(out.trained)
             content: Any = message.get("content")
             if len(message) > 2 or self._adds:
@@ -147,7 +158,7 @@ class TemplateWriter:
             out.trained += trained
         out.ends[-1] = len(out.items)
 
-    def halves(self, row: Row, count: int, options: RowOptions) -> tuple[Items, Items]:
+    def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:
         """The segments of the prompt of the first messages, and those of the answer after it.
 
         Raises:
@@ -170,9 +181,7 @@ class TemplateWriter:
     def _merged(self, messages: Sequence[Mapping[str, Any]]) -> list[Numbered]:
         """The messages with their indices, with a first system message merged into the next one."""
         numbered = list(enumerate(messages))
-        separator = self.template.merge_system
-        if separator is None or role_of(0, messages[0]) != "system":
-            return numbered
+        separator = self.template.merge_system or ""
         first = self.template.alternate[0] if self.template.alternate else "user"
         if len(messages) < 2 or role_of(1, messages[1]) != first:
             raise ConversationError(
@@ -182,8 +191,8 @@ class TemplateWriter:
         system, then = (_text(i, messages[i].get("content")) for i in (0, 1))
         return [(1, {"role": first, "content": system + separator + then}), *numbered[2:]]
 
-    def _role(self, index: int, place: int, message: Any) -> _Role:
-        name = role_of(index, message)
+    def _check_role(self, index: int, place: int, name: str) -> None:
+        """Refuse a role that may not be at this place."""
         turns = self.template.alternate
         if turns and name != turns[place % len(turns)]:
             raise ConversationError(
@@ -197,7 +206,6 @@ class TemplateWriter:
             )
         if name == "system" and place:
             raise ConversationError(f"message {index} is a system message; only message 0 may be")
-        return self.roles[name]
 
 
 class _Role:
@@ -360,9 +368,7 @@ def writer(tokenizer: _core.Tokenizer, template: TemplateOrName) -> Any:
         return last[2]
     resolved: Any = template
     if template is None or isinstance(template, str):
-        from bytepair.chat import own
-
-        resolved = own.named(tokenizer, template)
+        resolved = named(tokenizer, template)
     if isinstance(resolved, Template):
         new_writer: Any = TemplateWriter(tokenizer, resolved)
     elif hasattr(resolved, "writer"):
@@ -393,9 +399,67 @@ def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> tuple
     )
 
 
-def check_trained(mask: NDArray[np.uint8], max_tokens: int | None) -> None:
-    """Refuse the mask of a conversation that is all 0 or all 1."""
-    trained = int(mask.sum())
-    if trained in (0, len(mask)):
-        why, hint = nothing_to_learn(trained, len(mask), max_tokens)
-        raise ConversationError(why, option="on_untrained", value="error", hint=hint)
+def untrained(trained: int, length: int, max_tokens: int | None) -> ConversationError:
+    """The error for the mask of a conversation that is all 0 or all 1."""
+    why, hint = nothing_to_learn(trained, length, max_tokens)
+    return ConversationError(why, option="on_untrained", value="error", hint=hint)
+
+
+# --------------------------------------------------------------------- the templates of a tokenizer
+
+
+def templates(tokenizer: _core.Tokenizer) -> dict[str, Template | JinjaTemplate]:
+    """The chat templates of a tokenizer by name; `default` is the first, if there is one.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi hi"], vocab_size=266)
+        >>> {name: template.name for name, template in templates(tok).items()}
+        {'default': 'nanochat'}
+    """
+    sources = roles.chat_templates(tokenizer)
+    return {name: _template(name, source) for name, source in sources.items()}
+
+
+def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTemplate:
+    """The chat template with a name; None means the default one, or nanochat's if there is none.
+
+    Raises:
+        ArgumentError: if the tokenizer has no template with this name.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
+        >>> tok = tok.replace(chat_template={"rag": "{{ messages }}"})
+        >>> named(tok, "rag").source
+        '{{ messages }}'
+    """
+    sources = roles.chat_templates(tokenizer)
+    if name is None and roles.DEFAULT not in sources:
+        if NANOCHAT.names() <= tokenizer.special_tokens.keys():
+            return NANOCHAT
+        raise ArgumentError(
+            "the tokenizer has no chat template of its own",
+            option="template",
+            hint="pass template=, one of bytepair.chat, such as chat.CHATML, or "
+            "chat.JinjaTemplate(source)",
+        )
+    name = name or roles.DEFAULT
+    if name not in sources:
+        raise ArgumentError(
+            (
+                f"template is {name[:40]!r}, but the tokenizer has "
+                f"{'the chat templates ' + ', '.join(sources) if sources else 'no chat template'}"
+            ),
+            hint=(
+                "pass the name of one, a template of bytepair.chat, such as chat.CHATML, or "
+                "chat.JinjaTemplate(source)"
+            ),
+        )
+    return _template(name, sources[name])
+
+
+def _template(name: str, source: str) -> Template | JinjaTemplate:
+    from bytepair.chat.jinja import JinjaTemplate
+
+    return NANOCHAT if source == roles.nanochat() else JinjaTemplate(source, name=name)

@@ -8,26 +8,26 @@ A field without a value (null) is absent.
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from bytepair._internal.checks import refuse
-from bytepair.chat.segments import Conversation, role_of
+from bytepair.chat.kinds import (
+    KINDS,
+    RowKind,
+    is_list,
+    no_conversation,
+    no_json,
+    parsed_json,
+)
+from bytepair.chat.segments import Conversation, SurrogateErrors, Truncate, role_of
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError
-
-#: What the fields of a row are: a conversation of messages, or one of three formats of data sets.
-RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
 
 #: Which turns of the assistant are trained on: all but those with `"train": false` or
 #: `"weight": 0`; the last one; or those with `"train": true` or `"weight": 1`.
 TrainOn: TypeAlias = Literal["all", "last", "flagged"]
-
-#: The fields of a row that may contain the messages.
-COLUMNS: Final = ("messages", "conversations", "conversation")
 
 #: The fields of a message that may contain reasoning, as in `transformers`; the first one is used.
 REASONING: Final = ("reasoning_content", "thinking", "reasoning")
@@ -47,32 +47,61 @@ _MEANT: Final = ("tools", "documents", "system", "functions", "builtin_tools")
 #: The fields of a message that say whether it is trained on.
 FLAGS: Final = ("train", "weight")
 
-#: The levels of lists and objects in a field of a conversation, and the bits of its integers.
-MOST_DEPTH: Final = 200
-MOST_BITS: Final = 4096
-
 _PLAIN: Final = frozenset({"role", "content"})
 
 
 @dataclass(frozen=True, slots=True)
-class RowOptions:
-    """How rows are read.
+class ChatOptions:
+    """How rows are read, which parts of them are trained on, and how they are cut.
 
     Attributes:
-        kind: what the fields of a row are; those of a preference are read by `preferences`.
-        ignore: the names of fields, of the row and of its messages, that are not read.
-        train_on: which turns of the assistant are trained on.
-        train_fields: which fields of these turns are trained on; None means all.
+        rows: what the fields of a row are: "messages", or "sharegpt", "alpaca" or "completion",
+            formats of data sets.
+        ignore_fields: the names of fields, of the row and of its messages, that are not read. Other
+            columns beside the messages are left out if the template does not use them; a field
+            inside a message that it does not use is an error.
+        train_on: which turns of the assistant are trained on: "all", except messages with
+            `"train": false` or `"weight": 0`; the "last" one; or the "flagged" ones, with
+            `"train": true` or `"weight": 1`.
+        train_fields: which fields of these turns are trained on, of "content", "reasoning" and
+            "tool_calls"; None means all. The end of a turn belongs to its last field.
+        truncate: "tokens" truncates after `max_tokens` ids, as nanochat does; "messages" drops
+            complete messages from the end until the rest fits.
+        errors: what to do with a lone surrogate, half of a character, in a text: "strict" raises an
+            error, "replace" replaces it by U+FFFD, as `encode` does.
+
+    Raises:
+        ArgumentError: if an option has a value that it cannot have.
+
+    Example:
+        >>> ChatOptions(rows="alpaca", ignore_fields=["id"]).ignore_fields
+        frozenset({'id'})
     """
 
-    kind: RowKind | Literal["preference"] = "messages"
-    ignore: frozenset[str] = frozenset()
+    rows: RowKind | Literal["preference"] = "messages"
+    ignore_fields: Collection[str] = frozenset()
     train_on: TrainOn = "all"
-    train_fields: frozenset[MessageField] | None = None
+    train_fields: Collection[MessageField] | None = None
+    truncate: Truncate = "tokens"
+    errors: SurrogateErrors = "strict"
 
-
-#: Rows of messages, all fields of which are read.
-DEFAULT: Final = RowOptions()
+    def __post_init__(self) -> None:
+        if self.rows not in KINDS:
+            raise refuse("rows", self.rows, f"one of {', '.join(KINDS)}")
+        if self.train_on not in ("all", "last", "flagged"):
+            raise refuse("train_on", self.train_on, '"all", "last" or "flagged"')
+        if self.truncate not in ("tokens", "messages"):
+            raise refuse("truncate", self.truncate, '"tokens" or "messages"')
+        if self.errors not in ("strict", "replace"):
+            raise refuse("errors", self.errors, '"strict" or "replace"')
+        names, fields = self.ignore_fields, self.train_fields
+        if not _are_names(names):
+            raise refuse("ignore_fields", names, "a list of names")
+        object.__setattr__(self, "ignore_fields", frozenset(names))
+        if fields is not None:
+            if not _are_names(fields) or not fields or not set(fields) <= {*FIELDS}:
+                raise refuse("train_fields", fields, f"a list of some of {', '.join(FIELDS)}")
+            object.__setattr__(self, "train_fields", _all_or_some(fields))
 
 
 @dataclass(slots=True)
@@ -83,11 +112,13 @@ class Row:
         messages: the messages. A message without content has some other field.
         fields: the other fields, such as `tools`.
         flags: what messages say about training on them, by their index.
+        is_plain: whether each message has a role and a text, and nothing else, and no result.
     """
 
     messages: list[Mapping[str, Any]]
     fields: dict[str, Any]
     flags: dict[int, bool]
+    is_plain: bool = False
 
     def trained(self, train_on: TrainOn, role: str) -> list[bool] | None:
         """For each message, whether it is trained on if it is from this role; None if all are."""
@@ -126,56 +157,30 @@ class Reader(Protocol):
         """Whether a list of text parts in messages of a role is read as one text."""
 
 
-def row_options(
-    rows: RowKind = "messages",
-    ignore_fields: Collection[str] = (),
-    train_on: TrainOn = "all",
-    train_fields: Collection[MessageField] = FIELDS,
-) -> RowOptions:
-    """The options of rows, checked.
-
-    Raises:
-        ArgumentError: if an option has a value that it cannot have.
-
-    Example:
-        >>> row_options("alpaca", ["id"]).ignore
-        frozenset({'id'})
-    """
-    if (rows, ignore_fields, train_on, train_fields) == ("messages", (), "all", FIELDS):
-        return DEFAULT
-    if rows not in _KINDS:
-        raise refuse("rows", rows, f"one of {', '.join(_KINDS)}")
-    if train_on not in ("all", "last", "flagged"):
-        raise refuse("train_on", train_on, '"all", "last" or "flagged"')
-    names = list(ignore_fields) if isinstance(ignore_fields, Collection) else [None]
-    if isinstance(ignore_fields, str | bytes) or not all(isinstance(name, str) for name in names):
-        raise refuse("ignore_fields", ignore_fields, "a list of names")
-    fields = _fields(train_fields)
-    return RowOptions(rows, frozenset(ignore_fields), train_on, fields)
+def _are_names(names: object) -> bool:
+    is_list = isinstance(names, Collection) and not isinstance(names, str | bytes)
+    return is_list and all(isinstance(name, str) for name in names)  # type: ignore[attr-defined]
 
 
-def _fields(names: Collection[MessageField]) -> frozenset[MessageField] | None:
-    """The fields that are trained on; None if all are."""
-    is_collection = isinstance(names, Collection) and not isinstance(names, str | bytes)
-    if not is_collection or not names or any(name not in FIELDS for name in names):
-        raise refuse("train_fields", names, f"a list of some of {', '.join(FIELDS)}")
-    return None if len(set(names)) == len(FIELDS) else frozenset(names)
+def _all_or_some(fields: Collection[MessageField]) -> frozenset[MessageField] | None:
+    return None if len(set(fields)) == len(FIELDS) else frozenset(fields)
 
 
 def read_row(
-    row: Conversation, reader: Reader, options: RowOptions = DEFAULT, *, empty: bool = False
+    row: Conversation, reader: Reader, options: ChatOptions, *, empty: bool = False
 ) -> Row:
     """The conversation of a row; only if `empty`, it may have no messages.
 
     Raises:
         ConversationError: if the row is not a conversation, or has a field that is not used.
     """
-    fields = {"messages": row} if _is_list(row) else _present(row, options.ignore)
-    messages = _KINDS[options.kind](fields)
+    is_fields = type(row) is dict or not is_list(row)
+    fields = _present(row, options.ignore_fields) if is_fields else {"messages": row}
+    messages = KINDS[options.rows](fields)
     if not messages and not empty:
         raise ConversationError("a conversation needs at least one message")
     flags: dict[int, bool] = {}
-    plain, has_more = _PLAIN.isdisjoint(options.ignore), False
+    plain, has_more, has_result = _PLAIN.isdisjoint(options.ignore_fields), False, False
     for index, message in enumerate(messages):
         if (
             plain
@@ -184,14 +189,24 @@ def read_row(
             and type(message.get("content")) is str
             and type(message.get("role")) is str
         ):
+            has_result = has_result or message["role"] == "tool"
             continue
-        messages[index] = _message(index, message, reader, options.ignore, flags)
+        messages[index] = _message(index, message, reader, options.ignore_fields, flags)
         has_more = True
     if has_more:
         _check_results(messages, reader)
     if fields:
         _read_fields(fields, reader)
-    return Row(messages, fields, flags)
+    return Row(messages, fields, flags, not (has_more or has_result))
+
+
+def to_be_completed(row: Row, role: str) -> Row:
+    """The row without a last message of the role that is to write it."""
+    if row.messages[-1]["role"] == role:
+        row = Row(row.messages[:-1], row.fields, row.flags)
+    if not row.messages:
+        raise ConversationError("there is no message before the one to be completed")
+    return row
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Any:
@@ -227,23 +242,13 @@ def text_of(parts: Any) -> str | None:
 # ---------------------------------------------------------------------------- the fields of a row
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | Sequence) and not isinstance(value, str | bytes)
-
-
 def _present(fields: Any, ignore: Collection[str]) -> dict[str, Any]:
     """The fields that have a value, without those to be ignored."""
-    if not isinstance(fields, Mapping):
-        raise _no_conversation(type(fields).__name__)
+    if not isinstance(fields, dict | Mapping):
+        raise no_conversation(type(fields).__name__)
+    if type(fields) is dict and not ignore and None not in fields.values():
+        return {**fields}
     return {k: v for k, v in fields.items() if v is not None and k not in ignore}
-
-
-def _no_conversation(problem: str, hint: str = "") -> ConversationError:
-    return ConversationError(
-        'a conversation must be a mapping with a list under "messages", or that list; this is '
-        f"{problem}",
-        hint=hint,
-    )
 
 
 def _read_fields(fields: dict[str, Any], reader: Reader) -> None:
@@ -264,7 +269,7 @@ def _read_fields(fields: dict[str, Any], reader: Reader) -> None:
             raise ConversationError(f"the value of {name!r} is not JSON: {reason}")
     tools = fields.get("tools")
     if isinstance(tools, str):
-        tools = fields["tools"] = _json(tools, "tools") if tools.strip() else None
+        tools = fields["tools"] = parsed_json(tools, "tools") if tools.strip() else None
     if not tools:
         fields.pop("tools", None)
 
@@ -288,89 +293,6 @@ def _unused(what: str, fields: list[str], reader: Reader) -> ConversationError:
         option="ignore_fields",
         hint=f"pass ignore_fields={fields!r} to leave {'it' if len(fields) == 1 else 'them'} out",
     )
-
-
-def _json(text: str, what: str) -> Any:
-    try:
-        return read_json(text)
-    except ValueError as error:
-        raise ConversationError(f"{what} is a string, but not JSON: {error}") from None
-
-
-def read_json(text: str) -> Any:
-    """A value of JSON, without numbers that JSON cannot hold and without keys that occur twice.
-
-    Raises:
-        ValueError: if the text is not JSON, with the reason.
-
-    Example:
-        >>> read_json('{"a": 1, "a": 2}')
-        Traceback (most recent call last):
-        ...
-        ValueError: the key 'a' occurs twice in an object
-    """
-    try:
-        value = _DECODER.decode(text)
-    except RecursionError:
-        raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep") from None
-    reason = no_json(value)
-    if reason:
-        raise ValueError(reason)
-    return value
-
-
-def no_json(value: Any) -> str:
-    """Why JSON cannot hold a value; empty if it can.
-
-    Example:
-        >>> no_json({"a": [float("nan")]}), no_json({"a": None})
-        ('it contains the number nan', '')
-    """
-    level: list[Any] = [value]
-    for _ in range(MOST_DEPTH):
-        parts: list[Any] = []
-        for one in level:
-            if isinstance(one, float) and not math.isfinite(one):
-                return f"it contains the number {one}"
-            if isinstance(one, int) and one.bit_length() > MOST_BITS:
-                return f"it contains an integer of {one.bit_length():,} bits"
-            if isinstance(one, bytes | bytearray):
-                return f"it contains {type(one).__name__}"
-            if isinstance(one, Mapping):
-                if not all(isinstance(key, str) for key in one):
-                    return "it contains a key that is not a string"
-                parts += one.values()
-            elif isinstance(one, Sequence) and not isinstance(one, str):
-                parts += one
-        if not parts:
-            return ""
-        level = parts
-    return f"it is nested more than {MOST_DEPTH} levels deep"
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"the number {text[:40]} is too large")
-    return number
-
-
-def _constant(text: str) -> Any:
-    raise ValueError(f"{text} is not a value of JSON")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice[:40]!r} occurs twice in an object")
-    return fields
-
-
-_DECODER: Final = json.JSONDecoder(
-    parse_float=_number, parse_constant=_constant, object_pairs_hook=_object
-)
 
 
 # ---------------------------------------------------------------------------- messages
@@ -414,7 +336,7 @@ def _message(
 
 def _without_nulls(calls: Any) -> Any:
     """Tool calls without absent fields; what is absent in arguments is their own affair."""
-    if not _is_list(calls):
+    if not is_list(calls):
         return calls
     present = [_valued(call) for call in calls]
     return [
@@ -473,7 +395,7 @@ def _check_results(messages: list[Mapping[str, Any]], reader: Reader) -> None:
     for index, message in enumerate(messages):
         if message["role"] != "tool":
             field: Any = message.get("tool_calls")
-            calls = [call for call in field if isinstance(call, Mapping)] if _is_list(field) else []
+            calls = [call for call in field if isinstance(call, Mapping)] if is_list(field) else []
             place = 0
         elif calls:
             _check_result(index, message, calls, place, reader)
@@ -515,134 +437,5 @@ def _check_result(
         )
 
 
-# ---------------------------------------------------------------------------- kinds of rows
-
-
-def _of_messages(fields: dict[str, Any]) -> list[Any]:
-    """Take the messages out of the fields of a row."""
-    name = "messages" if "messages" in fields else next(filter(fields.get, COLUMNS), None)
-    if name is None:
-        kinds = [kind for kind, names in _SIGNS.items() if names <= fields.keys()]
-        hint = f'if it is a row of {kinds[0]}, pass rows="{kinds[0]}"' if kinds else ""
-        if {"chosen", "rejected"} <= fields.keys():
-            hint = "preference pairs are rendered by render_preferences"
-        raise _no_conversation("a mapping without it", hint)
-    messages = fields.pop(name)
-    if not _is_list(messages):
-        raise _no_conversation(f"a mapping with {type(messages).__name__}")
-    first = messages[0] if messages else None
-    if isinstance(first, dict) and "role" not in first and {"from", "value"} <= first.keys():
-        raise ConversationError(
-            (
-                'message 0 must be a mapping with a string under "role", but it has "from" '
-                'and "value"'
-            ),
-            option="rows",
-            hint='pass rows="sharegpt"',
-        )
-    return list(messages)
-
-
-#: The roles of ShareGPT by what stands under "from".
-_SPEAKERS: Final = {
-    "system": "system", "human": "user", "user": "user", "gpt": "assistant",
-    "assistant": "assistant", "function_call": "assistant", "observation": "tool", "tool": "tool",
-}  # fmt: skip
-
-
-def _of_sharegpt(fields: dict[str, Any]) -> list[Any]:
-    """The messages of a row of ShareGPT: `conversations` with `from` and `value`, and `system`."""
-    name = next((name for name in ("conversations", "conversation") if name in fields), None)
-    turns: Any = fields.pop(name) if name else None
-    if not _is_list(turns) or not turns:
-        raise ConversationError('a row of sharegpt must have a list under "conversations"')
-    messages: list[Any] = _system(fields)
-    for number, turn in enumerate(turns):
-        speaker = turn.get("from") if isinstance(turn, Mapping) else None
-        if speaker not in _SPEAKERS or "value" not in turn:
-            raise ConversationError(
-                f'turn {number} must have "value", and under "from" one of {", ".join(_SPEAKERS)}'
-            )
-        rest = {k: v for k, v in turn.items() if k not in ("from", "value")}
-        content: dict[str, Any] = {"content": turn["value"]}
-        if speaker == "function_call":
-            calls = _json(str(turn["value"]), f"the call in turn {number}")
-            content = {"content": None, "tool_calls": calls if isinstance(calls, list) else [calls]}
-        messages.append({"role": _SPEAKERS[speaker], **content, **rest})
-    return messages
-
-
-def _of_alpaca(fields: dict[str, Any]) -> list[Any]:
-    """The messages of a row of Alpaca: `instruction`, `input`, `output`, `system`, `history`."""
-    messages = _system(fields)
-    pairs = fields.pop("history", [])
-    if not _is_list(pairs) or not all(_is_list(pair) and len(pair) == 2 for pair in pairs):
-        raise ConversationError("history must be a list of pairs of a question and an answer")
-    for earlier, answer in pairs:
-        messages += [
-            {"role": "user", "content": earlier},
-            {"role": "assistant", "content": answer},
-        ]
-    texts = {name: fields.pop(name, "") for name in ("instruction", "input", "output")}
-    for name, text in texts.items():
-        if not isinstance(text, str):
-            raise ConversationError(f"{name} must be a string, not {type(text).__name__}")
-    if not texts["instruction"]:
-        raise ConversationError('a row of alpaca must have a string under "instruction"')
-    question = "\n".join(filter(None, (texts["instruction"], texts["input"])))
-    messages.append({"role": "user", "content": question})
-    if texts["output"]:
-        messages.append({"role": "assistant", "content": texts["output"]})
-    return messages
-
-
-def _of_completion(fields: dict[str, Any]) -> list[Any]:
-    """The messages of a prompt, which are not trained on, and those of its completion."""
-    return [
-        *({**m, "train": False} for m in _side(fields, "prompt", "user")),
-        *_side(fields, "completion", "assistant"),
-    ]
-
-
-def _side(fields: dict[str, Any], name: str, role: str) -> Iterator[Any]:
-    """A prompt or a completion: a text, or a list of messages."""
-    value = fields.pop(name, None)
-    if isinstance(value, str):
-        yield {"role": role, "content": value}
-        return
-    if not _is_list(value) or not value:
-        raise ConversationError(
-            f'a row of completion must have a string or a list of messages under "{name}"'
-        )
-    for message in value:
-        if not isinstance(message, Mapping):
-            raise ConversationError(f"{name} must be a string or a list of messages")
-        yield message
-
-
-def _system(fields: dict[str, Any]) -> list[Any]:
-    text = fields.pop("system", None)
-    return [{"role": "system", "content": text}] if text else []
-
-
-_KINDS: Final = {
-    "messages": _of_messages,
-    "sharegpt": _of_sharegpt,
-    "alpaca": _of_alpaca,
-    "completion": _of_completion,
-}
-
-#: Fields by which an error message recognizes what a row may be.
-_SIGNS: Final = {
-    "alpaca": {"instruction", "output"},
-    "completion": {"prompt", "completion"},
-}
-
-
-def to_be_completed(row: Row, role: str) -> Row:
-    """The row without a last message of the role that is to write it."""
-    if row.messages[-1]["role"] == role:
-        row = Row(row.messages[:-1], row.fields, row.flags)
-    if not row.messages:
-        raise ConversationError("there is no message before the one to be completed")
-    return row
+#: Rows of messages, of which all fields are read and all turns trained on.
+DEFAULT: Final = ChatOptions()

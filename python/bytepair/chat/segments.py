@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.checks import refuse
 from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 
 #: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
@@ -103,12 +102,9 @@ class Segments:
             raise ArgumentError(
                 f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"
             )
-        if truncate not in ("tokens", "messages"):
-            raise refuse("truncate", truncate, '"tokens" or "messages"')
-        if errors not in ("strict", "replace"):
-            raise refuse("errors", errors, '"strict" or "replace"')
-        if errors == "strict":
-            self._check_surrogates()
+        texts = [item for item in self.items if isinstance(item, str)]
+        if errors == "strict" and (lone := _core.lone_surrogates(texts)):
+            raise self._lone_surrogate(lone[0], texts)
         items, ends = self.items, self.ends
         if join and BREAK in items:
             items = [None if item == BREAK else item for item in items]
@@ -141,16 +137,12 @@ class Segments:
         cut = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
         return Encoded(rendered.ids[here], rendered.mask[here], cut, lengths)
 
-    def _check_surrogates(self) -> None:
-        """Refuse lone surrogates; the message names the conversation if there are several."""
-        texts = [item for item in self.items if isinstance(item, str)]
-        lone = _core.lone_surrogates(texts)
-        if not lone:
-            return
-        number, reason = lone[0].index, lone[0].reason
+    def _lone_surrogate(self, lone: Any, texts: list[str]) -> ConversationError:
+        """The error for a lone surrogate; it names the conversation if there are several."""
+        number, reason = lone.index, lone.reason
         at = [index for index, item in enumerate(self.items) if isinstance(item, str)][number]
         which = f"conversation {bisect_right(self.ends, at)}: " if len(self.ends) > 1 else ""
-        raise ConversationError(
+        return ConversationError(
             f"{which}{reason}, of {texts[number][:200]!a}",
             option="errors",
             hint='repair it, or pass errors="replace"',

@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from bytepair.chat.rows import COLUMNS, DEFAULT, RowOptions, read_json
+from bytepair.chat.kinds import COLUMNS, PAIRS, read_json
+from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
@@ -36,7 +37,7 @@ _FREE: Final = ("arguments", "tools", "parameters")
 _BATCH_ROWS: Final = 1024
 
 
-def read(source: ConversationSource, options: RowOptions = DEFAULT) -> Iterator[Conversation]:
+def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator[Conversation]:
     """The rows of a source, in order.
 
     Raises:
@@ -59,7 +60,7 @@ def read(source: ConversationSource, options: RowOptions = DEFAULT) -> Iterator[
     return iter(source)
 
 
-def sequence(source: Any, options: RowOptions) -> Sequence[Conversation]:
+def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
     """The rows of a source by their number; those of tables and files are in memory.
 
     Raises:
@@ -104,13 +105,13 @@ def _tables(source: Any) -> Iterator[Any]:
         yield source
 
 
-def _read_file(file: Input, options: RowOptions) -> Iterator[Conversation]:
+def _read_file(file: Input, options: ChatOptions) -> Iterator[Conversation]:
     match kind_of(file.path):
         case "parquet" if compression_of(file.path) is None:
             from bytepair._internal.extras import pyarrow_parquet as pq
 
             columns = pq.read_schema(file.path, filesystem=file.system).names
-            columns = [name for name in columns if name not in options.ignore]
+            columns = [name for name in columns if name not in options.ignore_fields]
             table = pq.read_table(file.path, columns=columns, filesystem=file.system)
             return _read_tables([table], file.name, options)
         case "jsonl":
@@ -134,7 +135,7 @@ def _read_jsonl(file: Input) -> Iterator[Conversation]:
 # ---------------------------------------------------------------------------- tables
 
 
-def _read_tables(tables: Iterable[Any], place: str, options: RowOptions) -> Iterator[Conversation]:
+def _read_tables(tables: Iterable[Any], place: str, options: ChatOptions) -> Iterator[Conversation]:
     for table in tables:
         column, clean = _rows_of(table, place, options)
         chunks: Sequence[Any] = column.chunks if hasattr(column, "chunks") else [column]
@@ -143,7 +144,7 @@ def _read_tables(tables: Iterable[Any], place: str, options: RowOptions) -> Iter
                 yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
 
 
-def _rows_of(source: Any, place: str, options: RowOptions) -> tuple[Any, _Clean]:
+def _rows_of(source: Any, place: str, options: ChatOptions) -> tuple[Any, _Clean]:
     """An array of rows, and what removes the nulls of one."""
     from bytepair._internal.extras import pyarrow as pa
 
@@ -153,7 +154,7 @@ def _rows_of(source: Any, place: str, options: RowOptions) -> tuple[Any, _Clean]
         array = pa.array(source)
         return array, _cleaner(array.type) or _same
     table = pa.table(source)
-    names = [name for name in table.column_names if name not in options.ignore]
+    names = [name for name in table.column_names if name not in options.ignore_fields]
     _check_columns(names, place, options)
     table = table.select(names)
     array = table.to_struct_array()
@@ -173,13 +174,13 @@ class _TableRows(Sequence[Any]):
         return self._clean(self._array[number].as_py())
 
 
-def _check_columns(names: Collection[str], place: str, options: RowOptions) -> None:
+def _check_columns(names: Collection[str], place: str, options: ChatOptions) -> None:
     """Check that a table has a column of conversations, before a row is read."""
-    if options.kind == "preference" and not {"chosen", "rejected"} <= set(names):
+    if options.rows == PAIRS and not {"chosen", "rejected"} <= set(names):
         raise ConversationError(
             f"{place} has no columns chosen and rejected; it has {', '.join(names) or 'none'}"
         )
-    if options.kind == "messages" and not set(COLUMNS) & set(names):
+    if options.rows == "messages" and not set(COLUMNS) & set(names):
         raise ConversationError(
             f"{place} has no column {' or '.join(COLUMNS)}; it has {', '.join(names) or 'none'}"
         )

@@ -17,21 +17,20 @@ for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import integers
-from bytepair.chat import calls, code, masks
-from bytepair.chat.environment import NO_MARKS
+from bytepair.chat import calls, masks
 from bytepair.chat.renderer import TemplateOrName, TemplateWriter, writer
-from bytepair.chat.rows import Row, read_row, row_options
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
+from bytepair.chat.sandbox import NO_MARKS
 from bytepair.chat.segments import (
     BREAK,
     Conversation,
     RenderedIds,
     Segments,
-    SurrogateErrors,
     role_of,
 )
 from bytepair.errors import ArgumentError, ConversationError
@@ -52,8 +51,7 @@ def render_turn(
     template: TemplateOrName = None,
     prompt: bool = True,
     history: Conversation | None = None,
-    ignore_fields: Collection[str] = (),
-    errors: SurrogateErrors = "strict",
+    options: ChatOptions = DEFAULT,
 ) -> RenderedIds:
     """Continue from sampled ids: append messages, and the start of the assistant's next turn.
 
@@ -75,8 +73,7 @@ def render_turn(
         prompt: whether to open the next turn of the assistant.
         history: the conversation so far, required if a `JinjaTemplate` renders messages
             differently depending on it; its last message is the sampled one.
-        ignore_fields: as in `render_conversation`.
-        errors: as in `render_conversation`.
+        options: how the messages are read.
 
     Returns:
         The extended ids, and a mask that is 1 only for sampled ids.
@@ -100,11 +97,10 @@ def render_turn(
     """
     ids, write = integers("ids", ids), writer(tokenizer, template)
     so_far = masked(ids, mask)
-    options = row_options(ignore_fields=ignore_fields)
     row = read_row(messages, write, options, empty=bool(ids))
     past = None if history is None else read_row(history, write, options)
     out = appended(write, ids, row, prompt=prompt, history=past)
-    more = out.encode(tokenizer, join=write.join, errors=errors).ids
+    more = out.encode(tokenizer, join=write.join, errors=options.errors).ids
     return RenderedIds([*ids, *more.tolist()], [*so_far, *[0] * len(more)])
 
 
@@ -173,7 +169,7 @@ def _after_value(
     out, prompted = Segments(), writer.prompted
     closed_role, rest = _end_of(writer, ids)
     numbered = list(enumerate(messages))
-    numbered = code.to_parts(writer.template, numbered, goes_on=closed_role is None)
+    numbered = calls.to_parts(writer.template, numbered, goes_on=closed_role is None)
     goes_on = closed_role is None and numbered and role_of(*numbered[0]) == prompted.name
     if goes_on:
         index, message = numbered.pop(0)

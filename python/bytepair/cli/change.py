@@ -12,6 +12,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue, Misuse, advice_in_words, in_words, tell
+from bytepair.cli.outputs import OUTPUT_FILE
 from bytepair.files.outputs import check_output
 
 
@@ -111,7 +112,7 @@ def _special(text: str) -> dict[str, int]:
 )
 @click.option("--vocab-size", type=option.size, help="Keep at most this many ids.")
 @click.option(
-    "--ids", type=option.OUTPUT_FILE, help="Write the map from old to new ids to this .npy file."
+    "--ids", type=OUTPUT_FILE, help="Write the map from old to new ids to this .npy file."
 )
 @option.out_folder
 @option.force

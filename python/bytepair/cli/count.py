@@ -11,6 +11,7 @@ import click
 
 import bytepair
 from bytepair.cli import option, sources
+from bytepair.cli.outputs import COUNTS_FILE
 from bytepair.corpus.source import resolve
 from bytepair.files.outputs import remove_own
 
@@ -22,7 +23,7 @@ from bytepair.files.outputs import remove_own
 )
 @option.sources
 @option.path(
-    "--out", "-o", default="counts.parquet", type=option.COUNTS_FILE,
+    "--out", "-o", default="counts.parquet", type=COUNTS_FILE,
     help="The output file (parquet).",
 )  # fmt: skip
 @option.pattern

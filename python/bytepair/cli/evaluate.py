@@ -13,6 +13,7 @@ import click
 import bytepair
 from bytepair.cli import option, sources
 from bytepair.cli.messages import Misuse, in_words, tell
+from bytepair.cli.outputs import OUTPUT_FILE
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Files, files_of, resolve_files
 from bytepair.corpus.splits import Split, splits_of
@@ -65,13 +66,13 @@ measured = option.together(
 @click.option("--json", "as_json", is_flag=True, help="Write all figures as JSON.")
 @click.option(
     "--sizes",
-    type=option.OUTPUT_FILE,
+    type=OUTPUT_FILE,
     help="Write the bytes per token at each vocabulary size to this file: .csv, or .svg for a "
     "plot.",
 )
 @click.option(
     "--token-bytes",
-    type=option.OUTPUT_FILE,
+    type=OUTPUT_FILE,
     help="Write the length in bytes of each id to this file: .npy, or .pt for torch.",
 )
 @click.option(

@@ -12,6 +12,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import Failure, Misuse, in_words, tell
+from bytepair.cli.outputs import OUTPUT_FILE
 
 #: The text of a page with all views for which none is given.
 PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 👋🏽"
@@ -44,7 +45,7 @@ PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @click.option(
     "--export",
-    type=option.OUTPUT_FILE,
+    type=OUTPUT_FILE,
     help="Write a page for one text that works offline; do not start a server.",
 )
 @click.option(

@@ -9,72 +9,35 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast, get_args
+from typing import Any, Final, TypeVar, get_args
 
 import click
 
 import bytepair
-from bytepair.cli.messages import BadValue, Misuse, hide_log, in_words
+from bytepair.cli.messages import BadValue, Misuse, hide_log
+from bytepair.cli.outputs import (
+    COUNTS_FILE,
+    FOLDER,
+    check_outputs,
+    files_of,
+    replacing,
+)
 from bytepair.corpus.column import Errors
 from bytepair.corpus.splits import Split
-from bytepair.errors import BytepairError
-from bytepair.files.outputs import (
-    OF_FILES,
-    check_output,
-    check_output_file,
-    check_output_folder,
-)
 from bytepair.shards.manifest import InputSplit, ShardFormat
 
 PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(get_args(inspect.get_annotations(bytepair.train, eval_str=True)["ties"]))
 
 #: The formats that are written.
-WRITTEN: Final = ", ".join(
-    name
-    for part in get_args(
-        inspect.get_annotations(bytepair.Tokenizer.export, eval_str=True)["format"]
-    )
-    for name in get_args(part)
-)
+WRITTEN: Final = ", ".join(bytepair.compat.FORMATS)
 
 #: The options that print the help.
 HELP: Final = {"help_option_names": ["-h", "--help"]}
 
-
-class Output(click.Path):
-    """A path to write to; it is checked before the work begins.
-
-    Args:
-        check: raises an error if the path cannot be written to.
-        is_own: whether an existing file is of the kind that the command writes, so that it is
-            replaced without `--force`; None for folders, whose files the work itself protects.
-    """
-
-    def __init__(
-        self, check: Callable[[Path], None], is_own: Callable[[Path], bool] | None = None
-    ) -> None:
-        super().__init__(path_type=Path)
-        self._check = check
-        self.is_own = is_own
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path if it can be written to; else fail."""
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        try:
-            self._check(path)
-        except OSError as error:
-            raise BadValue(*in_words(error), param=param, ctx=ctx) from None
-        return path
-
-
-OUTPUT_FILE: Final = Output(check_output_file, lambda _: False)
-COUNTS_FILE: Final = Output(check_output_file, bytepair.Counts.is_counts_file)
-FOLDER: Final = Output(check_output_folder)
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -107,7 +70,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 
     def decorate(function: Callable[..., None]) -> click.Command:
         params: list[click.Parameter] = getattr(function, "__click_params__", [])
-        if _files_of(params) and not any(param.name == "overwrite" for param in params):
+        if files_of(params) and not any(param.name == "overwrite" for param in params):
             function = replacing(function)
         return click.command(
             cls=_Command,
@@ -134,59 +97,8 @@ class _Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Check the output files, and run the command."""
-        may_replace = ctx.params.get("overwrite") or ctx.meta.get(_REPLACING, False)
-        for param in _files_of(self.params):
-            path = ctx.params.get(param.name or "")
-            if path is None or not path.exists():
-                continue
-            is_own = cast("Output", param.type).is_own
-            try:
-                check_output(
-                    path,
-                    inputs=_inputs(ctx),
-                    overwrite=may_replace or (is_own is not None and is_own(path)),
-                )
-            except (BytepairError, OSError) as error:
-                raise BadValue(*in_words(error), param=param, ctx=ctx) from None
+        check_outputs(ctx)
         return super().invoke(ctx)
-
-
-#: Where the context of a command notes `--force`, if its function does not take it.
-_REPLACING: Final = "bytepair.replacing"
-
-#: The parameters that are not names of files to read.
-_NOT_READ: Final = ("pattern", "column", "superword_pattern", "text")
-
-
-def _files_of(params: Sequence[click.Parameter]) -> list[click.Parameter]:
-    """The parameters that are output files."""
-    return [one for one in params if isinstance(one.type, Output) and one.type.is_own is not None]
-
-
-def _inputs(ctx: click.Context) -> Iterator[Path]:
-    """The files that the arguments and options of a command name for reading."""
-    for param in ctx.command.params:
-        values = ctx.params.get(param.name or "")
-        if isinstance(param.type, Output) or param.name in _NOT_READ:
-            continue
-        for value in values if isinstance(values, tuple) else (values,):
-            if isinstance(value, str | Path) and str(value) not in ("", "-"):
-                yield from _files_named(str(value))
-
-
-def _files_named(name: str) -> Iterator[Path]:
-    """The files of a name, a folder or a glob; also after `NAME=`."""
-    for one in {name, name.partition("=")[2]} - {""}:
-        path = Path(one)
-        if "://" in one:
-            continue
-        if path.is_dir():
-            yield from (file for file in path.iterdir() if file.name.endswith(OF_FILES))
-        if path.is_file():
-            yield path
-        elif path.is_dir() or any(sign in one for sign in "*?["):
-            with suppress(BytepairError, OSError, ValueError):
-                yield from map(Path, bytepair.corpus.list_files(one))
 
 
 def path(
@@ -470,19 +382,6 @@ ROLES: Final = {
 }  # fmt: skip
 
 
-def _replace(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
-    ctx.meta[_REPLACING] = is_given
-
-
-#: `--force` of a command whose function need not know.
-replacing = click.option(
-    "--force",
-    "overwrite",
-    is_flag=True,
-    expose_value=False,
-    callback=_replace,
-    help="Replace an output file that exists.",
-)
 force = click.option("--force", "overwrite", is_flag=True, help="Overwrite an existing tokenizer.")
 ray = click.option("--ray", is_flag=True, help="Run on a Ray cluster.")
 

@@ -12,13 +12,12 @@ import click
 
 import bytepair
 from bytepair import chat
-from bytepair.chat.rows import RowKind, TrainOn
+from bytepair.chat.kinds import PAIRS, RowKind
+from bytepair.chat.rows import ChatOptions, TrainOn
 from bytepair.chat.segments import Truncate
 from bytepair.chat.template import FIELDS
 from bytepair.cli import option
-
-#: The rows of preference pairs, which have options of their own.
-PAIRS: Final = "preference"
+from bytepair.cli.outputs import OUTPUT_FILE
 
 _ANSWERS: Final = ("chosen", "rejected")
 
@@ -36,7 +35,7 @@ TEMPLATES: Final = {
 )
 @click.argument("source")
 @option.tokenizer
-@click.option("--out", "-o", type=option.OUTPUT_FILE, help="Write a parquet file instead of JSON.")
+@click.option("--out", "-o", type=OUTPUT_FILE, help="Write a parquet file instead of JSON.")
 @click.option(
     "--template",
     help="The name of a chat template of the tokenizer, such as tool_use, or of one of "
@@ -98,7 +97,9 @@ def render(
     option.one_of("out", "show")
     option.one_of("pad_to", "pack_to")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    how: dict[str, Any] = {"train_fields": train_field or FIELDS, "ignore_fields": ignore_field}
+    reads = ("train_on", "truncate")
+    chosen = {name: value for name, value in options.items() if name in reads}
+    others = {name: value for name, value in options.items() if name not in reads}
     own_or_named: Any = template
     if template is not None and template not in tok.chat_templates:
         own_or_named = TEMPLATES.get(template, template)
@@ -107,14 +108,14 @@ def render(
         own_or_named = chat.JinjaTemplate(source_text, name=template)
     batch: Any
     if rows == PAIRS:
-        others = ("train_on", "truncate", "pad_to", "pack_to")
-        option.refuse("pairs have all turns of their answers, and no rows", *others)
-        common = {name: value for name, value in options.items() if name not in others}
-        batch = bytepair.chat.render_preferences(
-            tok, source, template=own_or_named, **how, **common
-        )
+        no_pairs = (*reads, "pad_to", "pack_to")
+        option.refuse("pairs have all turns of their answers, and no rows", *no_pairs)
+        others = {name: value for name, value in others.items() if name not in no_pairs}
+        how = ChatOptions(ignore_fields=ignore_field, train_fields=train_field or None)
+        batch = chat.render_preferences(tok, source, template=own_or_named, options=how, **others)
     else:
-        batch = tok.render_batch(source, template=own_or_named, rows=rows, **how, **options)  # type: ignore[arg-type]
+        how = ChatOptions(rows, ignore_field, train_fields=train_field or None, **chosen)  # type: ignore[arg-type]
+        batch = tok.render_batch(source, template=own_or_named, options=how, **others)
     if out is not None:
         path = batch.save(out, overwrite=True)  # the command has checked it
         click.echo(f"{path}: {len(batch):,} {'pairs' if rows == PAIRS else 'rows'}")

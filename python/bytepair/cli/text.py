@@ -15,11 +15,10 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue
-from bytepair.corpus.column import REPAIR, Errors, TextBatch, strings
+from bytepair.corpus.column import REPAIR, Errors, SkipLog, TextBatch, strings
 from bytepair.corpus.files import Files, Input, resolve_files
 from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import ResolvedSource, Texts
 from bytepair.errors import CorpusError
 from bytepair.reference import seed_at
@@ -157,8 +156,7 @@ class _Inputs:
     """Reads the inputs: each text as an iterator of pieces, each table as `Documents`."""
 
     def __init__(self, column: str, max_document_bytes: int, errors: Errors) -> None:
-        self._how: dict[str, Any] = {"column": column, "max_document_bytes": max_document_bytes}
-        self._errors = errors
+        self._reading = bytepair.Reading(column, errors, max_document_bytes=max_document_bytes)
         self.skips = SkipLog()
 
     def sources(
@@ -177,7 +175,7 @@ class _Inputs:
 
     def batches(self, source: ResolvedSource) -> Iterator[TextBatch]:
         """The documents of a source."""
-        return read_batches(source, **self._how, errors=self._errors, on_skip=self.skips.add)
+        return read_batches(source, self._reading, on_skip=self.skips.add)
 
     def lines(self, pieces: Iterable[str]) -> Documents:
         """The lines of a text as documents."""
@@ -200,8 +198,8 @@ class _Inputs:
 
     def _stream(self, file: BinaryIO, name: str) -> Iterator[Iterator[str]]:
         """The pieces of a text while it is read; with `skip`, it must be read to its end first."""
-        if self._errors != "skip":
-            yield _pieces(file, name, self._errors)
+        if self._reading.errors != "skip":
+            yield _pieces(file, name, self._reading.errors)
             return
         try:
             yield iter(list(_pieces(file, name, "strict")))

@@ -14,6 +14,7 @@ import click
 import bytepair
 from bytepair.cli import option, sources
 from bytepair.cli.messages import can_write
+from bytepair.cli.outputs import FOLDER
 from bytepair.files.outputs import check_output, remove_own
 
 #: The default vocabulary size for the sample text, which is small.
@@ -186,7 +187,7 @@ def rules_of(values: dict[str, Any]) -> bytepair.Superwords | None:
     help="The vocabulary size, including special tokens.  [default: 65536, or 8192 for the sample "
     "text]",
 )
-@click.option("--out", "-o", type=option.FOLDER, default="tokenizer", help="The output folder.")
+@click.option("--out", "-o", type=FOLDER, default="tokenizer", help="The output folder.")
 @option.force
 @click.option(
     "--pattern", help=f"{option.PATTERN_HELP}  [default: nanochat, or the pattern of the counts]"

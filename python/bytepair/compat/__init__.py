@@ -14,11 +14,12 @@ What other libraries take is made by functions: `to_tiktoken`, `to_huggingface`,
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
     from bytepair.compat import huggingface, nanochat, rustbpe, tiktoken
     from bytepair.compat.conversions import (
+        FORMATS,
         export_losses,
         to_huggingface,
         to_tiktoken,
@@ -28,12 +29,14 @@ if _TYPE_CHECKING:
 
 _MODULES = ("huggingface", "nanochat", "rustbpe", "tiktoken")
 
-_CONVERSIONS = ("export_losses", "to_huggingface", "to_tiktoken", "to_transformers")
+_CONVERSIONS = (
+    "FORMATS", "export_losses", "to_huggingface", "to_tiktoken", "to_transformers",
+)  # fmt: skip
 _ROWS = ("PaddedBatch", "encode_arrow", "pad")
 
 __all__ = [
-    "PaddedBatch", "encode_arrow", "export_losses", "huggingface", "nanochat", "pad", "rustbpe",
-    "tiktoken", "to_huggingface", "to_tiktoken", "to_transformers",
+    "FORMATS", "PaddedBatch", "encode_arrow", "export_losses", "huggingface", "nanochat", "pad",
+    "rustbpe", "tiktoken", "to_huggingface", "to_tiktoken", "to_transformers",
 ]  # fmt: skip
 
 _lazy(

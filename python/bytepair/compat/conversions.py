@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, get_args
 
 from bytepair import _core
+from bytepair.formats.parts import Losses, WrittenFormat
 
 if TYPE_CHECKING:
     import tiktoken
     import tokenizers
     import transformers
 
-    from bytepair.formats.parts import Losses
+
+#: The formats that `Tokenizer.export` writes.
+FORMATS: Final = get_args(WrittenFormat)
 
 
 def to_tiktoken(tokenizer: _core.Tokenizer, name: str = "bytepair") -> tiktoken.Encoding:

@@ -4,16 +4,17 @@
     >>> sum(batch.num_rows for batch in bytepair.corpus.read_documents(bytepair.sample.paths()))
     61
 
-The modules: `source` (what a source is), `files` (the files that names stand for), `folders` (the
-files of a folder or glob), `splits` (which documents are for validation), `documents` (the
-documents of a file), `read` (batches of any source), `skips` (skipped documents), `column`
-(documents in memory), `kinds` (file suffixes), `bounds` (memory limits), `arrow` (Arrow columns),
-`read_ahead` (a reader thread) and `download` (published data sets).
+The modules: `source` (what a source is, and `Reading`), `files` (the files that names stand for),
+`folders` (the files of a folder or glob), `splits` (which documents are for validation),
+`documents` (the documents of a file), `read` (batches of any source), `sampling` (a sample of one),
+`column` (documents in memory, and skipped ones), `kinds` (file suffixes), `bounds` (memory limits),
+`arrow` (Arrow columns), `read_ahead` (a reader thread), `inputs` (records of what a job read) and
+`download` (published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
     from bytepair.corpus import download

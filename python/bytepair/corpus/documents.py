@@ -18,15 +18,14 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind, check_whole
-from bytepair._internal.progress import Position
+from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
-from bytepair.corpus.column import Column, Errors, Skip, until
+from bytepair.corpus.column import Column, Errors, Skip, SkipLog, until
 from bytepair.corpus.files import Input, files_by_position
 from bytepair.corpus.kinds import CorpusFile, compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
-from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import Limits, Source
+from bytepair.corpus.source import Source, check_limits
 from bytepair.corpus.splits import Split
 from bytepair.errors import CorpusError
 
@@ -128,9 +127,9 @@ def read_documents(
             f"start is {start} and step is {step}", hint="pass start >= 0 and step >= 1"
         )
     files = files_by_position(source, split)
-    limits = Limits(max_chars, doc_cap)
+    check_limits(max_chars, doc_cap)
     how = ReadOptions(column, errors, doc_cap, max_document_bytes)
-    stream = until(_strided(files, how, DocumentSelection(0, start, step)), limits.max_chars)
+    stream = until(_strided(files, how, DocumentSelection(0, start, step)), max_chars)
     return ahead(arrow.record_batch(texts, column) for texts in stream)
 
 
@@ -159,7 +158,7 @@ def read(
     file: Input,
     how: ReadOptions,
     selection: DocumentSelection = DocumentSelection(),
-    position: Position | None = None,
+    share: ShareRead | None = None,
 ) -> Iterator[Column | Skip]:
     """Read one file in order.
 
@@ -167,7 +166,7 @@ def read(
         file: the file.
         how: the options.
         selection: which documents to read.
-        position: updated with the fraction of the file that has been read.
+        share: updated with the fraction of the file that has been read.
 
     Yields:
         Documents, and with `errors="skip"` the skipped ones.
@@ -178,7 +177,7 @@ def read(
     after = 0
     try:
         with ExitStack() as stack:
-            for piece in _pieces(file, how, selection, position, stack):
+            for piece in _pieces(file, how, selection, share, stack):
                 rows = piece.rows if isinstance(piece, Skip) else len(piece)
                 after = piece.first + (rows or 0)
                 if rows is None or after > selection.first:
@@ -209,7 +208,7 @@ def _pieces(
     file: Input,
     how: ReadOptions,
     selection: DocumentSelection,
-    position: Position | None,
+    share: ShareRead | None,
     stack: ExitStack,
 ) -> Iterator[Column | Skip]:
     """The pieces that the core reads from a file."""
@@ -221,11 +220,11 @@ def _pieces(
             expansion.add(len(batch.data))
         elif (total := reader.take_expanded()) is not None:
             expansion.reach(total)
-        if position is not None:
+        if share is not None:
             done, whole = reader.packed, max(file.size, 1)
             if table_rows:
                 done, whole = batch.first_row + len(batch.offsets) - 1, table_rows
-            position.within(done / whole)
+            share.within(done / whole)
         column = Column(batch.data, batch.offsets, file.name, batch.first_row, batch.unit)
         pieces = _divided(column, batch.skipped)
         del batch, column  # the pieces alone keep the documents in memory

@@ -26,11 +26,11 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
 
-from bytepair._internal.names import is_plain
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
 from bytepair.errors import DownloadError, NotAFileError
 from bytepair.files.outputs import check_alone, open_own, remove_own, write_whole
+from bytepair.files.safe import is_plain
 
 ENDPOINT: Final = "https://huggingface.co"
 

@@ -12,19 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair._internal.progress import Position
+from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow
 from bytepair.corpus.arrow import is_arrow
-from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import REPAIR, Column, Errors, Skip, TextBatch, strings, until
+from bytepair.corpus.column import REPAIR, Column, Errors, OnSkip, Skip, TextBatch, strings, until
 from bytepair.corpus.documents import ReadOptions, read
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.skips import OnSkip
 from bytepair.corpus.source import (
     HubData,
-    Limits,
+    Reading,
     ResolvedSource,
     Rows,
     Source,
@@ -45,27 +43,18 @@ MEMORY: Final = "the source"
 
 def read_batches(
     source: Source | ResolvedSource,
+    reading: Reading = Reading(),
     *,
-    column: str = "text",
-    limits: Limits | None = None,
-    errors: Errors = "strict",
-    position: Position | None = None,
-    max_document_bytes: int = DOCUMENT_BYTES,
+    share: ShareRead | None = None,
     on_skip: OnSkip = lambda *_: None,
 ) -> Iterator[TextBatch]:
     """Read a source as batches of documents, in order.
 
     Args:
         source: a source as defined in `bytepair.corpus.source`.
-        column: the table column or JSON field that contains the text.
-        limits: how much to read; None means all.
-        errors: how to treat invalid UTF-8 in files and Arrow data, and lone surrogates in jsonl and
-            in memory: `"strict"` raises an error, at the latest in the consumer of the documents;
-            `"replace"` replaces them by U+FFFD, as Python does; `"skip"` skips the document, and in
-            files also documents that are too long, lines that are not JSON objects and what
-            follows the damage of a compressed file.
-        position: updated with the fraction of the files that has been read.
-        max_document_bytes: the maximum size of a document in a file; a longer one is an error.
+        reading: which text is read. What is invalid raises an error at the latest in the consumer
+            of the documents; the limits of counting do not matter here.
+        share: updated with the fraction of the files that has been read.
         on_skip: called for each skipped document, in order, with the name of its file or other
             source, its row there, the reason, and what to do about it.
 
@@ -78,12 +67,14 @@ def read_batches(
         >>> list(read_batches(["one text", "another"]))
         [['one text', 'another']]
     """
-    position, limits = position or Position(), limits or Limits()
-    how = ReadOptions(column, errors, limits.doc_cap, max_document_bytes, BATCH_BYTES)
+    share = share or ShareRead()
+    how = ReadOptions(
+        reading.column, reading.errors, reading.doc_cap, reading.max_document_bytes, BATCH_BYTES
+    )
     resolved = resolve(source)
-    announce_column(resolved, column)
-    stream = _open(resolved, how, position)
-    return _without_skips(until(stream, limits.max_chars, position.limit), on_skip)
+    announce_column(resolved, reading.column)
+    stream = _open(resolved, how, share)
+    return _without_skips(until(stream, reading.max_chars, share.limit), on_skip)
 
 
 def _without_skips(stream: Iterator[TextBatch | Skip], on_skip: OnSkip) -> Iterator[TextBatch]:
@@ -109,10 +100,10 @@ def batch_size(batch: TextBatch) -> int:
 
 
 def _open(
-    resolved: ResolvedSource, how: ReadOptions, position: Position
+    resolved: ResolvedSource, how: ReadOptions, share: ShareRead
 ) -> Iterator[TextBatch | Skip]:
     if isinstance(resolved, Files):
-        return ahead(_read_files(resolved.files, how, position))
+        return ahead(_read_files(resolved.files, how, share))
     if isinstance(resolved, Texts | Rows):
         texts = (
             resolved.texts if isinstance(resolved, Texts) else _fields(resolved.rows, how.column)
@@ -128,11 +119,11 @@ def _open(
 
 
 def _read_files(
-    files: list[Input], how: ReadOptions, position: Position
+    files: list[Input], how: ReadOptions, share: ShareRead
 ) -> Iterator[TextBatch | Skip]:
     for file in files:
-        position.enter(file.size)
-        for piece in read(file, how, position=position):
+        share.enter(file.size)
+        for piece in read(file, how, share=share):
             is_table = kind_of(file.path) == "parquet"
             if isinstance(piece, Skip) and piece.rows != 1 and is_table:
                 # the file is invalid, not a single document

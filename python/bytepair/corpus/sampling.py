@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Errors, Skip, TextBatch, strings
+from bytepair.corpus.column import Errors, Skip, SkipLog, TextBatch, strings
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.read import BATCH_BYTES, read_batches
-from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import Limits, Source, resolve
+from bytepair.corpus.source import Reading, Source, check_limits, resolve
 from bytepair.errors import CorpusError
 
 #: About how many bytes of files are read for a sample; of a source in memory, how many characters.
@@ -100,9 +99,10 @@ def sample(
         >>> 95 < one.chars <= 100, one.is_whole
         (True, False)
     """
-    limits, skips = Limits(max_chars), SkipLog()
+    check_limits(max_chars)
+    skips = SkipLog()
     resolved = resolve(source, split="all")
-    draw, step = _Draw(limits.max_chars, seed), 1
+    draw, step = _Draw(max_chars, seed), 1
     if isinstance(resolved, Files) and max_chars is not None:
         step = max(1, resolved.size // READ_BYTES)
         how = ReadOptions(column, errors, None, max_document_bytes, BATCH_BYTES)
@@ -110,11 +110,9 @@ def sample(
             for batch in _blocks(file, how, step, draw.random, skips):
                 draw.add(batch)
     else:
-        most = None if max_chars is None else Limits(max(READ_BYTES, max_chars))
-        for batch in read_batches(
-            resolved, column=column, limits=most, errors=errors, on_skip=skips.add,
-            max_document_bytes=max_document_bytes,
-        ):  # fmt: skip
+        most = None if max_chars is None else max(READ_BYTES, max_chars)
+        reading = Reading(column, errors, most, max_document_bytes=max_document_bytes)
+        for batch in read_batches(resolved, reading, on_skip=skips.add):
             draw.add(batch)
     skips.warn()
     number = len(resolved.files) if isinstance(resolved, Files) else 0

@@ -57,30 +57,6 @@ _OF_DATASETS: Final = ("select_columns", "with_format", "column_names")
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits on how much of a corpus to read.
-
-    Attributes:
-        max_chars: stop after the document with which the total exceeds this many characters.
-        doc_cap: read at most this many characters of each document.
-
-    Raises:
-        CorpusError: if a limit is below 1.
-    """
-
-    max_chars: int | None = None
-    doc_cap: int | None = None
-
-    def __post_init__(self) -> None:
-        """Reject negative limits: as slices, they would silently cut text at the end."""
-        for name, value in (("max_chars", self.max_chars), ("doc_cap", self.doc_cap)):
-            if value is not None and check_whole(name, value, -MOST) < 1:
-                raise CorpusError(
-                    f"{name} is {value}", hint="pass at least 1, or None for no limit"
-                )
-
-
-@dataclass(frozen=True)
 class Reading:
     """Which text of a source is read, and how it is counted.
 
@@ -139,7 +115,7 @@ class Reading:
         """Check all values before anything is read."""
         check_kind("column", self.column, str)
         check_choice("errors", self.errors, ("strict", "replace", "skip"))
-        Limits(self.max_chars, self.doc_cap)
+        check_limits(self.max_chars, self.doc_cap)
         check_whole("max_document_bytes", self.max_document_bytes, least=1)
         if self.split is not None:
             check_choice("split", self.split, ("train", "val", "all"))
@@ -152,9 +128,20 @@ class Reading:
             )
 
     @property
-    def limits(self) -> Limits:
-        """How much to read."""
-        return Limits(self.max_chars, self.doc_cap)
+    def is_whole(self) -> bool:
+        """Whether all text is read."""
+        return self.max_chars is None and self.doc_cap is None
+
+
+def check_limits(max_chars: int | None = None, doc_cap: int | None = None) -> None:
+    """Check limits of characters: as slices, negative ones would silently cut text at the end.
+
+    Raises:
+        CorpusError: if a limit is below 1.
+    """
+    for name, value in (("max_chars", max_chars), ("doc_cap", doc_cap)):
+        if value is not None and check_whole(name, value, -MOST) < 1:
+            raise CorpusError(f"{name} is {value}", hint="pass at least 1, or None for no limit")
 
 
 @dataclass(frozen=True)

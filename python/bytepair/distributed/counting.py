@@ -21,9 +21,9 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
+from bytepair.corpus.column import SkipLog, SkippedPlace
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.skips import SkipLog, SkippedPlace
 from bytepair.corpus.source import Reading, Source
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
@@ -94,7 +94,7 @@ def count(
         >>> counts == bytepair.count(files)
         True
     """
-    tasks.check_ranks(rank, world_size, ray=ray)
+    ranks = tasks.Ranks(rank, world_size, ray)
     for name in ("max_chars", "memory_limit", "checkpoint"):
         if (value := getattr(reading, name)) is not None:
             raise ArgumentError(
@@ -102,8 +102,6 @@ def count(
             )
     if out is None and not ray:
         raise ShardError("several ranks need a shared folder: pass out, the file to write")
-    if ray:
-        on_ray.check()
     options: dict[str, Any] = {
         "pattern": _core.pattern(pattern), "doc_cap": reading.doc_cap, "column": reading.column,
         "errors": reading.errors,
@@ -113,9 +111,9 @@ def count(
         path = folder / ("counts.parquet" if out is None else Path(out).name)
         check_output_file(path)
         job = {**options, **recorded(files, folder), "unicode": _core.UNICODE_VERSION}
-        options |= {"max_document_bytes": reading.max_document_bytes, "threads": threads}
-        plan = CountTasks(path, files, job, options, task_bytes, ray)
-        return _count(plan, rank, world_size)
+        options["max_document_bytes"] = reading.max_document_bytes
+        options["threads"] = ranks.threads(threads)
+        return _count(CountTasks(path, job, options, task_bytes), files, ranks)
 
 
 @dataclass(frozen=True)
@@ -124,19 +122,15 @@ class CountTasks:
 
     Attributes:
         path: the output.
-        files: the inputs.
         job: what determines the result.
         options: the pattern, the threads and the values of `Reading` for each task.
         task_bytes: the approximate number of bytes of the files of a task.
-        ray: whether a Ray cluster runs them.
     """
 
     path: Path
-    files: list[Input]
     job: dict[str, Any]
     options: dict[str, Any]
     task_bytes: int
-    ray: bool
 
     @property
     def root(self) -> Path:
@@ -149,31 +143,21 @@ class CountTasks:
         return {**self.job, "task_bytes": self.task_bytes}
 
 
-def _count(plan: CountTasks, rank: int | None, world_size: int | None) -> Counts | None:
+def _count(plan: CountTasks, files: list[Input], ranks: tasks.Ranks) -> Counts | None:
     """Run the tasks of this process, and put all together if it is the last."""
     if (counts := _finished(plan)) is not None:
         return counts
-    work = tasks.split(plan.files, plan.task_bytes)
-    mine = work if plan.ray else tasks.share(work, rank, world_size)
-    if mine:
-        tasks.begin(plan.root, plan.task_job)
-    if plan.ray:
-        left = [task for task in work if not task.is_done(plan.root)]
-        options = {**plan.options, "threads": plan.options["threads"] or 1}
-        on_ray.results(left, count_task, (plan.root, options))
-    else:
-        for task in mine:
-            count_task(task, plan.root, plan.options)
-    if not tasks.all_done(plan.root, work):
+    root, work = plan.root, tasks.split(files, plan.task_bytes)
+    if not ranks.run(root, plan.task_job, work, count_task, root, plan.options):
         # If another rank has finished meanwhile, it has removed what this one would wait for.
         return _finished(plan)
     try:
-        with manifest.locked(plan.root):
-            if not tasks.all_done(plan.root, work):
-                return None
-            return _put_together(plan, work)
+        with manifest.locked(root):
+            if tasks.all_done(root, work):
+                return _put_together(plan, work, ray=ranks.ray)
     except InUseError:
-        return None
+        pass
+    return None
 
 
 def _finished(plan: CountTasks) -> Counts | None:
@@ -221,14 +205,14 @@ def count_task(task: Task, root: Path, options: dict[str, Any]) -> None:
     tasks.run(root, [task], [PART], work)
 
 
-def _put_together(plan: CountTasks, work: list[Task]) -> Counts:
+def _put_together(plan: CountTasks, work: list[Task], *, ray: bool) -> Counts:
     """Write the counts of all tasks, warn of what they skipped, and remove the tasks."""
     root, skips = plan.root, SkipLog()
     tasks.redo_broken(root, work, [PART], lambda task: count_task(task, root, plan.options))
     for task in work:
         mark = tasks.mark_of(task, root)
         skips.add_all(mark.count("skipped"), map(_skipped, mark.items("first"), repeat(mark)))
-    counts = _sum(root, work, ray=plan.ray)
+    counts = _sum(root, work, ray=ray)
     record = {"job": plan.job, "checksum": _checksum(counts)}
     counts.save(plan.path, metadata={JOB: json.dumps(record)})
     tasks.clear(root, plan.task_job, [PART])

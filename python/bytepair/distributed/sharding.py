@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
-from bytepair.distributed import on_ray, tasks
+from bytepair.distributed import tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import InUseError
 from bytepair.shards import Manifest, manifest
@@ -96,10 +96,7 @@ def shard(
         >>> made.documents
         61
     """
-    tasks.check_ranks(rank, world_size, ray=ray)
-    if ray:
-        on_ray.check()
-    folder = Path(out)
+    ranks, folder = tasks.Ranks(rank, world_size, ray), Path(out)
     how = ShardOptions(**options)
     job = make_job(files_for_all(source, how.split), tokenizer, how, folder)
     state = state_of(folder, job.values, ignore=PARTS)
@@ -107,16 +104,8 @@ def shard(
         return assemble(folder, job, [], task_bytes, threads, progress)
     root = folder / PARTS
     work = _unwritten(tasks.split(job.files, task_bytes), state)
-    mine = work if ray else tasks.share(work, rank, world_size)
-    if mine:
-        tasks.begin(root, {**job.values, "task_bytes": task_bytes})
-    if ray:
-        left = [task for task in work if not task.is_done(root)]
-        on_ray.results(left, encode_task, (job, root, threads or 1))
-    else:
-        for task in mine:
-            encode_task(task, job, root, threads)
-    if not tasks.all_done(root, work):
+    task_job = {**job.values, "task_bytes": task_bytes}
+    if not ranks.run(root, task_job, work, encode_task, job, root, ranks.threads(threads)):
         # If another rank has finished meanwhile, it has removed what this one would wait for.
         state = state_of(folder, job.values, ignore=PARTS)
         if state.manifest is None:
@@ -177,7 +166,7 @@ def assemble(
     threads: int | None = None,
     progress: bool | Callback | None = None,
 ) -> Manifest | None:
-    """Sharder the parts of all tasks into shards; None if another process is doing so.
+    """Cut the parts of all tasks into shards; None if another process is doing so.
 
     It can be interrupted and called again, as `bytepair.shards.write` can. A document that is in no
     part, since its shard was finished before and is not whole, is encoded here.

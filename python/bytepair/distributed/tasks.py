@@ -17,10 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair._internal.names import check_own_folder, check_regular
 from bytepair.corpus.files import Input
+from bytepair.distributed import on_ray
 from bytepair.errors import ShardError, warn
 from bytepair.files.outputs import check_alone, remove_own
+from bytepair.files.safe import check_own_folder, check_regular
 from bytepair.shards import manifest, state
 from bytepair.shards.manifest import DamageError, Fields, ShardPart
 
@@ -89,18 +90,6 @@ def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
     ]
 
 
-def check_ranks(rank: int | None, world_size: int | None, *, ray: bool) -> None:
-    """Refuse a rank together with Ray, which has none.
-
-    Raises:
-        ShardError: if both are given.
-    """
-    if ray and (rank is not None or world_size is not None):
-        raise ShardError(
-            "Ray needs no ranks: pass either ray, or rank and world_size", option="ray"
-        )
-
-
 def place(
     rank: int | None, world_size: int | None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
@@ -140,10 +129,68 @@ def place(
     return rank, world_size
 
 
-def share(work: list[Task], rank: int | None, world_size: int | None) -> list[Task]:
-    """The tasks of a rank; see `place`."""
-    rank, world_size = place(rank, world_size)
-    return work[rank::world_size]
+@dataclass(frozen=True)
+class Ranks:
+    """Who runs tasks: this process, with its rank, or a Ray cluster.
+
+    Attributes:
+        rank: as in `place`.
+        world_size: as in `place`.
+        ray: whether it is a Ray cluster.
+
+    Raises:
+        ShardError: if both are given.
+        ImportError: if Ray is not installed.
+        ConnectionError: if the Ray cluster does not answer.
+    """
+
+    rank: int | None
+    world_size: int | None
+    ray: bool
+
+    def __post_init__(self) -> None:
+        """Check this before anything is read or written."""
+        if not self.ray:
+            return
+        if self.rank is not None or self.world_size is not None:
+            raise ShardError(
+                "Ray needs no ranks: pass either ray, or rank and world_size", option="ray"
+            )
+        on_ray.check()
+
+    def threads(self, threads: int | None) -> int | None:
+        """The number of threads of a task; Ray gives each one core."""
+        return threads or 1 if self.ray else threads
+
+    def run(
+        self,
+        root: Path,
+        job: dict[str, Any],
+        work: list[Task],
+        function: Callable[..., object],
+        *arguments: Any,
+    ) -> bool:
+        """Run the tasks that these ranks have to do, and return whether all tasks are done then.
+
+        Args:
+            root: the folder of the results.
+            job: the job, as `begin` takes it.
+            work: the tasks of all ranks.
+            function: runs a task; it is called with it and with `arguments`.
+            arguments: values that can be sent to other processes.
+        """
+        mine = work
+        if not self.ray:
+            rank, world_size = place(self.rank, self.world_size)
+            mine = work[rank::world_size]
+        if mine:
+            begin(root, job)
+        if self.ray:
+            on_ray.results([task for task in work if not task.is_done(root)], function, arguments)
+        else:
+            for task in mine:
+                function(task, *arguments)
+        return all_done(root, work)
 
 
 def begin(root: Path, job: dict[str, Any]) -> None:

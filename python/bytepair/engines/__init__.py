@@ -13,7 +13,7 @@ has what vLLM and SGLang find by themselves.
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
     from bytepair.engines import plugins

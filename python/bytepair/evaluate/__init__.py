@@ -12,36 +12,34 @@ decoded to text and encoded again on the way.
 
 from bytepair.evaluate.comparison import Comparison, Difference, compare
 from bytepair.evaluate.evaluation import (
-    USUAL_RIVALS,
     Evaluation,
-    ParallelText,
-    gini,
-    measure,
-    measure_parallel,
-)
-from bytepair.evaluate.sizes import (
+    Language,
     Sweep,
-    bits_per_byte,
+    by_language,
     compression_curve,
-    nats_and_bytes,
-    save_token_bytes,
+    declarations,
+    measure,
     sweep,
 )
 from bytepair.evaluate.table import Cell, Table, summary, tables, to_json, to_markdown, to_terminal
 from bytepair.evaluate.texts import (
+    USUAL_RIVALS,
     Compression,
-    Language,
-    by_language,
+    ParallelText,
     compress,
-    declarations,
     documents,
+    gini,
+    measure_parallel,
     samples,
 )
 from bytepair.evaluate.vocabulary import (
     Use,
     VocabularyReport,
+    bits_per_byte,
     inspect,
+    nats_and_bytes,
     renyi_efficiency,
+    save_token_bytes,
     unreachable,
     use,
 )

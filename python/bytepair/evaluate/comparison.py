@@ -20,10 +20,9 @@ from bytepair import sample
 from bytepair._internal.checks import check_choice
 from bytepair._internal.drawing import readable
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Column, Errors, strings
+from bytepair.corpus.column import Column, Errors, SkipLog, strings
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import Limits, Source, resolve
+from bytepair.corpus.source import Reading, Source, resolve
 from bytepair.formats import tiktoken
 from bytepair.formats.huggingface import folder
 from bytepair.tokenizer import Tokenizer, load
@@ -233,11 +232,8 @@ def compare(
     texts_read = tokens = differing = 0
     difference: Difference | None = None
     skips = SkipLog()
-    batches = read_batches(
-        resolve(source, split="all"), column=column,
-        limits=Limits(max_chars), errors=errors, max_document_bytes=max_document_bytes,
-        on_skip=skips.add,
-    )  # fmt: skip
+    reading = Reading(column, errors, max_chars, max_document_bytes=max_document_bytes)
+    batches = read_batches(resolve(source, split="all"), reading, on_skip=skips.add)
     for place, documents in _addressed(batches):
         rows = zip(first.encode(documents), second.encode(documents), strict=True)
         for row, (a, b) in enumerate(rows, place[1]):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from bytepair._internal.drawing import html_table, readable
-from bytepair.evaluate.evaluation import Evaluation, ParallelText
-from bytepair.evaluate.texts import Compression, Language
+from bytepair.evaluate.evaluation import Evaluation, Language
+from bytepair.evaluate.texts import Compression, ParallelText
 from bytepair.evaluate.vocabulary import RENYI_ORDER
 from bytepair.tokenizer import Tokenizer
 

@@ -1,27 +1,29 @@
-"""The texts on which tokenizers are compared, and the tokens that each needs for them.
+"""The texts and the tokenizers that are compared, and the tokens that each needs for them.
 
-The five samples are described in `texts/README.md`. The Universal Declaration of Human Rights, in
-sixty languages, comes from `bytepair.sample`; it is a parallel text, so its tokens are comparable
-across languages.
+The five samples are described in `texts/README.md`. A parallel text says the same in each language,
+so its tokens are comparable across languages.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Final
 
-from bytepair import sample
-from bytepair._internal.checks import check_many
+from bytepair._internal.checks import check_kind, check_many, refuse
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.sampling import Sample
 from bytepair.corpus.sampling import sample as sample_of
 from bytepair.corpus.source import Source
-from bytepair.errors import CorpusError
-from bytepair.tokenizer import Tokenizer
+from bytepair.errors import ArgumentError, CorpusError, NotFetchedError
+from bytepair.tokenizer import Tokenizer, load
+
+#: The tokenizers that others are compared with by default.
+USUAL_RIVALS = ("gpt2", "cl100k_base", "o200k_base")
 
 #: The kinds of sample text in the package, in display order.
 KINDS: Final = ("news", "korean", "code", "mathematics", "science")
@@ -36,17 +38,6 @@ def samples() -> dict[str, str]:
     """
     folder = Path(__file__).parent / "texts"
     return {kind: (folder / f"{kind}.txt").read_text(encoding="utf-8") for kind in KINDS}
-
-
-def declarations() -> dict[str, str]:
-    """The declaration of human rights in sixty languages, by language code.
-
-    Example:
-        >>> declarations()["en"].splitlines()[0]
-        'Universal Declaration of Human Rights'
-    """
-    paths = (path for path in sample.paths() if path.parent.name == "udhr")
-    return {path.stem: path.read_text(encoding="utf-8") for path in paths}
 
 
 def documents(
@@ -153,83 +144,187 @@ def compress(
     return results
 
 
-LANGUAGES: Final[dict[str, str]] = {
-    "am": "Amharic", "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan",
-    "cs": "Czech", "cy": "Welsh", "de": "German", "el": "Greek", "en": "English",
-    "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish",
-    "fr": "French", "ga": "Irish", "gu": "Gujarati", "he": "Hebrew", "hi": "Hindi",
-    "hu": "Hungarian", "hy": "Armenian", "id": "Indonesian", "ig": "Igbo", "is": "Icelandic",
-    "it": "Italian", "ja": "Japanese", "ka": "Georgian", "kk": "Kazakh", "km": "Khmer",
-    "kn": "Kannada", "ko": "Korean", "lo": "Lao", "lt": "Lithuanian", "ml": "Malayalam",
-    "mn": "Mongolian", "mr": "Marathi", "my": "Burmese", "nl": "Dutch", "pl": "Polish",
-    "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "si": "Sinhala", "sk": "Slovak",
-    "sr": "Serbian", "sv": "Swedish", "sw": "Swahili", "ta": "Tamil", "te": "Telugu",
-    "th": "Thai", "tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
-    "vi": "Vietnamese", "yo": "Yoruba", "zh-Hans": "Chinese, simplified",
-    "zh-Hant": "Chinese, traditional", "zu": "Zulu",
-}  # fmt: skip
+@dataclass(frozen=True)
+class Subject:
+    """A tokenizer, and those that it is compared with.
 
-#: Languages that are written without a mark between words.
-UNSPACED: Final = frozenset({"ja", "km", "lo", "my", "th", "zh-Hans", "zh-Hant"})
+    Attributes:
+        tokenizers: the tokenizers by name; the first is the evaluated one.
+        missing: the names of missing tokenizers, and the reason for each.
+    """
 
-_BETWEEN_WORDS = re.compile(r"[\s፡]+")  # U+1361, the word divider of Amharic
+    tokenizers: dict[str, Tokenizer]
+    missing: dict[str, NotFetchedError]
+
+    @property
+    def name(self) -> str:
+        """The name of the evaluated tokenizer."""
+        return next(iter(self.tokenizers))
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The evaluated tokenizer."""
+        return self.tokenizers[self.name]
+
+    def label(self, who: str) -> str:
+        """A tokenizer's name with its size, since only equal sizes compare fairly."""
+        return f"{who} ({self.tokenizers[who].vocab_size:,} ids)"
+
+
+def rivals_of(
+    tokenizer: Tokenizer, name: str, against: Iterable[str] | Mapping[str, Tokenizer]
+) -> tuple[dict[str, Tokenizer], dict[str, NotFetchedError]]:
+    """A tokenizer and those that it is compared with, by name; and why others are missing.
+
+    Args:
+        tokenizer: the tokenizer, which comes first.
+        name: its name in the results.
+        against: as in `measure`.
+
+    Raises:
+        NotFoundError: if a path in `against` has no tokenizer.
+        ValueError: if two tokenizers have the same name.
+    """
+    tokenizers, missing = _rivals(against, name)
+    if name in tokenizers:
+        raise ArgumentError(
+            f"two tokenizers are named {name!r}",
+            option="name",
+            value=name,
+            hint="pass another name",
+        )
+    return {name: tokenizer, **tokenizers}, missing
+
+
+def _rivals(
+    against: Iterable[str] | Mapping[str, Tokenizer], ours: str
+) -> tuple[dict[str, Tokenizer], dict[str, NotFetchedError]]:
+    if isinstance(against, Mapping):
+        for rival in against.values():
+            check_kind("against", rival, Tokenizer)
+        return dict(against), {}
+    rivals: dict[str, Tokenizer] = {}
+    missing: dict[str, NotFetchedError] = {}
+    for rival in against:
+        if not isinstance(rival, str | os.PathLike):
+            raise refuse("against", against, "names or paths of tokenizers, or a mapping of them")
+        name = Path(rival).resolve().name if Path(rival).exists() else rival
+        try:
+            rivals[rival if name in {ours, *rivals} else name] = load(rival)
+        except NotFetchedError as error:
+            missing[name] = error
+    return rivals, missing
 
 
 @dataclass(frozen=True)
-class Language:
-    """What the declaration costs in one language.
+class ParallelText(Subject):
+    """The number of tokens of a parallel text.
 
     Attributes:
-        code: the language, as a BCP 47 tag.
-        name: its name in English.
-        bytes: how long the text is in UTF-8.
-        characters: how long it is in code points.
-        words: how many words it has; None if nothing divides them.
-        tokens: how many tokens it becomes.
-        parity: tokens relative to English.
+        tokenizers: the tokenizers by name; the first is the evaluated one.
+        missing: the names of missing tokenizers, and the reason for each.
+        lines: the number of lines of each language.
+        bytes: the number of bytes of UTF-8, by language.
+        tokens: the number of tokens, by tokenizer and language.
+        base: the language that others are compared with; None means the one with fewest tokens.
     """
 
-    code: str
-    name: str
-    bytes: int
-    characters: int
-    words: int | None
-    tokens: int
-    parity: float
+    lines: int
+    bytes: dict[str, int]
+    tokens: dict[str, dict[str, int]]
+    base: str | None = None
 
-    @property
-    def bytes_per_token(self) -> float:
-        """How many bytes a token stands for on average."""
-        return self.bytes / self.tokens
+    def ratio(self, who: str, language: str, to: str | None = None) -> float:
+        """The number of tokens of a language relative to another, or to the best."""
+        tokens = self.tokens[who]
+        return tokens[language] / (min(tokens.values()) if to is None else tokens[to])
 
-    @property
-    def fertility(self) -> float | None:
-        """Tokens per word, or None where nothing divides words."""
-        return self.tokens / self.words if self.words else None
+    def gini(self, who: str) -> float:
+        """The Gini coefficient of the tokens: 0 if all languages have the same number."""
+        return gini(self.tokens[who].values())
 
 
-def by_language(tokenizer: Tokenizer) -> list[Language]:
-    """Encode the declaration in each language; English first, then by parity.
+def gini(numbers: Iterable[float]) -> float:
+    """The Gini coefficient: how unequal numbers are, from 0 (all equal) to nearly 1.
+
+    It is half of the mean difference between two numbers, divided by their mean.
+
+    Example:
+        >>> gini([3, 3, 3]), gini([0, 0, 0, 1])
+        (0.0, 0.75)
+    """
+    ordered = list(numbers)
+    if not all(isinstance(number, Real) for number in ordered):
+        raise refuse("numbers", numbers, "an iterable of numbers")
+    ordered.sort()
+    count, total = len(ordered), sum(ordered)
+    if not total:
+        return 0.0
+    return sum((2 * i - count + 1) * n for i, n in enumerate(ordered)) / (count * total)
+
+
+def measure_parallel(
+    tokenizer: Tokenizer,
+    texts: Mapping[str, Source],
+    *,
+    name: str = "ours",
+    against: Iterable[str] | Mapping[str, Tokenizer] = USUAL_RIVALS,
+    base: str | None = None,
+    column: str = "text",
+    errors: Errors = "strict",
+) -> ParallelText:
+    """Encode a parallel text with a tokenizer, and with others.
+
+    Args:
+        tokenizer: the tokenizer.
+        texts: the same text by language: sources as in `bytepair.train`. Each line of a document
+            is a line of the text.
+        name: the name of the tokenizer in the result.
+        against: as in `measure`.
+        base: the language to compare with.
+        column: the table column or JSON field that contains the text.
+        errors: as in `bytepair.count`.
+
+    Raises:
+        CorpusError: if there is no text, the numbers of lines differ, or `base` is not a language
+            of the text.
+        NotFoundError: if a path in `against` has no tokenizer.
+        ValueError: if two tokenizers have the same name.
 
     Example:
         >>> import bytepair
-        >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
-        >>> languages = by_language(tok)
-        >>> len(languages), languages[0].name, languages[0].parity
-        (60, 'English', 1.0)
+        >>> tok = bytepair.train(["a cat, a cat"], 269)
+        >>> texts = {"en": ["a cat"], "de": ["ein Kater"]}
+        >>> costs = measure_parallel(tok, texts, against=[])
+        >>> costs.tokens["ours"], costs.ratio("ours", "de")
+        ({'en': 2, 'de': 8}, 4.0)
     """
-    texts = declarations()
-    tokens = dict(zip(texts, tokenizer.count_batch(texts.values()).tolist(), strict=True))
-    languages = [
-        Language(
-            code=code,
-            name=LANGUAGES[code],
-            bytes=len(text.encode()),
-            characters=len(text),
-            words=None if code in UNSPACED else sum(map(bool, _BETWEEN_WORDS.split(text))),
-            tokens=tokens[code],
-            parity=tokens[code] / tokens["en"],
+    lines = {
+        key: _lines(documents(source, column=column, max_chars=None, errors=errors))
+        for key, source in texts.items()
+    }
+    if not lines or base not in {None, *lines}:
+        raise CorpusError(
+            f"there is no language {base!r} in the parallel text; it has {', '.join(lines)}"
         )
-        for code, text in texts.items()
+    first, *others = lines
+    for other in others:
+        if len(lines[other]) != len(lines[first]):
+            raise CorpusError(
+                f"a parallel text has the same lines in all languages: {first!r} has "
+                f"{len(lines[first]):,}, and {other!r} has {len(lines[other]):,}"
+            )
+    tokenizers, missing = rivals_of(tokenizer, name, against)
+    tokens = {
+        who: {key: int(one.count_batch(text).sum()) for key, text in lines.items()}
+        for who, one in tokenizers.items()
+    }
+    sizes = {key: sum(len(line.encode()) for line in text) for key, text in lines.items()}
+    return ParallelText(tokenizers, missing, len(lines[first]), sizes, tokens, base)
+
+
+def _lines(texts: Iterable[str]) -> list[str]:
+    """The lines of documents; a final line end begins no further line."""
+    return [
+        line.removesuffix("\r") for text in texts for line in text.removesuffix("\n").split("\n")
     ]
-    return sorted(languages, key=lambda one: (one.code != "en", one.parity, one.code))

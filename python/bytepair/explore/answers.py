@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from bytepair import _core, chat
 from bytepair._internal.drawing import MARKED
-from bytepair.chat import own
+from bytepair.chat import renderer
 from bytepair.errors import ConversationError
 from bytepair.evaluate import declarations, samples
-from bytepair.evaluate.texts import LANGUAGES
+from bytepair.evaluate.evaluation import LANGUAGES
 from bytepair.tokenizer import Tokenizer
 
 TEMPLATES: Final = {one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.LLAMA3)}
@@ -132,8 +132,8 @@ def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
 
 def _own(tok: Tokenizer) -> dict[str, chat.Template | chat.JinjaTemplate]:
     """The tokenizer's own templates by name; the view knows those that are no Jinja."""
-    templates = own.templates(tok).items()
-    return {one.name if isinstance(one, chat.Template) else name: one for name, one in templates}
+    items = renderer.templates(tok).items()
+    return {one.name if isinstance(one, chat.Template) else name: one for name, one in items}
 
 
 def _rendered(

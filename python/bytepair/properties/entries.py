@@ -1,17 +1,26 @@
 """The table of roles, flags and templates: what files say of a tokenizer besides its ids.
 
 Each entry is a note in the native file, and has its place in the files of Hugging Face and in GGUF.
-Readers and writers of these formats go through the table. An entry that a format has no place for
-is a loss (`bytepair.properties.metadata`).
+Readers and writers of these formats go through the table; `Metadata` has the values. An entry that
+a format has no place for is a loss (`bytepair.properties.metadata`).
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from bytepair.errors import FormatError
+from bytepair.files.safe import json_note, typed
 
 #: What an entry is: a token with a role; a flag; the chat template; the other chat templates, by
 #: name; the tokens at which generation stops; what is put around a text.
 MetadataKind: TypeAlias = Literal["token", "flag", "template", "templates", "stops", "around"]
+
+#: The name of the native file in a folder.
+NATIVE: Final = "tokenizer.bytepair"
 
 CONFIG: Final = "tokenizer_config.json"
 MAP: Final = "special_tokens_map.json"
@@ -80,3 +89,99 @@ FLAGS: Final = tuple(entry for entry in ENTRIES if entry.kind == "flag")
 #: The field beside `eos_token` with the token that ends a text, where `eos_token` is the one that
 #: ends a turn, since programs stop at `eos_token`. A file that has it does not state the role eos.
 END_OF_TEXT: Final = "eod_token"
+
+
+# ---------------------------------------------------------------------------- values
+
+#: The notes that hold JSON, by the attributes of `Metadata`.
+JSON_NOTES: Final = {
+    "templates": "chat_templates",
+    "stops": "stop_tokens",
+    "post_processor": "huggingface.post_processor",
+    "config": "huggingface.config",
+    "generation": "huggingface.generation_config",
+}
+#: The note of the default chat template.
+TEMPLATE_NOTE: Final = "chat_template"
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a file states of a tokenizer besides its ids, by the keys of the table.
+
+    Attributes:
+        tokens: the tokens with a role; "" where no token has the role that one has by its name.
+        flags: the flags.
+        template: the default chat template; "" if there is none, whatever the names of tokens.
+        templates: the other chat templates, by name.
+        stops: the tokens at which generation stops: names, or ids of ordinary tokens.
+        post_processor: that of a `tokenizer.json`, as JSON has it.
+        config: the other fields of `tokenizer_config.json`.
+        generation: the other fields of `generation_config.json`.
+
+    Example:
+        >>> metadata = Metadata.of({"eos_token": "</s>", "add_eos_token": "true"})
+        >>> metadata.tokens, metadata.flags, metadata.template
+        ({'eos_token': '</s>'}, {'add_eos_token': True}, None)
+        >>> metadata.to_notes()
+        {'eos_token': '</s>', 'add_eos_token': 'true'}
+    """
+
+    tokens: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, bool] = field(default_factory=dict)
+    template: str | None = None
+    templates: Mapping[str, str] = field(default_factory=dict)
+    stops: Sequence[str | int] = ()
+    post_processor: dict[str, Any] | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    generation: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, notes: Mapping[str, str]) -> Metadata:
+        """The values of notes; other notes are left out.
+
+        Raises:
+            FormatError: if a note is damaged.
+        """
+        return cls(
+            tokens={entry.note: notes[entry.note] for entry in TOKENS if entry.note in notes},
+            flags={
+                entry.note: _bool(notes, entry.note) for entry in FLAGS if notes.get(entry.note)
+            },
+            template=notes.get(TEMPLATE_NOTE),
+            templates=templates_of(notes),
+            stops=_stops(notes),
+            post_processor=json_note(notes, JSON_NOTES["post_processor"], dict) or None,
+            config=json_note(notes, JSON_NOTES["config"], dict),
+            generation=json_note(notes, JSON_NOTES["generation"], dict),
+        )
+
+    def to_notes(self) -> dict[str, str]:
+        """The notes of the values that are stated."""
+        notes = dict(self.tokens)
+        notes |= {flag: "true" if value else "false" for flag, value in self.flags.items()}
+        if self.template is not None:
+            notes[TEMPLATE_NOTE] = self.template
+        values = {key: getattr(self, name) for name, key in JSON_NOTES.items()}
+        return notes | {key: json.dumps(value) for key, value in values.items() if value}
+
+
+def templates_of(notes: Mapping[str, str]) -> dict[str, str]:
+    """The chat templates other than the default one."""
+    key = JSON_NOTES["templates"]
+    by_name = json_note(notes, key, dict)
+    return {name: typed(text, str, f"the note {key!r}: {name!r}") for name, text in by_name.items()}
+
+
+def _bool(notes: Mapping[str, str], flag: str) -> bool:
+    if notes[flag] not in {"true", "false"}:
+        raise FormatError(f"the note {flag!r}", f"{notes[flag]!r} is neither 'true' nor 'false'")
+    return notes[flag] == "true"
+
+
+def _stops(notes: Mapping[str, str]) -> list[str | int]:
+    key = JSON_NOTES["stops"]
+    stops = json_note(notes, key, list)
+    for stop in stops:
+        typed(stop, str if isinstance(stop, str) else int, f"the note {key!r}")
+    return stops

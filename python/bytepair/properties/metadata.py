@@ -6,22 +6,24 @@ file would have anyway, since it has the special tokens, is not lost with the no
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from bytepair import _core
 from bytepair._core import to_bytes
-from bytepair.errors import FormatError
-from bytepair.files.safe import json_note
 from bytepair.properties import post_processor, roles
-from bytepair.properties.entries import END_OF_TEXT, ENTRIES, FLAGS, TOKENS, MetadataEntry
+from bytepair.properties.entries import (
+    END_OF_TEXT,
+    ENTRIES,
+    FLAGS,
+    JSON_NOTES,
+    TOKENS,
+    Metadata,
+    MetadataEntry,
+)
 from bytepair.properties.tokens import EMPTY
-
-#: The notes with the other fields of `tokenizer_config.json` and of `generation_config.json`.
-CONFIG_NOTE: Final = "huggingface.config"
-GENERATION_NOTE: Final = "huggingface.generation_config"
 
 #: A flag that adds a token to texts, and the role of the token.
 ADDED: Final = {"add_bos_token": "bos_token", "add_eos_token": "eos_token"}
@@ -30,10 +32,15 @@ ADDED: Final = {"add_bos_token": "bos_token", "add_eos_token": "eos_token"}
 # ---------------------------------------------------------------------------- values
 
 
+def of(tokenizer: _core.Tokenizer) -> Metadata:
+    """What the notes of a tokenizer state."""
+    return Metadata.of(tokenizer.notes)
+
+
 def tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The tokens with a role, by the keys of their notes."""
-    names = {entry.note: tokenizer.notes.get(entry.note) for entry in TOKENS}
-    by_note = {note: name for note, name in names.items() if name}
+    stated = of(tokenizer).tokens
+    by_note = {note: name for note, name in stated.items() if name}
     return by_note | {roles.NOTES[role]: name for role, name in roles.roles(tokenizer).items()}
 
 
@@ -61,24 +68,10 @@ def without_roles(tokenizer: _core.Tokenizer) -> list[str]:
     ]
 
 
-def flag(tokenizer: _core.Tokenizer, note: str) -> bool | None:
-    """The value of a flag; None if it is not stated."""
-    value = tokenizer.notes.get(note)
-    if value not in {None, "", "true", "false"}:
-        raise FormatError(f"the note {note!r}", f"{value!r} is neither 'true' nor 'false'")
-    return None if not value else value == "true"
-
-
 def flags(tokenizer: _core.Tokenizer) -> dict[str, bool]:
     """The flags that are stated, or that the post-processor sets."""
-    by_note = {entry.note: flag(tokenizer, entry.note) for entry in FLAGS}
-    by_note |= dict.fromkeys(post_processor.implied(tokenizer), True)
-    return {note: value for note, value in by_note.items() if value is not None}
-
-
-def flag_note(value: bool) -> str:
-    """The note of a flag."""
-    return "true" if value else "false"
+    stated = {**of(tokenizer).flags} | dict.fromkeys(post_processor.implied(tokenizer), True)
+    return {entry.note: stated[entry.note] for entry in FLAGS if entry.note in stated}
 
 
 def token_id(tokenizer: _core.Tokenizer, name: str) -> int | None:
@@ -92,7 +85,7 @@ def token_id(tokenizer: _core.Tokenizer, name: str) -> int | None:
 
 def stated_stops(tokenizer: _core.Tokenizer) -> list[str | int]:
     """The tokens at which generation stops, if a file stated them: names, or ordinary ids."""
-    return json_note(tokenizer.notes, roles.STOPS, list)
+    return list(of(tokenizer).stops)
 
 
 def ends(tokenizer: _core.Tokenizer) -> list[str]:
@@ -111,10 +104,10 @@ def stops(tokenizer: _core.Tokenizer) -> list[int]:
     return list(dict.fromkeys(id for id in ids if id is not None))
 
 
-def stops_note(ids: Iterable[int], special: Mapping[str, int]) -> str:
-    """The note of the tokens at which generation stops."""
+def named(ids: Iterable[int], special: Mapping[str, int]) -> list[str | int]:
+    """The names of the special tokens among ids, which may get other ids; ordinary ones as ids."""
     names = {id: name for name, id in special.items()}
-    return json.dumps([names.get(id, id) for id in ids], ensure_ascii=False)
+    return [names.get(id, id) for id in ids]
 
 
 def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
@@ -180,8 +173,8 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
 def lost_alone(tokenizer: _core.Tokenizer) -> list[str]:
     """The entries that a `tokenizer.json` without the other files of its folder does not have."""
     processor = post_processor.written(tokenizer)
-    notes = {post_processor.NOTE: json.dumps(processor)} if processor else {}
-    notes |= post_processor.read(notes, tokenizer.special_tokens)
+    alone = Metadata(post_processor=processor or None)
+    notes = post_processor.with_implied(alone, tokenizer.special_tokens).to_notes()
     return [
         f"{what} (export to a folder, whose other files have this)"
         for what in described(tokenizer, lost(tokenizer, notes))
@@ -220,11 +213,13 @@ def _shown(stops: Iterable[str | int]) -> str:
 
 # ---------------------------------------------------------------------------- other ids
 
+#: The notes that `Metadata` reads.
+_NOTES: Final = {entry.note for entry in ENTRIES} | {*JSON_NOTES.values()}
+
 
 def carried(tokenizer: _core.Tokenizer, special: Mapping[str, int]) -> dict[str, str]:
     """The notes for a tokenizer with other merges and the same special tokens, by new ids."""
-    keys = {entry.note for entry in ENTRIES} | {CONFIG_NOTE, GENERATION_NOTE}
-    notes = {key: value for key, value in tokenizer.notes.items() if key in keys}
+    notes = {key: value for key, value in tokenizer.notes.items() if key in _NOTES}
     return renumbered(notes, special)
 
 
@@ -238,20 +233,22 @@ def renumbered(
         special: the new ids of the special tokens.
         ids: the new ids of the ordinary tokens that stay; None if none changes.
     """
-    new_notes = dict(notes)
+    old = Metadata.of(notes)
+    moved = [_moved(stop, special, ids) for stop in old.stops]
+    # A list or an object may contain ids.
+    plain = {
+        name: value for name, value in old.generation.items() if not isinstance(value, list | dict)
+    }
+    new = replace(
+        old,
+        post_processor=post_processor.renumbered(old.post_processor, special),
+        stops=[stop for stop in moved if stop is not None],
+        generation=plain,
+    )
+    new_notes = {key: "" if key in _NOTES else value for key, value in notes.items()}
     if ids is not None:
         new_notes.pop(EMPTY, None)
-    if processor := post_processor.from_notes(notes):
-        new = post_processor.renumbered(processor, special)
-        new_notes[post_processor.NOTE] = json.dumps(new) if new else ""
-    if stops := json_note(notes, roles.STOPS, list):
-        new_stops = [_moved(stop, special, ids) for stop in stops]
-        new_notes[roles.STOPS] = json.dumps([stop for stop in new_stops if stop is not None])
-    if rest := json_note(notes, GENERATION_NOTE, dict):
-        # A list or an object may contain ids.
-        plain = {name: value for name, value in rest.items() if not isinstance(value, list | dict)}
-        new_notes[GENERATION_NOTE] = json.dumps(plain)
-    return new_notes
+    return new_notes | new.to_notes()
 
 
 def _moved(

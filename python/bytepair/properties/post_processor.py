@@ -8,15 +8,16 @@ what they say, or more than they can say. It is kept in a note.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import warn
-from bytepair.files.safe import json_note
 from bytepair.properties import roles
+from bytepair.properties.entries import JSON_NOTES, Metadata
 
 #: The note with the post-processor of a file.
-NOTE: Final = "huggingface.post_processor"
+NOTE: Final = JSON_NOTES["post_processor"]
 
 #: The names of the tokens before and after a text.
 Surroundings: TypeAlias = tuple[list[str], list[str]]
@@ -71,33 +72,33 @@ def _applied(ids: list[int], processor: Any) -> list[int]:
     return result
 
 
-def read(notes: dict[str, str], special: Mapping[str, int]) -> dict[str, str]:
-    """The notes of the flags that the noted post-processor implies, and of the roles of its tokens.
+def with_implied(metadata: Metadata, special: Mapping[str, int]) -> Metadata:
+    """The metadata of a file with the flags that its post-processor implies, and its roles.
 
     Args:
-        notes: the notes of a file, with the roles and flags that it states elsewhere.
+        metadata: what the file states, here and elsewhere.
         special: the special tokens and their ids.
     """
-    new_notes: dict[str, str] = {}
+    tokens, flags = dict(metadata.tokens), dict(metadata.flags)
     for side, (role, note, flag) in zip(
-        around(from_notes(notes), special) or ([], []), _SIDES, strict=True
+        around(metadata.post_processor, special) or ([], []), _SIDES, strict=True
     ):
-        if len(side) != 1 or notes.get(note, "") not in ("", side[0]):
+        if len(side) != 1 or tokens.get(note, "") not in ("", side[0]):
             continue  # more than a flag says, or another token has the role
-        if notes.get(note, roles.usual(special).get(role)) != side[0]:
-            new_notes[note] = side[0]
-        if notes.get(flag) == "false":
+        if tokens.get(note, roles.usual(special).get(role)) != side[0]:
+            tokens[note] = side[0]
+        if flags.get(flag) is False:
             warn(
                 f"{flag} is false, but the post-processor of tokenizer.json adds {side[0]!r} to "
                 "texts; it is read as true"
             )
-        new_notes[flag] = "true"
-    return new_notes
+        flags[flag] = True
+    return replace(metadata, tokens=tokens, flags=flags)
 
 
 def from_notes(notes: Mapping[str, str]) -> Any:
     """The post-processor in the notes, or None."""
-    return json_note(notes, NOTE, dict) or None
+    return Metadata.of(notes).post_processor
 
 
 def implied(tokenizer: _core.Tokenizer) -> list[str]:

@@ -7,7 +7,6 @@ the names of the special tokens; the core has the table of names.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -17,8 +16,13 @@ from typing import Final, Literal, TypeAlias
 from bytepair import _core
 from bytepair._internal.checks import refuse
 from bytepair.errors import ArgumentError, SpecialTokenError
-from bytepair.files.safe import json_note
-from bytepair.properties.entries import TOKENS
+from bytepair.properties.entries import (
+    JSON_NOTES,
+    TEMPLATE_NOTE,
+    TOKENS,
+    Metadata,
+    templates_of,
+)
 
 #: The roles, and the note of each. An empty note means that no token has the role.
 NOTES: Final = {entry.role: entry.note for entry in TOKENS if entry.role}
@@ -30,16 +34,13 @@ MessageField: TypeAlias = Literal["content", "reasoning", "tool_calls"]
 #: All of them.
 FIELDS: Final[tuple[MessageField, ...]] = ("content", "reasoning", "tool_calls")
 
-#: The note of the chat template, and that of the others, by name, as JSON.
-TEMPLATE: Final = "chat_template"
-TEMPLATES: Final = "chat_templates"
-
 #: The name of the template that is used if none is named.
 DEFAULT: Final = "default"
 
-#: The note of the tokens at which generation stops, if a file states them: names, or ids of
-#: ordinary tokens, as JSON.
-STOPS: Final = "stop_tokens"
+#: The notes of the chat templates, and of the tokens at which generation stops.
+TEMPLATE: Final = TEMPLATE_NOTE
+TEMPLATES: Final = JSON_NOTES["templates"]
+STOPS: Final = JSON_NOTES["stops"]
 
 
 def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
@@ -97,7 +98,7 @@ def chat_template(tokenizer: _core.Tokenizer) -> str | None:
 
 def other_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """The chat templates other than the default one, by name."""
-    return json_note(tokenizer.notes, TEMPLATES, dict)
+    return templates_of(tokenizer.notes)
 
 
 def chat_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
@@ -125,7 +126,7 @@ def changed_notes(
     others = other_templates(tokenizer) | by_name
     if by_name.keys() - {DEFAULT}:
         kept = {name: text for name, text in others.items() if text and name != DEFAULT}
-        changed[TEMPLATES] = json.dumps(kept) if kept else ""
+        changed |= {TEMPLATES: ""} | Metadata(templates=kept).to_notes()
     return changed
 
 

@@ -12,7 +12,7 @@ Without shards, `TextBatches` and `ConversationBatches` encode and pack while th
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair._internal.lazy import lazy as _lazy
+from bytepair._internal.extras import lazy as _lazy
 
 if _TYPE_CHECKING:
     from bytepair.shards.blend import Blend, BlendedBatches

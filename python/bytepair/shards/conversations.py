@@ -6,7 +6,7 @@ is filled with the longest waiting ones that fit. The rest of a row is padding; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count, islice
@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from bytepair.chat.batch import RenderedBatch, pad_id, padding
 from bytepair.chat.renderer import TemplateOrName, writer
-from bytepair.chat.rows import RowKind, TrainOn, row_options
-from bytepair.chat.segments import Conversation, SurrogateErrors
+from bytepair.chat.rows import DEFAULT, ChatOptions
+from bytepair.chat.segments import Conversation
 from bytepair.chat.sources import ConversationSource, sequence
-from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError, ShardError
 from bytepair.shards.manifest import is_count
 from bytepair.shards.order import (
@@ -53,22 +52,14 @@ class ConversationOptions:
         max_tokens: the maximum number of ids of a conversation; the rest is cropped. None means
             the length of a row.
         pad: the special token that fills rows; None means the template's, of nanochat `<|bos|>`.
-        rows: as in `Tokenizer.render_conversation`.
-        ignore_fields: as in `Tokenizer.render_conversation`.
-        train_on: as in `Tokenizer.render_conversation`.
-        train_fields: as in `Tokenizer.render_conversation`.
-        errors: as in `Tokenizer.render_conversation`.
+        chat: how conversations are read, and what of them is trained on.
         buffer: the number of conversations that wait for a row.
     """
 
     template: TemplateOrName = None
     max_tokens: int | None = None
     pad: str | None = None
-    rows: RowKind = "messages"
-    ignore_fields: Collection[str] = ()
-    train_on: TrainOn = "all"
-    train_fields: Collection[MessageField] = FIELDS
-    errors: SurrogateErrors = "strict"
+    chat: ChatOptions = DEFAULT
     buffer: int = BUFFER_CONVERSATIONS
 
     def __post_init__(self) -> None:
@@ -137,18 +128,14 @@ class ConversationBatches(Unpicklable):
             raise ShardError(
                 f"max_tokens is {max_tokens}; at most length + 1 is possible", option="max_tokens"
             )
-        how: dict[str, Any] = {
-            "rows": options.rows, "ignore_fields": options.ignore_fields,
-            "train_on": options.train_on, "train_fields": options.train_fields,
-        }  # fmt: skip
-        conversations = sequence(conversations, row_options(*how.values()))
+        conversations = sequence(conversations, options.chat)
         if rank >= len(conversations):
             raise ShardError(
                 f"rank {rank} of {world_size} has none of the {len(conversations)} conversations"
             )
         render = partial(
-            tokenizer.render_batch, template=options.template, max_tokens=max_tokens,
-            on_untrained="keep", errors=options.errors, threads=threads, **how,
+            tokenizer.render_batch, template=options.template, options=options.chat,
+            max_tokens=max_tokens, on_untrained="keep", threads=threads,
         )  # fmt: skip
         self._count, self._step = len(conversations), world_size
         self._identity = {"conversations": len(conversations), "world_size": world_size}

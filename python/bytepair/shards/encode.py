@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import Expansion
-from bytepair.corpus.column import Column, Skip, TextBatch, strings
+from bytepair.corpus.column import Column, Skip, SkipLog, TextBatch, strings
 from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
 from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.skips import SkipLog
-from bytepair.corpus.source import ResolvedSource, Source
+from bytepair.corpus.source import Reading, ResolvedSource, Source
 from bytepair.files.outputs import scratch
 from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions, resolve_source
 from bytepair.shards.manifest import SkipRecord
@@ -78,10 +77,9 @@ def _write_texts(resolved: ResolvedSource, path: str, options: ShardOptions) -> 
     from bytepair._internal.extras import pyarrow_parquet as parquet
 
     skips = SkipLog()
-    batches = read_batches(
-        resolved, column=options.column, errors=options.errors, on_skip=skips.add,
-        max_document_bytes=options.max_document_bytes,
-    )  # fmt: skip
+    most = options.max_document_bytes
+    reading = Reading(options.column, options.errors, max_document_bytes=most)
+    batches = read_batches(resolved, reading, on_skip=skips.add)
     schema = pa.schema([(options.column, pa.large_string())])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:

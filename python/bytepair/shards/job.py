@@ -18,7 +18,7 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.source import Limits, ResolvedSource, Source, resolve
+from bytepair.corpus.source import ResolvedSource, Source, check_limits, resolve
 from bytepair.corpus.splits import part
 from bytepair.errors import CorpusError, ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
@@ -85,7 +85,7 @@ class ShardOptions:
                 option="tokens_per_shard",
                 hint="pass at least 1",
             )
-        Limits(doc_cap=self.doc_cap)
+        check_limits(doc_cap=self.doc_cap)
         _check_dropout(self.dropout, self.seed)
 
 

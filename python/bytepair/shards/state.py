@@ -14,6 +14,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -21,11 +22,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from bytepair import _core
-from bytepair._internal.names import check_own_folder, check_regular
 from bytepair._internal.progress import Bar
 from bytepair.corpus.inputs import BASE, INPUTS, is_interleaved, is_same, shared
 from bytepair.errors import ShardError
 from bytepair.files.outputs import check_alone, remove_own
+from bytepair.files.safe import check_own_folder, check_regular
 from bytepair.formats.parts import FILE_NAME
 from bytepair.shards import manifest
 from bytepair.shards.layout import LAYOUTS, partial
@@ -374,4 +375,5 @@ def remove_folder(folder: Path, names: str) -> None:
     if folder.exists():
         for path in folder.iterdir():
             remove_own(path)
-        folder.rmdir()
+        with suppress(OSError):  # another rank may just be looking for its task
+            folder.rmdir()

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind
-from bytepair._internal.names import check_regular
-from bytepair._internal.progress import Bar, Callback, Position
+from bytepair._internal.progress import Bar, Callback, ShareRead
 from bytepair._internal.system import sync_folder
 from bytepair.corpus.files import LOG
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Source
 from bytepair.errors import BytepairWarning, CorpusError, warn
 from bytepair.files.outputs import write_whole
+from bytepair.files.safe import check_regular
 from bytepair.formats.parts import FILE_NAME
 from bytepair.shards import manifest, state
 from bytepair.shards.encode import Sink, encode_all, on_disk
@@ -360,7 +360,7 @@ class Progress:
 
     def __init__(self, job: ShardJob, start: Address) -> None:
         self._files, self._column = job.files, job.values["column"]
-        self.position = Position(sum(file.size for file in job.files))
+        self.position = ShareRead(sum(file.size for file in job.files))
         self._input = -1
         self._rows = self._bytes = 0
         self._enter(start.input)

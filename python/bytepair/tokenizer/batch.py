@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_many, refuse
-from bytepair.corpus.column import Errors, TextBatch
+from bytepair.corpus.column import Errors, SkipLog, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog
+from bytepair.corpus.source import Reading
 from bytepair.errors import ArgumentError
 from bytepair.tokenizer.results import IdArrays, Ids, SpecialMode
 
@@ -62,10 +62,8 @@ def encode_file(
                     value=separator,
                     hint="omit it",
                 )
-            batches = read_batches(
-                [path], column=reading.column, errors=errors,
-                max_document_bytes=reading.max_document_bytes, on_skip=skips.add,
-            )  # fmt: skip
+            how = Reading(reading.column, errors, max_document_bytes=reading.max_document_bytes)
+            batches = read_batches([path], how, on_skip=skips.add)
             encoded = _encode_batches(tokenizer, batches, **options)
         elif errors == "skip":
             texts = _documents(path, ending, skips)

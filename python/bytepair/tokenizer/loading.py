@@ -17,7 +17,7 @@ from bytepair.errors import (
     VocabularyError,
 )
 from bytepair.files.safe import read_file
-from bytepair.formats.parts import FILE_NAME
+from bytepair.properties.entries import NATIVE
 from bytepair.properties.rules import splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
 
@@ -157,12 +157,12 @@ def _own_file(source: Any, format: str | None) -> Path | None:
     """The path of a file in the native format, or None for any other source."""
     if not isinstance(source, str | os.PathLike):
         return None
-    path = Path(source) / FILE_NAME if Path(source).is_dir() else Path(source)
+    path = Path(source) / NATIVE if Path(source).is_dir() else Path(source)
     if format == "bytepair":
         return path
     if format is not None or not path.exists():
         return None
-    return path if path.name == FILE_NAME or read_file(path, 8) == MAGIC else None
+    return path if path.name == NATIVE or read_file(path, 8) == MAGIC else None
 
 
 def pretokenize(text: str, pattern: str | Sequence[str] = "nanochat") -> list[str]:

@@ -8,16 +8,14 @@ method imports when it is called: who loads a tokenizer and encodes waits for no
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
 from bytepair._internal.checks import integers
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.formats.parts import WrittenFormat
 from bytepair.properties import roles as roles_of
-from bytepair.properties.roles import FIELDS
 from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer.names import NotHere, missing, unknown_keyword
 from bytepair.tokenizer.session import Session
@@ -28,18 +26,12 @@ if TYPE_CHECKING:
 
     from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.renderer import TemplateOrName
-    from bytepair.chat.rows import RowKind, TrainOn
-    from bytepair.chat.segments import (
-        Conversation,
-        OnUntrained,
-        RenderedIds,
-        SurrogateErrors,
-        Truncate,
-    )
+    from bytepair.chat.rows import ChatOptions
+    from bytepair.chat.segments import Conversation, OnUntrained, RenderedIds
     from bytepair.chat.sources import ConversationSource
     from bytepair.chat.template import Template
     from bytepair.corpus.column import Errors
-    from bytepair.properties.roles import MessageField
+    from bytepair.formats.parts import WrittenFormat
     from bytepair.tokenizer.results import Affix, Ids, SpecialMode
 
 
@@ -473,13 +465,8 @@ class Tokenizer(_core.Tokenizer):
         max_tokens: int | None = None,
         *,
         template: TemplateOrName = None,
-        truncate: Truncate = "tokens",
+        options: ChatOptions | None = None,
         on_untrained: OnUntrained = "error",
-        rows: RowKind = "messages",
-        ignore_fields: Collection[str] = (),
-        train_on: TrainOn = "all",
-        train_fields: Collection[MessageField] = FIELDS,
-        errors: SurrogateErrors = "strict",
     ) -> RenderedIds:
         """Render a conversation for training.
 
@@ -491,21 +478,9 @@ class Tokenizer(_core.Tokenizer):
             max_tokens: the maximum number of ids; None, the default, means no limit.
             template: the chat template; or the name of one of the tokenizer's, such as "tool_use"
                 (see `chat_templates`). None means the tokenizer's own, or nanochat's without one.
-            truncate: "tokens" truncates after `max_tokens` ids, as nanochat does; "messages" drops
-                complete messages from the end until the rest fits.
+            options: a `bytepair.chat.ChatOptions`: how the conversation is read, what of it is
+                trained on, and how it is truncated.
             on_untrained: "error" rejects a mask that is all 0 or all 1, "keep" returns it.
-            rows: what the fields of a conversation are: "messages", or "sharegpt", "alpaca" or
-                "completion", formats of data sets.
-            ignore_fields: the names of fields, of the conversation and of its messages, that are
-                not read. Other columns beside the messages are left out if the template does not
-                use them; a field inside a message that it does not use is an error.
-            train_on: which turns of the assistant are trained on: "all", except messages with
-                `"train": false` or `"weight": 0`; the "last" one; or the "flagged" ones, with
-                `"train": true` or `"weight": 1`.
-            train_fields: which fields of these turns are trained on: "content", "reasoning" and
-                "tool_calls". The end of a turn belongs to its last field.
-            errors: what to do with a lone surrogate, half of a character, in a text: "strict"
-                raises an error, "replace" replaces it by U+FFFD, as `encode` does.
 
         Returns:
             The ids, and a mask of the same length: 1 where the model is trained on the id.
@@ -524,28 +499,29 @@ class Tokenizer(_core.Tokenizer):
             >>> mask
             [0, 0, 0, 0, 0, 0, 1, 1, 1]
         """
-        from bytepair.chat.renderer import check_trained, writer
-        from bytepair.chat.rows import read_row, row_options
+        from bytepair.chat.renderer import untrained, writer
+        from bytepair.chat.rows import DEFAULT, read_row
         from bytepair.chat.segments import RenderedIds, Segments
 
-        options = row_options(rows, ignore_fields, train_on, train_fields)
+        options = options or DEFAULT
         write, out = writer(self, template), Segments()
         write.write(read_row(conversation, write, options), out, options)
         encoded = out.encode(
-            self, join=write.join, max_tokens=max_tokens, truncate=truncate, errors=errors
-        )
-        if on_untrained == "error" and write.has_mask:
-            check_trained(encoded.mask, max_tokens)
-        return RenderedIds(encoded.ids.tolist(), encoded.mask.tolist())
+            self, join=write.join, max_tokens=max_tokens, truncate=options.truncate,
+            errors=options.errors,
+        )  # fmt: skip
+        ids, mask = encoded.ids.tolist(), encoded.mask.tolist()
+        trained = sum(mask)
+        if on_untrained == "error" and write.has_mask and trained in (0, len(mask)):
+            raise untrained(trained, len(mask), max_tokens)
+        return RenderedIds(ids, mask)
 
     def render_for_completion(
         self,
         conversation: Conversation,
         *,
         template: TemplateOrName = None,
-        rows: RowKind = "messages",
-        ignore_fields: Collection[str] = (),
-        errors: SurrogateErrors = "strict",
+        options: ChatOptions | None = None,
     ) -> list[int]:
         """Render a prompt: the conversation, and the start of the assistant's next message.
 
@@ -553,9 +529,7 @@ class Tokenizer(_core.Tokenizer):
             conversation: as in `render_conversation`. If it ends with a message of the assistant,
                 this message is dropped.
             template: as in `render_conversation`.
-            rows: as in `render_conversation`.
-            ignore_fields: as in `render_conversation`.
-            errors: as in `render_conversation`.
+            options: as in `render_conversation`.
 
         Raises:
             ConversationError: if the conversation is invalid for the template.
@@ -569,31 +543,27 @@ class Tokenizer(_core.Tokenizer):
             '<|bos|><|user_start|>hi<|user_end|><|assistant_start|>'
         """
         from bytepair.chat.renderer import writer
-        from bytepair.chat.rows import read_row, row_options, to_be_completed
+        from bytepair.chat.rows import DEFAULT, read_row, to_be_completed
         from bytepair.chat.segments import Segments
 
+        options = options or DEFAULT
         write, out = writer(self, template), Segments()
-        row = read_row(conversation, write, row_options(rows, ignore_fields))
+        row = read_row(conversation, write, options)
         write.prompt(to_be_completed(row, write.template.prompted), out)
-        return list(out.encode(self, join=write.join, errors=errors).ids.tolist())
+        return list(out.encode(self, join=write.join, errors=options.errors).ids.tolist())
 
     def render_batch(
         self,
         conversations: ConversationSource,
         *,
         template: TemplateOrName = None,
+        options: ChatOptions | None = None,
         max_tokens: int | None = None,
-        truncate: Truncate = "tokens",
         on_untrained: Literal["error", "keep", "drop"] = "error",
         pad_to: int | None = None,
         pack_to: int | None = None,
         pad: str | None = None,
         ignore_index: int | None = None,
-        rows: RowKind = "messages",
-        ignore_fields: Collection[str] = (),
-        train_on: TrainOn = "all",
-        train_fields: Collection[MessageField] = FIELDS,
-        errors: SurrogateErrors = "strict",
         threads: int | None = None,
     ) -> RenderedBatch:
         """Render a data set of conversations to arrays, in parallel.
@@ -604,9 +574,9 @@ class Tokenizer(_core.Tokenizer):
                 Arrow table or column, a data frame of pandas or polars, or a data set of Hugging
                 Face. A null that a table has in place of a field means that there is no field.
             template: as in `render_conversation`.
+            options: as in `render_conversation`.
             max_tokens: the maximum number of ids of each conversation; None means the row width, or
                 no limit without rows.
-            truncate: how to truncate, as in `render_conversation`.
             on_untrained: what to do with a conversation whose mask is all 0 or all 1: "error",
                 "keep", or "drop".
             pad_to: pad each conversation to a row of this many ids.
@@ -614,11 +584,6 @@ class Tokenizer(_core.Tokenizer):
                 split across rows.
             pad: the special token that pads rows; None means the template's.
             ignore_index: if given, `labels` are created, with this value where the mask is 0.
-            rows: as in `render_conversation`.
-            ignore_fields: as in `render_conversation`.
-            train_on: as in `render_conversation`.
-            train_fields: as in `render_conversation`.
-            errors: as in `render_conversation`.
             threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
                 processors.
 
@@ -640,13 +605,12 @@ class Tokenizer(_core.Tokenizer):
             (2, 20)
         """
         from bytepair.chat.batch import BatchLayout, render
-        from bytepair.chat.rows import row_options
+        from bytepair.chat.rows import DEFAULT
 
+        layout = BatchLayout(pad_to, pack_to, pad, ignore_index)
         return render(
-            self, conversations, row_options(rows, ignore_fields, train_on, train_fields),
-            BatchLayout(pad_to, pack_to, pad, ignore_index),
-            template=template, max_tokens=max_tokens, truncate=truncate,
-            on_untrained=on_untrained, errors=errors, threads=threads,
+            self, conversations, options or DEFAULT, layout,
+            template=template, max_tokens=max_tokens, on_untrained=on_untrained, threads=threads,
         )  # fmt: skip
 
     def parse_conversation(

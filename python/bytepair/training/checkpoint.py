@@ -15,12 +15,11 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal import system
-from bytepair._internal.names import check_regular
-from bytepair.corpus.column import TextBatch
+from bytepair.corpus.column import SkipLog, TextBatch
 from bytepair.corpus.inputs import BASE, INPUTS, is_same
 from bytepair.corpus.read import batch_size
-from bytepair.corpus.skips import SkipLog
 from bytepair.errors import CountsError, InUseError, warn
+from bytepair.files.safe import check_regular
 from bytepair.training.counts import Counts, read_counts
 from bytepair.training.counts_file import START, STATE, CountState, damaged, metadata_of
 

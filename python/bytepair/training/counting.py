@@ -14,16 +14,15 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal.checks import check_kind
-from bytepair._internal.progress import Bar, Callback, Position
+from bytepair._internal.progress import Bar, Callback, ShareRead
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import Expansion, ReadBounds, most_page_bytes
-from bytepair.corpus.column import TextBatch
+from bytepair.corpus.column import SkipLog, SkippedPlace, TextBatch
 from bytepair.corpus.files import Files
 from bytepair.corpus.inputs import INPUTS, recorded
 from bytepair.corpus.kinds import corpus_file, kind_of
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.skips import SkipLog, SkippedPlace
-from bytepair.corpus.source import Limits, Reading, ResolvedSource, Source, resolve
+from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.errors import CorpusError
 from bytepair.files.outputs import check_output_file, scratch
 from bytepair.training.checkpoint import Checkpoint, locked
@@ -153,7 +152,7 @@ class _Count:
         self._threads, self._folder, self._parts = threads, folder, 0
         self._checkpoint, self._bar = checkpoint, bar
         size = source.size if isinstance(source, Files) and not bar.is_silent else None
-        self._position = Position(size)
+        self._share = ShareRead(size)
         #: None after a checkpoint, until there is more text.
         self.counter: _core.Counter | None = self._new_counter()
 
@@ -195,7 +194,7 @@ class _Count:
     def _show(self, size: int) -> None:
         """Report progress: this many bytes in addition to those of the checkpoint."""
         size += self._checkpoint.bytes
-        self._bar.update("count", size, self._position.total(size))
+        self._bar.update("count", size, self._share.total(size))
 
     # ------------------------------------------------------------------------ what reads
 
@@ -217,7 +216,7 @@ class _Count:
         If all of the text is counted at once, the core tries, and only what it cannot read is
         streamed.
         """
-        if self._reading.limits == Limits() and self._checkpoint.path is None:
+        if self._reading.is_whole and self._checkpoint.path is None:
             return True
         tables = [file for file in files if _is_parquet(file)]
         column = self._reading.column
@@ -225,17 +224,11 @@ class _Count:
 
     def _add_stream(self, source: ResolvedSource) -> None:
         """Read a source and count it, batch by batch."""
-        how, checkpoint = self._reading, self._checkpoint
+        checkpoint = self._checkpoint
         if checkpoint.path is not None:
             checkpoint.skips = SkipLog()  # the documents of the checkpoint are read again
         batches = read_batches(
-            source,
-            column=how.column,
-            limits=None if how.limits == Limits() else how.limits,
-            errors=how.errors,
-            position=self._position,
-            max_document_bytes=how.max_document_bytes,
-            on_skip=checkpoint.skips.add,
+            source, self._reading, share=self._share, on_skip=checkpoint.skips.add
         )
         for batch in checkpoint.uncounted(batches):
             self._add(batch)
@@ -264,8 +257,8 @@ class _Count:
         Returns:
             Whether the core can read them.
         """
-        position, checkpoint = self._position, self._checkpoint
-        position.enter(max(sum(file.stat().st_size for file in files), 1))
+        share, checkpoint = self._share, self._checkpoint
+        share.enter(max(sum(file.stat().st_size for file in files), 1))
         end = first + len(files)
         add = self._add_parquet if _is_parquet(files[0]) else self._add_files
         is_read = True
@@ -275,10 +268,10 @@ class _Count:
                 checkpoint.reached = FilePlace(end, chars=checkpoint.reached.chars)
             self._save_if_due()
         if is_read:
-            position.within(1.0)
+            share.within(1.0)
             self._show(self._current().text_bytes)
         else:
-            position.leave()
+            share.leave()
         return is_read
 
     def _place_in(self, first: int) -> _core.FilePlace:
@@ -349,9 +342,9 @@ class _Count:
 
     def _report_within(self, share: float, chars: int, size: int) -> None:
         """Report the progress of the core in a group of files; leave it if a checkpoint is due."""
-        self._position.within(share)
+        self._share.within(share)
         if (most := self._reading.max_chars) is not None:
-            self._position.limit(chars / most)
+            self._share.limit(chars / most)
         self._show(size)
         if size and share < 1 and self._checkpoint.is_due:
             raise _SaveDueError

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from bytepair import _core
-from bytepair.corpus.skips import SkippedPlace, SkipState
+from bytepair.corpus.column import SkippedPlace, SkipState
 from bytepair.errors import CountsError, NotFoundError
 from bytepair.files.outputs import check_output_file
 

@@ -53,7 +53,8 @@ def resume(
         min_count: as in `bytepair.train`.
         max_token_bytes: as in `bytepair.train`.
         reading: as in `bytepair.count`.
-        threads: as in `bytepair.count`.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         progress: as in `bytepair.train`.
 
     Returns:
@@ -117,7 +118,8 @@ def extend(
         min_count: as in `bytepair.train`.
         max_token_bytes: as in `bytepair.train`.
         reading: as in `bytepair.count`.
-        threads: as in `bytepair.count`.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         progress: as in `bytepair.train`.
 
     Returns:

@@ -104,7 +104,8 @@ def infer_mixture(
         merges: use this many of the first merges; later ones are rarer and cost the same time.
         rounds: the maximum number of linear programs to solve.
         reading: which text of each sample is read; None as its split means "all".
-        threads: as in `bytepair.count`.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
         progress: as in `bytepair.train`; the stages are "count", "merge" and "solve".
 
     Raises:

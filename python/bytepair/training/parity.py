@@ -102,7 +102,8 @@ def parity_counter(
         parity: how groups are selected.
         regex: the pattern that counts must have.
         reading: which text of each group is read; development sets are read completely.
-        threads: the maximum number of threads.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
 
     Raises:
         ArgumentError: if the source is not a mapping of groups, or development sets or ratios have

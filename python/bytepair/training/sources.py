@@ -94,7 +94,8 @@ def counter_of(
         source: a source of text, or counts.
         regex: the pattern that the counts must have.
         reading: which text is read, and how it is counted.
-        threads: the maximum number of threads.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
 
     Raises:
         CountsError: if counts have a different pattern, or options for reading text are given.
@@ -199,7 +200,8 @@ def group_counter(
         regex: the pattern that counts must have.
         purpose: what requires groups, for error messages.
         reading: which text of each group is read, and how it is counted.
-        threads: the maximum number of threads.
+        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+            processors.
 
     Raises:
         ArgumentError: if the source is not a mapping of groups, or empty.

@@ -124,17 +124,8 @@ def train(
         return _finished(tokenizer, settings)
     second = None
     if superwords is not None:
-        refuse_checkpoint(reading, "superwords")
-        _check_source(source, superwords, regex)
-        source = resolved_once(source, reading.split)
-        coarse = superwords.regex(regex)
-        counted = superwords.counts
-        count_again = (
-            _counter(source, mixture, coarse, reading, threads)
-            if counted is None
-            else counter_of(counted, coarse, Reading(), threads)
-        )
-        second = _Second(superwords, settings, regex, count_again)
+        source = _checked_twice(source, superwords, regex, reading)
+        second = _second_stage(source, superwords, mixture, settings, regex, reading, threads)
     count = _counter(source, mixture, regex, reading, threads)
     with Bar(progress) as bar:
         counts = count(bar)
@@ -232,8 +223,11 @@ def _counter(
     return mixture_counter(source, mixture, regex, reading, threads)
 
 
-def _check_source(source: Any, superwords: Superwords, words: str | tuple[str, ...]) -> None:
-    """Check before reading that the source can be counted with both patterns."""
+def _checked_twice(
+    source: Any, superwords: Superwords, words: str | tuple[str, ...], reading: Reading
+) -> Any:
+    """Check before reading that the source can be counted with both patterns; resolve it once."""
+    refuse_checkpoint(reading, "superwords")
     parts = source.values() if isinstance(source, Mapping) else [source]
     if any(isinstance(part, Counts) == (superwords.counts is None) for part in parts):
         raise CountsError(
@@ -249,6 +243,25 @@ def _check_source(source: Any, superwords: Superwords, words: str | tuple[str, .
             "superwords read the text twice, but an iterator can be read only once",
             hint="pass a list, files, or an object whose __iter__ returns a new iterator",
         )
+    return resolved_once(source, reading.split)
+
+
+def _second_stage(
+    source: Any,
+    superwords: Superwords,
+    mixture: Mixture | None,
+    settings: TrainSettings,
+    words: str | tuple[str, ...],
+    reading: Reading,
+    threads: int | None,
+) -> _Second:
+    """The second stage of training, with the function that counts for it."""
+    regex, counts = superwords.regex(words), superwords.counts
+    if counts is None:
+        count = _counter(source, mixture, regex, reading, threads)
+    else:
+        count = counter_of(counts, regex, Reading(), threads)
+    return _Second(superwords, settings, words, count)
 
 
 class _Second:

@@ -1,7 +1,7 @@
 //! `tokenizer.json`, rank files, and what belongs to them: the core reads and writes them.
 
 use bytepair::formats::ranks::RankFile;
-use bytepair::formats::{recognize, rule_of_ranks, tokenizer_json as file};
+use bytepair::formats::{kind, rule_of_ranks, tokenizer_json as file};
 use bytepair::memory;
 use bytepair::rules::byte_level;
 use pyo3::prelude::*;
@@ -43,8 +43,7 @@ pub(crate) fn is_rank_file(head: &[u8]) -> bool {
 /// one.
 #[pyfunction]
 pub(crate) fn mistaken(head: &[u8]) -> Option<(String, String)> {
-    recognize::mistaken(head)
-        .map(|reason| (reason.text().to_owned(), errors::hint(reason.ways_out())))
+    kind::mistaken(head).map(|reason| (reason.text().to_owned(), errors::hint(reason.ways_out())))
 }
 
 /// Whether the merges of a tokenizer are proved to give the ids of the rule of ranks.

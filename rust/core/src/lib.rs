@@ -105,7 +105,7 @@ pub use count::file_options::{FileProgress, Reached};
 #[doc(hidden)]
 pub use count::skips::Skips;
 #[doc(hidden)]
-pub use hash::checksum::crc32;
+pub use hash::digest::crc32;
 #[doc(hidden)]
 pub use pretokenize::Splitter;
 #[doc(hidden)]

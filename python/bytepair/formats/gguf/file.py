@@ -146,7 +146,7 @@ def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
     tokens |= _merged_names(special, pairs)
     merges = check_merges(pairs, tokens, place)
-    notes = gguf_metadata.read(values, names, special)
+    notes = gguf_metadata.read(values, names, special).to_notes()
     flags = _users(kinds, special)
     if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
         return Parts(tokens, rules, special, notes=notes, flags=flags)
@@ -177,7 +177,8 @@ def _parts_of_pieces(
         if not (entry[2] == UNUSED and entry[0] == _hole(id))
     }
     parts = gguf_pieces.parts(values, entries, {}, own, options)
-    parts.notes.update(gguf_metadata.read(values, names, parts.special_tokens))
+    stated = gguf_metadata.read(values, names, parts.special_tokens)
+    parts.notes.update(stated.to_notes())
     return replace(parts, flags=_users(kinds, parts.special_tokens))
 
 

@@ -8,7 +8,6 @@ own lists the true ones.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -17,7 +16,7 @@ from bytepair import _core
 from bytepair.files.safe import typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.properties import metadata, post_processor, roles
-from bytepair.properties.entries import END_OF_TEXT, FLAGS, TOKENS
+from bytepair.properties.entries import END_OF_TEXT, FLAGS, TOKENS, Metadata
 
 #: The key of the roles that tokens have; the others are fallbacks that llama.cpp requires.
 ROLES_KEY: Final = "bytepair.roles"
@@ -37,10 +36,8 @@ Value = int | bool | str | list[int] | list[str]
 # ---------------------------------------------------------------------------- reading
 
 
-def read(
-    values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]
-) -> dict[str, str]:
-    """The notes of a file.
+def read(values: Mapping[str, Any], names: Sequence[str], special: Mapping[str, int]) -> Metadata:
+    """The metadata of a file.
 
     Args:
         values: the keys and values of the header.
@@ -50,11 +47,13 @@ def read(
     Raises:
         FormatError: if a value has another type.
     """
-    notes = _roles(values, names, special) | _flags(values)
-    if stops := values.get(_STOPS):
-        ids = [typed(id, int, _STOPS) for id in typed(stops, list, _STOPS)]
-        notes[roles.STOPS] = metadata.stops_note(ids, special)
-    return notes | _templates(values)
+    stops = typed(values.get(_STOPS) or [], list, _STOPS)
+    ids = [typed(id, int, _STOPS) for id in stops]
+    template, others = _templates(values)
+    return Metadata(
+        tokens=_roles(values, names, special), flags=_flags(values), template=template,
+        templates=others, stops=metadata.named(ids, special),
+    )  # fmt: skip
 
 
 def _roles(
@@ -79,28 +78,29 @@ def _roles(
     return without_role | {note: name for note, name in notes.items() if note in true}
 
 
-def _flags(values: Mapping[str, Any]) -> dict[str, str]:
+def _flags(values: Mapping[str, Any]) -> dict[str, bool]:
     """The flags of a file, or those that llama.cpp takes from the rule that splits texts."""
     usual = llamacpp.usual_flags(
         values.get("tokenizer.ggml.model"), values.get("tokenizer.ggml.pre")
     )
-    notes = dict.fromkeys(usual, "true")
-    for entry in FLAGS:
-        if (value := values.get(entry.gguf or "")) is not None:
-            notes[entry.note] = metadata.flag_note(typed(value, bool, entry.gguf or ""))
-    return notes
+    return dict.fromkeys(usual, True) | {
+        entry.note: typed(values[entry.gguf], bool, entry.gguf)
+        for entry in FLAGS
+        if entry.gguf and values.get(entry.gguf) is not None
+    }
 
 
-def _templates(values: Mapping[str, Any]) -> dict[str, str]:
+def _templates(values: Mapping[str, Any]) -> tuple[str | None, dict[str, str]]:
+    """The default chat template, and the others by name."""
     others = {
         key.removeprefix(f"{_TEMPLATE}."): typed(value, str, key)
         for key, value in values.items()
         if key.startswith(f"{_TEMPLATE}.")
     }
-    notes = {roles.TEMPLATES: json.dumps(others), roles.TEMPLATE: ""} if others else {}
-    if (template := values.get(_TEMPLATE)) is not None:
-        notes[roles.TEMPLATE] = typed(template, str, _TEMPLATE)
-    return notes
+    template = values.get(_TEMPLATE)
+    if template is None:
+        return ("" if others else None), others
+    return typed(template, str, _TEMPLATE), others
 
 
 # ---------------------------------------------------------------------------- writing
@@ -213,7 +213,7 @@ def _losses_around(tokenizer: _core.Tokenizer) -> list[str]:
         lost.append("what the post-processor puts around texts: llama.cpp adds BOS and EOS at most")
     is_pieces = tokenizer.merge_rule == "characters"
     cleans = not is_pieces and llamacpp.cleans_up(llamacpp.nearest(tokenizer))
-    if metadata.flag(tokenizer, "clean_up_tokenization_spaces") and not cleans:
+    if metadata.of(tokenizer).flags.get("clean_up_tokenization_spaces") and not cleans:
         lost.append("the flag clean_up_tokenization_spaces: llama.cpp decodes texts as they are")
     return lost
 

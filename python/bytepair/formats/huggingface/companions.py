@@ -10,25 +10,23 @@ note for each file, and all are written back.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import FormatError, NotAFolderError
 from bytepair.files.safe import (
     id_of,
-    json_note,
     parse_json,
     read_file,
     to_json,
     typed,
 )
 from bytepair.formats.huggingface import added
-from bytepair.formats.parts import Parts
-from bytepair.properties import metadata, post_processor, roles
+from bytepair.properties import metadata, roles
 from bytepair.properties.entries import (
     CONFIG,
     END_OF_TEXT,
@@ -39,10 +37,12 @@ from bytepair.properties.entries import (
     TEMPLATE,
     TEMPLATES,
     TOKENS,
+    Metadata,
 )
 
-#: Fields that are not kept: the first is regenerated, the second refers to code.
-_LEFT_OUT: Final = ("added_tokens_decoder", "auto_map")
+#: Fields that are not kept: the first is regenerated, the second refers to code, the third has a
+#: note of its own.
+_LEFT_OUT: Final = ("added_tokens_decoder", "auto_map", "chat_template")
 #: How the names of templates are written that are the names of files on every system.
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
@@ -55,22 +55,34 @@ def objects(folder: Path) -> dict[str, dict[str, Any]]:
     return {name: _object(folder, name) for name in (CONFIG, MAP, LEGACY)}
 
 
-def read(folder: Path, parts: Parts, files: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """The notes from the files in a folder; missing files are ignored."""
-    config, special = dict(files[CONFIG]), parts.special_tokens
-    fields = added.role_fields(files)
-    notes = role_notes(fields, CONFIG, special)
-    in_config = template_notes(config.pop("chat_template", _MISSING), f"{CONFIG}: chat_template")
-    in_files = _template_files(folder)
-    notes |= in_config if in_files is None else in_files
-    notes |= _generation_notes(_object(folder, GENERATION), notes, special)
-    if roles.STOPS in notes and END_OF_TEXT not in fields:
-        notes = _end_of_text(notes, special) | notes
-    for entry in FLAGS:
-        if (value := config.get(entry.note)) is not None:
-            notes[entry.note] = metadata.flag_note(typed(value, bool, f"{CONFIG}: {entry.note}"))
+def read(
+    folder: Path, stated: Metadata, special: Mapping[str, int], files: Mapping[str, dict[str, Any]]
+) -> Metadata:
+    """The metadata of a folder; missing files are ignored.
+
+    Args:
+        folder: the folder.
+        stated: what its `tokenizer.json` states.
+        special: the special tokens and their ids.
+        files: the objects in the files that name tokens.
+    """
+    config, fields = files[CONFIG], added.role_fields(files)
+    tokens = role_tokens(fields, CONFIG, special)
+    stops, generation = _generation(_object(folder, GENERATION), tokens, special)
+    if stops and END_OF_TEXT not in fields:
+        tokens = _end_of_text(stops, tokens, special) | tokens
+    flags = {
+        entry.note: typed(config[entry.note], bool, f"{CONFIG}: {entry.note}")
+        for entry in FLAGS
+        if config.get(entry.note) is not None
+    }
+    in_config = templates(config.get("chat_template", _MISSING), f"{CONFIG}: chat_template")
+    template, others = _template_files(folder) or in_config
     rest = {name: value for name, value in config.items() if not _is_entry(name, value)}
-    return notes | ({metadata.CONFIG_NOTE: json.dumps(rest)} if rest else {})
+    return replace(
+        stated, tokens=tokens, flags=flags, template=template, templates=others, stops=stops,
+        config=rest, generation=generation,
+    )  # fmt: skip
 
 
 def _is_entry(field: str, value: Any) -> bool:
@@ -79,22 +91,16 @@ def _is_entry(field: str, value: Any) -> bool:
     return field in {*_LEFT_OUT, END_OF_TEXT} or (field in entries and value is not None)
 
 
-def object_notes(value: Any, parts: Parts) -> dict[str, str]:
-    """The notes from a tokenizer object, which may have the attributes of `transformers`."""
+def of_object(value: Any, stated: Metadata, special: Mapping[str, int]) -> Metadata:
+    """The metadata of a tokenizer object, which may have the attributes of `transformers`."""
     fields = (*(entry.note for entry in TOKENS), END_OF_TEXT)
     names = {field: getattr(value, field, None) for field in fields}
     names = {field: name for field, name in names.items() if name is not None}
-    notes = role_notes(names, type(value).__name__, parts.special_tokens)
     template = getattr(value, "chat_template", None)
-    if isinstance(template, str | dict):
-        notes |= template_notes(template, "chat_template")
-    parts.notes.update(notes)
-    return notes | flag_notes(parts)
-
-
-def flag_notes(parts: Parts) -> dict[str, str]:
-    """The notes of the flags that the post-processor implies, after all others are read."""
-    return post_processor.read(parts.notes, parts.special_tokens)
+    has_one = isinstance(template, str | dict)
+    one, others = templates(template if has_one else _MISSING, "chat_template")
+    tokens = role_tokens(names, type(value).__name__, special)
+    return replace(stated, tokens=tokens, template=one, templates=others)
 
 
 def _object(folder: Path, name: str) -> dict[str, Any]:
@@ -103,44 +109,47 @@ def _object(folder: Path, name: str) -> dict[str, Any]:
     return typed(parse_json(read_file(file), name), dict, name) if file.is_file() else {}
 
 
-def role_notes(config: Mapping[str, Any], file: str, special: Mapping[str, int]) -> dict[str, str]:
-    """The notes of the tokens that have a role, which are texts or objects with flags.
+def role_tokens(config: Mapping[str, Any], file: str, special: Mapping[str, int]) -> dict[str, str]:
+    """The tokens that have a role, which are texts or objects with flags, by their notes.
 
     A role of null is taken from the token that has it by its name.
     """
-    notes = {}
+    tokens = {}
     usual = {roles.NOTES[role] for role in roles.usual(special)}
     for note in (entry.note for entry in TOKENS):
         name = config.get(note)
         name = name.get("content") if isinstance(name, dict) else name
         if isinstance(name, str):
-            notes[note] = typed(name, str, f"{file}: {note}")
+            tokens[note] = typed(name, str, f"{file}: {note}")
         elif note in config and note in usual:
-            notes[note] = ""
-    if END_OF_TEXT in config and notes.get("eos_token") == notes.get("eot_token"):
-        notes.pop("eos_token", None)  # it was written for programs, see `metadata.engine_tokens`
-    return notes
+            tokens[note] = ""
+    if END_OF_TEXT in config and tokens.get("eos_token") == tokens.get("eot_token"):
+        tokens.pop("eos_token", None)  # it was written for programs, see `metadata.engine_tokens`
+    return tokens
 
 
 _MISSING: Final = object()
 
 
-def template_notes(field: Any, place: str) -> dict[str, str]:
-    """The notes of a chat template, or of several by name: an object, or a list of pairs."""
+#: The default chat template, None if none is stated, and the others by name.
+_Templates: TypeAlias = tuple[str | None, dict[str, str]]
+
+
+def templates(field: Any, place: str) -> _Templates:
+    """A chat template, or several by name: an object, or a list of pairs."""
     if field is _MISSING:
-        return {}
+        return None, {}
     if field is None:
-        return {roles.TEMPLATE: ""}
+        return "", {}
     if isinstance(field, str):
-        return {roles.TEMPLATE: typed(field, str, place)}
+        return typed(field, str, place), {}
     if isinstance(field, list):
         field = _named(field, place)
     by_name = {
         typed(name, str, place): typed(template, str, f"{place}[{name!r}]")
         for name, template in typed(field, dict, place).items()
     }
-    notes = {roles.TEMPLATE: by_name.pop(roles.DEFAULT, "")}
-    return notes | ({roles.TEMPLATES: json.dumps(by_name)} if by_name else {})
+    return by_name.pop(roles.DEFAULT, ""), by_name
 
 
 def _named(entries: list[Any], place: str) -> dict[str, Any]:
@@ -156,8 +165,8 @@ def _named(entries: list[Any], place: str) -> dict[str, Any]:
     return templates
 
 
-def _template_files(folder: Path) -> dict[str, str] | None:
-    """The notes of the templates in files, which replace all those of the configuration."""
+def _template_files(folder: Path) -> _Templates | None:
+    """The templates in files, which replace all those of the configuration."""
     files = {roles.DEFAULT: folder / TEMPLATE} if (folder / TEMPLATE).is_file() else {}
     files |= {path.stem: path for path in _additional(folder)}
     by_name = {}
@@ -167,7 +176,7 @@ def _template_files(folder: Path) -> dict[str, str] | None:
         except UnicodeDecodeError as error:
             place = path.relative_to(folder).as_posix()
             raise FormatError(f"{place}, byte {error.start}", "it is not UTF-8") from None
-    return template_notes(by_name, TEMPLATES) if by_name else None
+    return templates(by_name, TEMPLATES) if by_name else None
 
 
 def _additional(folder: Path) -> list[Path]:
@@ -175,35 +184,41 @@ def _additional(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / TEMPLATES).glob("*.jinja") if path.is_file())
 
 
-def _generation_notes(
-    config: dict[str, Any], notes: Mapping[str, str], special: Mapping[str, int]
-) -> dict[str, str]:
-    """The notes of `generation_config.json`; special tokens are kept by their names.
+def _generation(
+    fields: dict[str, Any], tokens: Mapping[str, str], special: Mapping[str, int]
+) -> tuple[list[str | int], dict[str, Any]]:
+    """Where generation stops by `generation_config.json`, and its other fields.
 
-    The ids at which generation stops are noted if they are not those that the roles imply.
+    The tokens are stated if they are not those that the roles imply; special tokens are kept by
+    their names.
     """
-    new_notes = {}
     names = {id: name for name, id in special.items()}
-    stops = _ids(config.pop("eos_token_id", None), f"{GENERATION}: eos_token_id")
-    by_note = {roles.NOTES[role]: name for role, name in roles.usual(special).items()} | dict(notes)
+    ids = _ids(fields.get("eos_token_id"), f"{GENERATION}: eos_token_id")
+    by_note = {roles.NOTES[role]: name for role, name in roles.usual(special).items()} | dict(
+        tokens
+    )
     ends = [by_note.get(note) for note in ("eot_token", "eos_token")]
-    if stops and [names.get(id) for id in stops] != list(dict.fromkeys(filter(None, ends))):
-        new_notes[roles.STOPS] = metadata.stops_note(stops, special)
+    stops = metadata.named(ids, special)
+    if stops == list(dict.fromkeys(filter(None, ends))):
+        stops = []
     rest = {
         field: names.get(value, value) if _is_id(field, value) else value
-        for field, value in config.items()
+        for field, value in fields.items()
+        if field != "eos_token_id"
     }
-    return new_notes | ({metadata.GENERATION_NOTE: json.dumps(rest)} if rest else {})
+    return stops, rest
 
 
 def _is_id(field: str, value: Any) -> bool:
     return field.endswith("_token_id") and type(value) is int
 
 
-def _end_of_text(notes: Mapping[str, str], special: Mapping[str, int]) -> dict[str, str]:
+def _end_of_text(
+    stops: list[str | int], tokens: Mapping[str, str], special: Mapping[str, int]
+) -> dict[str, str]:
     """The role eos of the first token at which generation stops, if no token has it otherwise."""
-    first = json_note(notes, roles.STOPS, list)[0]
-    is_known = "eos_token" in notes or "eos" in roles.usual(special)
+    first = stops[0]
+    is_known = "eos_token" in tokens or "eos" in roles.usual(special)
     return {} if is_known or not isinstance(first, str) else {"eos_token": first}
 
 
@@ -229,7 +244,7 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     elif tokenizer.notes.get(roles.TEMPLATE) == "":
         template = {"chat_template": None}
     return {
-        **json_note(tokenizer.notes, metadata.CONFIG_NOTE, dict),
+        **metadata.of(tokenizer).config,
         **_role_fields(tokenizer),
         "added_tokens_decoder": {
             str(token["id"]): {field: token[field] for field in ("content", *added.FLAGS)}
@@ -277,7 +292,7 @@ def _templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
 
 def generation(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """The fields of a `generation_config.json`: where generation stops, and what a file had."""
-    rest = json_note(tokenizer.notes, metadata.GENERATION_NOTE, dict)
+    rest = metadata.of(tokenizer).generation
     fields = {name: _written_id(tokenizer, name, value) for name, value in rest.items()}
     if not metadata.stated_stops(tokenizer):
         names = metadata.tokens(tokenizer)

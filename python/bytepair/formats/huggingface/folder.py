@@ -7,9 +7,7 @@ becomes.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
@@ -19,7 +17,7 @@ from bytepair.files.safe import read_file
 from bytepair.formats.huggingface import added, companions
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import post_processor
-from bytepair.properties.entries import GENERATION
+from bytepair.properties.entries import GENERATION, Metadata
 from bytepair.properties.rules import flags
 
 if TYPE_CHECKING:
@@ -47,8 +45,15 @@ def read(path: Path, options: LoadOptions) -> Parts:
         files = companions.objects(folder)
         if not added.is_complete(parts, files):
             parts = parse(added.completed(data, files, lossy=options.lossy), options)
-        parts.notes.update(companions.read(folder, parts, files))
-    parts.notes.update(companions.flag_notes(parts))
+        stated = companions.read(folder, Metadata.of(parts.notes), parts.special_tokens, files)
+        parts.notes.update(stated.to_notes())
+    return _with_implied(parts)
+
+
+def _with_implied(parts: Parts) -> Parts:
+    """The values with the flags and roles that the post-processor implies."""
+    stated = post_processor.with_implied(Metadata.of(parts.notes), parts.special_tokens)
+    parts.notes.update(stated.to_notes())
     return parts
 
 
@@ -82,9 +87,9 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 def text(tokenizer: _core.Tokenizer) -> str:
     """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
     processor = post_processor.written(tokenizer)
-    note = "" if processor is None else json.dumps(processor)
-    if tokenizer.notes.get(post_processor.NOTE, "") != note:
-        notes = tokenizer.notes | {post_processor.NOTE: note}
+    if post_processor.from_notes(tokenizer.notes) != processor:
+        new = {post_processor.NOTE: ""} | Metadata(post_processor=processor).to_notes()
+        notes = tokenizer.notes | new
         tokenizer = _core.Tokenizer(_core.with_notes(tokenizer, notes))
     return _core.tokenizer_json(tokenizer)
 
@@ -114,8 +119,9 @@ def of_object(value: Any, options: LoadOptions) -> Parts:
     """Read a tokenizer object through the `tokenizer.json` that it would write."""
     inner = getattr(value, "backend_tokenizer", value)
     parts = parse(inner.to_str().encode(), options)
-    parts.notes.update(companions.object_notes(value, parts))
-    return parts
+    stated = companions.of_object(value, Metadata.of(parts.notes), parts.special_tokens)
+    parts.notes.update(stated.to_notes())
+    return _with_implied(parts)
 
 
 def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.Tokenizer:
@@ -131,6 +137,8 @@ def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.To
 
 def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
     """See `bytepair.compat.to_transformers`."""
+    from tempfile import TemporaryDirectory
+
     from bytepair._internal.extras import transformers
 
     if lost := losses(tokenizer):

@@ -24,5 +24,5 @@ pub(crate) use documents::FieldTally;
 pub use documents::{
     DocumentOptions, DocumentReader, DocumentSelection, Documents, OnError, SkippedRows,
 };
-pub(crate) use stand_in::pointer;
+pub(crate) use stand_in::{pointer, stand_in};
 pub use stream::Compression;

@@ -1,9 +1,9 @@
-//! Which of the formats that this crate reads a file has, by its first bytes.
+//! Tells by its first bytes which format a file has, and what is usually mistaken for one.
 
+use crate::corpus::stand_in;
 use crate::error::{Error, Reason, Result, WayOut};
 use crate::formats::native::MAGIC;
 use crate::formats::ranks::RankFile;
-use crate::formats::recognize::mistaken;
 
 /// A format of tokenizers that this crate reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub const HEAD_BYTES: usize = 1 << 10;
 
 /// The way out of a file of another format.
 const CONVERT: &[WayOut] = &[WayOut::plain("convert it with `bytepair convert`")];
+
+const FETCH: &[WayOut] = &[WayOut::plain("copy or download it again")];
+const SAVE_AS_UTF8: &[WayOut] = &[WayOut::plain("save it as UTF-8 without one")];
 
 /// The format of a file, from its first [`HEAD_BYTES`] bytes.
 ///
@@ -49,4 +52,26 @@ pub fn kind(head: &[u8]) -> Result<TokenizerFormat> {
         ),
     };
     Err(Error::Format { place: "byte 0".to_owned(), reason })
+}
+
+/// Why the beginning of a file cannot be that of a tokenizer in any format, and what to do; `None`
+/// if it may be one.
+///
+/// ```
+/// use bytepair::formats::kind::mistaken;
+/// assert!(mistaken(b"").unwrap().text().contains("empty"));
+/// assert!(mistaken(b"<!DOCTYPE html>\n<html>").unwrap().text().contains("HTML"));
+/// assert_eq!(mistaken(b"{\"version\": \"1.0\""), None);
+/// ```
+pub fn mistaken(head: &[u8]) -> Option<Reason> {
+    let (text, ways_out) = if head.is_empty() {
+        ("the file is empty", FETCH)
+    } else if head.starts_with(b"\xEF\xBB\xBF") {
+        ("the file begins with a byte-order mark, which is not allowed in it", SAVE_AS_UTF8)
+    } else if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
+        ("the file begins with the byte-order mark of UTF-16", SAVE_AS_UTF8)
+    } else {
+        return stand_in(head);
+    };
+    Some(Reason::new(text, ways_out))
 }

@@ -9,8 +9,6 @@ pub mod native;
 
 pub mod ranks;
 
-pub mod recognize;
-
 pub mod rule_of_ranks;
 
 #[cfg(feature = "json")]

@@ -1,7 +1,6 @@
 //! Keys of short byte strings, the tables that they index, and digests as text.
 
-pub(crate) mod checksum;
-pub(crate) mod fingerprint;
+pub(crate) mod digest;
 
 pub(crate) mod key;
 

@@ -2,8 +2,6 @@
 
 pub(crate) mod array;
 
-pub(crate) mod clock;
-
 pub(crate) mod huge_pages;
 
 pub(crate) mod lanes;
@@ -11,3 +9,9 @@ pub(crate) mod lanes;
 pub(crate) mod prefetch;
 
 pub mod simd;
+
+// The standard library has no clock for WebAssembly in a browser.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub(crate) use std::time::Instant;
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+pub(crate) use web_time::Instant;

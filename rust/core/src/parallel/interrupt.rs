@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::machine::clock::Instant;
+use crate::machine::Instant;
 
 /// The time between two polls.
 const BETWEEN_POLLS: Duration = Duration::from_millis(50);

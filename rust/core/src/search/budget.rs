@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::machine::clock::Instant;
+use crate::machine::Instant;
 use crate::parallel::interrupt;
 
 /// The time for any text, and for each byte of a text.

@@ -40,7 +40,7 @@ use crate::encode::encoder::Encoder;
 use crate::encode::pretoken::{MergeTables, PretokenEncoder};
 use crate::encode::special::special_id;
 use crate::error::{Error, Result};
-use crate::hash::fingerprint::hexadecimal;
+use crate::hash::digest::hexadecimal;
 use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::build;

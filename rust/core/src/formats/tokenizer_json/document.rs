@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::json::{JsonNode, Object, Strict, invalid, kind_of, parse, unsupported};
 use crate::error::Result;
-use crate::formats::recognize;
+use crate::formats::kind;
 use crate::text::from_utf8;
 
 /// The name of the file, for errors about the whole of it.
@@ -103,7 +103,7 @@ impl<'t> Document<'t> {
 
 /// The text of a file, whose first bytes are those of no other kind of file.
 pub(super) fn text(data: &[u8]) -> Result<&str> {
-    if let Some(reason) = recognize::mistaken(data) {
+    if let Some(reason) = kind::mistaken(data) {
         return Err(invalid(FILE, reason));
     }
     from_utf8(data).map_err(|_| {

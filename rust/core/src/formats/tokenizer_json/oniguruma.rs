@@ -2,8 +2,9 @@
 //!
 //! The two engines agree on most of the syntax. Differences: Oniguruma matches `$` and `^` at line
 //! ends; a `+` after a count is a repetition there, but makes the count possessive here; case
-//! folding there can turn one character into two; and `\w`, `\b` and some named classes contain
-//! other characters. Ambiguous syntax is refused, so an accepted expression has the same meaning.
+//! folding there can turn one character into two; it has classes such as `[:alpha:]`; and `\w` and `\b`
+//! contain other characters. What has no translation is refused, so an accepted expression has the same
+//! meaning. The classes were compared for every character.
 
 use std::sync::LazyLock;
 
@@ -17,6 +18,29 @@ use crate::pretokenize::match_lengths;
 const FORMS: [(&str, &str); 4] =
     [("$", r"\z"), ("^", r"\A"), ("(?m:$)", "$"), ("(?s:.)", "(?m:.)")];
 
+/// The classes of characters that Oniguruma names in brackets, as they are written inside a class here;
+/// the flag says which hold what is not written.
+const CLASSES: [(&str, &str, bool); 14] = [
+    ("alnum", r"\p{Alphabetic}\p{Nd}", false),
+    ("alpha", r"\p{Alphabetic}", false),
+    ("ascii", r"\x{0}-\x{7f}", false),
+    ("blank", r"\p{Zs}\x{9}", false),
+    ("cntrl", r"\p{Cc}", false),
+    ("digit", r"\p{Nd}", false),
+    ("graph", r"\s\p{Cc}\p{Cn}", true),
+    ("lower", r"\p{Lowercase}", false),
+    ("print", r"\p{Zl}\p{Zp}\p{Cc}\p{Cn}", true),
+    ("punct", r"\p{P}\p{S}", false),
+    ("space", r"\s", false),
+    ("upper", r"\p{Uppercase}", false),
+    ("word", WORD, false),
+    ("xdigit", "0-9A-Fa-f", false),
+];
+
+/// What `\w` is inside a class; outside, it has six more characters.
+const WORD: &str = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}";
+const MORE_WORD: &str = r"\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}";
+
 /// A piece of an expression: a character class (with at most one nested class), an escape with or
 /// without braces, a count, or a single character.
 static PIECE: LazyLock<Regex> = LazyLock::new(|| {
@@ -26,25 +50,38 @@ static PIECE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// A token with one meaning in both engines.
-static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
-    let categories = "L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|C[cfon]?";
+/// An escape with one meaning in both engines, or one that is translated.
+fn escape() -> String {
+    let categories = "L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|C[cfon]?|Alphabetic|\
+                      Lowercase|Uppercase";
     let scripts = "Latin|Greek|Cyrillic|Arabic|Hebrew|Thai|Lao|Khmer|Myanmar|Han|Hiragana|Katakana|\
                    Hangul";
-    let escape = format!(
-        r"\\[pP]\{{(?:{categories}|{scripts})\}}|\\[sSdDrntfv]|\\x\{{[0-9A-Fa-f]{{1,6}}\}}|\\[^\w\s]"
-    );
-    let in_class = format!(r"(?:{escape}|&(?!&)|[^\\\[\]&])");
-    let one_class = format!(r"\[(?!:)\^?{in_class}+\]");
-    let both = format!(r"\[(?:{one_class}|{escape}|[^\\\[\]&^])&&{one_class}\]");
-    let class = format!(r"{both}|\[\^?(?:{in_class}|{one_class})+\]");
+    format!(
+        r"\\[pP]\{{(?:{categories}|{scripts})\}}|\\[sSdDrntfv]|\\x\{{[0-9A-Fa-f]{{1,6}}\}}|\\[^\w\s]|\\[wWhH]|\\u[0-9A-Fa-f]{{4}}"
+    )
+}
+
+/// A token outside classes, or the start of a class.
+static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+    let escape = escape();
     compiled(&format!(
-        r"(?s)\A(?:(?P<class>{class}|\(\?m:\.\))|(?P<escape>{escape}|\\[zA])|(?P<open>\((?:\?(?:[:>=!]|<[=!]|i:))?(?!\?))|(?P<close>\))|(?P<count>\{{\d+(?:,\d*)?\}})|(?P<times>[*+?])|(?P<bar>\|)|(?P<end>\$)|(?P<character>[^\\\[\](){{}}*+?|^$.]))"
+        r"(?s)\A(?:(?P<class>\(\?m:\.\)|\[)|(?P<escape>{escape}|\\[zAbB])|(?P<open>\((?:\?(?:[:>=!]|<[=!]|i:))?(?!\?))|(?P<close>\))|(?P<count>\{{\d+(?:,\d*)?\}})|(?P<times>[*+?])|(?P<bar>\|)|(?P<end>\$)|(?P<character>[^\\\[\](){{}}*+?|^$.]))"
+    ))
+});
+
+/// A part of a class. Two signs in a row are an operator in one engine or the other.
+static PART: LazyLock<Regex> = LazyLock::new(|| {
+    let escape = escape();
+    compiled(&format!(
+        r"(?s)\A(?:(?P<named>\[:\^?[a-z]+:\])|(?P<nested>\[)|(?P<both>&&(?![&^\]]))|(?P<escape>{escape})|(?P<character>[^\\\[\]&~-]|&(?!&)|~(?!~)|-(?!-)))"
     ))
 });
 
 /// The contents of case-insensitive groups.
 static FOLDED: LazyLock<Regex> = LazyLock::new(|| compiled(r"\(\?i:((?:[^()]|\\[()])*)\)"));
+
+/// Classes that case folding may change.
+const FOLDED_CLASSES: [&str; 3] = [r"\p{Alphabetic}", r"\p{Lowercase}", r"\p{Uppercase}"];
 
 /// Pairs of letters that are the case folding of one character, such as `ß`.
 const ONE_OR_TWO: [&str; 5] = ["ss", "ff", "fi", "fl", "st"];
@@ -107,20 +144,19 @@ pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
     let mut groups: Vec<Vec<String>> = vec![Vec::new()];
     let mut at = 0;
     while at < regex.len() {
-        let captures = TOKEN.captures(&regex[at..]).ok().flatten();
-        let (kind, token) = captures.as_ref().and_then(kind_and_text).ok_or_else(|| {
+        let (kind, token, length) = token(&regex[at..]).ok_or_else(|| {
             let part: String = regex[at..].chars().take(12).collect();
             let count = regex[..at].chars().count();
             unsupported(
                 place,
                 format!(
-                    "the pattern contains {part:?} at character {count}, which may have another \
-                     meaning in this engine"
+                    "the pattern contains {part:?} at character {count}, which bytepair does not \
+                     translate from Oniguruma, the engine of tokenizers"
                 ),
             )
         })?;
-        at += token.len();
-        if !take(&mut groups, kind, token) {
+        at += length;
+        if !take(&mut groups, kind, &token) {
             return Err(unsupported(place, format!("the pattern has an unmatched ) at byte {at}")));
         }
     }
@@ -132,9 +168,110 @@ pub fn from_oniguruma(regex: &str, place: &str) -> Result<String> {
     Ok(pattern)
 }
 
+/// The token at the start of an expression: its kind, how it is written here, and its length there.
+fn token(regex: &str) -> Option<(&'static str, String, usize)> {
+    let captures = TOKEN.captures(regex).ok()??;
+    let (kind, token) = kind_and_text(&captures)?;
+    if token == "[" {
+        let (class, length) = class(regex, false)?;
+        return Some((kind, class, length));
+    }
+    let ours = if kind == "escape" { escaped(token) } else { token.to_owned() };
+    Some((kind, ours, token.len()))
+}
+
+/// The class at the start of an expression, how it is written here, and its length there. A class in it
+/// contains none.
+fn class(regex: &str, is_nested: bool) -> Option<(String, usize)> {
+    let mut ours = if regex.starts_with("[^") { "[^".to_owned() } else { "[".to_owned() };
+    let (start, mut at, mut is_after_class) = (ours.len(), ours.len(), false);
+    while !regex[at..].starts_with(']') || at == start {
+        let captures = PART.captures(&regex[at..]).ok()??;
+        let (kind, part) = kind_and_text(&captures)?;
+        let (written, length) = match kind {
+            "both" if at == start => return None,
+            "nested" if is_nested => return None,
+            "nested" => class(&regex[at..], true)?,
+            "named" | "escape" => (inside(part)?, part.len()),
+            // Not a range, beside a class.
+            "character" if part == "-" && (is_after_class || regex[at + 1..].starts_with('[')) => {
+                (r"\-".to_owned(), 1)
+            }
+            _ => (part.to_owned(), part.len()),
+        };
+        if is_nested && written.starts_with("[^") {
+            return None;
+        }
+        ours.push_str(&written);
+        at += length;
+        is_after_class = matches!(kind, "named" | "nested") || is_class(part);
+    }
+    Some((ours + "]", at + 1))
+}
+
+/// Whether an escape stands for several characters.
+fn is_class(escape: &str) -> bool {
+    escape
+        .strip_prefix('\\')
+        .is_some_and(|kind| kind.starts_with(['p', 'P', 's', 'S', 'd', 'D', 'w', 'h']))
+}
+
+/// An escape outside a class, as it is written here.
+fn escaped(escape: &str) -> String {
+    let word = format!("{WORD}{MORE_WORD}");
+    match escape {
+        r"\w" => format!("[{word}]"),
+        r"\W" => format!("[^{word}]"),
+        r"\h" => "[0-9A-Fa-f]".to_owned(),
+        r"\H" => "[^0-9A-Fa-f]".to_owned(),
+        r"\b" => format!("(?:(?<=[{word}])(?![{word}])|(?<![{word}])(?=[{word}]))"),
+        r"\B" => format!("(?:(?<=[{word}])(?=[{word}])|(?<![{word}])(?![{word}]))"),
+        other => code_point(other),
+    }
+}
+
+/// A named class or an escape inside a class, as it is written here.
+fn inside(part: &str) -> Option<String> {
+    let name = match part {
+        r"\w" => "word",
+        r"\W" => "^word",
+        r"\h" => "xdigit",
+        r"\H" => "^xdigit",
+        _ => match part.strip_prefix("[:") {
+            Some(name) => name.strip_suffix(":]")?,
+            None => return Some(code_point(part)),
+        },
+    };
+    let (positive, is_negated) = (name.trim_start_matches('^'), name.starts_with('^'));
+    let (_, contents, is_rest) = CLASSES.iter().find(|(name, ..)| *name == positive)?;
+    let contents = (*contents).to_owned();
+    Some(if is_negated == *is_rest { contents } else { format!("[^{contents}]") })
+}
+
+/// `\u0041` as `\x{0041}`; other escapes as they are.
+fn code_point(escape: &str) -> String {
+    match escape.strip_prefix(r"\u") {
+        Some(digits) => format!(r"\x{{{digits}}}"),
+        None => escape.to_owned(),
+    }
+}
+
 /// The name of the group that matched, and its text.
 fn kind_and_text<'t>(captures: &Captures<'t>) -> Option<(&'static str, &'t str)> {
-    let kinds = ["class", "escape", "open", "close", "count", "times", "bar", "end", "character"];
+    let kinds = [
+        "class",
+        "escape",
+        "open",
+        "close",
+        "count",
+        "times",
+        "bar",
+        "end",
+        "named",
+        "nested",
+        "both",
+        "character",
+    ];
     kinds.iter().find_map(|kind| Some((*kind, captures.name(kind)?.as_str())))
 }
 
@@ -178,6 +315,9 @@ fn check_folding(pattern: &str, place: &str) -> Result<()> {
     for folded in FOLDED.captures_iter(pattern).flatten() {
         count += 1;
         let folded = folded.get(1).map_or("", |group| group.as_str());
+        if let Some(class) = FOLDED_CLASSES.iter().find(|class| folded.contains(**class)) {
+            return Err(unsupported(place, format!("a case-insensitive group contains {class}")));
+        }
         let lower = folded.to_ascii_lowercase();
         if !folded.is_ascii() || ONE_OR_TWO.iter().any(|pair| lower.contains(pair)) {
             let reason = format!("case folding of {folded:?} may turn one letter into two");

@@ -1,8 +1,11 @@
 """Compiles and renders Jinja templates in a sandbox: they read no file and run no code.
 
 The environment equals that of `transformers`: its filters and functions, and `{% generation %}`
-blocks, which mark what the model is trained on. A template may take time and memory; where it
-comes from a stranger, `process` limits both.
+blocks, which mark what the model is trained on.
+
+The sandbox keeps a template away from files and from the interpreter, but not from long loops and
+large values. A child process (`RenderProcess`) has limits that no template can pass, and may be
+ended; it renders the templates of strangers.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -19,6 +22,15 @@ from bytepair.errors import ConversationError
 
 if TYPE_CHECKING:
     import jinja2
+
+
+import signal
+import subprocess
+import sys
+from threading import Lock, Timer
+from typing import BinaryIO
+
+from bytepair.errors import ArgumentError
 
 #: The length of the source of a template, in characters. Published ones have at most 30,000.
 MAX_SOURCE_CHARS: Final = 1 << 17
@@ -89,7 +101,7 @@ def parsed(source: str) -> tuple[jinja2.nodes.Template, jinja2.Environment]:
     environment = _environment()
     try:
         return environment.parse(source), environment
-    except (jinja2.TemplateSyntaxError, RecursionError, MemoryError) as error:
+    except (jinja2.TemplateSyntaxError, RecursionError, MemoryError, ValueError) as error:
         raise _invalid(error) from error
 
 
@@ -109,6 +121,8 @@ def _invalid(error: Exception) -> ConversationError:
     line, message = getattr(error, "lineno", None), getattr(error, "message", None)
     if line is not None and message is not None:
         return ConversationError(f"the chat template is not valid at line {line}: {message}")
+    if isinstance(error, ValueError):
+        return ConversationError(f"the chat template is not valid: {error}")
     # Python compiles what Jinja makes of the template, and refuses deep nesting in many ways.
     return ConversationError(f"the chat template is nested too deeply: {error}")
 
@@ -212,7 +226,13 @@ def usage(source: str) -> Usage:
         >>> sorted(used.variables), sorted(used.names)
         (['messages', 'title'], ['day', 'name'])
     """
-    tree, environment = parsed(source)
+    try:
+        return _usage(*parsed(source))
+    except (RecursionError, MemoryError) as error:
+        raise _invalid(error) from error
+
+
+def _usage(tree: jinja2.nodes.Template, environment: jinja2.Environment) -> Usage:
     from jinja2 import meta, nodes
 
     names = {node.attr for node in tree.find_all(nodes.Getattr)}
@@ -253,3 +273,159 @@ def _names_of_messages(tree: jinja2.nodes.Template) -> set[str]:
                 names |= {target.name} if isinstance(target, nodes.Name) else set()
         if len(names) == before:
             return names
+
+
+# ---------------------------------------------------------------------------- the child process
+
+
+#: The longest rendered conversation, in bytes as JSON.
+MAX_ANSWER_BYTES: Final = 1 << 26
+
+_CHILD: Final = (
+    "from bytepair.chat.sandbox import serve; serve(*map(float, __import__('sys').argv[1:]))"
+)
+
+
+class RenderProcess:
+    """A child process that renders templates; it is started when needed, and kept.
+
+    Use it where templates come from strangers, as in a server: a template that takes too much
+    memory or time ends the child, which is a `ConversationError`, and the next rendering starts
+    another. Threads take turns.
+
+    Args:
+        memory_bytes: the memory of the child, with about 200 MB for Python itself; Linux alone
+            enforces it.
+        seconds: the time of one rendering.
+
+    Raises:
+        ArgumentError: if a limit is not positive.
+
+    Example:
+        >>> from bytepair.chat import JinjaTemplate, RenderProcess
+        >>> source = "{% for m in messages %}{{ m.content }}{% endfor %}"
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi yo"], vocab_size=265)
+        >>> with RenderProcess(seconds=10) as process:
+        ...     template = JinjaTemplate(source, mask="none", process=process)
+        ...     tok.render_conversation([{"role": "user", "content": "hi"}], template=template)[0]
+        [104, 105]
+    """
+
+    def __init__(self, *, memory_bytes: int = 1 << 30, seconds: float = 20) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        for option, limit in (("memory_bytes", memory_bytes), ("seconds", seconds)):
+            if not limit > 0:
+                message = f"{option} is {limit}; a limit is positive"
+                raise ArgumentError(message, option=option, value=limit)
+        self._memory_bytes = memory_bytes
+        self._seconds = seconds
+        self._lock = Lock()
+
+    def render(
+        self, source: str, name: str, variables: Mapping[str, Any], with_indices: bool = False
+    ) -> str:
+        """Render a template as `environment.render`, with variables that are values of JSON.
+
+        Raises:
+            ConversationError: if the template fails or exceeds a limit.
+        """
+        return str(self._answer(name, "render", source, name, variables, with_indices))
+
+    def usage(self, source: str, name: str) -> Usage:
+        """What a template uses, as `sandbox.usage`: also to read a template may take long.
+
+        Raises:
+            ConversationError: if the template is not valid or exceeds a limit.
+        """
+        variables, names, *others = self._answer(name, "usage", source)
+        return Usage(frozenset(variables), frozenset(names), *others)
+
+    def _answer(self, name: str, *question: Any) -> Any:
+        """What the child returns from a function; errors have the name of the template."""
+        with self._lock:
+            answer = self._ask(json.dumps(question).encode() + b"\n")
+        if not answer.endswith(b"\n"):
+            raise ConversationError(
+                f"the template {name!r} takes more than {self._seconds:g} seconds, or more than "
+                f"{self._memory_bytes:,} bytes of memory, or writes more than {MAX_ANSWER_BYTES:,}"
+            )
+        value, error = json.loads(answer)
+        if error is not None:
+            raise ConversationError(error)
+        return value
+
+    def _ask(self, question: bytes) -> bytes:
+        """A line of the child, or an incomplete one if it was ended."""
+        if self._child is None:
+            limits = [str(self._memory_bytes), str(self._seconds)]
+            command = [sys.executable, "-P", "-c", _CHILD, *limits]
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        child = self._child
+        assert child.stdin is not None
+        assert child.stdout is not None
+        timer = Timer(self._seconds, child.kill)
+        timer.start()
+        answer = b""
+        try:
+            child.stdin.write(question)
+            child.stdin.flush()
+            answer = child.stdout.readline(MAX_ANSWER_BYTES)
+        except BrokenPipeError:
+            pass
+        finally:
+            timer.cancel()
+            if not answer.endswith(b"\n"):
+                self.close()
+        return answer
+
+    def close(self) -> None:
+        """End the child; the next rendering starts another."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.communicate()
+
+    def __enter__(self) -> RenderProcess:
+        """Use the process in a `with` block, which ends the child."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the child."""
+        self.close()
+
+    def __del__(self) -> None:
+        """End the child."""
+        self.close()
+
+
+def serve(memory_bytes: float, seconds: float) -> None:
+    """Answer in the child: for each line with a function and its arguments, a line.
+
+    The child ends itself after so many seconds, too: its parent may have ended.
+    """
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory_bytes), int(memory_bytes)))
+    functions: dict[str, Callable[..., Any]] = {
+        "render": render,
+        "usage": lambda source: astuple(usage(source)),
+    }
+    questions: BinaryIO = sys.stdin.buffer
+    for question in questions:
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        function, *arguments = json.loads(question)
+        answer: tuple[Any, str | None]
+        try:
+            answer = functions[function](*arguments), None
+        except ConversationError as error:
+            answer = None, str(error)
+        line = json.dumps(answer, default=sorted).encode() + b"\n"
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()

@@ -1,4 +1,6 @@
-//! Bytes in, their checksum out: tells damaged shards from whole ones.
+//! Digests of bytes: a checksum that tells damaged files from whole ones, and how a digest is shown.
+
+use std::fmt::Write;
 
 /// The CRC-32 of a sequence of bytes, continuing from `start`, the CRC-32 of the preceding bytes.
 ///
@@ -12,4 +14,12 @@ pub fn crc32(bytes: &[u8], start: u32) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(start);
     hasher.update(bytes);
     hasher.finalize()
+}
+
+/// Each byte as two hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
 }
