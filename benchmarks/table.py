@@ -36,7 +36,7 @@ README = ROOT / "README.md"
 CHART = ROOT / "docs" / "images" / "benchmarks.svg"
 #: Words and lines in grey, readable on white and on black: a page shows the picture as an image,
 #: which does not inherit the text colour of the page.
-GREY_WORDS = dict.fromkeys(
+GREY_WORDS: dict[Any, str] = dict.fromkeys(
     ["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"], "#808080"
 ) | {"svg.fonttype": "none", "svg.hashsalt": "bytepair"}
 #: The rows of the chart and of the first sentence of the README.

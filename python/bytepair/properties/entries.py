@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from bytepair.errors import FormatError
@@ -105,8 +105,10 @@ JSON_NOTES: Final = {
 TEMPLATE_NOTE: Final = "chat_template"
 
 
-@dataclass(frozen=True)
-class Metadata:
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Metadata(NamedTuple):
     """What a file states of a tokenizer besides its ids, by the keys of the table.
 
     Attributes:
@@ -127,14 +129,14 @@ class Metadata:
         {'eos_token': '</s>', 'add_eos_token': 'true'}
     """
 
-    tokens: Mapping[str, str] = field(default_factory=dict)
-    flags: Mapping[str, bool] = field(default_factory=dict)
+    tokens: Mapping[str, str] = _NONE
+    flags: Mapping[str, bool] = _NONE
     template: str | None = None
-    templates: Mapping[str, str] = field(default_factory=dict)
+    templates: Mapping[str, str] = _NONE
     stops: Sequence[str | int] = ()
     post_processor: dict[str, Any] | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
-    generation: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = _NONE
+    generation: Mapping[str, Any] = _NONE
 
     @classmethod
     def of(cls, notes: Mapping[str, str]) -> Metadata:

@@ -7,7 +7,6 @@ file would have anyway, since it has the special tokens, is not lost with the no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -239,8 +238,7 @@ def renumbered(
     plain = {
         name: value for name, value in old.generation.items() if not isinstance(value, list | dict)
     }
-    new = replace(
-        old,
+    new = old._replace(
         post_processor=post_processor.renumbered(old.post_processor, special),
         stops=[stop for stop in moved if stop is not None],
         generation=plain,

@@ -8,7 +8,6 @@ what they say, or more than they can say. It is kept in a note.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
@@ -93,7 +92,7 @@ def with_implied(metadata: Metadata, special: Mapping[str, int]) -> Metadata:
                 "texts; it is read as true"
             )
         flags[flag] = True
-    return replace(metadata, tokens=tokens, flags=flags)
+    return metadata._replace(tokens=tokens, flags=flags)
 
 
 def from_notes(notes: Mapping[str, str]) -> Any:

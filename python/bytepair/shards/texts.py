@@ -202,7 +202,8 @@ class TextBatches(Unpicklable):
             labels: as in `Dataset.torch_rows`.
             rank: as in `Dataset.torch_stream`.
             world_size: the number of ranks.
-            threads: as in `TextBatches`, for each worker.
+            threads: the maximum number of threads of each process; None means
+                `BYTEPAIR_NUM_THREADS`, or else all processors.
 
         Returns:
             A `torch.utils.data.IterableDataset`, as `Dataset.torch_stream` gives it. Resuming

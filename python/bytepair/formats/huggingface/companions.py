@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -79,8 +78,8 @@ def read(
     in_config = templates(config.get("chat_template", _MISSING), f"{CONFIG}: chat_template")
     template, others = _template_files(folder) or in_config
     rest = {name: value for name, value in config.items() if not _is_entry(name, value)}
-    return replace(
-        stated, tokens=tokens, flags=flags, template=template, templates=others, stops=stops,
+    return stated._replace(
+        tokens=tokens, flags=flags, template=template, templates=others, stops=stops,
         config=rest, generation=generation,
     )  # fmt: skip
 
@@ -100,7 +99,7 @@ def of_object(value: Any, stated: Metadata, special: Mapping[str, int]) -> Metad
     has_one = isinstance(template, str | dict)
     one, others = templates(template if has_one else _MISSING, "chat_template")
     tokens = role_tokens(names, type(value).__name__, special)
-    return replace(stated, tokens=tokens, template=one, templates=others)
+    return stated._replace(tokens=tokens, template=one, templates=others)
 
 
 def _object(folder: Path, name: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ impl Counter {
     /// Afterwards, `reached` is the position at which counting ended, and
     /// [`take_skips`](Self::take_skips) returns the documents skipped before it. If `on_progress`
     /// fails, exactly the documents before that position are counted, unless the pattern
-    /// [may fail](Splitter::may_fail). After other errors, and with such patterns, this holds if the
+    /// [may fail](crate::Splitter::may_fail). After other errors, and with such patterns, this holds if the
     /// counter was made [`with_care`](Self::with_care) and [`is_whole`](Self::is_whole) is true.
     pub fn add_files(
         &mut self,

@@ -130,17 +130,17 @@ fn listed() -> Vec<(u32, u32)> {
 }
 
 pub(super) fn tokenizer(steps: &[&str], way: usize, rule: Rule) -> Arc<Tokenizer> {
-    let (normalizer, [lstrip, rstrip, normalized, single, ordinary]) = WAYS[way];
+    let (steps_before, [lstrip, rstrip, after_rules, single, ordinary]) = WAYS[way];
     let added = ADDED.iter().zip(300..).map(|(name, id)| AddedToken {
         lstrip: lstrip.contains(&id),
         rstrip: rstrip.contains(&id),
-        normalized: normalized.contains(&id),
+        normalized: after_rules.contains(&id),
         single_word: single.contains(&id),
         special: !ordinary.contains(&id),
         ..AddedToken::special(*name, id)
     });
     let vocabulary = Vocabulary::with_added(tokens(), [], added.collect()).unwrap();
-    let normalizer = Normalizer { steps: normalizer.to_vec() };
+    let normalizer = Normalizer { steps: steps_before.to_vec() };
     let rules = TextRules { normalizer, ..pattern(steps).into() };
     Arc::new(match rule {
         Rule::Ranks => Tokenizer::from_ranks(vocabulary, rules).unwrap(),
