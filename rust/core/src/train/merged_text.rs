@@ -1,6 +1,6 @@
 //! One text in which given merges are made, one by one; all its pairs are counted.
 //!
-//! A [`Worker`](super::worker::Worker) shares the counts of pairs with other workers, and only
+//! A `Worker` shares the counts of pairs with other workers, and only
 //! frequent pairs are kept. A merged text keeps all its pairs itself: any of them may be merged
 //! next, since another text may choose it.
 
