@@ -81,6 +81,7 @@ class Counts:
             metadata: additional metadata of the schema.
 
         Raises:
+            OverwriteError: if the file exists and holds no counts.
             OSError: if the file cannot be written.
         """
         counts_file.write(Path(path), self.core, self.denominator, metadata or {})

@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple, Self
 
 from bytepair import _core
 from bytepair.corpus.column import SkippedPlace, SkipState
-from bytepair.errors import CountsError, NotFoundError
+from bytepair.errors import CountsError, NotFoundError, OverwriteError
 from bytepair.files.outputs import check_output_file
+from bytepair.files.safe import read_file
 
 FORMAT: Final = "1"
 COLUMNS: Final = frozenset(("pretoken", "count"))
@@ -31,13 +32,32 @@ _STEPS: Final = "bytepair.pattern_steps"
 STATE: Final = "bytepair.checkpoint"
 
 
+def check_counts_output(path: Path) -> None:
+    """Check that counts can be written to a file, which may replace counts and nothing else.
+
+    Raises:
+        OverwriteError: if the file exists and holds something else.
+        OSError: if it cannot be written.
+    """
+    check_output_file(path)
+    if not path.exists() or not path.stat().st_size:
+        return
+    try:
+        is_own = COLUMNS.issubset(_core.counts_footer(path).columns)
+    except (OSError, CountsError):  # damaged, if it begins as parquet does
+        is_own = read_file(path, 4) == b"PAR1"
+    if not is_own:
+        raise OverwriteError(path, "holds no counts", hint="choose another path")
+
+
 def write(path: Path, counts: _core.Counts, denominator: int, metadata: Mapping[str, str]) -> None:
     """Write counts atomically: to a temporary file, which is renamed.
 
     Raises:
+        OverwriteError: if the file exists and holds something else.
         OSError: if the file cannot be written.
     """
-    check_output_file(path)
+    check_counts_output(path)
     items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(counts.pattern)}
     items |= metadata
     if denominator > 1:
