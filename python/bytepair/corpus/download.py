@@ -312,9 +312,12 @@ def fetch(
 
     Raises:
         DownloadError: if the download fails or is stopped, or the file has the wrong size or hash.
+        NotAFileError: if something else has this path, such as a folder or a pipe.
     """
-    if path.exists() and file.size in (None, path.stat().st_size):
+    if path.is_file() and file.size in (None, path.stat().st_size):
         return path
+    if path.exists() and not path.is_file():
+        raise NotAFileError(f"{str(path)!r} is not a regular file", hint="move it elsewhere")
     path.parent.mkdir(parents=True, exist_ok=True)
     transfer = _Transfer(file, path, timeout, on_bytes, on_size)
     failures, stop = 0, stop or Event()
