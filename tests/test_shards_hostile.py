@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import bytepair
@@ -370,22 +372,29 @@ def test_files_of_killed_runs_of_the_job_are_removed(
     assert not any((tmp_path / name).exists() for name in left)
 
 
-def test_changed_arrow_shards_are_refused(
-    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
-) -> None:
-    shards.write(sources[0], tok, tmp_path, format="arrow", errors="skip")
-    path, record = tmp_path / "shard_000000.arrow", tmp_path / "manifest.json"
-    data = bytearray(path.read_bytes())
+def exchange(folder: Path, data: bytes) -> None:
+    """Exchange the only Arrow shard of a folder, and make its manifest right."""
+    record = folder / "manifest.json"
     values = json.loads(record.read_text())
-    count = values["tokens"] // values["documents"]
-    at = data.index(np.array([0, count, 2 * count], "<i8").tobytes())
-    data[at + 8 : at + 16] = np.array([1 << 40], "<i8").tobytes()
-    path.write_bytes(data)
-    values["shards"][0]["parts"][0]["crc32"] = f"{zlib.crc32(data):08x}"
+    part = values["shards"][0]["parts"][0]
+    (folder / part["file"]).write_bytes(data)
+    part.update(bytes=len(data), crc32=f"{zlib.crc32(data):08x}")
     del values["crc32"]
     shown = json.dumps(values, indent=1, ensure_ascii=False).encode() + b"\n"
     values["crc32"] = f"{zlib.crc32(shown):08x}"
     write_whole(record, json.dumps(values, indent=1, ensure_ascii=False).encode() + b"\n")
+
+
+def test_changed_arrow_shards_are_refused(
+    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
+) -> None:
+    shards.write(sources[0], tok, tmp_path, format="arrow", errors="skip")
+    data = bytearray((tmp_path / "shard_000000.arrow").read_bytes())
+    values = json.loads((tmp_path / "manifest.json").read_text())
+    count = values["tokens"] // values["documents"]
+    at = data.index(np.array([0, count, 2 * count], "<i8").tobytes())
+    data[at + 8 : at + 16] = np.array([1 << 40], "<i8").tobytes()
+    exchange(tmp_path, bytes(data))
     code = (
         "import sys; from bytepair import shards\n"
         "try: shards.Dataset(sys.argv[1])[0].sum(); print('read')\n"
@@ -397,6 +406,26 @@ def test_changed_arrow_shards_are_refused(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True
     )
     assert done.stdout.split() == ["ShardError", "False"], done.stderr
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_compressed_arrow_shards_are_refused_before_they_are_decompressed(
+    compression: str, tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    shards.write(sources[0], tok, tmp_path, format="arrow", errors="skip")
+    path = tmp_path / "shard_000000.arrow"
+    sink, options = io.BytesIO(), pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.memory_map(str(path)) as file:
+        table = pa.ipc.open_stream(file).read_all()
+        with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
+            stream.write_table(table)
+        del table
+    exchange(tmp_path, sink.getvalue())
+    monkeypatch.setattr(pa.ipc, "read_record_batch", None)  # would fail if it were called
+    with pytest.raises(ShardError):
+        shards.Dataset(tmp_path)[0]
+    assert not shards.verify(tmp_path)
 
 
 @pytest.mark.parametrize("parts", ["none", "one", "twice", "other"])

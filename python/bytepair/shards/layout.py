@@ -232,16 +232,41 @@ def _lists(path: Path) -> pa.LargeListArray:
     from bytepair._internal.extras import pyarrow as pa
 
     try:
-        stream = pa.ipc.open_stream(pa.memory_map(str(path)))
-        batch = stream.read_next_batch()
+        messages = pa.ipc.MessageReader.open_stream(pa.memory_map(str(path)))
+        schema = pa.ipc.read_schema(messages.read_next_message())
+        message = messages.read_next_message()
+        if _is_compressed(message.metadata):  # some bytes may become any number of them
+            raise ShardError(f"{path} is compressed, and shards are not")
+        batch = pa.ipc.read_record_batch(message, schema)
         batch.validate(full=True)
         lists = batch.column("input_ids")
-    except (pa.ArrowException, OSError, KeyError, StopIteration) as error:
+    except (pa.ArrowException, OSError, KeyError, StopIteration, struct.error) as error:
         raise ShardError(f"{path}: {error}") from error
     is_list = isinstance(lists, pa.LargeListArray) and pa.types.is_integer(lists.type.value_type)
     if not is_list or lists.null_count or lists.values.null_count:
         raise ShardError(f"{path}: the column input_ids is {lists.type}, or has nulls")
     return lists
+
+
+def _is_compressed(metadata: Any) -> bool:
+    """Whether the metadata of a batch, a flatbuffer, names a compression.
+
+    In a `Message`, the header is field 2; in a `RecordBatch`, the compression is field 3
+    (Message.fbs of Apache Arrow). pyarrow does not tell it, and decompresses when it reads.
+    """
+
+    def field(table: int, number: int) -> int | None:
+        (to_fields,) = struct.unpack_from("<i", metadata, table)
+        fields = table - to_fields
+        if struct.unpack_from("<H", metadata, fields)[0] <= 4 + 2 * number:
+            return None
+        (offset,) = struct.unpack_from("<H", metadata, fields + 4 + 2 * number)
+        return table + offset if offset else None
+
+    header = field(struct.unpack_from("<I", metadata)[0], 2)
+    if header is None:
+        return False
+    return field(header + struct.unpack_from("<I", metadata, header)[0], 3) is not None
 
 
 LAYOUTS: Final[dict[str, Layout]] = {
