@@ -23,7 +23,6 @@ import bytepair
 from bytepair import distributed, shards
 from bytepair.distributed import tasks
 from bytepair.errors import BytepairError, ShardError
-from bytepair.files.outputs import write_whole
 from bytepair.shards import layout, manifest, state
 from bytepair.shards.layout import LAYOUTS
 from training_options import keywords
@@ -380,9 +379,8 @@ def exchange(folder: Path, data: bytes) -> None:
     (folder / part["file"]).write_bytes(data)
     part.update(bytes=len(data), crc32=f"{zlib.crc32(data):08x}")
     del values["crc32"]
-    shown = json.dumps(values, indent=1, ensure_ascii=False).encode() + b"\n"
-    values["crc32"] = f"{zlib.crc32(shown):08x}"
-    write_whole(record, json.dumps(values, indent=1, ensure_ascii=False).encode() + b"\n")
+    values["crc32"] = f"{zlib.crc32(manifest._dumped(values)):08x}"
+    manifest.write_json(record, values)
 
 
 def test_changed_arrow_shards_are_refused(
