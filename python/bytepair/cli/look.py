@@ -73,25 +73,28 @@ def inspect(
 
 def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
     """What happens to a text before it is merged."""
-    pattern, rules = tok.pattern, tok.rules
+    pattern, rules = tok.pattern, bytepair.tokenizer.text_rules(tok)
     steps = (pattern,) if isinstance(pattern, str) else pattern or tuple(rules.pre_tokenizer)
     return {
         "pattern": f"{', '.join(names) or 'custom'}: {', then '.join(steps) or 'none'}",
         "normalizer": ", ".join(rules.normalizer) or "none",
-        "lossless": "yes" if tok.lossless else "no: not every text is decoded to itself",
+        "lossless": "yes"
+        if bytepair.tokenizer.is_lossless(tok)
+        else "no: not every text is decoded to itself",
     }
 
 
 def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
     """The properties of a tokenizer and its metadata, by the names of the Python attributes."""
     names = (
-        "vocab_size", "merge_rule", "ignore_merges", "pattern", "fingerprint",
+        "vocab_size", "merge_rule", "pattern", "fingerprint",
         "special_tokens", "roles", "chat_templates", "notes",
     )  # fmt: skip
     return {name: getattr(tok, name) for name in names} | {
+        "ignore_merges": bytepair.tokenizer.ignores_merges(tok),
         "unicode_version": bytepair.UNICODE_VERSION,
-        "normalizer": tok.rules.normalizer,
-        "lossless": tok.lossless,
+        "normalizer": bytepair.tokenizer.text_rules(tok).normalizer,
+        "lossless": bytepair.tokenizer.is_lossless(tok),
         "merges": len(tok.merges()),
     }
 

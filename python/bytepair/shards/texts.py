@@ -161,7 +161,7 @@ class TextBatches(Unpicklable):
         parts = _from_first_text(encoded, first is not None, is_resumed=state is not None)
         self._groups = groupby(_documents(parts, options.group), key=itemgetter(0))
         self._waiting = WaitingDocuments[NDArray[Any]](length + 1, options.buffer, cut=True)
-        self._rest = tokenizer.encode_to_numpy("")
+        self._rest = tokenizer.encode_batch_to_numpy([""]).ids
 
     @property
     def state(self) -> TextState | None:

@@ -18,7 +18,6 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.properties import roles as roles_of
 from bytepair.properties.rules import pattern_text
 from bytepair.tokenizer.names import NotHere, missing, unknown_keyword
-from bytepair.tokenizer.session import Session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from bytepair.chat.template import Template
     from bytepair.corpus.column import Errors
     from bytepair.formats.parts import WrittenFormat
-    from bytepair.tokenizer.results import Affix, Ids, SpecialMode
+    from bytepair.tokenizer.results import Ids, SpecialMode
 
 
 class Tokenizer(_core.Tokenizer):
@@ -221,21 +220,6 @@ class Tokenizer(_core.Tokenizer):
         return roles_of.roles(self)
 
     @property
-    def lossless(self) -> bool:
-        """Whether every text is decoded to itself: `tok.decode(tok.encode(text)) == text`.
-
-        Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token that
-        is found in every text takes white space, if characters are unknown, if a decoder changes
-        names, or if no token covers a byte that texts have.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hello hello"], 269).lossless
-            True
-        """
-        return super().lossless
-
-    @property
     def bos_token_id(self) -> int | None:
         """The id of the special token that begins a text (see `roles`), or None."""
         return self.special_tokens.get(self.roles.get("bos", ""))
@@ -341,8 +325,8 @@ class Tokenizer(_core.Tokenizer):
         """Encode pieces of one text, such as the lines of a file, without holding all of it.
 
         With a named split pattern, little more than 64 KiB of text is buffered. With a custom
-        pattern, text is buffered up to a safe split point, and completely if `split_engine` is
-        "regex".
+        pattern, text is buffered up to a safe split point, and completely if only the regex
+        engine splits it (`bytepair.tokenizer.split_engine`).
 
         Args:
             texts: the pieces, an iterable of str; a piece may end anywhere.
@@ -366,33 +350,6 @@ class Tokenizer(_core.Tokenizer):
 
         for ids in batch.stream(self, texts, special):
             yield from ids.tolist()
-
-    def session(self, *, special: SpecialMode = None, prepend: Affix = None) -> Session:
-        """Start encoding a growing text, such as a chat prompt; only new text is encoded.
-
-        Args:
-            special: as in `encode`; a special token that arrives in pieces becomes its id when its
-                name is complete.
-            prepend: as in `encode`; the id is present from the start.
-
-        Returns:
-            A `Session`: `append(text)` returns how the ids change, `ids` are the ids of the whole
-            text, `stable` is the number of final ids, and `fork()` creates a branch.
-
-        Raises:
-            SpecialTokenError: if a named special token is unknown.
-
-        Example:
-            >>> import bytepair
-            >>> session = bytepair.train(["hello hello"], 269).session()
-            >>> session.append("hello hel")
-            Change(removed=0, ids=[259, 32, 257])
-            >>> session.append("lo")
-            Change(removed=1, ids=[259])
-            >>> session.ids
-            [259, 32, 259]
-        """
-        return Session(self, special=special, prepend=prepend)
 
     def show(
         self,

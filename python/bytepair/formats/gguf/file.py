@@ -328,7 +328,7 @@ def _keys_of_pieces(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
         **_tokens(names, kinds),
         "tokenizer.ggml.scores": (_ARRAY, _array_of("f", _F32, scores)),
         "tokenizer.ggml.add_space_prefix": (_BOOL, bytes([gguf_pieces.puts_spaces(tokenizer)])),
-        _USERS_KEY: (_ARRAY, _array_of("i", _I32, tokenizer.rules.user_defined)),
+        _USERS_KEY: (_ARRAY, _array_of("i", _I32, _core.text_rules(tokenizer).user_defined)),
     }
 
 
