@@ -28,13 +28,13 @@ use crate::tokenizer::stops::{StopSearch, Stops};
 /// ```
 #[derive(Debug, Clone)]
 pub struct DecodeStream {
-    decoder: Decoder,
+    decoder: IdDecoder,
     stops: Option<StopSearch>,
 }
 
 /// Decodes ids, and knows of no stop strings.
 #[derive(Debug, Clone)]
-struct Decoder {
+struct IdDecoder {
     tokenizer: Arc<Tokenizer>,
     stream: TextStream,
     /// Takes the ids where the decoder works on the names of tokens.
@@ -50,7 +50,7 @@ impl DecodeStream {
     pub fn new(tokenizer: &Arc<Tokenizer>) -> Self {
         let names = (!tokenizer.decodes_bytes()).then(NameStream::default);
         let (tokenizer, stream) = (Arc::clone(tokenizer), TextStream::default());
-        let decoder = Decoder { tokenizer, stream, names, skipped: Arc::default(), begun: false };
+        let decoder = IdDecoder { tokenizer, stream, names, skipped: Arc::default(), begun: false };
         Self { decoder, stops: None }
     }
 
@@ -130,7 +130,7 @@ impl DecodeStream {
     }
 }
 
-impl Decoder {
+impl IdDecoder {
     fn push(&mut self, id: u32, text: &mut String) -> Result<()> {
         let mut token = self.tokenizer.token_bytes(id)?;
         if self.skipped.binary_search(&id).is_ok() {
