@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytepair::tokenizer::decode_stream::DecodeStream;
 use bytepair::tokenizer::session::{Change, Session};
+use bytepair::tokenizer::stops::Stops;
 use bytepair::{Text, Tokenizer};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -83,12 +84,26 @@ impl PyEncodeStream {
 pub(crate) struct PyDecodeStream {
     tokenizer: Arc<Tokenizer>,
     stream: DecodeStream,
+    stops: Vec<String>,
 }
 
 impl PyDecodeStream {
-    pub(crate) fn new(tokenizer: &Arc<Tokenizer>, skipped: Arc<[u32]>) -> Self {
-        let stream = DecodeStream::new(tokenizer).skipping(skipped);
-        Self { tokenizer: Arc::clone(tokenizer), stream }
+    pub(crate) fn new(
+        tokenizer: &Arc<Tokenizer>,
+        skipped: Arc<[u32]>,
+        stops: Vec<String>,
+        keep: bool,
+    ) -> PyResult<Self> {
+        let mut stream = DecodeStream::new(tokenizer).skipping(skipped);
+        if !stops.is_empty() {
+            let strings: Vec<_> = stops.iter().map(String::as_str).collect();
+            let found = Stops::new(tokenizer, &strings, keep);
+            stream =
+                stream.stopping(Arc::new(found.map_err(|error| {
+                    errors::about_argument("stop", &format!("is wrong: {error}"))
+                })?));
+        }
+        Ok(Self { tokenizer: Arc::clone(tokenizer), stream, stops })
     }
 }
 
@@ -138,6 +153,18 @@ impl PyDecodeStream {
         let mut text = String::new();
         errors::checked(self.stream.flush(&mut text))?;
         Ok(text)
+    }
+
+    /// The stop string that ended the text, or None; until the first id after `flush`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> stream = bytepair.train(["hello hello"], 269).decode_stream(stop="!")
+    ///     >>> stream.push(259), stream.push(33), stream.push(259), stream.stopped
+    ///     ('hello', '', '', '!')
+    #[getter]
+    fn stopped(&self) -> Option<&str> {
+        self.stream.stopped().map(|number| self.stops[number].as_str())
     }
 }
 

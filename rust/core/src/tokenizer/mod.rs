@@ -22,6 +22,8 @@ pub mod parts;
 
 pub mod session;
 
+pub mod stops;
+
 #[cfg(test)]
 mod tests;
 
