@@ -169,7 +169,7 @@ pub(crate) fn ignores_merges(tokenizer: &PyTokenizer) -> bool {
 ///
 /// Example:
 ///     >>> import bytepair
-///     >>> tok = bytepair.train(["hello hello"], 265, pattern="[a-z]+(?=!)|.")
+///     >>> tok = bytepair.train(["hello hello"], 265, pattern="(?<=a)b|.")
 ///     >>> bytepair.tokenizer.split_engine(tok)
 ///     'regex'
 #[pyfunction]
