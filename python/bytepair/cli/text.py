@@ -30,6 +30,7 @@ PIECE_BYTES: Final = 1 << 20
     "echo 'Hello world' | bytepair encode",
     "bytepair encode book.txt -t my-tokenizer > ids.txt",
     "bytepair encode --lines < questions.txt",
+    "bytepair encode --count corpus/ -t gpt4",
 )
 @click.argument("files", nargs=-1)
 @option.tokenizer
@@ -52,6 +53,8 @@ PIECE_BYTES: Final = 1 << 20
 @click.option("--append", help="End each document with this special token.")
 @option.dropout
 @click.option("--json", "as_json", is_flag=True, help="Write the ids of each document as JSON.")
+@click.option("--count", is_flag=True, help="Write the number of ids in all, in place of the ids.")
+@click.option("--count-each", is_flag=True, help="Write the number of ids of each document.")
 def encode(
     files: tuple[str, ...],
     tokenizer: str,
@@ -67,6 +70,8 @@ def encode(
     dropout: float | None,
     seed: int | None,
     as_json: bool,
+    count: bool,
+    count_each: bool,
 ) -> None:
     """Encode text: write one line of ids per document, while the text is still being read.
 
@@ -77,9 +82,11 @@ def encode(
     """
     option.one_of("files", "text")
     option.both_or_none("dropout", "seed")
+    option.one_of("count", "count_each", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    how = {"special": special, "prepend": prepend, "append": append}
+    how: dict[str, Any] = {"special": special, "prepend": prepend, "append": append}
     encode_batch = _encoder(tok, how, dropout, seed)
+    output = _Counts(count_each) if count or count_each else _Ids(as_json)
     inputs = _Inputs(column, max_document_bytes, errors)
     for pieces in inputs.sources(files, text):
         if isinstance(pieces, Documents) or lines:
@@ -88,12 +95,16 @@ def encode(
             if not isinstance(pieces, Documents):
                 pieces = inputs.lines(pieces)
             for batch in map(strings, pieces.batches):
+                if isinstance(output, _Counts) and dropout is None:
+                    output.add_numbers(tok.count_batch(batch, **how).tolist())
+                    continue
                 for ids in encode_batch(batch):
-                    _write([ids], as_json)
+                    output.add([ids])
         elif dropout is None:
-            _write(_streamed(tok, pieces, how), as_json)
+            output.add(_streamed(tok, pieces, how))
         else:
-            _write(encode_batch(["".join(pieces)]), as_json)
+            output.add(encode_batch(["".join(pieces)]))
+    output.end()
     inputs.skips.warn()
 
 
@@ -134,16 +145,46 @@ def _encoder(
     return encode_batch
 
 
-def _write(parts: Iterable[list[int]], as_json: bool) -> None:
-    """Write the ids of one document incrementally."""
-    begin, between, end = ("[", ", ", "]") if as_json else ("", " ", "")
-    sys.stdout.write(begin)
-    before = ""
-    for ids in parts:
-        if ids:
-            sys.stdout.write(before + between.join(map(str, ids)))
-            before = between
-    sys.stdout.write(f"{end}\n")
+class _Ids:
+    """Writes the ids of each document on a line, while they arrive."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._begin, self._between, self._end = ("[", ", ", "]") if as_json else ("", " ", "")
+
+    def add(self, parts: Iterable[list[int]]) -> None:
+        """Write the ids of a document, which come in parts."""
+        sys.stdout.write(self._begin)
+        before = ""
+        for ids in parts:
+            if ids:
+                sys.stdout.write(before + self._between.join(map(str, ids)))
+                before = self._between
+        sys.stdout.write(f"{self._end}\n")
+
+    def end(self) -> None:
+        """Write no more."""
+
+
+class _Counts:
+    """Writes the number of ids of each document, or of all at the end."""
+
+    def __init__(self, each: bool) -> None:
+        self._each, self._total = each, 0
+
+    def add(self, parts: Iterable[list[int]]) -> None:
+        """Count the ids of a document."""
+        self.add_numbers([sum(map(len, parts))])
+
+    def add_numbers(self, numbers: list[int]) -> None:
+        """Add the numbers of ids of some documents."""
+        self._total += sum(numbers)
+        if self._each:
+            sys.stdout.writelines(f"{number}\n" for number in numbers)
+
+    def end(self) -> None:
+        """Write the number of all ids."""
+        if not self._each:
+            sys.stdout.write(f"{self._total}\n")
 
 
 class Documents(NamedTuple):
