@@ -96,7 +96,7 @@ def encode(
                 pieces = inputs.lines(pieces)
             for batch in map(strings, pieces.batches):
                 if isinstance(output, _Counts) and dropout is None:
-                    output.add_numbers(tok.count_batch(batch, **how).tolist())
+                    output.add_numbers(bytepair.tokenizer.count_batch(tok, batch, **how).tolist())
                     continue
                 for ids in encode_batch(batch):
                     output.add([ids])
