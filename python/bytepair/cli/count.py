@@ -22,10 +22,9 @@ from bytepair.files.outputs import remove_own
     "bytepair train counts.parquet --vocab-size 32768",
 )
 @option.sources
-@option.path(
-    "--out", "-o", default="counts.parquet", type=COUNTS_FILE,
-    help="The output file (parquet).",
-)  # fmt: skip
+@click.option(
+    "--out", "-o", default="counts.parquet", type=COUNTS_FILE, help="The output file (parquet)."
+)
 @option.pattern
 @option.max_chars
 @option.doc_cap
