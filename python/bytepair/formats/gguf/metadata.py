@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.files.safe import typed
@@ -29,8 +29,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,100}")
 #: The ids that llama.cpp uses for EOS if a file does not set it: for bytes, and for pieces.
 _DEFAULT_ENDS: Final = (11, 2)
 
-#: A value of a file: of type u32, bool, string, or an array of u32 or of strings.
-Value = int | bool | str | list[int] | list[str]
+#: A value of a file: of type u32, bool, string, or an array of i32, of f32 or of strings.
+Value: TypeAlias = int | bool | str | Sequence[int] | Sequence[float] | Sequence[str]
 
 
 # ---------------------------------------------------------------------------- reading
