@@ -88,7 +88,7 @@ def count(
     if weight:
         option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
     counts = sources.weighted(source, weight, counts_of) if weight else counts_of(*source)
-    counts.save(out)
+    counts.save(out, overwrite=True)  # the option has refused other files, unless --force is given
     if checkpoint is not None:
         remove_own(checkpoint)
     _report(counts, out)
