@@ -3,7 +3,12 @@
 There are no aliases: one thing has one name, and the error for another name says it.
 """
 
-from typing import Final
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NoReturn
+
+from bytepair.errors import ArgumentError
 
 _VOCABULARY = "mergeable_ranks() for the ordinary tokens and special_tokens for the others"
 _BY_ID = "token_bytes(id)"
@@ -174,3 +179,42 @@ KEYWORDS: Final = {
     "add_eos": _MARKED,
     "out_type": "encode for ids, and token_bytes(id) for pieces",
 }
+
+
+def unknown_keyword(method: str, names: Iterable[str]) -> ArgumentError:
+    """The error for a keyword that a method of a tokenizer does not have.
+
+    Example:
+        >>> print(unknown_keyword("encode", ["allowed_special"]))
+        encode has no argument 'allowed_special'; use special="all" or special={"<|name|>"}
+        >>> print(unknown_keyword("encode", ["colour"]))
+        encode has no argument 'colour'
+    """
+    name = next(iter(names))
+    hint = f"use {KEYWORDS[name]}" if name in KEYWORDS else ""
+    return ArgumentError(f"{method} has no argument {name!r}", option=name, hint=hint)
+
+
+def missing(name: str) -> AttributeError:
+    """The error for an attribute that a tokenizer does not have.
+
+    Example:
+        >>> print(missing("n_vocab"))
+        a Tokenizer has no attribute 'n_vocab'; use vocab_size
+        >>> print(missing("colour"))
+        a Tokenizer has no attribute 'colour'
+    """
+    instead = HABITS.get(name) or MODULE_NAMES.get(name)
+    hint = f"; use {instead}" if instead else ""
+    return AttributeError(f"a Tokenizer has no attribute {name!r}{hint}")
+
+
+class NotHere:
+    """A name on the class `Tokenizer` for what stands elsewhere: getting it is an error."""
+
+    def __init__(self, instead: str) -> None:
+        self._instead = instead
+
+    def __get__(self, instance: object, owner: object = None) -> NoReturn:
+        """Refuse."""
+        raise AttributeError(f"a Tokenizer has no such attribute; use {self._instead}")

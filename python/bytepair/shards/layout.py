@@ -28,7 +28,7 @@ from bytepair import _core
 from bytepair._internal.system import sync
 from bytepair.errors import ShardError, warn
 from bytepair.files.outputs import check_alone, open_own
-from bytepair.formats.parts import FILE_NAME
+from bytepair.properties.entries import NATIVE
 from bytepair.shards.manifest import NAME as MANIFEST
 from bytepair.shards.manifest import Shard, ShardFormat, ShardSplit
 
@@ -70,7 +70,7 @@ class Layout:
         """The names of the files of so many shards, and of those that stand beside them."""
         files = (self.data_file, self.index_file)
         splits: tuple[ShardSplit, ...] = ("train", "val")
-        return {MANIFEST, FILE_NAME} | {
+        return {MANIFEST, NATIVE} | {
             file.format(number=number, split=split)
             for file in files for number in range(shards) for split in splits
         }  # fmt: skip

@@ -6,7 +6,7 @@
     'another one'
 
 `tokenizer` has the class, and the other modules the functions behind it: `batch` (many texts),
-`session` (growing texts), `show` (terminals and notebooks), `names` (names of other libraries);
+`session` (growing texts), `show` (terminals and notebooks), `results` (what the core makes);
 and what makes tokenizers of tokenizers: `loading`, `vocabulary` (ids), `pruning`, `cover`.
 """
 
@@ -20,8 +20,7 @@ from bytepair._core import (
     truncate_text,
 )
 from bytepair.tokenizer.loading import load, pretokenize
-from bytepair.tokenizer.names import register
-from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
+from bytepair.tokenizer.results import IdArrays, IdsWithOffsets, register
 from bytepair.tokenizer.session import Session
 from bytepair.tokenizer.tokenizer import Tokenizer
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
 from bytepair._internal.checks import integers
+from bytepair._internal.hints import NotHere, missing, unknown_keyword
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.properties import roles as roles_of
 from bytepair.properties.rules import pattern_text
-from bytepair.tokenizer.names import NotHere, missing, unknown_keyword
 
 if TYPE_CHECKING:
     import numpy as np
@@ -314,12 +314,13 @@ class Tokenizer(_core.Tokenizer):
             >>> ids.tolist(), offsets.tolist()
             ([259, 33, 104, 111], [0, 2, 4])
         """
+        from bytepair.corpus.source import Reading
         from bytepair.tokenizer import batch
 
-        reading = batch.FileReading(separator, errors, column, max_document_bytes, memory_map)
         return batch.encode_file(
-            self, path, reading, special=special, prepend=prepend, append=append, threads=threads
-        )
+            self, path, separator, Reading(column, errors, max_document_bytes=max_document_bytes),
+            memory_map=memory_map, special=special, prepend=prepend, append=append, threads=threads,
+        )  # fmt: skip
 
     def encode_stream(self, texts: Iterable[str], *, special: SpecialMode = None) -> Iterator[int]:
         """Encode pieces of one text, such as the lines of a file, without holding all of it.
@@ -647,9 +648,9 @@ class Tokenizer(_core.Tokenizer):
             ...     path.name, bytepair.load(folder) == tok
             ('tokenizer.bytepair', True)
         """
-        from bytepair.tokenizer import saving
+        from bytepair.formats import registry
 
-        return saving.save(self, Path(folder), tables=tables, overwrite=overwrite)
+        return registry.save(self, Path(folder), tables=tables, overwrite=overwrite)
 
     def export(
         self,
@@ -687,9 +688,9 @@ class Tokenizer(_core.Tokenizer):
             ...     bytepair.load(path) == tok
             True
         """
-        from bytepair.tokenizer import saving
+        from bytepair.formats import registry
 
-        return saving.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
+        return registry.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
 
     def _with_repeats(self, limit: int) -> Self:
         """This tokenizer with another size limit for the cache of repeated text."""

@@ -72,19 +72,26 @@ class Counts:
         return False
 
     def save(
-        self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        metadata: Mapping[str, str] | None = None,
+        overwrite: bool = False,
     ) -> None:
         """Write the counts as parquet, atomically: to a temporary file, which is renamed.
 
         Args:
             path: the output file.
             metadata: additional metadata of the schema.
+            overwrite: whether to replace a file that holds no counts.
 
         Raises:
-            OverwriteError: if the file exists and holds no counts.
+            OverwriteError: if the file exists and holds no counts, and `overwrite` is false.
             OSError: if the file cannot be written.
         """
-        counts_file.write(Path(path), self.core, self.denominator, metadata or {})
+        counts_file.write(
+            Path(path), self.core, self.denominator, metadata or {}, overwrite=overwrite
+        )
 
     @property
     def pattern(self) -> str | Any:

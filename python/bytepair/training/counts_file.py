@@ -50,14 +50,22 @@ def check_counts_output(path: Path) -> None:
         raise OverwriteError(path, "holds no counts", hint="choose another path")
 
 
-def write(path: Path, counts: _core.Counts, denominator: int, metadata: Mapping[str, str]) -> None:
+def write(
+    path: Path,
+    counts: _core.Counts,
+    denominator: int,
+    metadata: Mapping[str, str],
+    *,
+    overwrite: bool = False,
+) -> None:
     """Write counts atomically: to a temporary file, which is renamed.
 
     Raises:
-        OverwriteError: if the file exists and holds something else.
+        OverwriteError: if the file exists and holds something else, and `overwrite` is false.
         OSError: if the file cannot be written.
     """
-    check_counts_output(path)
+    if not overwrite:
+        check_counts_output(path)
     items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(counts.pattern)}
     items |= metadata
     if denominator > 1:

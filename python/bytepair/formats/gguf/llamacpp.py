@@ -179,9 +179,8 @@ def lost_kinds(kinds_by_name: Mapping[str, int]) -> list[str]:
     lost: dict[str, list[str]] = {}
     for name, kind in kinds_by_name.items():
         if kind == NORMAL and name in RETYPED:
-            lost.setdefault("is ordinary text: llama.cpp takes it for a control token", []).append(
-                name
-            )
+            what = "is ordinary text: llama.cpp takes it for a control token"
+            lost.setdefault(what, []).append(name)
         elif kind != there[name]:
             lost.setdefault(_TYPES[there[name]], []).append(name)
     return [f"that {', '.join(map(repr, names))} {what}" for what, names in lost.items()]
@@ -273,15 +272,13 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
 
 def _ids_of_pretokens(tokenizer: _core.Tokenizer) -> differences.EncodeText:
     """The ids of a pretoken; of one with a byte that no token covers, the pretoken itself."""
-    rules = _core.TextRules(r"(?s:.+)")
-    tokens, merges = tokenizer.mergeable_ranks(), None
+    rules, tokens = _core.TextRules(r"(?s:.+)"), tokenizer.mergeable_ranks()
     if tokenizer.merge_rule == "merges":
-        merges = tokenizer.merges()
-    unsplit = _core.Tokenizer(
-        _core.Model.from_ranks(tokens, rules, {})
-        if merges is None
-        else _core.Model.from_merges(tokens, merges, rules, {}, _core.ignores_merges(tokenizer))
-    )
+        merges, ignore = tokenizer.merges(), _core.ignores_merges(tokenizer)
+        model = _core.Model.from_merges(tokens, merges, rules, {}, ignore)
+    else:
+        model = _core.Model.from_ranks(tokens, rules, {})
+    unsplit = _core.Tokenizer(model)
 
     @lru_cache(maxsize=1 << 14)
     def ids(pretoken: str) -> Sequence[object]:
