@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from bytepair import _core
@@ -85,15 +86,17 @@ def render_prompt(
     if drop is None or len(starts) < 2:
         raise _too_long(len(ids), limit)
     first, later = starts[0], starts[1:]
+
+    @cache
+    def ids_from(start: int) -> list[int]:
+        return rendered(_without(row, first, start))
+
     # The fewer turns, the shorter the prompt: the first start at which it fits is searched.
-    fits = bisect_left(
-        later, True, key=lambda start: len(rendered(_without(row, first, start))) <= limit
-    )
-    start = later[min(fits, len(later) - 1)]
-    ids = rendered(_without(row, first, start))
-    if len(ids) > limit:
-        raise _too_long(len(ids), limit, " without all turns but the last")
-    return FittedPrompt(ids, row.messages[first:start])
+    fitting = bisect_left(later, True, key=lambda start: len(ids_from(start)) <= limit)
+    start = later[min(fitting, len(later) - 1)]
+    if (length := len(ids_from(start))) > limit:
+        raise _too_long(length, limit, " without all turns but the last")
+    return FittedPrompt(ids_from(start), row.messages[first:start])
 
 
 def _too_long(length: int, limit: int, how: str = "") -> ConversationError:
