@@ -46,9 +46,10 @@ class ShareRead:
         self._before = self._file = 0
         self._within = self._limit = 0.0
 
-    def enter(self, size: int) -> None:
-        """Start the next file, of this many bytes; the previous file is finished."""
-        self._before, self._file, self._within = self._before + self._file, size, 0.0
+    def enter(self, size: int, *, after: int | None = None) -> None:
+        """Start a file of this many bytes, after so many; None means after the previous file."""
+        self._before = self._before + self._file if after is None else after
+        self._file, self._within = size, 0.0
 
     def leave(self) -> None:
         """Undo the last `enter`: that file will not be read."""

@@ -30,7 +30,6 @@ from bytepair.distributed.tasks import Task
 from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
 from bytepair.files.outputs import scratch
 from bytepair.shards import manifest, state
-from bytepair.shards.job import files_for_all
 from bytepair.shards.manifest import Fields
 from bytepair.training.counting import count_with_skips
 from bytepair.training.counts import Counts, read_counts
@@ -107,7 +106,7 @@ def count(
         "pattern": _core.pattern(pattern), "doc_cap": reading.doc_cap, "column": reading.column,
         "errors": reading.errors,
     }  # fmt: skip
-    files = files_for_all(source, reading.split).files
+    files = tasks.files_for_all(source, reading.split)
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
         check_counts_output(path)

@@ -1,7 +1,4 @@
-"""This file collects everything that determines shards: a source, a tokenizer and options.
-
-Also the values passed on while a job runs: documents as ids, and their addresses.
-"""
+"""This file collects everything that determines shards: inputs, a tokenizer and options."""
 
 from __future__ import annotations
 
@@ -13,16 +10,15 @@ from typing import Any, Final, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.checks import MOST, check_choice, check_whole
+from bytepair._internal.checks import check_choice, check_whole
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import Files, Input
+from bytepair.corpus.files import Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.source import ResolvedSource, Source, check_limits, resolve
 from bytepair.corpus.splits import part
-from bytepair.errors import CorpusError, ShardError, SpecialTokenError
+from bytepair.errors import SpecialTokenError
 from bytepair.shards.layout import Layout, layout
-from bytepair.shards.manifest import InputSplit, ShardFormat, ShardSplit
+from bytepair.shards.manifest import InputSplit, ShardFormat
 from bytepair.tokenizer import Tokenizer
 
 TOKENS_PER_SHARD: Final = 100_000_000
@@ -49,10 +45,6 @@ class ShardOptions:
         split: as in `bytepair.count`; or "both": shards of the documents for validation, then those
             for training. As in `corpus.read_documents`, the last file is for validation where no
             data set says it.
-        dropout: the probability with which each merge is skipped (BPE-dropout); None or 0 is plain
-            encoding. It is much slower, and the ids depend on the order of the inputs.
-        seed: with `dropout`, a number from 0 to 2^64 - 1; pass a different one in each epoch.
-            The ids of a document depend on it, the number of its input, and its row there.
 
     Example:
         >>> from bytepair.shards import ShardOptions
@@ -69,37 +61,13 @@ class ShardOptions:
     errors: Errors = "strict"
     max_document_bytes: int = DOCUMENT_BYTES
     split: InputSplit | None = None
-    dropout: float | None = None
-    seed: int | None = None
 
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
-        for name in ("tokens_per_shard", "max_document_bytes", "doc_cap", "seed"):
-            value = getattr(self, name)
-            if value is not None or name in ("tokens_per_shard", "max_document_bytes"):
-                object.__setattr__(self, name, check_whole(name, value, -MOST))
         check_choice("errors", self.errors, ("strict", "replace", "skip"))
-        if self.tokens_per_shard < 1:
-            raise ShardError(
-                f"tokens_per_shard is {self.tokens_per_shard}",
-                option="tokens_per_shard",
-                hint="pass at least 1",
-            )
-        check_limits(doc_cap=self.doc_cap)
-        _check_dropout(self.dropout, self.seed)
-
-
-def _check_dropout(dropout: float | None, seed: int | None) -> None:
-    if dropout is None and seed is None:
-        return
-    if dropout is None:
-        raise ShardError("seed would be ignored", option="seed", hint="pass dropout with it")
-    if not 0 <= dropout <= 1:
-        raise ShardError(f"dropout is {dropout}; it must be a probability between 0 and 1")
-    if seed is None:
-        raise ShardError("dropout needs a seed", hint="pass one, and another one in each epoch")
-    if not isinstance(seed, int) or not 0 <= seed < 1 << 64:
-        raise ShardError(f"seed is {seed!r}; it must be a number from 0 to 2^64 - 1")
+        for name in ("tokens_per_shard", "max_document_bytes", "doc_cap"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, check_whole(name, value, least=1))
 
 
 class ShardKeywords(TypedDict, total=False):
@@ -114,8 +82,6 @@ class ShardKeywords(TypedDict, total=False):
     errors: Errors
     max_document_bytes: int
     split: InputSplit | None
-    dropout: float | None
-    seed: int | None
 
 
 @dataclass(frozen=True)
@@ -125,26 +91,13 @@ class ShardJob:
     Attributes:
         tokenizer: the tokenizer.
         files: the inputs, in order.
-        values: what the manifest says of the job; "dropout" and "seed" only if merges are dropped,
-            "val_inputs" only if so many of the first inputs are for validation.
-        first_input: the number of the first input in the source.
+        values: what the manifest says of the job; "val_inputs" only if so many of the first inputs
+            are for validation.
     """
 
     tokenizer: Tokenizer
     files: list[Input]
     values: dict[str, Any]
-    first_input: int = 0
-
-    @property
-    def drops_merges(self) -> bool:
-        """Whether this is BPE-dropout."""
-        return "dropout" in self.values
-
-    def split_of(self, shard: int, first: Address) -> ShardSplit:
-        """What a shard is for, which begins with a document."""
-        if "val_inputs" in self.values:
-            return "val" if first.input < self.values["val_inputs"] else "train"
-        return "val" if self.layout.validation and not shard else "train"
 
     @cached_property
     def layout(self) -> Layout:
@@ -157,72 +110,17 @@ class ShardJob:
         dtype: np.dtype[Any] = np.dtype(self.values["dtype"])
         return dtype
 
-
-@dataclass(frozen=True)
-class Address:
-    """The address of a document: the number of its input, and its row there."""
-
-    input: int
-    row: int
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """How many bytes the inputs before each one have, and all together."""
+        return np.cumsum([0, *(file.size for file in self.files)])
 
 
-@dataclass(frozen=True)
-class EncodedRows:
-    """Documents as ids.
-
-    Attributes:
-        ids: of all documents, concatenated.
-        offsets: int64, the start of each document, and the end of the last.
-        text_ends: the same for the bytes of their text.
-        starts: int64, the first document of each run of rows.
-        places: the address of each of these documents.
-    """
-
-    ids: NDArray[Any]
-    offsets: NDArray[np.int64]
-    text_ends: NDArray[Any]
-    starts: NDArray[np.int64]
-    places: list[Address]
-
-    def place(self, document: int) -> Address:
-        """The address of a document."""
-        run = int(np.searchsorted(self.starts, document, side="right")) - 1
-        place = self.places[run]
-        return Address(place.input, place.row + document - int(self.starts[run]))
-
-
-def resolve_source(source: Source, split: InputSplit | None) -> ResolvedSource:
-    """Determine what a source is, as `bytepair.train` does.
-
-    Raises:
-        CorpusError: as in `bytepair.train`.
-    """
-    return resolve(source, split="all" if split == "both" else split)
-
-
-def files_for_all(source: Source, split: InputSplit | None) -> Files:
-    """The files of a source that many processes read.
-
-    Raises:
-        CorpusError: if the source is in memory, or as in `bytepair.train`.
-    """
-    resolved = resolve_source(source, split)
-    if isinstance(resolved, Files):
-        return resolved
-    message = "the source must be files, which many processes can read"
-    raise CorpusError(message, option="source", hint="pass paths")
-
-
-def make_job(source: Files, tokenizer: Tokenizer, options: ShardOptions, folder: Path) -> ShardJob:
-    """Collect everything that determines the shards.
-
-    Args:
-        source: the inputs.
-        tokenizer: encodes them.
-        options: the options.
-        folder: the folder of the shards.
-    """
-    files, val = source.files, []
+def make_job(
+    files: list[Input], tokenizer: Tokenizer, options: ShardOptions, folder: Path
+) -> ShardJob:
+    """Collect everything that determines the shards in a folder."""
+    val: list[Input] = []
     if options.split == "both":
         val = part(files, "val")
         files = [*val, *part(files, "train")]
@@ -234,10 +132,7 @@ def make_job(source: Files, tokenizer: Tokenizer, options: ShardOptions, folder:
         "eos": special_id(tokenizer, options.eos, "eos"),
         **recorded(files, folder),
     }
-    if not options.dropout:
-        del values["dropout"], values["seed"]
-    # The inputs say which split was read.
-    del values["split"]
+    del values["split"]  # the inputs say which was read
     if val:
         values["val_inputs"] = len(val)
     return ShardJob(tokenizer, files, values)
