@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 def test_files_folders_globs_and_urls(folder: Path) -> None:
     assert texts(folder) == [*TEXTS, *TEXTS[:30], "one", "two"]
     assert texts(str(folder / "*.txt*")) == ["one", "two"]
-    assert texts([folder / "c.txt", str(folder / "a.parquet")]) == ["one", *TEXTS]
+    assert texts([folder / "c.txt", folder / "a.parquet"]) == ["one", *TEXTS]
     assert texts(folder.as_uri()) == texts(folder)
     assert texts(folder.as_uri() + "/*.gz") == TEXTS[:30]
     assert texts((folder / "c.txt").as_uri()) == ["one"]

@@ -22,10 +22,10 @@ from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
 from bytepair.corpus.column import Column, Errors, Skip, SkipLog, until
-from bytepair.corpus.files import Input, files_by_position
+from bytepair.corpus.files import Input
 from bytepair.corpus.kinds import CorpusFile, compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
-from bytepair.corpus.source import Source, check_limits
+from bytepair.corpus.source import Source, check_limits, files_by_position
 from bytepair.corpus.splits import Split
 from bytepair.errors import CorpusError
 
@@ -93,8 +93,8 @@ def read_documents(
     """Read documents as Arrow batches with one column of large strings. Needs the extra `data`.
 
     Args:
-        source: a path or a list of paths to parquet, jsonl or text files (one document per file),
-            optionally compressed as `.gz` or `.zst`; a folder; a glob; or URLs of remote storage
+        source: files, as in `bytepair.train`: parquet, jsonl or text files (one document per
+            file), optionally compressed as `.gz` or `.zst`, of this machine or of remote storage
             that Arrow supports (`s3://`, `gs://`, `hf://` and others).
         column: the table column or JSON field that contains the text.
         split: "train", "val" or "all". A data set may say which of its files are for validation

@@ -24,9 +24,9 @@ from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Reading, ResolvedSource, Source
+from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.files.outputs import scratch
-from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions, resolve_source
+from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions
 from bytepair.shards.manifest import SkipRecord
 from bytepair.shards.order import GOLDEN, mixed
 
@@ -60,7 +60,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
     Raises:
         CorpusError: as in `bytepair.train`.
     """
-    resolved = resolve_source(source, options.split)
+    resolved = resolve(source, split=options.files_split)
     if isinstance(resolved, Files):
         yield resolved
         return
@@ -68,7 +68,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
         path = folder / "source.parquet"
         _write_texts(resolved, str(path), options)
         file = Input(IN_MEMORY, path.stat().st_size, None, str(path))
-        yield of_split(Files([file]), "all" if options.split == "both" else options.split)
+        yield of_split(Files([file]), options.files_split)
 
 
 def _write_texts(resolved: ResolvedSource, path: str, options: ShardOptions) -> None:
