@@ -19,7 +19,7 @@ from bytepair import _core
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import Expansion
 from bytepair.corpus.column import Column, Skip, SkipLog, TextBatch, strings
-from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
+from bytepair.corpus.documents import DocumentSelection, read
 from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read import read_batches
@@ -200,10 +200,10 @@ def _is_large(item: list[Placed] | EncodedRows | SkipRecord) -> bool:
 def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | SkipRecord]:
     """The columns of the inputs with their addresses, and what is left out."""
     names = ("column", "errors", "doc_cap", "max_document_bytes")
-    how = ReadOptions(**{name: job.values[name] for name in names})
+    reading = Reading(**{name: job.values[name] for name in names})
     for number in range(start.input, stop):
         selection = DocumentSelection(first=start.row if number == start.input else 0)
-        for piece in read(job.files[number], how, selection):
+        for piece in read(job.files[number], reading, selection):
             if isinstance(piece, Skip):
                 yield piece.record()
             else:

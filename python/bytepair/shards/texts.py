@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair.corpus.column import Column, Errors
-from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
+from bytepair.corpus.documents import DocumentSelection, read
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Source, files_by_position
+from bytepair.corpus.source import Reading, Source, files_by_position
 from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
@@ -293,7 +293,7 @@ class _RankReader:
 
     def __init__(self, source: Source, options: TextOptions, rank: int, world_size: int) -> None:
         self._files = files_by_position(source, options.split, logs=rank == 0)
-        self._how = ReadOptions(options.column, options.errors)
+        self._reading = Reading(options.column, options.errors)
         self._rank, self._world_size = rank, world_size
         for file in self._files:
             if kind_of(file.path) != "parquet":
@@ -345,7 +345,7 @@ class _RankReader:
         for number in range(file, len(self._files)):
             unit = top = -1
             selection = DocumentSelection(0, self._rank + row_group, self._world_size)
-            for column in read(self._files[number], self._how, selection):
+            for column in read(self._files[number], self._reading, selection):
                 if not isinstance(column, Column):
                     continue  # a skipped document, which each epoch meets again
                 if column.unit != unit:
