@@ -528,6 +528,19 @@ def test_counts_replace_counts_only(tmp_path: Path) -> None:
     assert listing(tmp_path) == before
 
 
+@posix
+def test_counts_are_written_through_no_link_even_if_they_may_overwrite(tmp_path: Path) -> None:
+    other, link, twin = tmp_path / "other", tmp_path / "link", tmp_path / "twin"
+    other.write_text("precious", encoding="utf-8")
+    link.symlink_to(other)
+    twin.hardlink_to(other)
+    for out in (link, twin):
+        with pytest.raises(NotAFileError):
+            bytepair.count(["a"]).save(out, overwrite=True)
+    assert link.is_symlink()
+    assert other.read_text(encoding="utf-8") == "precious"
+
+
 def test_a_forged_job_of_counts_is_counted_again(tmp_path: Path) -> None:
     files = bytepair.sample.paths()[1:3]
     counts = bytepair.count(files)

@@ -406,6 +406,33 @@ def test_changed_arrow_shards_are_refused(
     assert done.stdout.split() == ["ShardError", "False"], done.stderr
 
 
+def test_an_arrow_file_without_a_schema_is_refused(
+    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
+) -> None:
+    shards.write(sources[0], tok, tmp_path, format="arrow", errors="skip")
+    data = bytearray((tmp_path / "shard_000000.arrow").read_bytes())
+    schema = int.from_bytes(data[4:8], "little")
+    exchange(tmp_path, bytes(data[8 + schema :]))  # the batch comes first
+    with pytest.raises(ShardError):
+        shards.Dataset(tmp_path)[0]
+    assert not shards.verify(tmp_path)
+
+
+def test_a_shard_without_files_is_refused(
+    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
+) -> None:
+    shards.write(sources[0], tok, tmp_path, errors="skip")
+    record = tmp_path / "manifest.json"
+    values = json.loads(record.read_text())
+    values["shards"][0]["parts"] = []
+    del values["crc32"]
+    values["crc32"] = f"{zlib.crc32(manifest._dumped(values)):08x}"
+    manifest.write_json(record, values)
+    for read in (shards.verify, shards.Dataset):
+        with pytest.raises(ShardError):
+            read(tmp_path)
+
+
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_compressed_arrow_shards_are_refused_before_they_are_decompressed(
     compression: str, tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path],
@@ -420,7 +447,7 @@ def test_compressed_arrow_shards_are_refused_before_they_are_decompressed(
             stream.write_table(table)
         del table
     exchange(tmp_path, sink.getvalue())
-    monkeypatch.setattr(pa.ipc, "read_record_batch", None)  # would fail if it were called
+    monkeypatch.setattr(pa.ipc, "open_stream", None)  # would fail if it were called
     with pytest.raises(ShardError):
         shards.Dataset(tmp_path)[0]
     assert not shards.verify(tmp_path)

@@ -30,7 +30,7 @@ PIECE_BYTES: Final = 1 << 20
     "echo 'Hello world' | bytepair encode",
     "bytepair encode book.txt -t my-tokenizer > ids.txt",
     "bytepair encode --lines < questions.txt",
-    "bytepair encode --count corpus/ -t gpt4",
+    "bytepair encode --count corpus/ -t cl100k_base",
 )
 @click.argument("files", nargs=-1)
 @option.tokenizer
@@ -86,7 +86,15 @@ def encode(
     tok = bytepair.load(tokenizer, pattern=pattern)
     how: dict[str, Any] = {"special": special, "prepend": prepend, "append": append}
     encode_batch = _encoder(tok, how, dropout, seed)
-    output = _Counts(count_each) if count or count_each else _Ids(as_json)
+    output: _Ids | _Counts = _Ids(encode_batch, as_json)
+    if count or count_each:
+
+        def numbers(texts: Sequence[str]) -> list[int]:
+            if dropout is not None:
+                return list(map(len, encode_batch(texts)))
+            return list(bytepair.tokenizer.count_batch(tok, texts, **how).tolist())
+
+        output = _Counts(numbers, count_each)
     inputs = _Inputs(column, max_document_bytes, errors)
     for pieces in inputs.sources(files, text):
         if isinstance(pieces, Documents) or lines:
@@ -95,15 +103,11 @@ def encode(
             if not isinstance(pieces, Documents):
                 pieces = inputs.lines(pieces)
             for batch in map(strings, pieces.batches):
-                if isinstance(output, _Counts) and dropout is None:
-                    output.add_numbers(bytepair.tokenizer.count_batch(tok, batch, **how).tolist())
-                    continue
-                for ids in encode_batch(batch):
-                    output.add([ids])
+                output.add_batch(batch)
         elif dropout is None:
             output.add(_streamed(tok, pieces, how))
         else:
-            output.add(encode_batch(["".join(pieces)]))
+            output.add_batch(["".join(pieces)])
     output.end()
     inputs.skips.warn()
 
@@ -148,8 +152,16 @@ def _encoder(
 class _Ids:
     """Writes the ids of each document on a line, while they arrive."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(
+        self, encode_batch: Callable[[Sequence[str]], Iterable[list[int]]], as_json: bool
+    ) -> None:
+        self._encode_batch = encode_batch
         self._begin, self._between, self._end = ("[", ", ", "]") if as_json else ("", " ", "")
+
+    def add_batch(self, texts: Sequence[str]) -> None:
+        """Write the ids of some documents."""
+        for ids in self._encode_batch(texts):
+            self.add([ids])
 
     def add(self, parts: Iterable[list[int]]) -> None:
         """Write the ids of a document, which come in parts."""
@@ -162,21 +174,24 @@ class _Ids:
         sys.stdout.write(f"{self._end}\n")
 
     def end(self) -> None:
-        """Write no more."""
+        """Write no more: each document is complete."""
 
 
 class _Counts:
     """Writes the number of ids of each document, or of all at the end."""
 
-    def __init__(self, each: bool) -> None:
-        self._each, self._total = each, 0
+    def __init__(self, numbers: Callable[[Sequence[str]], list[int]], each: bool) -> None:
+        self._numbers, self._each, self._total = numbers, each, 0
+
+    def add_batch(self, texts: Sequence[str]) -> None:
+        """Count the ids of some documents, without making lists of them."""
+        self._add(self._numbers(texts))
 
     def add(self, parts: Iterable[list[int]]) -> None:
-        """Count the ids of a document."""
-        self.add_numbers([sum(map(len, parts))])
+        """Count the ids of a document, which come in parts."""
+        self._add([sum(map(len, parts))])
 
-    def add_numbers(self, numbers: list[int]) -> None:
-        """Add the numbers of ids of some documents."""
+    def _add(self, numbers: list[int]) -> None:
         self._total += sum(numbers)
         if self._each:
             sys.stdout.writelines(f"{number}\n" for number in numbers)

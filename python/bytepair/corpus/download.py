@@ -312,12 +312,10 @@ def fetch(
 
     Raises:
         DownloadError: if the download fails or is stopped, or the file has the wrong size or hash.
-        NotAFileError: if something else has this path, such as a folder or a pipe.
+        NotAFileError: if something other than a regular file with one name is in the way.
     """
     if path.is_file() and file.size in (None, path.stat().st_size):
         return path
-    if path.exists() and not path.is_file():
-        raise NotAFileError(f"{str(path)!r} is not a regular file", hint="move it elsewhere")
     path.parent.mkdir(parents=True, exist_ok=True)
     transfer = _Transfer(file, path, timeout, on_bytes, on_size)
     failures, stop = 0, stop or Event()
@@ -383,7 +381,7 @@ class _Transfer:
 
     def run(self) -> Path:
         """Download what is missing, check the file and rename it."""
-        for path in (self._partial, self._tag):
+        for path in (self._path, self._partial, self._tag):
             check_alone(path)
         if self._size is None:
             self._size, self._sha256 = self._announced()

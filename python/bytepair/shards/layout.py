@@ -233,11 +233,12 @@ def _lists(path: Path) -> pa.LargeListArray:
 
     try:
         messages = pa.ipc.MessageReader.open_stream(pa.memory_map(str(path)))
-        schema = pa.ipc.read_schema(messages.read_next_message())
+        messages.read_next_message()  # the schema
         message = messages.read_next_message()
-        if _is_compressed(message.metadata):  # some bytes may become any number of them
-            raise ShardError(f"{path} is compressed, and shards are not")
-        batch = pa.ipc.read_record_batch(message, schema)
+        # Some bytes may become any number of them, so nothing compressed is read.
+        if message.type != "record batch" or _is_compressed(message.metadata):
+            raise ShardError(f"{path} is compressed or has dictionaries, and shards are not so")
+        batch = pa.ipc.open_stream(pa.memory_map(str(path))).read_next_batch()
         batch.validate(full=True)
         lists = batch.column("input_ids")
     except (pa.ArrowException, OSError, KeyError, StopIteration, struct.error) as error:

@@ -480,6 +480,8 @@ class Tokenizer(_core.Tokenizer):
         *,
         template: TemplateOrName = None,
         options: ChatOptions | None = None,
+        max_tokens: int | None = None,
+        drop: Literal["oldest"] | None = None,
     ) -> list[int]:
         """Render a prompt: the conversation, and the start of the assistant's next message.
 
@@ -488,9 +490,14 @@ class Tokenizer(_core.Tokenizer):
                 this message is dropped.
             template: as in `render_conversation`.
             options: as in `render_conversation`.
+            max_tokens: the maximum number of ids; None means no limit.
+            drop: "oldest" leaves out the oldest turns of a longer prompt, but never the last one:
+                messages of the user with all that follows each. What comes before the first turn is
+                kept. `chat.render_prompt` also returns what was left out. With None, a longer
+                prompt is an error.
 
         Raises:
-            ConversationError: if the conversation is invalid for the template.
+            ConversationError: if the conversation is invalid for the template, or does not fit.
             SpecialTokenError: if the tokenizer lacks a special token of the template.
 
         Example:
@@ -500,15 +507,12 @@ class Tokenizer(_core.Tokenizer):
             >>> tok.decode(ids)
             '<|bos|><|user_start|>hi<|user_end|><|assistant_start|>'
         """
-        from bytepair.chat.renderer import writer
-        from bytepair.chat.rows import DEFAULT, read_row, to_be_completed
-        from bytepair.chat.segments import Segments
+        from bytepair.chat.prompt import render_prompt
 
-        options = options or DEFAULT
-        write, out = writer(self, template), Segments()
-        row = read_row(conversation, write, options)
-        write.prompt(to_be_completed(row, write.template.prompted), out)
-        return list(out.encode(self, join=write.join, errors=options.errors).ids.tolist())
+        return render_prompt(
+            self, conversation,
+            max_tokens=max_tokens, drop=drop, template=template, options=options,
+        ).ids  # fmt: skip
 
     def render_batch(
         self,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from fractions import Fraction
 from functools import reduce
 from math import gcd, inf, lcm
@@ -65,11 +64,8 @@ class Counts:
             False
         """
         file = Path(path)
-        with suppress(OSError):
-            return file.is_file() and counts_file.COLUMNS.issubset(
-                _core.counts_footer(file).columns
-            )
-        return False
+        columns = counts_file.columns_of(file) if file.is_file() else None
+        return columns is not None and columns >= counts_file.COLUMNS
 
     def save(
         self,

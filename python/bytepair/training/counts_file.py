@@ -32,20 +32,27 @@ _STEPS: Final = "bytepair.pattern_steps"
 STATE: Final = "bytepair.checkpoint"
 
 
-def check_counts_output(path: Path) -> None:
+def columns_of(path: Path) -> frozenset[str] | None:
+    """The columns of a parquet file; None if it is damaged, or another file."""
+    try:
+        return frozenset(_core.counts_footer(path).columns)
+    except (OSError, CountsError):
+        return None
+
+
+def check_counts_output(path: Path, *, overwrite: bool = False) -> None:
     """Check that counts can be written to a file, which may replace counts and nothing else.
 
     Raises:
-        OverwriteError: if the file exists and holds something else.
+        OverwriteError: if the file exists and holds something else, and `overwrite` is false.
         OSError: if it cannot be written.
     """
     check_output_file(path)
-    if not path.exists() or not path.stat().st_size:
+    if overwrite or not path.exists() or not path.stat().st_size:
         return
-    try:
-        is_own = COLUMNS.issubset(_core.counts_footer(path).columns)
-    except (OSError, CountsError):  # damaged, if it begins as parquet does
-        is_own = read_file(path, 4) == b"PAR1"
+    columns = columns_of(path)
+    # What begins as parquet and cannot be read may be damaged counts.
+    is_own = read_file(path, 4) == b"PAR1" if columns is None else columns >= COLUMNS
     if not is_own:
         raise OverwriteError(path, "holds no counts", hint="choose another path")
 
@@ -64,8 +71,7 @@ def write(
         OverwriteError: if the file exists and holds something else, and `overwrite` is false.
         OSError: if the file cannot be written.
     """
-    if not overwrite:
-        check_counts_output(path)
+    check_counts_output(path, overwrite=overwrite)
     items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(counts.pattern)}
     items |= metadata
     if denominator > 1:

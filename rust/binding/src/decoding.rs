@@ -146,7 +146,7 @@ impl PyTokenizer {
     ) -> PyResult<PyDecodeStream> {
         let skipped = self.skipped(skip_special_tokens)?;
         let keep = arguments::flag("keep_stop", keep_stop, false)?;
-        PyDecodeStream::new(&self.core, skipped, arguments::stops(stop)?, keep)
+        PyDecodeStream::new(&self.core, skipped, &arguments::stops(stop)?, keep)
     }
 }
 

@@ -84,26 +84,19 @@ impl PyEncodeStream {
 pub(crate) struct PyDecodeStream {
     tokenizer: Arc<Tokenizer>,
     stream: DecodeStream,
-    stops: Vec<String>,
 }
 
 impl PyDecodeStream {
     pub(crate) fn new(
         tokenizer: &Arc<Tokenizer>,
         skipped: Arc<[u32]>,
-        stops: Vec<String>,
+        stops: &[String],
         keep: bool,
     ) -> PyResult<Self> {
-        let mut stream = DecodeStream::new(tokenizer).skipping(skipped);
-        if !stops.is_empty() {
-            let strings: Vec<_> = stops.iter().map(String::as_str).collect();
-            let found = Stops::new(tokenizer, &strings, keep);
-            stream =
-                stream.stopping(Arc::new(found.map_err(|error| {
-                    errors::about_argument("stop", &format!("is wrong: {error}"))
-                })?));
-        }
-        Ok(Self { tokenizer: Arc::clone(tokenizer), stream, stops })
+        let wrong = |error| errors::about_argument("stop", &format!("is wrong: {error}"));
+        let stops = Stops::new(tokenizer, stops, keep).map_err(wrong)?;
+        let stream = DecodeStream::new(tokenizer).skipping(skipped).stopping(Arc::new(stops));
+        Ok(Self { tokenizer: Arc::clone(tokenizer), stream })
     }
 }
 
@@ -164,7 +157,7 @@ impl PyDecodeStream {
     ///     ('hello', '', '', '!')
     #[getter]
     fn stopped(&self) -> Option<&str> {
-        self.stream.stopped().map(|number| self.stops[number].as_str())
+        self.stream.stopped().map(|(_, string)| string)
     }
 }
 

@@ -108,8 +108,8 @@ pub unsafe extern "C" fn bytepair_decoder_stop(
 #[unsafe(no_mangle)]
 pub extern "C" fn bytepair_decoder_stopped(decoder: Option<&DecoderHandle>) -> usize {
     caught(usize::MAX, || {
-        let stopped = locked(decoder).ok().and_then(|stream| stream.stopped());
-        stopped.unwrap_or(usize::MAX)
+        let number = |stream: MutexGuard<'_, DecodeStream>| Some(stream.stopped()?.0);
+        locked(decoder).ok().and_then(number).unwrap_or(usize::MAX)
     })
 }
 

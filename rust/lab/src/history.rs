@@ -15,12 +15,10 @@ use std::collections::BinaryHeap;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use bytepair::Counts;
-use bytepair::memory;
 use bytepair::train::check_size;
 use bytepair::train::merged_text::{MergeBuffers, MergedText};
 use bytepair::train::pair::TokenPair;
-use bytepair::{Error, Result};
+use bytepair::{Counts, Error, Result, memory};
 
 /// The counts of pairs in several texts at each merge.
 ///

@@ -15,10 +15,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::choice::Choice;
 pub use crate::choice::{ChoiceWindow, Measure};
-use bytepair::Counts;
-use bytepair::Pattern;
-use bytepair::Tokenizer;
-use bytepair::memory;
 use bytepair::parallel::{self, lock};
 use bytepair::train::check_size;
 use bytepair::train::grow;
@@ -27,9 +23,9 @@ use bytepair::train::order::{Position, TieOrder};
 use bytepair::train::pair::TokenPair;
 use bytepair::train::queue::Queue;
 use bytepair::train::seed::Seed;
-use bytepair::with_order;
-use bytepair::{Error, Result};
-use bytepair::{TrainOptions, Trained};
+use bytepair::{
+    Counts, Error, Pattern, Result, Tokenizer, TrainOptions, Trained, memory, with_order,
+};
 
 /// A merge that visits fewer words is made on one thread, before another thread would have started.
 const MIN_VISITS_SHARED: usize = 512;

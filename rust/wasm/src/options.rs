@@ -114,12 +114,8 @@ pub(crate) fn decode_stream(
         None => strings(&stop, "stop"),
     })?;
     let keep = flag(options, "keepStop")?;
-    let mut stream = decode_stream::DecodeStream::new(tokenizer);
-    if !stops.is_empty() {
-        let strings: Vec<_> = stops.iter().map(String::as_str).collect();
-        stream = stream.stopping(Arc::new(Stops::new(tokenizer, &strings, keep).map_err(error)?));
-    }
-    Ok(DecodeStream { stream, stops })
+    let stops = Arc::new(Stops::new(tokenizer, &stops, keep).map_err(error)?);
+    Ok(DecodeStream(decode_stream::DecodeStream::new(tokenizer).stopping(stops)))
 }
 
 /// A member that is true or false; false if it is missing.

@@ -13,10 +13,7 @@ use crate::error;
 /// Converts ids to text as they arrive; it never gives half of a character.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct DecodeStream {
-    pub(crate) stream: decode_stream::DecodeStream,
-    pub(crate) stops: Vec<String>,
-}
+pub struct DecodeStream(pub(crate) decode_stream::DecodeStream);
 
 #[wasm_bindgen]
 impl DecodeStream {
@@ -26,21 +23,21 @@ impl DecodeStream {
         #[wasm_bindgen(unchecked_param_type = "number")] id: &JsValue,
     ) -> Result<String, JsValue> {
         let mut text = String::new();
-        self.stream.push(whole(id, "id")?, &mut text).map_err(error)?;
+        self.0.push(whole(id, "id")?, &mut text).map_err(error)?;
         Ok(text)
     }
 
     /// The stop string that ended the text, until the first id after `flush`.
     #[wasm_bindgen(getter)]
     pub fn stopped(&self) -> Option<String> {
-        self.stream.stopped().map(|number| self.stops[number].clone())
+        self.0.stopped().map(|(_, string)| string.to_owned())
     }
 
     /// End the text: returns what was held back, and U+FFFD if a character is incomplete. The stream
     /// can be used again.
     pub fn flush(&mut self) -> Result<String, JsValue> {
         let mut text = String::new();
-        self.stream.flush(&mut text).map_err(error)?;
+        self.0.flush(&mut text).map_err(error)?;
         Ok(text)
     }
 }

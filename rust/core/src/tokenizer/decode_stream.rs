@@ -61,8 +61,8 @@ impl DecodeStream {
         self
     }
 
-    /// This stream, which ends at the first of some strings; it gives out no text that may be part of
-    /// one of them.
+    /// This stream, which ends at the first of some strings, if there are any; it gives out no text that
+    /// may be part of one of them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -76,16 +76,16 @@ impl DecodeStream {
     /// stream.push(0, &mut text)?;
     /// assert_eq!(text, "yes");
     /// stream.push(1, &mut text)?;
-    /// assert_eq!((text.as_str(), stream.stopped()), ("yes", Some(0)));
+    /// assert_eq!((text.as_str(), stream.stopped()), ("yes", Some((0, "\nUser:"))));
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     #[must_use]
     pub fn stopping(self, stops: Arc<Stops>) -> Self {
-        Self { stops: Some(StopSearch::new(stops)), ..self }
+        Self { stops: (!stops.is_empty()).then(|| StopSearch::new(stops)), ..self }
     }
 
-    /// The number of the stop string that ended the text, until the first id of the next one.
-    pub fn stopped(&self) -> Option<usize> {
+    /// The stop string that ended the text, and its number; until the first id of the next text.
+    pub fn stopped(&self) -> Option<(usize, &str)> {
         self.stops.as_ref().and_then(StopSearch::stopped)
     }
 
@@ -104,10 +104,10 @@ impl DecodeStream {
             return Ok(());
         }
         let mut piece = String::new();
-        if stops.stops_at(id) {
+        if let Some(number) = stops.of_id(id) {
             decoder.flush(&mut piece)?;
             stops.push(&piece, text);
-            stops.push_id(id, text);
+            stops.push_id(number, text);
         } else {
             decoder.push(id, &mut piece)?;
             stops.push(&piece, text);

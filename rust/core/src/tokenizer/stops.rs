@@ -21,7 +21,7 @@ pub struct Stops {
 
 #[derive(Debug)]
 struct StopString {
-    bytes: Box<[u8]>,
+    text: Box<str>,
     /// For each beginning of the string, the length of the longest shorter one with which it ends.
     shorter: Box<[usize]>,
     /// The special token of this name, which ends the text even where its name is left out.
@@ -45,13 +45,19 @@ impl Stops {
     /// `keep` includes the string that ends a text in it.
     ///
     /// Fails if a string is empty.
-    pub fn new(tokenizer: &Tokenizer, strings: &[&str], keep: bool) -> Result<Self> {
-        let stop = |string: &&str| {
+    pub fn new(tokenizer: &Tokenizer, strings: &[impl AsRef<str>], keep: bool) -> Result<Self> {
+        let stop = |string: &str| {
             let shorter = shorter(string.as_bytes())?;
             let id = tokenizer.vocabulary().special(string);
-            Ok(StopString { bytes: string.as_bytes().into(), shorter, id })
+            Ok(StopString { text: string.into(), shorter, id })
         };
-        Ok(Self { strings: memory::try_collect(strings.iter().map(stop))?, keep })
+        let strings = strings.iter().map(|string| stop(string.as_ref()));
+        Ok(Self { strings: memory::try_collect(strings)?, keep })
+    }
+
+    /// Whether there is no string.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.strings.is_empty()
     }
 }
 
@@ -90,17 +96,13 @@ impl StopSearch {
         }
     }
 
-    /// The number of the string that ended the text.
-    pub(crate) fn stopped(&self) -> Option<usize> {
-        self.stopped
+    /// The string that ended the text, and its number.
+    pub(crate) fn stopped(&self) -> Option<(usize, &str)> {
+        self.stopped.map(|number| (number, &*self.stops.strings[number].text))
     }
 
-    /// Whether a token ends the text by its id.
-    pub(crate) fn stops_at(&self, id: u32) -> bool {
-        self.of_id(id).is_some()
-    }
-
-    fn of_id(&self, id: u32) -> Option<usize> {
+    /// The number of the string at whose id a text ends.
+    pub(crate) fn of_id(&self, id: u32) -> Option<usize> {
         self.stops.strings.iter().position(|stop| stop.id == Some(id))
     }
 
@@ -127,23 +129,23 @@ impl StopSearch {
     fn step(&mut self, byte: u8) -> Option<(usize, usize)> {
         let mut longest = None;
         for (number, (stop, begun)) in self.stops.strings.iter().zip(&mut self.begun).enumerate() {
-            *begun = extend(&stop.bytes, &stop.shorter, *begun, byte);
-            if *begun == stop.bytes.len() && longest.is_none_or(|(_, length)| length < *begun) {
+            *begun = extend(stop.text.as_bytes(), &stop.shorter, *begun, byte);
+            if *begun == stop.text.len() && longest.is_none_or(|(_, length)| length < *begun) {
                 longest = Some((number, *begun));
             }
         }
         longest
     }
 
-    /// End the text at a token that stops it by its id, whose name is appended if it is kept.
-    pub(crate) fn push_id(&mut self, id: u32, out: &mut String) {
-        if let (None, Some(number)) = (self.stopped, self.of_id(id)) {
-            if self.stops.keep {
-                let name = &self.stops.strings[number].bytes;
-                self.held.push_str(std::str::from_utf8(name).expect("a string"));
-            }
-            self.stop(number, self.held.len(), out);
+    /// End the text at the id of a string, which is appended if it is kept.
+    pub(crate) fn push_id(&mut self, number: usize, out: &mut String) {
+        if self.stopped.is_some() {
+            return;
         }
+        if self.stops.keep {
+            self.held.push_str(&self.stops.strings[number].text);
+        }
+        self.stop(number, self.held.len(), out);
     }
 
     /// End the text: append what is held back.
@@ -215,7 +217,7 @@ mod tests {
                 let whole = tokenizer.decode(&ids).unwrap();
                 let (expected, number) = slow(&whole, &strings, keep);
                 prop_assert_eq!(&text, &expected);
-                prop_assert_eq!(stream.stopped(), number);
+                prop_assert_eq!(stream.stopped(), number.map(|number| (number, strings[number])));
             }
         }
 
@@ -231,7 +233,7 @@ mod tests {
                 text.push_str(piece);
                 search.push(piece, &mut out);
                 let (expected, number) = slow(&text, &strings, false);
-                prop_assert_eq!(search.stopped(), number);
+                prop_assert_eq!(search.stopped, number);
                 let begins = |held: &str| strings.iter().any(|string| string.starts_with(held));
                 let mut at = (0..=expected.len()).filter(|&at| expected.is_char_boundary(at));
                 let certain = at.find(|&at| number.is_none() && begins(&expected[at..]));
