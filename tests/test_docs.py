@@ -57,7 +57,6 @@ COMMANDS = [
     "mixture",
     "download",
     "shard",
-    "plan",
     "convert",
     "vocabularies",
 ]
