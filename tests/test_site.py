@@ -39,7 +39,7 @@ QUERIES = {
     "vocabulary size": "vocabulary-size",
     "special tokens": "train",
     "encode_to_numpy": "reference/tokenizer-encode",
-    "decode_stream": "reference/tokenizer-decode",
+    "decode_stream": "reference/tokenizer-encode",
     "tokenizer.json": "formats/tokenizer-json",
     "gguf": "formats/gguf",
     "llama.cpp": "formats/gguf",
