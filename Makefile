@@ -6,7 +6,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(SCRIPTS)
 # Tables that Rust includes count as sources too.
-SOURCES := $(shell find rust/core/src rust/view/src rust/binding/src -name '*.rs' -o -name '*.bin') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+SOURCES := $(shell find rust/core/src rust/lab/src rust/view/src rust/binding/src -name '*.rs' -o -name '*.bin') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 # How the tests of Python run side by side; each worker runs neighbouring tests, which share what they set up.
 PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 # The tests of `make dev`, with options of pytest; without any, those of the changed files.
@@ -76,7 +76,7 @@ run: .venv/built ## the main job: train on the sample text, save, show
 test: test-rust test-python ## all tests
 
 test-rust: ## the tests of the Rust crates, with their doc examples, and whether bytepair.h is up to date
-	cargo test --locked --quiet -p bytepair -p bytepair-view
+	cargo test --locked --quiet -p bytepair -p bytepair-lab -p bytepair-view
 	cargo test --locked --quiet -p bytepair --no-default-features --doc
 	cargo test --locked --quiet -p bytepair-capi
 

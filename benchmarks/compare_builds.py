@@ -122,7 +122,9 @@ def figures_of(args: argparse.Namespace, bytepair: Any, shards: Any) -> Figures:
         tok.save(saved)
         return digest(tok, data)
     if kind == "documents":
-        call = lambda tok, texts: [tok.encode_to_numpy(text, threads=at_most) for text in texts]  # noqa: E731
+        call = lambda tok, texts: [  # noqa: E731
+            tok.encode_batch_to_numpy([text], threads=at_most).ids for text in texts
+        ]
         return passes(load, call, folder)
     if kind == "arrays":
         return passes(

@@ -50,7 +50,7 @@ def turns(args: argparse.Namespace, tok: bytepair.Tokenizer) -> list[str]:
 
 def grow(tok: bytepair.Tokenizer, new: list[str], pieces: Pieces) -> tuple[list[int], list[float]]:
     """Append to a session; the caller keeps a list of ids as well."""
-    session, ids, seconds = tok.session(), list[int](), []
+    session, ids, seconds = bytepair.tokenizer.Session(tok), list[int](), []
     for parts in map(pieces, new):
         started = time.perf_counter()
         for part in parts:
@@ -79,7 +79,7 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, object]:
     if name == "session":
         ids, seconds = grow(tok, new, lambda turn: [turn])
     elif name == "word by word":
-        ids, seconds = grow(tok, new, tok.pretokenize)
+        ids, seconds = grow(tok, new, lambda text: bytepair.pretokenize(text, tok))
     else:
         ids, seconds = again(peers.PEERS[name](vocabulary).one, new)
     tenth = len(seconds) // 10

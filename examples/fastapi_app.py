@@ -19,6 +19,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 import bytepair
+from bytepair.tokenizer import truncate_text
 
 MAX_CHARS = 10_000_000
 
@@ -55,7 +56,7 @@ async def count(body: Text) -> dict[str, int]:
 @app.post("/truncate")
 async def truncate(body: Limit) -> dict[str, str]:
     """The beginning of a text with at most so many tokens."""
-    return {"text": await asyncio.to_thread(tok.truncate_text, body.text, body.max_tokens)}
+    return {"text": await asyncio.to_thread(truncate_text, tok, body.text, body.max_tokens)}
 
 
 @app.post("/stream")

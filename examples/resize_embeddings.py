@@ -39,7 +39,7 @@ class Model(nn.Module):
 
 def rows_of(tok: bytepair.Tokenizer, text: str) -> torch.Tensor:
     """The ids of a text in rows of one length."""
-    ids = tok.encode_to_numpy(text).astype(np.int64)
+    ids = tok.encode_batch_to_numpy([text]).ids.astype(np.int64)
     return torch.from_numpy(ids[: len(ids) // LENGTH * LENGTH]).view(-1, LENGTH)
 
 

@@ -88,7 +88,7 @@ def narrow(folder: Path) -> None:
     """Leave the crates of a wheel in the workspace of a folder, and their packages in its lock."""
     manifest = folder / "Cargo.toml"
     text = manifest.read_text(encoding="utf-8")
-    members = 'members = ["rust/core", "rust/view", "rust/binding"]'
+    members = 'members = ["rust/core", "rust/lab", "rust/view", "rust/binding"]'
     narrowed = re.sub(r"^members = .*$", members, text, flags=re.M)
     manifest.write_text(narrowed, encoding="utf-8", newline="\n")
     # cargo takes out of the lock file what no member needs, and changes no version.

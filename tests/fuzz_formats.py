@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import copy
 import faulthandler
 import json
@@ -38,7 +39,9 @@ from bytepair.errors import BytepairError, CountsError, FileFormatError, ShardEr
 from bytepair.formats.huggingface import companions
 from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.parts import LoadOptions
+from bytepair.shards import manifest
 from formats import small, written
+from pieces import field, gemma, learnt, model
 
 #: How much memory one file may take, beyond that of the process before.
 MEMORY_BYTES = 1 << 30
@@ -149,6 +152,19 @@ def checked(data: bytes) -> bytes:
     return bare[:24] + struct.pack("<I", zlib.crc32(bare)) + bare[28:]
 
 
+def make_right(folder: Path) -> None:
+    """Make the sizes and checksums of shards, and that of their manifest, right again."""
+    record = folder / "manifest.json"
+    with contextlib.suppress(Exception):  # where it cannot be read, it is damaged more than that
+        values = json.loads(record.read_bytes())
+        for part in (part for shard in values["shards"] for part in shard["parts"]):
+            data = (folder / part["file"]).read_bytes()
+            part.update(bytes=len(data), crc32=f"{zlib.crc32(data):08x}")
+        del values["crc32"]
+        values["crc32"] = f"{zlib.crc32(manifest._dumped(values)):08x}"
+        manifest.write_json(record, values)
+
+
 BINARY: list[Mutate] = [flip, cut, splice, number, number]
 TEXT: list[Mutate] = [flip, cut, splice, line, line]
 JSON: list[Mutate] = [json_part, json_part, json_part, json_part, flip, cut, splice]
@@ -187,8 +203,16 @@ def seeds(format: str, folder: Path) -> list[Path]:
         bytepair.count(bytepair.sample.paths()).save(path)
         return [path]
     if format == "shards":
-        bytepair.shards.write(bytepair.sample.paths()[:3], TRAINED, folder / "s", bos=True)
-        return [folder / "s"]
+        for layout in bytepair.shards.LAYOUTS:
+            options: dict[str, Any] = {"bos": True, "format": layout, "split": "all"}
+            bytepair.shards.write(bytepair.sample.paths()[:3], TRAINED, folder / layout, **options)
+        return [folder / layout for layout in bytepair.shards.LAYOUTS]
+    if format == "sentencepiece":
+        forms = [model(learnt(60)), gemma(field(1, b"identity"))]
+        for n, data in enumerate(forms):
+            (folder / str(n)).mkdir()
+            (folder / str(n) / "tokenizer.model").write_bytes(data)
+        return [folder / str(n) / "tokenizer.model" for n in range(len(forms))]
     paths = []
     for n, tok in enumerate([small(), TRAINED, LISTED]):
         (folder / str(n)).mkdir()
@@ -207,11 +231,15 @@ def read(format: str, path: Path) -> None:
             bytepair.load_counts(path, pattern="gpt2").total  # noqa: B018
             return
         if format == "shards":
+            bytepair.shards.verify(path)
             data = bytepair.shards.Dataset(path, split=None)
             if len(data):
+                data[len(data) - 1].sum()
                 next(data.batches(1, 8, seed=1), None)
             return
         options: dict[str, Any] = {"pattern": "gpt2", "allow_pickle": True}
+        if format == "sentencepiece":
+            options.pop("pattern")
         if format in {"tiktoken", "llama2c", "qwen3", "gpt2"}:
             options |= {"special_tokens": {}}
         if format == "huggingface":
@@ -272,6 +300,7 @@ WAYS: dict[str, list[Mutate]] = {
     "qwen3": BINARY,
     "gguf": BINARY,
     "tekken": JSON,
+    "sentencepiece": BINARY,
     "counts": BINARY,
     "shards": [*BINARY, *JSON],
 }
@@ -298,6 +327,8 @@ def work(format: str, seed: int, until: float, folder: Path, finds: Path) -> int
         for _ in range(rng.choice([1, 1, 1, 2, 3])):
             data = rng.choice(WAYS[format])(rng, data)
         victim.write_bytes(data)
+        if format == "shards" and rng.random() < 0.7:
+            make_right(case)
         faulthandler.dump_traceback_later(SECONDS, exit=True)
         try:
             read(format, case)

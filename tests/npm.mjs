@@ -71,6 +71,16 @@ for (const [work, reason] of [
   [() => new View("["), /not JSON/],
 ]) throws(work, reason);
 
+// A stop string ends a stream, across tokens.
+for (const [options, expected] of [[{ stop: ["User:", "\n\n"] }, "one"], [{ stop: "\n\nUser:", keepStop: true }, "one\n\nUser:"]]) {
+  const stream = tokenizer.decodeStream(options);
+  const ids = Array.from(tokenizer.encode("one\n\nUser: two"));
+  equal(ids.map((id) => stream.push(id)).join("") + stream.flush(), expected);
+  equal(stream.stopped, [options.stop].flat().at(-1));
+}
+equal(tokenizer.decodeStream().stopped, undefined);
+throws(() => tokenizer.decodeStream({ stop: "" }), /stop string/);
+
 // Every argument of every call: a wrong type is a TypeError, a wrong number a RangeError, and both name it.
 const decoding = tokenizer.decodeStream();
 const encoding = tokenizer.encodeStream();
@@ -83,6 +93,8 @@ const calls = {
   vocabSize: [(size) => Tokenizer.train(["a"], size)],
   options: [(one) => one == null || tokenizer.encode("a", one), (one) => one == null || tokenizer.count("a", one), (one) => one == null || tokenizer.encodeWithOffsets("a", one), (one) => one == null || Tokenizer.train(["a"], 257, one)],
   text: [(text) => tokenizer.encode(text), (text) => tokenizer.count(text), (text) => tokenizer.encodeWithOffsets(text), (text) => encoding.push(text)],
+  stop: [(stop) => stop == null || tokenizer.decodeStream({ stop })],
+  keepStop: [(keepStop) => keepStop == null || tokenizer.decodeStream({ keepStop })],
   special: [(special) => special == null || tokenizer.encode("a", { special })],
   prepend: [(prepend) => prepend == null || tokenizer.encode("a", { prepend })],
   append: [(append) => append == null || tokenizer.encode("a", { append })],

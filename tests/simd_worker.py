@@ -19,7 +19,7 @@ load = functools.cache(bytepair.load)
 
 def splitter(tokenizer: str) -> str:
     """How a tokenizer splits."""
-    return load(tokenizer).split_engine
+    return bytepair.tokenizer.split_engine(load(tokenizer))
 
 
 def ids(tokenizer: str, text: str) -> list[int]:

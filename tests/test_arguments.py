@@ -26,7 +26,10 @@ NAMED: list[tuple[Callable[[], Any], str]] = [
     (lambda: bytepair.train([TEXT], 300.0), "vocab_size is 300.0; it must be an integer"),  # type: ignore[arg-type]
     (lambda: bytepair.train([TEXT], 300, threads=-1), "threads is -1; it must be .* at least 1"),
     (lambda: TOK.encode_batch(["a"], threads=-1), "threads is -1; it must be .* at least 1"),
-    (lambda: TOK.encode_to_numpy("a", threads=2.5), "threads is 2.5; it must be an integer"),  # type: ignore[arg-type]
+    (
+        lambda: TOK.encode_batch_to_numpy(["a"], threads=2.5),  # type: ignore[arg-type]
+        "threads is 2.5; it must be an integer",
+    ),
     (lambda: bytepair.train([TEXT], 300, special_tokens=[b"x"]), r"special_tokens is \[b'x'\]"),  # type: ignore[list-item]
     (
         lambda: bytepair.train([TEXT], 300, special_tokens=["\ud83d"]),
@@ -44,8 +47,14 @@ NAMED: list[tuple[Callable[[], Any], str]] = [
     (lambda: bytepair.resume("t.json", [TEXT]), "tokenizer is 't.json'.*bytepair.load"),  # type: ignore[arg-type]
     (lambda: bytepair.evaluate.inspect("tok"), "tokenizer is 'tok'; it must be a Tokenizer"),  # type: ignore[arg-type]
     (lambda: TOK.encode("a", special=3), "special is 3; it must be"),  # type: ignore[arg-type]
-    (lambda: TOK.truncate_text("a", -1), "max_tokens is -1; it must be .* at least 0"),
-    (lambda: TOK.truncate_text("a", 1, keep="all"), "keep is 'all'; it must be \"start\""),  # type: ignore[arg-type]
+    (
+        lambda: bytepair.tokenizer.truncate_text(TOK, "a", -1),
+        "max_tokens is -1; it must be .* at least 0",
+    ),
+    (
+        lambda: bytepair.tokenizer.truncate_text(TOK, "a", 1, keep="all"),  # type: ignore[arg-type]
+        "keep is 'all'; it must be \"start\"",
+    ),
     (lambda: TOK.render_batch([TALK])[0:1], r"conversation or row is slice\(0, 1, None\)"),  # type: ignore[index]
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -49,7 +50,7 @@ class TestTexts:
         text = ("the 'ab' <s> " * 30_000 + last) * 3
         assert SMALL.encode(text) == SMALL.encode(mended(text))
         assert SMALL.decode(SMALL.encode(text)) == mended(text)
-        assert SMALL.encode_to_numpy(text, threads=3).tolist() == SMALL.encode(text)
+        assert SMALL.encode_batch_to_numpy([text], threads=3).ids.tolist() == SMALL.encode(text)
 
     def test_no_second_copy_is_kept(self) -> None:
         text = "中文" * 1000
@@ -64,7 +65,7 @@ class TestArrays:
     @given(hard_text, special)
     def test_one_text(self, text: str, special: str) -> None:
         for tok, kind in ((SMALL, np.uint16), (LARGE, np.uint32)):
-            ids = tok.encode_to_numpy(text, special=special, prepend="<s>", append=97)
+            ids = tok.encode_batch_to_numpy([text], special=special, prepend="<s>", append=97).ids
             assert ids.dtype == kind
             assert ids.tolist() == tok.encode(text, special=special, prepend="<s>", append=97)
 
@@ -90,8 +91,10 @@ class TestArrays:
         ids, offsets = trained.encode_batch_to_numpy(texts, threads=threads)
         assert [ids[start:end].tolist() for start, end in pairwise(offsets)] == expected
         assert trained.encode_batch(texts, threads=threads) == expected
-        assert trained.encode_to_numpy(texts[-3], threads=threads).tolist() == expected[-3]
-        counts = trained.count_batch(texts, threads=threads)
+        assert (
+            trained.encode_batch_to_numpy([texts[-3]], threads=threads).ids.tolist() == expected[-3]
+        )
+        counts = bytepair.tokenizer.count_batch(trained, texts, threads=threads)
         assert counts.tolist() == list(map(len, expected))
 
     def test_equal_to_tiktoken(
@@ -110,11 +113,15 @@ class TestArrays:
         ids, offsets = SMALL.encode_batch_to_numpy([])
         assert ids.dtype == np.uint16
         assert (ids.tolist(), offsets.tolist()) == ([], [0])
-        assert SMALL.encode_to_numpy("").tolist() == []
-        assert SMALL.count_batch([]).tolist() == []
+        assert SMALL.encode_batch_to_numpy([""]).ids.tolist() == []
+        assert bytepair.tokenizer.count_batch(SMALL, []).tolist() == []
 
     def test_errors_are_those_of_encode(self) -> None:
-        for call in (SMALL.encode_batch_to_numpy, SMALL.count_batch, SMALL.encode_batch):
+        for call in (
+            SMALL.encode_batch_to_numpy,
+            partial(bytepair.tokenizer.count_batch, SMALL),
+            SMALL.encode_batch,
+        ):
             with pytest.raises(SpecialTokenError, match=r'"<s>" at byte 3'):
                 call(["a", "Hi <s>"] * 3, special="error")
             with pytest.raises(TypeError, match=r"pass \[text\]"):
@@ -127,7 +134,9 @@ class TestCount:
         for keywords in ({}, {"prepend": "<s>"}, {"append": 65}, {"prepend": 1, "append": 2}):
             ids = SMALL.encode(text, special=special, **keywords)
             assert SMALL.count(text, special=special, **keywords) == len(ids)
-            assert SMALL.count_batch([text], special=special, **keywords).tolist() == [len(ids)]
+            assert bytepair.tokenizer.count_batch(
+                SMALL, [text], special=special, **keywords
+            ).tolist() == [len(ids)]
 
 
 class TestLists:
@@ -159,7 +168,7 @@ def test_a_pretoken_of_megabytes_takes_little_more_than_its_ids() -> None:
     del letters
     tok = bytepair.train([text[:300_000]], 2000, special_tokens=[])
     before = peak_mb()
-    ids = tok.encode_to_numpy(text)
+    ids = tok.encode_batch_to_numpy([text]).ids
     print(ids.nbytes / 1e6, peak_mb() - before)
     """
     ids, grown = map(float, memory.run(program))
@@ -171,4 +180,6 @@ def test_a_pretoken_of_many_windows_has_the_ids_that_it_has_elsewhere() -> None:
     text = "".join(picked.choices("abcdefghijklmnopqrstuvwxyz", k=300_000))
     for trained in (text, " ".join(text[at : at + 7] for at in range(0, 10_000, 7))):
         tok = bytepair.train([trained[:100_000]], 1000, special_tokens=[])
-        assert tok.encode_to_numpy(text).tolist() == bytepair.compat.to_tiktoken(tok).encode(text)
+        assert tok.encode_batch_to_numpy([text]).ids.tolist() == bytepair.compat.to_tiktoken(
+            tok
+        ).encode(text)

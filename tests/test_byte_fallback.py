@@ -129,7 +129,7 @@ def test_a_text_in_pieces(kind: str, special: Any) -> None:
     @settings(max_examples=150)
     @given(st.lists(texts, max_size=6))
     def on_any_pieces(pieces: list[str]) -> None:
-        session = tok.session(special=special)
+        session = bytepair.tokenizer.Session(tok, special=special)
         for end in range(1, len(pieces) + 1):
             session.append(pieces[end - 1])
             assert session.ids == tok.encode("".join(pieces[:end]), special=special)
@@ -151,7 +151,7 @@ def test_spans_cover_the_text(kind: str) -> None:
         assert places.tolist() == [[sizes[start], sizes[stop]] for start, stop in chars.tolist()]
         for most in (0, 1, 3):
             for keep in ("start", "end"):
-                cut = tok.truncate_text(text, most, keep=keep)
+                cut = bytepair.tokenizer.truncate_text(tok, text, most, keep=keep)
                 assert len(tok.encode(cut)) <= most
                 assert text.startswith(cut) if keep == "start" else text.endswith(cut)
 
@@ -511,8 +511,17 @@ def test_a_pattern_is_chosen_that_changes_no_id() -> None:
     first, never, whole = (
         pair(*key)[0] for key in [("metaspace-first", False), ("replace", False), ("replace", True)]
     )
-    assert (first.rules.normalizer, first.pattern) == (["spaces first"], finest)
-    assert (never.rules.normalizer, never.pattern) == (["spaces"], r" *[^ \n]+|\n+| +")
-    assert (whole.rules.normalizer, whole.pattern) == (["spaces"], "(?s:.+)")
+    assert (bytepair.tokenizer.text_rules(first).normalizer, first.pattern) == (
+        ["spaces first"],
+        finest,
+    )
+    assert (bytepair.tokenizer.text_rules(never).normalizer, never.pattern) == (
+        ["spaces"],
+        r" *[^ \n]+|\n+| +",
+    )
+    assert (bytepair.tokenizer.text_rules(whole).normalizer, whole.pattern) == (
+        ["spaces"],
+        "(?s:.+)",
+    )
     assert _core.harmless_pattern([b"a.", b" a"]) == r" *[^ \n]+|\n+| +"
     assert _core.harmless_pattern([b"a\nb", b" a"]) == r" *[^ ]+| +"

@@ -144,6 +144,29 @@ def test_encode_reads_lines_across_blocks(folder: Path) -> None:
     assert f"standard input is not UTF-8 at byte {len(text.encode())}" in error
 
 
+def test_encode_counts(folder: Path) -> None:
+    tok = bytepair.load(folder / "tokenizer")
+    texts = ["Hello, Wörld! 你好", "", "two\nlines"]
+    rows = [json.dumps({"text": text}) for text in texts]
+    (folder / "rows.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "one.txt").write_text(texts[2], encoding="utf-8")
+    numbers = [len(tok.encode(text)) for text in texts]
+
+    def printed(*words: str, stdin: bytes = b"") -> list[int]:
+        return [int(line) for line in run("encode", *words, cwd=folder, stdin=stdin).stdout.split()]
+
+    assert printed("--count-each", "rows.jsonl", "one.txt") == [*numbers, numbers[2]]
+    assert printed("--count", "rows.jsonl", "one.txt") == [sum(numbers) + numbers[2]]
+    assert printed("--count", stdin=texts[0].encode()) == numbers[:1]
+    assert printed("--count", "--text", texts[0], "--prepend", "<|bos|>") == [numbers[0] + 1]
+    lines = [len(tok.encode(line)) for line in texts[2].split("\n")]
+    assert printed("--count-each", "--lines", "one.txt") == lines
+    dropped = ("--dropout", "0.5", "--seed", "1")
+    ids = run("encode", *dropped, "one.txt", cwd=folder).stdout.split()
+    assert printed("--count", *dropped, "one.txt") == [len(ids)]
+    assert "contradict" in run("encode", "--count", "--json", cwd=folder, code=2).stderr.decode()
+
+
 def test_encode_options(folder: Path) -> None:
     tok = bytepair.load(folder / "tokenizer")
     out = run(
@@ -174,13 +197,13 @@ def test_inspect(folder: Path) -> None:
     assert "|" in view
     rows = dict(line.split(None, 1) for line in out.splitlines() if len(line.split()) > 1)
     assert len(rows["last"].split()) == len(rows["first"].split()) == 12
-    lines = run("inspect", "--count", "0", cwd=folder).stdout.decode().splitlines()
+    lines = run("inspect", "--tokens", "0", cwd=folder).stdout.decode().splitlines()
     assert [line.split() for line in lines if line.split()[0] in {"first", "last", "longest"}] == [
         ["first"], ["last"], ["longest"]
     ]  # fmt: skip
-    many = run("inspect", "--count", "100000", cwd=folder).stdout.decode().splitlines()
+    many = run("inspect", "--tokens", "100000", cwd=folder).stdout.decode().splitlines()
     assert len(next(line for line in many if line.split()[0] == "last").split()) == 1736
-    run("inspect", "--count", "-1", cwd=folder, code=2)
+    run("inspect", "--tokens", "-1", cwd=folder, code=2)
 
 
 def test_a_terminal_does_not_obey_the_names_of_special_tokens(tmp_path: Path) -> None:
@@ -349,7 +372,7 @@ def run_any(*words: str, cwd: Path) -> int:
 def test_options_mean_the_same_in_all_commands() -> None:
     """An option of one name has one type, one default and one kind, but for those listed here."""
     own = {
-        "-o", "--out", "--pattern", "--vocab-size", "--tokenizer", "-t", "--count", "--counts",
+        "-o", "--out", "--pattern", "--vocab-size", "--tokenizer", "-t", "--counts",
         "--format", "--special", "--errors", "--max-chars", "--text", "--json", "--rank", "--width",
     }  # fmt: skip
     kinds: dict[str, set[tuple[object, ...]]] = {}

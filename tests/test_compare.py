@@ -91,7 +91,7 @@ def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
     for other in (bytepair.compat.to_tiktoken(trained), bytepair.compat.to_huggingface(trained)):
         result = bytepair.evaluate.compare(trained, other)
         assert result
-        assert result.tokens == sum(trained.count_batch(
+        assert result.tokens == sum(bytepair.tokenizer.count_batch(trained,
             [path.read_text("utf-8") for path in bytepair.sample.paths()]
         ))  # fmt: skip
         assert "equal on 61 texts" in str(result)

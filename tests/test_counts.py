@@ -166,6 +166,7 @@ def test_a_file_that_is_no_parquet_or_of_another_version(tmp_path: Path) -> None
     file.write_bytes(b"no")
     with pytest.raises(CountsError, match=r"bad\.parquet"):
         bytepair.load_counts(file)
+    file.unlink()
     bytepair.count(["a b c"]).save(file)
     good = file.read_bytes()
     for at in range(4, len(good), 7):  # damaged anywhere

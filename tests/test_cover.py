@@ -36,7 +36,7 @@ def slowly(tok: bytepair.Tokenizer) -> Encode:
     def pretoken(part: bytes) -> list[int]:
         if tok.merge_rule == "ranks":
             return reference.encode(part, ids)
-        return reference.encode_merges(part, ids, merges, tok.ignore_merges)
+        return reference.encode_merges(part, ids, merges, bytepair.tokenizer.ignores_merges(tok))
 
     return lambda text: [i for part in reference.split(text, tok.pattern) for i in pretoken(part)]
 

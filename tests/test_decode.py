@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair.errors import ArgumentError, UnknownIdError
+from formats import load
 from fuzz_streams import byte_ids, difference, random_ids
+from pieces import document, learnt
 
 TOK = bytepair.Tokenizer.from_ranks(
     {bytes([b]): b for b in range(256)}
@@ -182,3 +184,74 @@ def test_a_run_of_byte_tokens_is_given_out_as_a_whole(shared: Path) -> None:
         assert difference(tok, encoded) is None
         assert difference(tok, [*encoded, line_break, first]) is None
         assert difference(tok, [first, line_break, *encoded]) is None
+
+
+def fallback(*decoders: dict[str, Any]) -> bytepair.Tokenizer:
+    """A tokenizer with tokens of bytes such as `<0x0A>`, and these steps of its decoder."""
+    steps = {"decoder": {"type": "Sequence", "decoders": list(decoders)}} if decoders else {}
+    return load(document(learnt(60), **steps))
+
+
+#: A tokenizer of each form that a stream has.
+FORMS: dict[str, Callable[[], bytepair.Tokenizer]] = {
+    "bytes": lambda: TOK,
+    "byte fallback": fallback,
+    "names": lambda: fallback({"type": "ByteFallback"}, {"type": "Fuse"}),
+}
+
+
+def cut_at_stop(text: str, stops: list[str], *, keep: bool) -> tuple[str, str | None]:
+    """The slow twin: each beginning of a text is looked at for a stop string with which it ends."""
+    for end in range(1, len(text) + 1):
+        complete = [stop for stop in stops if text[:end].endswith(stop)]
+        if complete:
+            longest = max(complete, key=len)
+            return text[: end if keep else end - len(longest)], longest
+    return text, None
+
+
+class TestStops:
+    """A stop string ends a stream; the result does not depend on the tokens."""
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_a_text_ends_at_the_first_stop_string(self, form: str) -> None:
+        tok = FORMS[form]()
+        for seed in range(150):
+            rng = random.Random(seed)
+            ids = random_ids(rng, tok, byte_ids(tok))
+            text, keep = tok.decode(ids), rng.random() < 0.5
+            places = [rng.randrange(len(text) + 1) for _ in range(2)]
+            inside = [text[at : at + rng.randint(1, 9)] or "x" for at in places]
+            stops = rng.sample([*inside, "\ufffd", "</s>", "ab"], k=rng.randint(1, 4))
+            stream = tok.decode_stream(stop=stops, keep_stop=keep)
+            for _ in range(2):
+                pieces = [*map(stream.push, ids), stream.flush()]
+                expected = cut_at_stop(text, stops, keep=keep)
+                assert ("".join(pieces), stream.stopped) == expected, seed
+
+    def test_what_is_certain_is_given_out_at_once(self) -> None:
+        stream = TOK.decode_stream(stop=["\n\n", "\nUser:"])
+        pieces = [stream.push(id) for id in b"ab\nUs\nUser: hello"]
+        assert pieces[:6] == ["a", "b", "", "", "", "\nUs"]
+        assert "".join(pieces) + stream.flush() == "ab\nUs"
+        assert stream.stopped == "\nUser:"
+
+    @pytest.mark.parametrize("keep", [False, True])
+    @pytest.mark.parametrize("skip", [False, True])
+    def test_a_special_token_stops_at_its_id(self, keep: bool, skip: bool) -> None:
+        stream = TOK.decode_stream(stop="<s>", keep_stop=keep, skip_special_tokens=skip)
+        pieces = [stream.push(id) for id in (97, 60, 115, 0xC3, 400, 98)]
+        assert "".join(pieces) == "a<s\ufffd" + "<s>" * keep
+        assert (stream.flush(), stream.stopped) == ("", "<s>")
+        assert (stream.push(98), stream.stopped) == ("b", None)
+
+    def test_a_stop_string_may_come_with_the_end(self) -> None:
+        stream = TOK.decode_stream(stop="\ufffd")
+        assert (stream.push(97), stream.push(0xC3), stream.flush()) == ("a", "", "")
+        assert stream.stopped == "\ufffd"
+
+    @pytest.mark.parametrize("stop", ["", ["a", ""], 5, [5], b"a"])
+    def test_what_is_no_stop_string_is_refused(self, stop: Any) -> None:
+        with pytest.raises(ArgumentError) as caught:
+            TOK.decode_stream(stop=stop)
+        assert caught.value.option == "stop"

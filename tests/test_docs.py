@@ -241,22 +241,6 @@ def test_every_page_says_what_it_is_about() -> None:
         assert not first.startswith(("|", "-", "!", "```")), f"{page.name}: {first[:60]}"
 
 
-def test_the_index_of_decisions_has_them_all() -> None:
-    links = set(re.findall(r"\]\(([\w-]+\.md#[^)]+)\)", prose(ROOT / "docs/decisions/index.md")))
-    headings = set()
-    for page in (ROOT / "docs/decisions").glob("*.md"):
-        text = prose(page)
-        level = "###" if "\n### " in text else "##"
-        if page.name not in {"index.md", "dependencies.md"}:
-            heads = re.findall(rf"^{level} (.*)$", text, re.M)
-            headings |= {
-                f"{page.name}#" + re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-")
-                for head in heads
-            }
-    assert headings
-    assert headings <= links
-
-
 def test_the_readme_opens_with_a_number_a_picture_and_the_commands_of_a_checkout() -> None:
     page = (ROOT / "README.md").read_text("utf-8")
     first = page.split("\n\n")[1]

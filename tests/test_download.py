@@ -87,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
         self.body(200 if paths else 404, data, Content_Type="application/json")
 
     def do_GET(self) -> None:  # noqa: C901 - a list of misdeeds
-        if self.path.startswith("/api/"):
+        if self.path.startswith("/api/datasets/"):
             self.tree()
             return
         self.server.requests[self.path] += 1
@@ -102,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
             self.body(503, b"", Retry_After="0")
         elif kind == "never":
             self.body(500, b"")
-        elif kind == "gone":
+        elif kind in ("gone", "api"):
             self.body(404, b"")
         elif kind == "cut" and time_asked < 5:
             self.body(status, half, Content_Length=whole, ETag='"a"', **place)

@@ -53,7 +53,7 @@ def plain(tok: bytepair.Tokenizer, texts: list[str], dropout: float, seed: int) 
     for text, start in zip(texts, reference.random_numbers(seed), strict=False):
         numbers = reference.random_numbers(start)
         row: list[int] = []
-        for pretoken in tok.pretokenize(text):
+        for pretoken in bytepair.pretokenize(text, tok):
             parts = reference.encode_dropout(
                 pretoken.encode(),
                 rank,

@@ -176,7 +176,7 @@ def test_the_pretoken_at_each_byte(
         assert data[answer["start"] :].startswith(pretoken)
         assert answer["start"] <= at < answer["start"] + len(pretoken)
         covered[answer["start"]] = pretoken.decode()
-    assert list(covered.values()) == trained.pretokenize(text)
+    assert list(covered.values()) == bytepair.pretokenize(text, trained)
 
 
 def test_pretokens_end_at_special_tokens(answers: explore.Answers) -> None:

@@ -6,7 +6,7 @@ import base64
 import json
 import pickle
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,10 +149,18 @@ def special_of(tok: bytepair.Tokenizer) -> dict[str, int]:
     return dict(tok.special_tokens)
 
 
-def ids_of_tokenizers(path: Path, _tok: bytepair.Tokenizer) -> list[list[int]]:
+def ids_of_tokenizers(path: Path, _tok: bytepair.Tokenizer) -> list[list[int] | None]:
     library = tokenizers.Tokenizer.from_file(str(path))
     library.encode_special_tokens = True
-    return [library.encode(text, add_special_tokens=False).ids for text in TEXTS]
+
+    def ids(text: str) -> list[int] | None:
+        try:
+            return list(library.encode(text, add_special_tokens=False).ids)
+        except Exception as error:  # the library raises no narrower class
+            assert "Unk token" in str(error)  # noqa: PT017
+            return None
+
+    return [ids(text) for text in TEXTS]
 
 
 def ids_of_tiktoken(path: Path, tok: bytepair.Tokenizer) -> list[list[int]]:
@@ -193,7 +201,7 @@ def ids_of_llama_cpp(path: Path, tok: bytepair.Tokenizer) -> list[list[int]]:
     return llama_cpp_ids(path, TEXTS, special=False)
 
 
-LIBRARIES: dict[str, Callable[[Path, bytepair.Tokenizer], list[list[int]]]] = {
+LIBRARIES: dict[str, Callable[[Path, bytepair.Tokenizer], Sequence[list[int] | None]]] = {
     "huggingface": ids_of_tokenizers,
     "tiktoken": ids_of_tiktoken,
     "nanochat": ids_of_pickle,
@@ -261,8 +269,8 @@ def test_lossless_says_whether_every_text_comes_back() -> None:
         change(document)
         tok = load(document)
         if value in {"a byte without a token", "stripping", "lstrip", "lower case", "NFKC"}:
-            assert not tok.lossless, value
-        if tok.lossless:
+            assert not bytepair.tokenizer.is_lossless(tok), value
+        if bytepair.tokenizer.is_lossless(tok):
             assert [tok.decode(tok.encode(text)) for text in TEXTS] == TEXTS
 
 
@@ -270,7 +278,7 @@ def test_bytes_that_no_text_has_need_no_token() -> None:
     document = base()
     for byte in (0xC0, 0xC1, *range(0xF5, 0x100)):
         del document["model"]["vocab"][bytepair._core.to_characters(bytes([byte]))]
-    assert load(document).lossless
+    assert bytepair.tokenizer.is_lossless(load(document))
 
 
 def test_ids_that_a_list_of_merges_gives_are_not_called_nearly_equal() -> None:
@@ -315,7 +323,7 @@ def test_lossless_is_true_exactly_if_every_text_comes_back(seed: int, tmp_path: 
         others = [*range(0x80, 0xD800, 97), *range(0xE000, 0x110000, 997)]
         texts = [*EVERYTHING, *contents, *map(chr, others)]
         lost = [text for text in texts if not comes_back(tok, text)]
-        assert tok.lossless == (not lost), (lost[:5], document)
+        assert bytepair.tokenizer.is_lossless(tok) == (not lost), (lost[:5], document)
 
 
 def comes_back(tok: bytepair.Tokenizer, text: str) -> bool:

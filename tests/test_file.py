@@ -236,10 +236,11 @@ class TestDamage:
                 bytepair.load(path, check=True)
             try:
                 loaded = bytepair.load(path)
-                for act in (loaded.encode, loaded.encode_offsets, loaded.encode_to_numpy):
+                for act in (loaded.encode, loaded.encode_offsets):
                     act(TEXT * 9)
+                loaded.encode_batch_to_numpy([TEXT * 9])
                 loaded.decode(loaded.encode(TEXT))
-                loaded.truncate_text(TEXT, 3)
+                bytepair.tokenizer.truncate_text(loaded, TEXT, 3)
             except BytepairError:
                 pass
 

@@ -67,7 +67,7 @@ def test_an_encoder_by_score_finds_the_same_ids(format: str, header: int, tmp_pa
 
     @given(hard_text)
     def check(text: str) -> None:
-        pieces = [by_score(part.encode(), scores) for part in TOK.pretokenize(text)]
+        pieces = [by_score(part.encode(), scores) for part in bytepair.pretokenize(text, TOK)]
         assert [ids[token] for piece in pieces for token in piece] == TOK.encode(text)
 
     check()
@@ -173,7 +173,7 @@ def pretokens(tok: bytepair.Tokenizer, *languages: str) -> list[str]:
     paths = [path for path in bytepair.sample.paths() if path.stem in languages]
     assert paths
     texts = [path.read_text(encoding="utf-8")[:8000] for path in paths]
-    parts = {part for text in texts for part in tok.pretokenize(text)}
+    parts = {part for text in texts for part in bytepair.pretokenize(text, tok)}
     return sorted(part for part in parts if re.fullmatch(r" \w+", part))
 
 
@@ -243,8 +243,13 @@ def test_the_ids_of_sentencepiece(tmp_path: Path) -> None:
     )  # fmt: skip
     again = bytepair.engines.with_sentencepiece_ids(merged)
     assert list(again.special_tokens) == ["<unk>", "<s>", "</s>", "<x>"]
-    assert (again.pattern, again.rules.normalizer) == (TOK.pattern, ["NFC"])
-    assert [token.content for token in again.added_tokens if token.lstrip] == ["<x>"]
+    assert (again.pattern, bytepair.tokenizer.text_rules(again).normalizer) == (
+        TOK.pattern,
+        ["NFC"],
+    )
+    assert [token.content for token in bytepair.tokenizer.added_tokens(again) if token.lstrip] == [
+        "<x>"
+    ]
     assert again.merges() == merged.merges()
     assert again.vocab_size == len(merged.mergeable_ranks()) + 4
     few = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")

@@ -126,7 +126,10 @@ def test_rows_have_no_validation_split(tmp_path: Path) -> None:
 @pytest.mark.parametrize("package", ["polars", "pandas"])
 def test_columns_of_data_frames_are_counted_and_encoded(package: str) -> None:
     column = frame(package).DataFrame({"text": PLAIN})["text"]
-    assert TOK.count_batch(column).tolist() == TOK.count_batch(PLAIN).tolist()
+    assert (
+        bytepair.tokenizer.count_batch(TOK, column).tolist()
+        == bytepair.tokenizer.count_batch(TOK, PLAIN).tolist()
+    )
     assert TOK.encode_batch(column) == TOK.encode_batch(PLAIN)
 
 
@@ -135,7 +138,10 @@ def test_columns_of_duckdb_are_counted_and_encoded() -> None:
     relation = duck()
     full = relation.filter("text is not null")["text"]
     texts = [text for text in TEXTS if text is not None]
-    assert TOK.count_batch(full).tolist() == TOK.count_batch(texts).tolist()
+    assert (
+        bytepair.tokenizer.count_batch(TOK, full).tolist()
+        == bytepair.tokenizer.count_batch(TOK, texts).tolist()
+    )
     assert TOK.encode_batch(full) == TOK.encode_batch(texts)
     lists = bytepair.compat.encode_arrow(TOK, relation["text"]).to_pylist()
     assert lists == [None if text is None else TOK.encode(text) for text in TEXTS]
@@ -151,7 +157,7 @@ def test_a_function_of_sql_counts_and_encodes() -> None:
     connection = frame("duckdb").connect()
     connection.register("rows", rows.to_arrow_table())
     for name, function, kind in (
-        ("tokens", lambda text: pa.array(TOK.count_batch(text)), "BIGINT"),
+        ("tokens", lambda text: pa.array(bytepair.tokenizer.count_batch(TOK, text)), "BIGINT"),
         ("ids", lambda text: bytepair.compat.encode_arrow(TOK, text), "USMALLINT[]"),
     ):
         connection.create_function(name, function, ["VARCHAR"], kind, type="arrow")

@@ -115,7 +115,7 @@ def test_extending_a_list_of_merges() -> None:
     base = make(ids, [(b"a", b"b")], pattern="gpt4", ignore_merges=True)
     more = bytepair.extend(base, ["abab abab"], 1)
     assert more.merge_rule == "merges"
-    assert more.ignore_merges
+    assert bytepair.tokenizer.ignores_merges(more)
     assert more.merges() == [(b"a", b"b"), (b"ab", b"ab")]
 
 

@@ -86,7 +86,7 @@ def test_other_names_and_protocols_stay() -> None:
 
 
 def test_what_is_shown_in_a_terminal() -> None:
-    session = TOK.session()
+    session = bytepair.tokenizer.Session(TOK)
     session.append("hello hell")
     ids, stable = len(session), session.stable
     assert repr(session) == f"<bytepair.Session: {ids} ids, {stable} of them stable>"

@@ -27,7 +27,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "encode_batch": lambda texts: TOK.encode_batch(texts),
     "pad": lambda texts: bytepair.compat.pad(TOK, texts),
     "encode_batch_to_numpy": lambda texts: TOK.encode_batch_to_numpy(texts),
-    "count_batch": lambda texts: TOK.count_batch(texts),
+    "count_batch": lambda texts: bytepair.tokenizer.count_batch(TOK, texts),
     "encode_stream": lambda texts: list(TOK.encode_stream(texts)),
     "decode_batch": lambda texts: TOK.decode_batch(texts),
 }

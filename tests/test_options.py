@@ -56,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("evaluate --max-chars 5", "--max-chars would be ignored: there is neither --train nor"),
         ("evaluate --sizes x.png", "x.png must end in .csv or .svg"),
         ("evaluate --token-bytes x.txt", "x.txt must end in .npy or .pt"),
-        ("inspect --text hi --count 3", "--text and --count contradict each other"),
+        ("inspect --text hi --tokens 3", "--text and --tokens contradict each other"),
         ("plan --params 1M --depth 2", "--params and --depth contradict each other"),
         ("plan --preset nanochat-2026", "give the number of parameters (--params) or of layers"),
         ("plan --params 1M --corpus a.txt", "--corpus would be ignored: it needs --tokenizer"),

@@ -21,7 +21,13 @@ import pytest
 
 import bytepair
 from bytepair import distributed, shards
-from bytepair.errors import CorpusError, CountsError, NotAFileError, ShardError
+from bytepair.errors import (
+    CorpusError,
+    CountsError,
+    NotAFileError,
+    OverwriteError,
+    ShardError,
+)
 from bytepair.shards import layout, manifest, state, verification
 from commands import run
 
@@ -505,6 +511,34 @@ def test_a_rank_of_a_finished_count_does_nothing(
     for damage in ("cut", "empty", "changed"):
         damages(out)[damage]()
         assert distributed.count(files[:1], out, rank=0, world_size=1, task_bytes=1) == again
+
+
+def test_counts_replace_counts_only(tmp_path: Path) -> None:
+    files = bytepair.sample.paths()[1:3]
+    counts = bytepair.count(files)
+    texts, table = tmp_path / "notes.txt", tmp_path / "corpus.parquet"
+    texts.write_text("precious", encoding="utf-8")
+    pq.write_table(pa.table({"text": ["precious"]}), table)
+    before = listing(tmp_path)
+    for out in (texts, table):
+        with pytest.raises(OverwriteError):
+            counts.save(out)
+        with pytest.raises(OverwriteError):
+            distributed.count(files, out, rank=0, world_size=1)
+    assert listing(tmp_path) == before
+
+
+@posix
+def test_counts_are_written_through_no_link_even_if_they_may_overwrite(tmp_path: Path) -> None:
+    other, link, twin = tmp_path / "other", tmp_path / "link", tmp_path / "twin"
+    other.write_text("precious", encoding="utf-8")
+    link.symlink_to(other)
+    twin.hardlink_to(other)
+    for out in (link, twin):
+        with pytest.raises(NotAFileError):
+            bytepair.count(["a"]).save(out, overwrite=True)
+    assert link.is_symlink()
+    assert other.read_text(encoding="utf-8") == "precious"
 
 
 def test_a_forged_job_of_counts_is_counted_again(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_the_lock_file_of_a_release_is_that_of_its_crates(tmp_path: Path) -> Non
     metadata = json.loads(done.stdout)
     names = {package["id"]: package["name"] for package in metadata["packages"]}
     members = {names[id] for id in metadata["workspace_members"]}
-    assert members == {"bytepair", "bytepair-binding", "bytepair-view"}
+    assert members == {"bytepair", "bytepair-binding", "bytepair-lab", "bytepair-view"}
 
 
 def test_every_file_has_the_version_and_the_address_of_cargo(facts: dict[str, Any]) -> None:

@@ -53,7 +53,7 @@ if tok is not None:
     attempt("batch", lambda: tok.encode_batch([text] * 8))
     attempt("offsets", lambda: tok.encode_offsets(text))
     attempt("count", lambda: tok.count(text))
-    attempt("session", lambda: [session.append(text) for session in [tok.session()]])
+    attempt("session", lambda: bytepair.tokenizer.Session(tok).append(text))
     attempt("decode", lambda: tok.decode(ids))
     attempt("stream", lambda: [stream.push(id) for id in ids])
     folder = tempfile.mkdtemp()

@@ -52,7 +52,7 @@ def as_message(tok: bytepair.Tokenizer) -> bytepair.Tokenizer:
     """The tokenizer that finds those tokens in every text that untrusted text may have."""
     tokens = [
         token
-        for token in tok.added_tokens
+        for token in bytepair.tokenizer.added_tokens(tok)
         if token.special or (token.content.isspace() and not token.lstrip and not token.rstrip)
     ]
     return bytepair.Tokenizer.from_ranks(

@@ -60,7 +60,7 @@ ANY_TEXT = st.lists(st.sampled_from(HARD) | st.characters(exclude_categories=())
 
 
 def check(tok: bytepair.Tokenizer, pieces: list[str], **options: Any) -> None:
-    session, text, stable = tok.session(**options), "", []
+    session, text, stable = bytepair.tokenizer.Session(tok, **options), "", []
     ids = session.ids
     for piece in pieces:
         text += piece
@@ -98,7 +98,7 @@ def test_character_by_character_and_at_random_cuts(tok: bytepair.Tokenizer) -> N
 
 def test_forks_grow_on_their_own() -> None:
     tok = TOKENIZERS[0]
-    session = tok.session()
+    session = bytepair.tokenizer.Session(tok)
     session.append(TEXTS[0] * 300)
     forks = [session.fork() for _ in range(3)]
     for number, fork in enumerate(forks):
@@ -110,7 +110,7 @@ def test_forks_grow_on_their_own() -> None:
 
 
 def test_a_forbidden_special_token_leaves_the_session_as_it_was() -> None:
-    session = TOKENIZERS[0].session(special="error")
+    session = bytepair.tokenizer.Session(TOKENIZERS[0], special="error")
     session.append("a <|")
     before = session.ids
     with pytest.raises(SpecialTokenError, match="at byte 2"):
@@ -118,13 +118,13 @@ def test_a_forbidden_special_token_leaves_the_session_as_it_was() -> None:
     assert session.ids == before
     assert session.append("c") == Change(0, TOKENIZERS[0].encode("c"))
     with pytest.raises(SpecialTokenError):
-        TOKENIZERS[0].session(special=["<|nobody|>"])
+        bytepair.tokenizer.Session(TOKENIZERS[0], special=["<|nobody|>"])
 
 
 def test_only_the_last_words_are_encoded_again() -> None:
     """With published patterns only the last words are encoded again, unless the text is one run."""
     for tok in TOKENIZERS[:12]:
-        session = tok.session(special="all")
+        session = bytepair.tokenizer.Session(tok, special="all")
         for _ in range(2000):
             session.append("and so it goes, 12 times.\n")
             assert len(session.rest) < 30
@@ -132,7 +132,7 @@ def test_only_the_last_words_are_encoded_again() -> None:
 
 
 def test_wrong_arguments() -> None:
-    session = TOKENIZERS[0].session()
+    session = bytepair.tokenizer.Session(TOKENIZERS[0])
     with pytest.raises(TypeError, match="a text must be a str"):
         session.append(b"bytes")  # type: ignore[arg-type]
     assert session.append("") == Change(0, [])
@@ -162,7 +162,7 @@ def test_streams_keep_white_space_before_a_long_run_apart(pattern: str) -> None:
                 pieces = [start + sign + run, "x 1"]
                 expected = tok.encode("".join(pieces))
                 assert list(tok.encode_stream(pieces)) == expected, (start, sign)
-                session = tok.session()
+                session = bytepair.tokenizer.Session(tok)
                 for piece in pieces:
                     session.append(piece)
                 assert list(session.ids) == expected, (start, sign)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -15,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import bytepair
 from bytepair import distributed, shards
 from bytepair.distributed import tasks
 from bytepair.errors import BytepairError, ShardError
-from bytepair.files.outputs import write_whole
 from bytepair.shards import layout, manifest, state
 from bytepair.shards.layout import LAYOUTS
 from training_options import keywords
@@ -370,22 +371,28 @@ def test_files_of_killed_runs_of_the_job_are_removed(
     assert not any((tmp_path / name).exists() for name in left)
 
 
+def exchange(folder: Path, data: bytes) -> None:
+    """Exchange the only Arrow shard of a folder, and make its manifest right."""
+    record = folder / "manifest.json"
+    values = json.loads(record.read_text())
+    part = values["shards"][0]["parts"][0]
+    (folder / part["file"]).write_bytes(data)
+    part.update(bytes=len(data), crc32=f"{zlib.crc32(data):08x}")
+    del values["crc32"]
+    values["crc32"] = f"{zlib.crc32(manifest._dumped(values)):08x}"
+    manifest.write_json(record, values)
+
+
 def test_changed_arrow_shards_are_refused(
     tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
 ) -> None:
     shards.write(sources[0], tok, tmp_path, format="arrow", errors="skip")
-    path, record = tmp_path / "shard_000000.arrow", tmp_path / "manifest.json"
-    data = bytearray(path.read_bytes())
-    values = json.loads(record.read_text())
+    data = bytearray((tmp_path / "shard_000000.arrow").read_bytes())
+    values = json.loads((tmp_path / "manifest.json").read_text())
     count = values["tokens"] // values["documents"]
     at = data.index(np.array([0, count, 2 * count], "<i8").tobytes())
     data[at + 8 : at + 16] = np.array([1 << 40], "<i8").tobytes()
-    path.write_bytes(data)
-    values["shards"][0]["parts"][0]["crc32"] = f"{zlib.crc32(data):08x}"
-    del values["crc32"]
-    shown = json.dumps(values, indent=1, ensure_ascii=False).encode() + b"\n"
-    values["crc32"] = f"{zlib.crc32(shown):08x}"
-    write_whole(record, json.dumps(values, indent=1, ensure_ascii=False).encode() + b"\n")
+    exchange(tmp_path, bytes(data))
     code = (
         "import sys; from bytepair import shards\n"
         "try: shards.Dataset(sys.argv[1])[0].sum(); print('read')\n"
@@ -397,6 +404,53 @@ def test_changed_arrow_shards_are_refused(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True
     )
     assert done.stdout.split() == ["ShardError", "False"], done.stderr
+
+
+def test_an_arrow_file_without_a_schema_is_refused(
+    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
+) -> None:
+    shards.write(sources[0], tok, tmp_path, format="arrow", errors="skip")
+    data = bytearray((tmp_path / "shard_000000.arrow").read_bytes())
+    schema = int.from_bytes(data[4:8], "little")
+    exchange(tmp_path, bytes(data[8 + schema :]))  # the batch comes first
+    with pytest.raises(ShardError):
+        shards.Dataset(tmp_path)[0]
+    assert not shards.verify(tmp_path)
+
+
+def test_a_shard_without_files_is_refused(
+    tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path]
+) -> None:
+    shards.write(sources[0], tok, tmp_path, errors="skip")
+    record = tmp_path / "manifest.json"
+    values = json.loads(record.read_text())
+    values["shards"][0]["parts"] = []
+    del values["crc32"]
+    values["crc32"] = f"{zlib.crc32(manifest._dumped(values)):08x}"
+    manifest.write_json(record, values)
+    for read in (shards.verify, shards.Dataset):
+        with pytest.raises(ShardError):
+            read(tmp_path)
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_compressed_arrow_shards_are_refused_before_they_are_decompressed(
+    compression: str, tmp_path: Path, tok: bytepair.Tokenizer, sources: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    shards.write(sources[0], tok, tmp_path, format="arrow", errors="skip")
+    path = tmp_path / "shard_000000.arrow"
+    sink, options = io.BytesIO(), pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.memory_map(str(path)) as file:
+        table = pa.ipc.open_stream(file).read_all()
+        with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
+            stream.write_table(table)
+        del table
+    exchange(tmp_path, sink.getvalue())
+    monkeypatch.setattr(pa.ipc, "open_stream", None)  # would fail if it were called
+    with pytest.raises(ShardError):
+        shards.Dataset(tmp_path)[0]
+    assert not shards.verify(tmp_path)
 
 
 @pytest.mark.parametrize("parts", ["none", "one", "twice", "other"])

@@ -27,6 +27,10 @@ ROOT = Path(__file__).resolve().parents[1]
 #: What people type, and the page that must be among the first results.
 QUERIES = {
     "encode_batch": "reference/tokenizer-encode",
+    "how many tokens": "count-tokens",
+    "count tokens": "count-tokens",
+    "token count": "count-tokens",
+    "gpt-4": "count-tokens",
     "TIKTOKEN_CACHE_DIR": "published",
     "<|endoftext|>": "questions",
     "install": "install",

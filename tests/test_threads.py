@@ -49,7 +49,7 @@ def test_threads_share_one_tokenizer_that_is_cold(tok: bytepair.Tokenizer) -> No
         encoded, batches, arrays, specials, decoded, counted = together(
             lambda: [shared.encode(text) for text in TEXTS],
             lambda: shared.encode_batch(TEXTS),
-            lambda: [shared.encode_to_numpy(text).tolist() for text in TEXTS],
+            lambda: [shared.encode_batch_to_numpy([text]).ids.tolist() for text in TEXTS],
             lambda: [shared.encode(text, special="all", prepend="<|bos|>") for text in TEXTS[:5]],
             lambda: shared.decode_batch(expected),
             lambda: [shared.count(text) for text in TEXTS],

@@ -105,7 +105,7 @@ def plain_ids(tok: bytepair.Tokenizer, text: bytes) -> list[int]:
 
 
 def pattern_ids(tok: bytepair.Tokenizer) -> set[int]:
-    return set(tok.rules.user_defined)
+    return set(bytepair.tokenizer.text_rules(tok).user_defined)
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -125,7 +125,7 @@ def test_every_way_gives_the_same_ids(number: int) -> None:
         for one in ids:
             stream = tok.decode_stream()
             assert "".join([*map(stream.push, one), stream.flush()]) == tok.decode(one)
-        session = tok.session(special=special)
+        session = bytepair.tokenizer.Session(tok, special=special)
         for end in range(1, len(batch) + 1):
             session.append(batch[end - 1])
             assert session.ids == tok.encode("".join(batch[:end]), special=special)
@@ -151,7 +151,7 @@ def test_spans_cover_the_text(number: int) -> None:
             assert covered in {token, token.removeprefix(b" ")} or token in b" " + covered
         assert end == len(data)
         for keep in ("start", "end"):
-            cut = tok.truncate_text(text, 3, keep=keep)
+            cut = bytepair.tokenizer.truncate_text(tok, text, 3, keep=keep)
             assert len(tok.encode(cut)) <= 3
 
     on_any_text()
@@ -192,7 +192,7 @@ def test_long_texts() -> None:
         for text in ["the\n\n\n" * 9000, "\n" * 40_001, " " * 40_001, "<h1>" * 9000, "ab" * 40_000,
                      "the> <h1>  " * 5000]:  # fmt: skip
             assert tok.decode(tok.encode(text)) == text
-            session = tok.session()
+            session = bytepair.tokenizer.Session(tok)
             for at in range(0, len(text), 7001):
                 session.append(text[at : at + 7001])
             assert session.ids == tok.encode(text)

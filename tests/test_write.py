@@ -156,8 +156,8 @@ def test_a_checkpoint_that_cannot_be_saved_does_not_fail_the_count(
 ) -> None:
     save = bytepair.Counts.save
 
-    def full(counts: bytepair.Counts, path: Path, **metadata: Any) -> None:
-        if metadata:
+    def full(counts: bytepair.Counts, path: Path, **options: Any) -> None:
+        if "metadata" in options:  # of a checkpoint
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         save(counts, path)
 

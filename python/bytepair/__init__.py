@@ -7,8 +7,8 @@
     'another one'
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
-`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample` and `shards`. All
-names are imported on first use.
+`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample`, `shards` and
+`tokenizer`. All names are imported on first use.
 """
 
 from importlib import import_module as _import_module
@@ -29,6 +29,7 @@ if _TYPE_CHECKING:
         reference,
         sample,
         shards,
+        tokenizer,
     )
     from bytepair._core import PATTERNS, UNICODE_VERSION, AddedToken
     from bytepair._internal.drawing import readable
@@ -60,7 +61,7 @@ __all__ = [
     "__version__", "chat", "compat", "corpus", "count", "distributed", "engines", "errors",
     "evaluate", "explore", "extend", "infer_mixture", "list_vocabularies", "load", "load_counts",
     "parts_in", "plan", "plot", "pretokenize", "prune", "readable", "reference", "resume", "sample",
-    "shards", "train", "verify_merges",
+    "shards", "tokenizer", "train", "verify_merges",
 ]  # fmt: skip
 
 #: Where the names stand (PEP 562): a signal during the import of the rest finds its handler, and

@@ -218,14 +218,12 @@ class OverwriteError(BytepairError, FileExistsError):
     """
 
     def __init__(
-        self, path: os.PathLike[str], what: str = "exists and has different content"
+        self,
+        path: os.PathLike[str],
+        what: str = "exists and has different content",
+        hint: str = "pass overwrite=True to replace it, or choose another path",
     ) -> None:
-        super().__init__(
-            f"{path} {what}",
-            option="overwrite",
-            value=False,
-            hint="pass overwrite=True to replace it, or choose another path",
-        )
+        super().__init__(f"{path} {what}", option="overwrite", value=False, hint=hint)
         self.args = (path,)
         self.path = path
 

@@ -259,6 +259,16 @@ static void decoding(const bytepair_tokenizer *tokenizer) {
     OK(bytepair_decoder_push(decoder, 0xE2, &text, &error));
     OK(bytepair_decoder_flush(decoder, &text, &error));
     CHECK(text.length == 10 && memcmp(text.data + 7, "\xef\xbf\xbd", 3) == 0);
+    CHECK(bytepair_decoder_stopped(decoder) == SIZE_MAX && bytepair_decoder_stopped(NULL) == SIZE_MAX);
+    const bytepair_text stops[] = {{"?!", 2}, {"!", 1}, {"", 0}};
+    FAILS(ARGUMENT, "stop string", bytepair_decoder_stop(decoder, stops, 3, false, &error));
+    OK(bytepair_decoder_stop(decoder, stops, 2, true, &error));
+    OK(bytepair_decoder_push(decoder, '?', &text, &error));
+    CHECK(text.length == 10);
+    OK(bytepair_decoder_push(decoder, '!', &text, &error));
+    OK(bytepair_decoder_push(decoder, '!', &text, &error));
+    CHECK(text.length == 12 && memcmp(text.data + 10, "?!", 2) == 0);
+    CHECK(bytepair_decoder_stopped(decoder) == 0);
     bytepair_decoder_free(decoder);
     bytepair_decoder_free(NULL);
     bytepair_bytes_free(&text);

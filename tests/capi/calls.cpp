@@ -96,6 +96,9 @@ static void decoding(const bytepair::Tokenizer &tokenizer) {
     CHECK(decoder.push(259) == "hello" && decoder.push(0xC3).empty());
     CHECK(decoder.push(0xA9) == "\u00e9" && decoder.flush().empty());
     CHECK(decoder.push(0xE2).empty() && decoder.flush() == "\ufffd");
+    const std::string_view stops[] = {"lo!", "o"};
+    decoder.stop(stops);
+    CHECK(!decoder.stopped() && decoder.push(259) == "hell" && decoder.stopped() == 1u);
     CHECK(failed([&] { decoder.push(263); }) == BYTEPAIR_CODE_UNKNOWN_ID);
 }
 

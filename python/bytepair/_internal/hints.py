@@ -3,7 +3,12 @@
 There are no aliases: one thing has one name, and the error for another name says it.
 """
 
-from typing import Final
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NoReturn
+
+from bytepair.errors import ArgumentError
 
 _VOCABULARY = "mergeable_ranks() for the ordinary tokens and special_tokens for the others"
 _BY_ID = "token_bytes(id)"
@@ -11,6 +16,7 @@ _BY_TOKEN = "token_id(token), or special_tokens[name]"
 _TEXT = "encode(text)"
 _ADD = "replace(special_tokens=names), which returns another tokenizer"
 _TEMPLATE = "render_conversation(messages), or render_for_completion(messages) for a prompt"
+_TRUNCATE = "bytepair.tokenizer.truncate_text(tok, text, max_tokens)"
 _PAD = "bytepair.compat.pad(tok, tok.encode_batch(texts))"
 
 #: What to use in place of a name of tiktoken, tokenizers, transformers, SentencePiece or nanochat.
@@ -36,7 +42,7 @@ HABITS: Final = {
     "id_to_token": _BY_ID,
     "token_to_id": _BY_TOKEN,
     "enable_padding": _PAD,
-    "enable_truncation": "truncate_text(text, max_tokens)",
+    "enable_truncation": _TRUNCATE,
     "add_tokens": _ADD,
     "add_special_tokens": _ADD,
     "num_special_tokens_to_add": 'count("", prepend=..., append=...)',
@@ -58,7 +64,7 @@ HABITS: Final = {
     "eos_token": 'roles["eos"]',
     "bos_token": 'roles["bos"]',
     "pad_token": 'roles["pad"]',
-    "model_max_length": "truncate_text(text, max_tokens)",
+    "model_max_length": _TRUNCATE,
     "prepare_for_model": _PAD,
     "vocab": _VOCABULARY,
     # SentencePiece
@@ -79,7 +85,7 @@ HABITS: Final = {
     "render": _TEMPLATE,
     "render_prompt": "render_for_completion(messages)",
     "count_tokens": "count(text)",
-    "truncate": "truncate_text(text, max_tokens), or replace(vocab_size=...)",
+    "truncate": _TRUNCATE + ", or replace(vocab_size=...)",
     "encode_iterable": "encode_stream(texts)",
     "encode_with_offsets": "encode_offsets(text)",
     "bits_per_byte": "bytepair.evaluate.bits_per_byte(losses, targets, token_bytes)",
@@ -101,6 +107,12 @@ HABITS: Final = {
     "with_roles": "replace(roles=...)",
     "with_special_tokens": _ADD,
     "with_vocab_size": "replace(vocab_size=...)",
+    "encode_to_numpy": "encode_batch_to_numpy([text]).ids",
+    "count_batch": "bytepair.tokenizer.count_batch(tok, texts)",
+    "truncate_text": _TRUNCATE,
+    "pretokenize": "bytepair.pretokenize(text, tok)",
+    "added_tokens": "bytepair.tokenizer.added_tokens(tok)",
+    "session": "bytepair.tokenizer.Session(tok)",
     # nanochat
     "encode_special": "special_tokens[name]",
     "get_bos_token_id": "bos_token_id",
@@ -127,7 +139,7 @@ MODULE_NAMES: Final = {
     "train_from_iterator": "bytepair.train(texts, vocab_size)",
     "train_new_from_iterator": "bytepair.train(texts, vocab_size)",
     "BpeTrainer": "bytepair.train(texts, vocab_size)",
-    "truncate": "Tokenizer.truncate_text, or Tokenizer.replace(vocab_size=)",
+    "truncate": _TRUNCATE + ", or Tokenizer.replace(vocab_size=)",
     "encode": "encode of a Tokenizer: bytepair.load(name).encode(text)",
     "decode": "decode of a Tokenizer: bytepair.load(name).decode(ids)",
     "token_lengths": "bytepair.evaluate.token_lengths(tok)",
@@ -139,7 +151,7 @@ MODULE_NAMES: Final = {
 }
 
 _MARKED = 'prepend="<|bos|>" and append=, or encode_batch(texts, prepend=..., append=...)'
-_ROWS = "truncate_text(text, max_tokens), or slices of the lists"
+_ROWS = _TRUNCATE + ", or slices of the lists"
 
 #: What to use in place of a keyword of other libraries.
 KEYWORDS: Final = {
@@ -157,8 +169,8 @@ KEYWORDS: Final = {
     "max_tokens": _ROWS,
     "pad_to": "pad(encode_batch(texts), width)",
     "return_offsets_mapping": "encode_offsets(text)",
-    "return_tensors": 'pad(encode_batch(texts), tensors="pt"), or encode_to_numpy(text)',
-    "return_length": "count_batch(texts)",
+    "return_tensors": 'pad(encode_batch(texts), tensors="pt"), or encode_batch_to_numpy(texts)',
+    "return_length": "bytepair.tokenizer.count_batch(tok, texts)",
     "is_split_into_words": 'encode("".join(words))',
     "clean_up_tokenization_spaces": "nothing: the text is not changed",
     "spaces_between_special_tokens": "nothing: no spaces are added",
@@ -167,3 +179,42 @@ KEYWORDS: Final = {
     "add_eos": _MARKED,
     "out_type": "encode for ids, and token_bytes(id) for pieces",
 }
+
+
+def unknown_keyword(method: str, names: Iterable[str]) -> ArgumentError:
+    """The error for a keyword that a method of a tokenizer does not have.
+
+    Example:
+        >>> print(unknown_keyword("encode", ["allowed_special"]))
+        encode has no argument 'allowed_special'; use special="all" or special={"<|name|>"}
+        >>> print(unknown_keyword("encode", ["colour"]))
+        encode has no argument 'colour'
+    """
+    name = next(iter(names))
+    hint = f"use {KEYWORDS[name]}" if name in KEYWORDS else ""
+    return ArgumentError(f"{method} has no argument {name!r}", option=name, hint=hint)
+
+
+def missing(name: str) -> AttributeError:
+    """The error for an attribute that a tokenizer does not have.
+
+    Example:
+        >>> print(missing("n_vocab"))
+        a Tokenizer has no attribute 'n_vocab'; use vocab_size
+        >>> print(missing("colour"))
+        a Tokenizer has no attribute 'colour'
+    """
+    instead = HABITS.get(name) or MODULE_NAMES.get(name)
+    hint = f"; use {instead}" if instead else ""
+    return AttributeError(f"a Tokenizer has no attribute {name!r}{hint}")
+
+
+class NotHere:
+    """A name on the class `Tokenizer` for what stands elsewhere: getting it is an error."""
+
+    def __init__(self, instead: str) -> None:
+        self._instead = instead
+
+    def __get__(self, instance: object, owner: object = None) -> NoReturn:
+        """Refuse."""
+        raise AttributeError(f"a Tokenizer has no such attribute; use {self._instead}")

@@ -13,10 +13,12 @@ user input can become a special token.
     ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
 Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results,
-and has functions for less usual ways: `render_turn`, `render_preferences`, `encode_segments`.
+and has functions for less usual ways: `render_prompt`, `render_turn`, `render_preferences`,
+`encode_segments`.
 The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `kinds` knows
 other formats of rows, and `sources` reads files and tables), `renderer` (one conversation to
-segments; reasoning and tool calls are in `calls`), `segments` (which the core encodes), `turn`
+segments; reasoning and tool calls are in `calls`), `segments` (which the core encodes), `prompt`
+(prompts that fit a context), `turn`
 (continuing from sampled ids), `batch` (whole data sets), `preferences` (preference pairs), `parser`
 (ids to conversations, also during generation; `answer` reads what the assistant wrote), `jinja`
 (Hugging Face templates; `sandbox` renders them, `texts` keeps texts apart, `masks` finds what is
@@ -40,6 +42,7 @@ if _TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
+    from bytepair.chat.prompt import FittedPrompt, render_prompt
     from bytepair.chat.rows import ChatOptions
     from bytepair.chat.sandbox import RenderProcess
     from bytepair.chat.segments import RenderedIds, encode_segments
@@ -77,6 +80,8 @@ _lazy(
         "Parser": "bytepair.chat.parser",
         "Preference": "bytepair.chat.preferences",
         "PreferenceBatch": "bytepair.chat.preferences",
+        "FittedPrompt": "bytepair.chat.prompt",
+        "render_prompt": "bytepair.chat.prompt",
         "ChatOptions": "bytepair.chat.rows",
         "RenderProcess": "bytepair.chat.sandbox",
         "encode_segments": "bytepair.chat.segments",
@@ -95,6 +100,7 @@ __all__ = [
     "Builtin",
     "ChatOptions",
     "CodeTool",
+    "FittedPrompt",
     "JinjaTemplate",
     "MessageEnd",
     "MessageStart",
@@ -116,5 +122,6 @@ __all__ = [
     "Tools",
     "encode_segments",
     "render_preferences",
+    "render_prompt",
     "render_turn",
 ]

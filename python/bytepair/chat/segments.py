@@ -193,7 +193,7 @@ def structural(tokenizer: _core.Tokenizer) -> dict[str, int]:
     They are the special tokens, and the user-defined tokens of SentencePiece with a visible
     character: Gemma's `<start_of_turn>` is one in its `tokenizer.model`.
     """
-    names = {tokenizer.token_bytes(id): id for id in tokenizer.rules.user_defined}
+    names = {tokenizer.token_bytes(id): id for id in _core.text_rules(tokenizer).user_defined}
     return tokenizer.special_tokens | {
         name.decode(): id for name, id in names.items() if not name.decode().isspace()
     }

@@ -22,10 +22,9 @@ from bytepair.files.outputs import remove_own
     "bytepair train counts.parquet --vocab-size 32768",
 )
 @option.sources
-@option.path(
-    "--out", "-o", default="counts.parquet", type=COUNTS_FILE,
-    help="The output file (parquet).",
-)  # fmt: skip
+@click.option(
+    "--out", "-o", default="counts.parquet", type=COUNTS_FILE, help="The output file (parquet)."
+)
 @option.pattern
 @option.max_chars
 @option.doc_cap
@@ -89,7 +88,7 @@ def count(
     if weight:
         option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
     counts = sources.weighted(source, weight, counts_of) if weight else counts_of(*source)
-    counts.save(out)
+    counts.save(out, overwrite=True)  # the option has refused other files, unless --force is given
     if checkpoint is not None:
         remove_own(checkpoint)
     _report(counts, out)

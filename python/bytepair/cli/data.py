@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -13,6 +13,7 @@ from bytepair.cli import option, sources
 from bytepair.cli.messages import BadValue, Misuse, tell
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import resolve
+from bytepair.shards.manifest import InputSplit, ShardFormat
 
 
 @option.command(
@@ -57,6 +58,54 @@ def download(
     click.echo(f"{len(files):,} files, {size:,.1f} MB: {place}")
 
 
+#: The options for `shard_options`.
+sharding = option.together(
+    click.option(
+        "--format",
+        type=click.Choice(get_args(ShardFormat)),
+        default="bytepair",
+        help="The format of the shards.",
+    ),
+    click.option(
+        "--tokens-per-shard",
+        type=option.number,
+        default="100M",
+        help="The maximum number of tokens in a shard.",
+    ),
+    click.option(
+        "--bos/--no-bos", default=True, help="Begin each document with the tokenizer's BOS."
+    ),
+    click.option("--bos-token", help="Begin each document with this special token."),
+    click.option("--eos", is_flag=True, help="End each document with the tokenizer's EOS."),
+    click.option("--eos-token", help="End each document with this special token."),
+    option.column,
+    option.max_document_bytes,
+    option.errors,
+    click.option(
+        "--split",
+        type=click.Choice(get_args(InputSplit)),
+        help="What to read of a data set that says which of its files are for validation; both: "
+        "first shards for validation, of the last file if no data set says it, then those for "
+        "training.  [default: train; all of other sources]",
+    ),
+    option.dropout,
+)
+
+
+def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.ShardOptions:
+    """Remove the shard options from the options of a command and return them."""
+    for role in ("bos", "eos"):
+        option.one_of(role, f"{role}_token")
+        usual, name = options.pop(role), options.pop(f"{role}_token")
+        more[role] = name or usual
+    option.both_or_none("dropout", "seed")
+    names = (
+        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "split",
+        "dropout", "seed",
+    )  # fmt: skip
+    return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)
+
+
 @option.command(
     "bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards",
     "bytepair shard corpus/ -o gpt2-shards --format nanogpt --split both",
@@ -65,7 +114,7 @@ def download(
 @option.sources
 @option.out_folder
 @option.tokenizer
-@option.sharding
+@sharding
 @click.option(
     "--doc-cap", type=option.number, help="Encode at most this many characters of each document."
 )
@@ -91,7 +140,7 @@ def shard(
     SOURCE: files, folders, globs or URLs. A second run checks the shards, and writes missing or
     damaged ones again. New files after the old ones are added.
     """
-    values = asdict(option.shard_options(options, doc_cap=doc_cap))
+    values = asdict(shard_options(options, doc_cap=doc_cap))
     tok = bytepair.load(tokenizer, pattern=pattern)
     split: Any = "all" if values["split"] == "both" else values["split"]
     files = resolve(bytepair.corpus.Paths(source), split=split)

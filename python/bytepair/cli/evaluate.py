@@ -15,43 +15,10 @@ from bytepair.cli import option, sources
 from bytepair.cli.messages import Misuse, in_words, tell
 from bytepair.cli.outputs import OUTPUT_FILE
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import Files, files_of, resolve_files
+from bytepair.corpus.files import Files, Paths, files_of
+from bytepair.corpus.source import resolve_files
 from bytepair.corpus.splits import Split, splits_of
 from bytepair.files.outputs import write_whole
-
-#: The options for `evaluation_for`.
-measured = option.together(
-    click.argument("tokenizer", default="tokenizer"),
-    option.pattern_of_file,
-    click.option(
-        "--against",
-        multiple=True,
-        help="A tokenizer to compare with: a folder, a file, a published name such as gpt2, or "
-        "none; may be repeated.  [default: gpt2, cl100k_base and o200k_base]",
-    ),
-    click.option(
-        "--train", multiple=True, help="Training text: files, folders or globs; may be repeated."
-    ),
-    click.option(
-        "--val", multiple=True, help="Validation text: files, folders or globs; may be repeated."
-    ),
-    click.option(
-        "--max-chars",
-        type=option.number,
-        default="10M",
-        help="Measure a sample of this many characters of --train and of --val, from all files.",
-    ),
-    option.column,
-    option.errors,
-    option.max_document_bytes,
-    option.quiet,
-    click.option(
-        "--width",
-        type=option.number,
-        default=768,
-        help="The embedding width, for the size of the embedding table.",
-    ),
-)
 
 
 @option.command(
@@ -61,7 +28,36 @@ measured = option.together(
     "bytepair evaluate gpt2.tiktoken --pattern gpt2",
     "bytepair evaluate my-tokenizer --parallel 'flores/*.txt' --base en",
 )
-@measured
+@click.argument("tokenizer", default="tokenizer")
+@option.pattern_of_file
+@click.option(
+    "--against",
+    multiple=True,
+    help="A tokenizer to compare with: a folder, a file, a published name such as gpt2, or "
+    "none; may be repeated.  [default: gpt2, cl100k_base and o200k_base]",
+)
+@click.option(
+    "--train", multiple=True, help="Training text: files, folders or globs; may be repeated."
+)
+@click.option(
+    "--val", multiple=True, help="Validation text: files, folders or globs; may be repeated."
+)
+@click.option(
+    "--max-chars",
+    type=option.number,
+    default="10M",
+    help="Measure a sample of this many characters of --train and of --val, from all files.",
+)
+@option.column
+@option.errors
+@option.max_document_bytes
+@option.quiet
+@click.option(
+    "--width",
+    type=option.number,
+    default=768,
+    help="The embedding width, for the size of the embedding table.",
+)
 @click.option("--markdown", is_flag=True, help="Write Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Write all figures as JSON.")
 @click.option(
@@ -167,7 +163,7 @@ def _files_of(paths: Sequence[str], split: Split) -> Files:
     """The files of a split where the data set has it, else all that are named."""
     files = files_of(paths)
     has_split = split in {one or "train" for one in splits_of(files)} and any(splits_of(files))
-    return resolve_files(paths, split if has_split else "all")
+    return resolve_files(Paths(paths), split if has_split else "all")
 
 
 def parallel_for(

@@ -20,7 +20,7 @@ from bytepair.cli import option
 @option.pattern_of_file
 @click.option("--text", help="Show the tokens of this text instead.")
 @click.option(
-    "--count",
+    "--tokens",
     type=click.IntRange(min=0),
     default=12,
     help="How many first, last and longest tokens to list.",
@@ -32,7 +32,7 @@ def inspect(
     tokenizer: str,
     pattern: str | None,
     text: str | None,
-    count: int,
+    tokens: int,
     as_json: bool,
 ) -> None:
     """Show the properties of a tokenizer, and its first, last and longest tokens.
@@ -40,7 +40,7 @@ def inspect(
     TOKENIZER: a folder, a file or a published name such as gpt2; by default the folder
     "tokenizer".
     """
-    option.one_of("text", "count", "as_json")
+    option.one_of("text", "tokens", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
     if text is not None:
         click.echo(tok.show(text, color=option.colored()))
@@ -60,9 +60,9 @@ def inspect(
         "fingerprint": tok.fingerprint,
         "special": " ".join(f"{_named(n)}={i}" for n, i in tok.special_tokens.items()) or "none",
         "roles": " ".join(f"{role}={_named(n)}" for role, n in tok.roles.items()) or "none",
-        "first": _shown(merged[:count]),
-        "last": _shown(merged[max(len(merged) - count, 0) :]),
-        "longest": _shown(longest[:count]),
+        "first": _shown(merged[:tokens]),
+        "last": _shown(merged[max(len(merged) - tokens, 0) :]),
+        "longest": _shown(longest[:tokens]),
         "notes": " ".join(
             f"{name}={value}" for name, value in tok.notes.items() if len(value) < 80
         ),
@@ -73,25 +73,28 @@ def inspect(
 
 def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
     """What happens to a text before it is merged."""
-    pattern, rules = tok.pattern, tok.rules
+    pattern, rules = tok.pattern, bytepair.tokenizer.text_rules(tok)
     steps = (pattern,) if isinstance(pattern, str) else pattern or tuple(rules.pre_tokenizer)
     return {
         "pattern": f"{', '.join(names) or 'custom'}: {', then '.join(steps) or 'none'}",
         "normalizer": ", ".join(rules.normalizer) or "none",
-        "lossless": "yes" if tok.lossless else "no: not every text is decoded to itself",
+        "lossless": "yes"
+        if bytepair.tokenizer.is_lossless(tok)
+        else "no: not every text is decoded to itself",
     }
 
 
 def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
     """The properties of a tokenizer and its metadata, by the names of the Python attributes."""
     names = (
-        "vocab_size", "merge_rule", "ignore_merges", "pattern", "fingerprint",
+        "vocab_size", "merge_rule", "pattern", "fingerprint",
         "special_tokens", "roles", "chat_templates", "notes",
     )  # fmt: skip
     return {name: getattr(tok, name) for name in names} | {
+        "ignore_merges": bytepair.tokenizer.ignores_merges(tok),
         "unicode_version": bytepair.UNICODE_VERSION,
-        "normalizer": tok.rules.normalizer,
-        "lossless": tok.lossless,
+        "normalizer": bytepair.tokenizer.text_rules(tok).normalizer,
+        "lossless": bytepair.tokenizer.is_lossless(tok),
         "merges": len(tok.merges()),
     }
 

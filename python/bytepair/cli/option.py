@@ -27,7 +27,6 @@ from bytepair.cli.outputs import (
 )
 from bytepair.corpus.column import Errors
 from bytepair.corpus.splits import Split
-from bytepair.shards.manifest import InputSplit, ShardFormat
 
 PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(get_args(inspect.get_annotations(bytepair.train, eval_str=True)["ties"]))
@@ -101,14 +100,6 @@ class _Command(click.Command):
         return super().invoke(ctx)
 
 
-def path(
-    *names: str, default: str | None = None, type: click.Path = PATH, help: str
-) -> Callable[[Decorated], Decorated]:
-    """A path option; without a default it is required."""
-    requirement = {"required": True} if default is None else {"default": default}
-    return click.option(*names, type=type, help=help, **requirement)
-
-
 def names_on_command_line(*names: str) -> list[str]:
     """The options among these that are on the command line, as users write them."""
     context = click.get_current_context()
@@ -177,7 +168,7 @@ def together(
 
 
 sources = click.argument("source", nargs=-1, required=True)
-out_folder = path("--out", "-o", type=FOLDER, help="The output folder.")
+out_folder = click.option("--out", "-o", type=FOLDER, required=True, help="The output folder.")
 PATTERN_HELP: Final = (
     f"The split pattern: a regular expression, or one of {', '.join(bytepair.PATTERNS)}."
 )
@@ -241,12 +232,6 @@ tokenizer = together(
     click.option("--tokenizer", "-t", default="tokenizer", help=TOKENIZER_HELP),
     pattern_of_file,
 )
-vocab_size = click.option(
-    "--vocab-size",
-    type=size,
-    default=65536,
-    help="The vocabulary size, including special tokens.",
-)
 merging = together(
     click.option(
         "--ties",
@@ -261,34 +246,6 @@ merging = together(
         default=1,
         help="Merge only pairs that occur at least this many times.",
     ),
-)
-training = together(
-    click.option(
-        "--special-token",
-        multiple=True,
-        help="A special token; may be repeated.  [default: the nine of nanochat]",
-    ),
-    click.option("--no-special-tokens", is_flag=True, help="Train without special tokens."),
-    click.option(
-        "--reserved",
-        type=click.IntRange(min=0),
-        default=0,
-        help="Reserve this many ids for special tokens that are added later.",
-    ),
-    click.option(
-        "--padded-to",
-        type=number,
-        default=1,
-        help="Pad the vocabulary size to a multiple of this number.",
-    ),
-    click.option(
-        "--initial-token",
-        multiple=True,
-        help="A string that is a token whatever its count; may be repeated.",
-    ),
-    merging,
-    click.option("--max-token-bytes", type=number, help="The maximum length of a token, in bytes."),
-    title="Vocabulary",
 )
 checkpoint = click.option(
     "--checkpoint",
@@ -342,40 +299,6 @@ roles = together(
 )
 
 
-#: The options for `shard_options`.
-sharding = together(
-    click.option(
-        "--format",
-        type=click.Choice(get_args(ShardFormat)),
-        default="bytepair",
-        help="The format of the shards.",
-    ),
-    click.option(
-        "--tokens-per-shard",
-        type=number,
-        default="100M",
-        help="The maximum number of tokens in a shard.",
-    ),
-    click.option(
-        "--bos/--no-bos", default=True, help="Begin each document with the tokenizer's BOS."
-    ),
-    click.option("--bos-token", help="Begin each document with this special token."),
-    click.option("--eos", is_flag=True, help="End each document with the tokenizer's EOS."),
-    click.option("--eos-token", help="End each document with this special token."),
-    column,
-    max_document_bytes,
-    errors,
-    click.option(
-        "--split",
-        type=click.Choice(get_args(InputSplit)),
-        help="What to read of a data set that says which of its files are for validation; both: "
-        "first shards for validation, of the last file if no data set says it, then those for "
-        "training.  [default: train; all of other sources]",
-    ),
-    dropout,
-)
-
-
 #: The role that each of these options gives a token.
 ROLES: Final = {
     "bos_token": "bos", "eos_token": "eos", "pad_token": "pad", "eot_token": "end_of_turn",
@@ -384,35 +307,6 @@ ROLES: Final = {
 
 force = click.option("--force", "overwrite", is_flag=True, help="Overwrite an existing tokenizer.")
 ray = click.option("--ray", is_flag=True, help="Run on a Ray cluster.")
-
-
-def train_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Remove the training options from the options of a command; return keywords of `train`."""
-    one_of("special_token", "no_special_tokens")
-    special = options.pop("special_token") or "nanochat"
-    names = ("reserved", "padded_to", "min_count", "max_token_bytes")
-    return {
-        "special_tokens": () if options.pop("no_special_tokens") else special,
-        "ties": options.pop("ties"),
-        "options": bytepair.TrainOptions(
-            initial_tokens=options.pop("initial_token"),
-            **{name: options.pop(name) for name in names},
-        ),
-    }
-
-
-def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.ShardOptions:
-    """Remove the shard options from the options of a command and return them."""
-    for role in ("bos", "eos"):
-        one_of(role, f"{role}_token")
-        usual, name = options.pop(role), options.pop(f"{role}_token")
-        more[role] = name or usual
-    both_or_none("dropout", "seed")
-    names = (
-        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "split",
-        "dropout", "seed",
-    )  # fmt: skip
-    return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)
 
 
 def with_roles(tokenizer: bytepair.Tokenizer, options: Mapping[str, Any]) -> bytepair.Tokenizer:

@@ -16,10 +16,10 @@ import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue
 from bytepair.corpus.column import REPAIR, Errors, SkipLog, TextBatch, strings
-from bytepair.corpus.files import Files, Input, resolve_files
+from bytepair.corpus.files import Files, Input
 from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.source import ResolvedSource, Texts
+from bytepair.corpus.source import ResolvedSource, Texts, resolve_files
 from bytepair.errors import CorpusError
 from bytepair.reference import seed_at
 
@@ -30,6 +30,7 @@ PIECE_BYTES: Final = 1 << 20
     "echo 'Hello world' | bytepair encode",
     "bytepair encode book.txt -t my-tokenizer > ids.txt",
     "bytepair encode --lines < questions.txt",
+    "bytepair encode --count corpus/ -t cl100k_base",
 )
 @click.argument("files", nargs=-1)
 @option.tokenizer
@@ -52,6 +53,8 @@ PIECE_BYTES: Final = 1 << 20
 @click.option("--append", help="End each document with this special token.")
 @option.dropout
 @click.option("--json", "as_json", is_flag=True, help="Write the ids of each document as JSON.")
+@click.option("--count", is_flag=True, help="Write the number of ids in all, in place of the ids.")
+@click.option("--count-each", is_flag=True, help="Write the number of ids of each document.")
 def encode(
     files: tuple[str, ...],
     tokenizer: str,
@@ -67,6 +70,8 @@ def encode(
     dropout: float | None,
     seed: int | None,
     as_json: bool,
+    count: bool,
+    count_each: bool,
 ) -> None:
     """Encode text: write one line of ids per document, while the text is still being read.
 
@@ -77,9 +82,19 @@ def encode(
     """
     option.one_of("files", "text")
     option.both_or_none("dropout", "seed")
+    option.one_of("count", "count_each", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    how = {"special": special, "prepend": prepend, "append": append}
+    how: dict[str, Any] = {"special": special, "prepend": prepend, "append": append}
     encode_batch = _encoder(tok, how, dropout, seed)
+    output: _Ids | _Counts = _Ids(encode_batch, as_json)
+    if count or count_each:
+
+        def numbers(texts: Sequence[str]) -> list[int]:
+            if dropout is not None:
+                return list(map(len, encode_batch(texts)))
+            return list(bytepair.tokenizer.count_batch(tok, texts, **how).tolist())
+
+        output = _Counts(numbers, count_each)
     inputs = _Inputs(column, max_document_bytes, errors)
     for pieces in inputs.sources(files, text):
         if isinstance(pieces, Documents) or lines:
@@ -88,12 +103,12 @@ def encode(
             if not isinstance(pieces, Documents):
                 pieces = inputs.lines(pieces)
             for batch in map(strings, pieces.batches):
-                for ids in encode_batch(batch):
-                    _write([ids], as_json)
+                output.add_batch(batch)
         elif dropout is None:
-            _write(_streamed(tok, pieces, how), as_json)
+            output.add(_streamed(tok, pieces, how))
         else:
-            _write(encode_batch(["".join(pieces)]), as_json)
+            output.add_batch(["".join(pieces)])
+    output.end()
     inputs.skips.warn()
 
 
@@ -134,16 +149,57 @@ def _encoder(
     return encode_batch
 
 
-def _write(parts: Iterable[list[int]], as_json: bool) -> None:
-    """Write the ids of one document incrementally."""
-    begin, between, end = ("[", ", ", "]") if as_json else ("", " ", "")
-    sys.stdout.write(begin)
-    before = ""
-    for ids in parts:
-        if ids:
-            sys.stdout.write(before + between.join(map(str, ids)))
-            before = between
-    sys.stdout.write(f"{end}\n")
+class _Ids:
+    """Writes the ids of each document on a line, while they arrive."""
+
+    def __init__(
+        self, encode_batch: Callable[[Sequence[str]], Iterable[list[int]]], as_json: bool
+    ) -> None:
+        self._encode_batch = encode_batch
+        self._begin, self._between, self._end = ("[", ", ", "]") if as_json else ("", " ", "")
+
+    def add_batch(self, texts: Sequence[str]) -> None:
+        """Write the ids of some documents."""
+        for ids in self._encode_batch(texts):
+            self.add([ids])
+
+    def add(self, parts: Iterable[list[int]]) -> None:
+        """Write the ids of a document, which come in parts."""
+        sys.stdout.write(self._begin)
+        before = ""
+        for ids in parts:
+            if ids:
+                sys.stdout.write(before + self._between.join(map(str, ids)))
+                before = self._between
+        sys.stdout.write(f"{self._end}\n")
+
+    def end(self) -> None:
+        """Write no more: each document is complete."""
+
+
+class _Counts:
+    """Writes the number of ids of each document, or of all at the end."""
+
+    def __init__(self, numbers: Callable[[Sequence[str]], list[int]], each: bool) -> None:
+        self._numbers, self._each, self._total = numbers, each, 0
+
+    def add_batch(self, texts: Sequence[str]) -> None:
+        """Count the ids of some documents, without making lists of them."""
+        self._add(self._numbers(texts))
+
+    def add(self, parts: Iterable[list[int]]) -> None:
+        """Count the ids of a document, which come in parts."""
+        self._add([sum(map(len, parts))])
+
+    def _add(self, numbers: list[int]) -> None:
+        self._total += sum(numbers)
+        if self._each:
+            sys.stdout.writelines(f"{number}\n" for number in numbers)
+
+    def end(self) -> None:
+        """Write the number of all ids."""
+        if not self._each:
+            sys.stdout.write(f"{self._total}\n")
 
 
 class Documents(NamedTuple):
@@ -170,7 +226,7 @@ class _Inputs:
             if name == "-":
                 yield from self._stream(sys.stdin.buffer, "standard input")
                 continue
-            for file in resolve_files([name], "all").files:
+            for file in resolve_files(name, "all").files:
                 yield from self._file(file)
 
     def batches(self, source: ResolvedSource) -> Iterator[TextBatch]:

@@ -22,6 +22,53 @@ SAMPLE_VOCAB_SIZE = 8192
 
 SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, мир! नमस्ते"
 
+vocabulary = option.together(
+    click.option(
+        "--special-token",
+        multiple=True,
+        help="A special token; may be repeated.  [default: the nine of nanochat]",
+    ),
+    click.option("--no-special-tokens", is_flag=True, help="Train without special tokens."),
+    click.option(
+        "--reserved",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Reserve this many ids for special tokens that are added later.",
+    ),
+    click.option(
+        "--padded-to",
+        type=option.number,
+        default=1,
+        help="Pad the vocabulary size to a multiple of this number.",
+    ),
+    click.option(
+        "--initial-token",
+        multiple=True,
+        help="A string that is a token whatever its count; may be repeated.",
+    ),
+    option.merging,
+    click.option(
+        "--max-token-bytes", type=option.number, help="The maximum length of a token, in bytes."
+    ),
+    title="Vocabulary",
+)
+
+
+def train_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Remove the training options from the options of a command; return keywords of `train`."""
+    option.one_of("special_token", "no_special_tokens")
+    special = options.pop("special_token") or "nanochat"
+    names = ("reserved", "padded_to", "min_count", "max_token_bytes")
+    return {
+        "special_tokens": () if options.pop("no_special_tokens") else special,
+        "ties": options.pop("ties"),
+        "options": bytepair.TrainOptions(
+            initial_tokens=options.pop("initial_token"),
+            **{name: options.pop(name) for name in names},
+        ),
+    }
+
+
 #: Those from `--parity` on are for `parity_of`.
 several_sources = option.together(
     option.weight,
@@ -192,7 +239,7 @@ def rules_of(values: dict[str, Any]) -> bytepair.Superwords | None:
 @click.option(
     "--pattern", help=f"{option.PATTERN_HELP}  [default: nanochat, or the pattern of the counts]"
 )
-@option.training
+@vocabulary
 @superword_options
 @option.roles
 @several_sources
@@ -226,7 +273,7 @@ def train(
         check_output(out / "tokenizer.bytepair", overwrite=overwrite)
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
     vocab_size = default_size if vocab_size is None else vocab_size
-    training, rules = option.train_options(options), rules_of(options)
+    training, rules = train_options(options), rules_of(options)
     roles = {name: options.pop(name) for name in (*option.ROLES, "chat_template")}
     option.with_roles(_untrained(training), roles)  # report invalid roles before training starts
     started = time.perf_counter()

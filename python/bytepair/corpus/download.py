@@ -312,8 +312,9 @@ def fetch(
 
     Raises:
         DownloadError: if the download fails or is stopped, or the file has the wrong size or hash.
+        NotAFileError: if something other than a regular file with one name is in the way.
     """
-    if path.exists() and file.size in (None, path.stat().st_size):
+    if path.is_file() and file.size in (None, path.stat().st_size):
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     transfer = _Transfer(file, path, timeout, on_bytes, on_size)
@@ -380,7 +381,7 @@ class _Transfer:
 
     def run(self) -> Path:
         """Download what is missing, check the file and rename it."""
-        for path in (self._partial, self._tag):
+        for path in (self._path, self._partial, self._tag):
             check_alone(path)
         if self._size is None:
             self._size, self._sha256 = self._announced()

@@ -24,17 +24,16 @@ from bytepair._internal.progress import Bar
 from bytepair.corpus.column import SkipLog, SkippedPlace
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.source import Reading, Source
+from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
-from bytepair.files.outputs import check_output_file, scratch
+from bytepair.files.outputs import scratch
 from bytepair.shards import manifest, state
-from bytepair.shards.job import files_for_all
 from bytepair.shards.manifest import Fields
 from bytepair.training.counting import count_with_skips
 from bytepair.training.counts import Counts, read_counts
-from bytepair.training.counts_file import metadata_of
+from bytepair.training.counts_file import check_counts_output, metadata_of
 
 #: The file of a task.
 PART: Final = "counts.parquet"
@@ -79,6 +78,7 @@ def count(
         CorpusError: if something cannot be read.
         ShardError: if the folder has tasks of a different count, two processes have the same rank,
             or a rank is passed with Ray.
+        OverwriteError: if `out` exists and holds no counts.
         ImportError: if Ray is asked for and not installed.
         ConnectionError: if the Ray cluster does not answer.
 
@@ -106,10 +106,10 @@ def count(
         "pattern": _core.pattern(pattern), "doc_cap": reading.doc_cap, "column": reading.column,
         "errors": reading.errors,
     }  # fmt: skip
-    files = files_for_all(source, reading.split).files
+    files = resolve_files(source, reading.split).files
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
-        check_output_file(path)
+        check_counts_output(path)
         job = {**options, **recorded(files, folder), "unicode": _core.UNICODE_VERSION}
         options["max_document_bytes"] = reading.max_document_bytes
         options["threads"] = ranks.threads(threads)

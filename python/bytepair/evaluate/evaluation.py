@@ -207,7 +207,7 @@ def by_language(tokenizer: Tokenizer) -> list[Language]:
         (60, 'English', 1.0)
     """
     texts = declarations()
-    tokens = dict(zip(texts, tokenizer.count_batch(texts.values()).tolist(), strict=True))
+    tokens = dict(zip(texts, _core.count_batch(tokenizer, texts.values()).tolist(), strict=True))
     languages = [
         Language(
             code=code,
@@ -336,7 +336,7 @@ def sweep(
     few = [s for n in range(points) if (s := tokenizer.vocab_size >> n) > smallest]
     size = sum(len(text.encode()) for text in heldout)
     measured = {
-        s: size / max(int(tokenizer.replace(vocab_size=s).count_batch(heldout).sum()), 1)
+        s: size / max(int(_core.count_batch(tokenizer.replace(vocab_size=s), heldout).sum()), 1)
         for s in (reversed(few) if size else ())
     }
     return Sweep(sizes, curve.astype(np.int64), int(curve[0]), width, measured)

@@ -13,6 +13,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Final
 
+from bytepair import _core
 from bytepair._internal.checks import check_kind, check_many, refuse
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
@@ -137,7 +138,7 @@ def compress(
         documents = [text] if isinstance(text, str) else list(check_many(f"texts[{name!r}]", text))
         size = sum(len(document.encode()) for document in documents)
         tokens = {
-            who: int(tokenizer.count_batch(documents).sum())
+            who: int(_core.count_batch(tokenizer, documents).sum())
             for who, tokenizer in tokenizers.items()
         }
         results.append(Compression(name, size, tokens))
@@ -316,7 +317,7 @@ def measure_parallel(
             )
     tokenizers, missing = rivals_of(tokenizer, name, against)
     tokens = {
-        who: {key: int(one.count_batch(text).sum()) for key, text in lines.items()}
+        who: {key: int(_core.count_batch(one, text).sum()) for key, text in lines.items()}
         for who, one in tokenizers.items()
     }
     sizes = {key: sum(len(line.encode()) for line in text) for key, text in lines.items()}

@@ -133,7 +133,7 @@ def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) ->
 def lost_units(tokenizer: _core.Tokenizer, format: str) -> str | None:
     """Why a tokenizer that merges no bytes cannot be written in a format at all, if so."""
     units: _Units = "bytes"
-    if tokenizer.rules.has_symbols or tokenizer.rules.decodes_names:
+    if _core.text_rules(tokenizer).has_symbols or _core.text_rules(tokenizer).decodes_names:
         units = "names"
     elif tokenizer.merge_rule == "characters":
         units = "characters"
@@ -150,7 +150,7 @@ def lost_units(tokenizer: _core.Tokenizer, format: str) -> str | None:
 
 def _lost_rules(tokenizer: _core.Tokenizer, can: Capabilities) -> Iterator[str]:
     """What happens to a text before it is merged."""
-    rules, pattern = tokenizer.rules, tokenizer.pattern
+    rules, pattern = _core.text_rules(tokenizer), tokenizer.pattern
     if rules.normalizer and not can.normalizer and tokenizer.merge_rule != "characters":
         yield f"the normalization to {form(rules)}: {can.reader} encodes texts as they are"
     if can.split == "none":
@@ -174,7 +174,7 @@ def _lost_added(tokenizer: _core.Tokenizer, can: Capabilities) -> Iterator[str]:
     for flag, sentence in _FLAGS.items():
         has = any(
             not token.special if flag == "ordinary" else getattr(token, flag)
-            for token in tokenizer.added_tokens
+            for token in _core.added_tokens(tokenizer)
         )
         if has and flag not in can.flags:
             yield sentence
@@ -185,7 +185,7 @@ def _lost_merges(tokenizer: _core.Tokenizer, can: Capabilities) -> Iterator[str]
     if tokenizer.merge_rule == "merges" and not can.merges:
         yield f"the list of merges: {can.reader} merges by rank, so texts get other ids"
     if not can.whole_pretokens and (
-        tokenizer.ignore_merges or (tokenizer.merge_rule == "ranks" and unmade(tokenizer))
+        _core.ignores_merges(tokenizer) or (tokenizer.merge_rule == "ranks" and unmade(tokenizer))
     ):
         yield "pretokens that are tokens: readers merge them instead of using the token"
 

@@ -13,11 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import FormatError
-from bytepair.properties.entries import NATIVE
 from bytepair.properties.tokens import is_rule_of_ranks
-
-#: The name of the native file in a folder.
-FILE_NAME: Final = NATIVE
 
 #: What a GGUF file begins with.
 GGUF_MAGIC: Final = b"GGUF"

@@ -241,7 +241,7 @@ def names(tokenizer: _core.Tokenizer) -> dict[int, str]:
 def _plain_bytes(tokenizer: _core.Tokenizer) -> set[bytes]:
     """The single bytes that a file has as characters, although they have no twin."""
     singles = {part for pair in tokenizer.merges() for part in pair if len(part) == 1}
-    ids = {*tokenizer.rules.user_defined, *tokenizer.special_tokens.values()}
+    ids = {*_core.text_rules(tokenizer).user_defined, *tokenizer.special_tokens.values()}
     ranks = tokenizer.mergeable_ranks().items()
     return singles | {token for token, id in ranks if len(token) == 1 and id in ids}
 

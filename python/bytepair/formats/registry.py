@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -17,9 +18,9 @@ from typing import Any, Final, get_args
 from bytepair import _core
 from bytepair.errors import (
     ArgumentError,
-    BytepairError,
     FormatError,
     LossError,
+    NotAFolderError,
     NotFoundError,
     PatternError,
     UnsupportedError,
@@ -27,6 +28,7 @@ from bytepair.errors import (
 )
 from bytepair.files.safe import read_file
 from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Losses, Parts, WrittenFormat
+from bytepair.properties.entries import NATIVE
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
 HEAD_BYTES: Final = 1 << 16
@@ -147,23 +149,16 @@ def _read_path(path: Path, format: str | None, options: LoadOptions) -> Parts:
         raise error from None
 
 
-def _within(source: Any, error: BytepairError) -> FormatError:
-    """An error in the values of a file, as one of the file."""
-    return FormatError(
-        str(source), error.message, option=error.option, value=error.value, hint=error.hint
-    )
-
-
 def model(parts: Parts, source: Any, options: LoadOptions) -> _core.Model:
     """Build a tokenizer; an error in its values is reported as one of its file."""
     try:
         return parts.model()
-    except VocabularyError as error:
-        raise _within(source, error) from None
-    except PatternError as error:
-        if parts.rules == options.pattern:
+    except (VocabularyError, PatternError) as error:
+        if isinstance(error, PatternError) and parts.rules == options.pattern:
             raise
-        raise _within(source, error) from None
+        raise FormatError(
+            str(source), error.message, option=error.option, value=error.value, hint=error.hint
+        ) from None
 
 
 def _format(name: str) -> Format:
@@ -229,13 +224,57 @@ def _of_binary(path: Path, head: bytes) -> str:
 # ---------------------------------------------------------------------------- writing
 
 
-def write(
+def save(tokenizer: _core.Tokenizer, folder: Path, *, tables: bool, overwrite: bool) -> Path:
+    """Write the native file into a folder; see `Tokenizer.save`."""
+    from bytepair.files.outputs import check_output_folder
+
+    try:
+        check_output_folder(folder)
+    except NotAFolderError as error:
+        hint = ", or ".join(filter(None, [error.hint, "write the file with export"]))
+        raise NotAFolderError(error.message, hint=hint) from None
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / NATIVE
+    try:
+        _write(tokenizer, path, tables=tables, overwrite=overwrite)
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
+        raise
+    return path
+
+
+def _write(tokenizer: _core.Tokenizer, path: Path, *, tables: bool = True, overwrite: bool) -> None:
+    """Write the native file."""
+    from bytepair.files.outputs import check_replaced, write_whole
+
+    data = tokenizer.to_bytes(tables=tables)
+    if not overwrite:
+        check_replaced(tokenizer, {path: data}, lambda: _core.Model.map(path))
+    write_whole(path, data)
+
+
+def export(
+    tokenizer: _core.Tokenizer, path: Path, format: str | None, *, lossy: bool, overwrite: bool
+) -> Path:
+    """Write the tokenizer in any format; see `Tokenizer.export`."""
+    written_format = format or of_path(path)
+    if written_format != "bytepair":
+        return _write_other(tokenizer, path, written_format, lossy=lossy, overwrite=overwrite)
+    if not path.name.endswith(".bytepair"):
+        return save(tokenizer, path, tables=True, overwrite=overwrite)
+    _write(tokenizer, path, overwrite=overwrite)
+    return path
+
+
+def _write_other(
     tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool, overwrite: bool
 ) -> Path:
-    """Write a tokenizer in a foreign format; see `Tokenizer.export`."""
+    """Write a tokenizer in a foreign format."""
     if format not in FORMATS:
         raise ArgumentError(f"there is no format {format!r}; these are written: {written()}")
-    entry = FORMATS[format]
     if format not in get_args(WrittenFormat):
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
     from bytepair.files.outputs import check_replaced, write_files
@@ -248,8 +287,13 @@ def write(
     lost = losses(tokenizer, format, path)
     if lost and not lossy:
         raise LossError(format, lost, hint=lost.hint)
+    entry = FORMATS[format]
     files = entry.function("files")(tokenizer, path)
-    removed = _stale(tokenizer, path) if format == "huggingface" else []
+    removed: list[Path] = []
+    if format == "huggingface" and path.is_dir():
+        from bytepair.formats.huggingface import companions
+
+        removed = companions.stale(tokenizer, path)
     if not overwrite:
         options = LoadOptions(
             tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True
@@ -258,13 +302,6 @@ def write(
         check_replaced(tokenizer, files, lambda: read(path, options).model(), removed=removed)
     write_files(path, files, removed=removed)
     return path
-
-
-def _stale(tokenizer: _core.Tokenizer, path: Path) -> list[Path]:
-    """The files in a folder that writing removes."""
-    from bytepair.formats.huggingface import companions
-
-    return companions.stale(tokenizer, path) if path.is_dir() else []
 
 
 def written() -> str:

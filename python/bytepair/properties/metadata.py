@@ -21,6 +21,7 @@ from bytepair.properties.entries import (
     TOKENS,
     Metadata,
     MetadataEntry,
+    templates_of,
 )
 from bytepair.properties.tokens import EMPTY
 
@@ -122,7 +123,7 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     stated = stated_stops(tokenizer)
     more = {
         roles.TEMPLATE: roles.chat_template(tokenizer),
-        roles.TEMPLATES: roles.other_templates(tokenizer),
+        roles.TEMPLATES: templates_of(tokenizer.notes),
         roles.STOPS: [] if stated == ends(tokenizer) else stated,
         post_processor.NOTE: processor if post_processor.is_more(around, tokenizer) else None,
     }
@@ -189,7 +190,7 @@ def described(tokenizer: _core.Tokenizer, entries: Iterable[MetadataEntry]) -> l
         "token": f"the roles of tokens: {', '.join(notes.get('token', ()))}",
         "flag": f"the flags: {', '.join(notes.get('flag', ()))}",
         "template": "the chat template",
-        "templates": f"the chat templates {', '.join(roles.other_templates(tokenizer))}",
+        "templates": f"the chat templates {', '.join(templates_of(tokenizer.notes))}",
         "stops": f"the tokens at which generation stops: {_shown(stated_stops(tokenizer))}",
         "around": "what the post-processor puts around texts",
     }

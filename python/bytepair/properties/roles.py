@@ -96,16 +96,11 @@ def chat_template(tokenizer: _core.Tokenizer) -> str | None:
     return note or None
 
 
-def other_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    """The chat templates other than the default one, by name."""
-    return templates_of(tokenizer.notes)
-
-
 def chat_templates(tokenizer: _core.Tokenizer) -> dict[str, str]:
     """All chat templates by name; see `Tokenizer.chat_templates`."""
     template = chat_template(tokenizer)
     default = {} if template is None else {DEFAULT: template}
-    return default | other_templates(tokenizer)
+    return default | templates_of(tokenizer.notes)
 
 
 def changed_notes(
@@ -123,7 +118,7 @@ def changed_notes(
             raise refuse("chat_template", template, "a str, or names and str")
         if name == DEFAULT:
             changed[TEMPLATE] = template or ""
-    others = other_templates(tokenizer) | by_name
+    others = templates_of(tokenizer.notes) | by_name
     if by_name.keys() - {DEFAULT}:
         kept = {name: text for name, text in others.items() if text and name != DEFAULT}
         changed |= {TEMPLATES: ""} | Metadata(templates=kept).to_notes()

@@ -19,17 +19,17 @@ def form(rules: _core.TextRules) -> str | None:
 
 def ordinary(tokenizer: _core.Tokenizer) -> set[int]:
     """The ids of the added tokens that are not special: they are found in every text."""
-    return {token.id for token in tokenizer.added_tokens if not token.special}
+    return {token.id for token in _core.added_tokens(tokenizer) if not token.special}
 
 
 def strips(tokenizer: _core.Tokenizer) -> bool:
     """Whether an added token strips white space."""
-    return any(token.lstrip or token.rstrip for token in tokenizer.added_tokens)
+    return any(token.lstrip or token.rstrip for token in _core.added_tokens(tokenizer))
 
 
 def flags(tokenizer: _core.Tokenizer) -> dict[str, _core.AddedToken]:
     """The added tokens with their flags, by their names."""
-    return {token.content: token for token in tokenizer.added_tokens}
+    return {token.content: token for token in _core.added_tokens(tokenizer)}
 
 
 def unspeakable(tokenizer: _core.Tokenizer) -> str | None:
@@ -38,11 +38,11 @@ def unspeakable(tokenizer: _core.Tokenizer) -> str | None:
     Returns:
         The first such thing, to follow the word "that" or "asks"; None if there is none.
     """
-    rules = tokenizer.rules
+    rules = _core.text_rules(tokenizer)
     if rules.normalizer:
         spaces = rules.normalizer[0].startswith("spaces")
         return "to replace spaces in texts" if spaces else f"to normalize texts to {form(rules)}"
-    if any(token.single_word for token in tokenizer.added_tokens):
+    if any(token.single_word for token in _core.added_tokens(tokenizer)):
         return "to find added tokens only as words"
     if strips(tokenizer):
         return "that special tokens strip white space"
@@ -71,7 +71,7 @@ def pattern_text(tokenizer: _core.Tokenizer) -> str:
     names = (name for name, regex in _core.PATTERNS.items() if regex == pattern)
     if isinstance(pattern, str):
         return next(names, pattern)
-    return ", then ".join(pattern or tokenizer.rules.pre_tokenizer) or "not at all"
+    return ", then ".join(pattern or _core.text_rules(tokenizer).pre_tokenizer) or "not at all"
 
 
 @lru_cache(maxsize=64)

@@ -124,7 +124,7 @@ def uncovered(tokenizer: _core.Tokenizer) -> list[int]:
         >>> uncovered(_core.Tokenizer(model))[:3]
         [0, 194, 195]
     """
-    if tokenizer.merge_rule == "characters" or tokenizer.rules.has_symbols:
+    if tokenizer.merge_rule == "characters" or _core.text_rules(tokenizer).has_symbols:
         return []
     tokens = tokenizer.mergeable_ranks()
     return [byte for byte in _UTF_8 if bytes([byte]) not in tokens]

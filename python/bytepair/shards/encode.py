@@ -19,14 +19,14 @@ from bytepair import _core
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import Expansion
 from bytepair.corpus.column import Column, Skip, SkipLog, TextBatch, strings
-from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
+from bytepair.corpus.documents import DocumentSelection, read
 from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Reading, ResolvedSource, Source
+from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.files.outputs import scratch
-from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions, resolve_source
+from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions
 from bytepair.shards.manifest import SkipRecord
 from bytepair.shards.order import GOLDEN, mixed
 
@@ -60,7 +60,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
     Raises:
         CorpusError: as in `bytepair.train`.
     """
-    resolved = resolve_source(source, options.split)
+    resolved = resolve(source, split=options.files_split)
     if isinstance(resolved, Files):
         yield resolved
         return
@@ -68,7 +68,7 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
         path = folder / "source.parquet"
         _write_texts(resolved, str(path), options)
         file = Input(IN_MEMORY, path.stat().st_size, None, str(path))
-        yield of_split(Files([file]), "all" if options.split == "both" else options.split)
+        yield of_split(Files([file]), options.files_split)
 
 
 def _write_texts(resolved: ResolvedSource, path: str, options: ShardOptions) -> None:
@@ -200,10 +200,10 @@ def _is_large(item: list[Placed] | EncodedRows | SkipRecord) -> bool:
 def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | SkipRecord]:
     """The columns of the inputs with their addresses, and what is left out."""
     names = ("column", "errors", "doc_cap", "max_document_bytes")
-    how = ReadOptions(**{name: job.values[name] for name in names})
+    reading = Reading(**{name: job.values[name] for name in names})
     for number in range(start.input, stop):
         selection = DocumentSelection(first=start.row if number == start.input else 0)
-        for piece in read(job.files[number], how, selection):
+        for piece in read(job.files[number], reading, selection):
             if isinstance(piece, Skip):
                 yield piece.record()
             else:

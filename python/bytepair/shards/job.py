@@ -18,9 +18,9 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.source import ResolvedSource, Source, check_limits, resolve
-from bytepair.corpus.splits import part
-from bytepair.errors import CorpusError, ShardError, SpecialTokenError
+from bytepair.corpus.source import check_limits
+from bytepair.corpus.splits import Split, part
+from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.manifest import InputSplit, ShardFormat, ShardSplit
 from bytepair.tokenizer import Tokenizer
@@ -87,6 +87,11 @@ class ShardOptions:
             )
         check_limits(doc_cap=self.doc_cap)
         _check_dropout(self.dropout, self.seed)
+
+    @property
+    def files_split(self) -> Split | None:
+        """The split of the source that is read; `make_job` divides all for "both"."""
+        return "all" if self.split == "both" else self.split
 
 
 def _check_dropout(dropout: float | None, seed: int | None) -> None:
@@ -189,28 +194,6 @@ class EncodedRows:
         run = int(np.searchsorted(self.starts, document, side="right")) - 1
         place = self.places[run]
         return Address(place.input, place.row + document - int(self.starts[run]))
-
-
-def resolve_source(source: Source, split: InputSplit | None) -> ResolvedSource:
-    """Determine what a source is, as `bytepair.train` does.
-
-    Raises:
-        CorpusError: as in `bytepair.train`.
-    """
-    return resolve(source, split="all" if split == "both" else split)
-
-
-def files_for_all(source: Source, split: InputSplit | None) -> Files:
-    """The files of a source that many processes read.
-
-    Raises:
-        CorpusError: if the source is in memory, or as in `bytepair.train`.
-    """
-    resolved = resolve_source(source, split)
-    if isinstance(resolved, Files):
-        return resolved
-    message = "the source must be files, which many processes can read"
-    raise CorpusError(message, option="source", hint="pass paths")
 
 
 def make_job(source: Files, tokenizer: Tokenizer, options: ShardOptions, folder: Path) -> ShardJob:

@@ -28,7 +28,7 @@ from bytepair import _core
 from bytepair._internal.system import sync
 from bytepair.errors import ShardError, warn
 from bytepair.files.outputs import check_alone, open_own
-from bytepair.formats.parts import FILE_NAME
+from bytepair.properties.entries import NATIVE
 from bytepair.shards.manifest import NAME as MANIFEST
 from bytepair.shards.manifest import Shard, ShardFormat, ShardSplit
 
@@ -70,7 +70,7 @@ class Layout:
         """The names of the files of so many shards, and of those that stand beside them."""
         files = (self.data_file, self.index_file)
         splits: tuple[ShardSplit, ...] = ("train", "val")
-        return {MANIFEST, FILE_NAME} | {
+        return {MANIFEST, NATIVE} | {
             file.format(number=number, split=split)
             for file in files for number in range(shards) for split in splits
         }  # fmt: skip
@@ -232,16 +232,42 @@ def _lists(path: Path) -> pa.LargeListArray:
     from bytepair._internal.extras import pyarrow as pa
 
     try:
-        stream = pa.ipc.open_stream(pa.memory_map(str(path)))
-        batch = stream.read_next_batch()
+        messages = pa.ipc.MessageReader.open_stream(pa.memory_map(str(path)))
+        messages.read_next_message()  # the schema
+        message = messages.read_next_message()
+        # Some bytes may become any number of them, so nothing compressed is read.
+        if message.type != "record batch" or _is_compressed(message.metadata):
+            raise ShardError(f"{path} is compressed or has dictionaries, and shards are not so")
+        batch = pa.ipc.open_stream(pa.memory_map(str(path))).read_next_batch()
         batch.validate(full=True)
         lists = batch.column("input_ids")
-    except (pa.ArrowException, OSError, KeyError, StopIteration) as error:
+    except (pa.ArrowException, OSError, KeyError, StopIteration, struct.error) as error:
         raise ShardError(f"{path}: {error}") from error
     is_list = isinstance(lists, pa.LargeListArray) and pa.types.is_integer(lists.type.value_type)
     if not is_list or lists.null_count or lists.values.null_count:
         raise ShardError(f"{path}: the column input_ids is {lists.type}, or has nulls")
     return lists
+
+
+def _is_compressed(metadata: Any) -> bool:
+    """Whether the metadata of a batch, a flatbuffer, names a compression.
+
+    In a `Message`, the header is field 2; in a `RecordBatch`, the compression is field 3
+    (Message.fbs of Apache Arrow). pyarrow does not tell it, and decompresses when it reads.
+    """
+
+    def field(table: int, number: int) -> int | None:
+        (to_fields,) = struct.unpack_from("<i", metadata, table)
+        fields = table - to_fields
+        if struct.unpack_from("<H", metadata, fields)[0] <= 4 + 2 * number:
+            return None
+        (offset,) = struct.unpack_from("<H", metadata, fields + 4 + 2 * number)
+        return table + offset if offset else None
+
+    header = field(struct.unpack_from("<I", metadata)[0], 2)
+    if header is None:
+        return False
+    return field(header + struct.unpack_from("<I", metadata, header)[0], 3) is not None
 
 
 LAYOUTS: Final[dict[str, Layout]] = {

@@ -239,10 +239,12 @@ class Shard:
             if len(following) != 2 or not all(map(is_count, following)):
                 raise fields.wrong("following")
         split: Any = fields.text("split", get_args(ShardSplit))
+        parts = [ShardPart.read(part) for part in fields.objects("parts")]
+        if not parts:
+            raise damaged(fields.path, "parts is empty: a file is missing", fields.folder)
         return cls(
             fields.count("number"), split, fields.count("tokens"), fields.count("documents"),
-            [ShardPart.read(part) for part in fields.objects("parts")],
-            fields.count("text_bytes"), following,
+            parts, fields.count("text_bytes"), following,
             [read_skip(left) for left in fields.objects("skipped")],
         )  # fmt: skip
 

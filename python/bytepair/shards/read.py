@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.checks import check_choice, place_of, refuse
 from bytepair.errors import ShardError
-from bytepair.formats.parts import FILE_NAME
+from bytepair.properties.entries import NATIVE
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard, ShardSplit
 from bytepair.shards.order import (
@@ -128,7 +128,7 @@ class Dataset:
     @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that made the ids, stored beside them."""
-        return load(self._folder / FILE_NAME)
+        return load(self._folder / NATIVE)
 
     def mapped(self, shard: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The ids of a shard and where its documents end; the last few shards stay mapped."""

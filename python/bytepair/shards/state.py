@@ -27,7 +27,7 @@ from bytepair.corpus.inputs import BASE, INPUTS, is_interleaved, is_same, shared
 from bytepair.errors import ShardError
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.files.safe import check_own_folder, check_regular
-from bytepair.formats.parts import FILE_NAME
+from bytepair.properties.entries import NATIVE
 from bytepair.shards import manifest
 from bytepair.shards.layout import LAYOUTS, partial
 from bytepair.shards.manifest import Fields, Manifest, Shard, ShardPart
@@ -139,7 +139,7 @@ def _check_empty(folder: Path, names: set[str], before: dict[str, Any]) -> None:
     """Raise a `ShardError` if a folder has more than a killed run of the job `before` left."""
     own = {path.name for path in temporary_files(folder, before, 0)}
     others = sorted(names - own - {manifest.PROGRESS, manifest.LOCK})
-    if FILE_NAME in others:
+    if NATIVE in others:
         raise ShardError(
             f"{folder} is not empty: it has shards, but no {manifest.NAME}",
             hint="remove the folder and start again, or choose another folder",

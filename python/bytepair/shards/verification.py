@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
-from bytepair.formats.parts import FILE_NAME
+from bytepair.properties.entries import NATIVE
 from bytepair.properties.tokens import all_tokens
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
@@ -80,7 +80,7 @@ def verify(
     path = Path(folder)
     manifest = Manifest.load(path)
     wrong = list(_wrong_tokenizer(path, manifest))
-    tokens = None if wrong else all_tokens(load(path / FILE_NAME))
+    tokens = None if wrong else all_tokens(load(path / NATIVE))
     valid = None if tokens is None else np.array([bool(t) for t in tokens], np.bool_)
     with Bar(progress) as bar:
         bar.update("verify", 0, len(manifest.shards), "shards")
@@ -92,13 +92,13 @@ def verify(
 
 def _wrong_tokenizer(folder: Path, manifest: Manifest) -> Iterator[str]:
     try:
-        tokenizer = load(folder / FILE_NAME, check=True)
+        tokenizer = load(folder / NATIVE, check=True)
     except (FileNotFoundError, FileFormatError) as error:
         yield str(error)
         return
     if tokenizer.fingerprint != manifest.fingerprint:
         yield (
-            f"{FILE_NAME} is the tokenizer {tokenizer.fingerprint[:12]}, and the ids were made by "
+            f"{NATIVE} is the tokenizer {tokenizer.fingerprint[:12]}, and the ids were made by "
             f"{manifest.fingerprint[:12]}"
         )
 

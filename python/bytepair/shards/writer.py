@@ -28,7 +28,7 @@ from bytepair.corpus.source import Source
 from bytepair.errors import BytepairWarning, CorpusError, warn
 from bytepair.files.outputs import write_whole
 from bytepair.files.safe import check_regular
-from bytepair.formats.parts import FILE_NAME
+from bytepair.properties.entries import NATIVE
 from bytepair.shards import manifest, state
 from bytepair.shards.encode import Sink, encode_all, on_disk
 from bytepair.shards.job import (
@@ -152,7 +152,7 @@ def _tell(folder: Path, there: FolderState) -> None:
 
 def _write_tokenizer(folder: Path, job: ShardJob) -> None:
     """Write the tokenizer beside the shards, unless it is there."""
-    data, path = job.tokenizer.to_bytes(tables=False), folder / FILE_NAME
+    data, path = job.tokenizer.to_bytes(tables=False), folder / NATIVE
     check_regular(path)
     if not path.exists() or path.read_bytes() != data:
         write_whole(path, data)

@@ -1,4 +1,4 @@
-"""The class `Tokenizer`: encoding, decoding, loading and saving.
+"""The class `Tokenizer`, and functions for what few callers ask of one.
 
     >>> import bytepair
     >>> tok = bytepair.train(["one text, another text"], vocab_size=270)
@@ -6,15 +6,38 @@
     'another one'
 
 `tokenizer` has the class, and the other modules the functions behind it: `batch` (many texts),
-`session` (growing texts), `show` (terminals and notebooks), `names` (names of other libraries);
+`session` (growing texts), `show` (terminals and notebooks), `results` (what the core makes);
 and what makes tokenizers of tokenizers: `loading`, `vocabulary` (ids), `pruning`, `cover`.
 """
 
+from bytepair._core import (
+    added_tokens,
+    count_batch,
+    ignores_merges,
+    is_lossless,
+    split_engine,
+    text_rules,
+    truncate_text,
+)
 from bytepair.tokenizer.loading import load, pretokenize
-from bytepair.tokenizer.names import register
-from bytepair.tokenizer.results import IdArrays, IdsWithOffsets
+from bytepair.tokenizer.results import IdArrays, IdsWithOffsets, register
+from bytepair.tokenizer.session import Session
 from bytepair.tokenizer.tokenizer import Tokenizer
 
 register()
 
-__all__ = ["IdArrays", "IdsWithOffsets", "Tokenizer", "load", "pretokenize"]
+__all__ = [
+    "IdArrays",
+    "IdsWithOffsets",
+    "Session",
+    "Tokenizer",
+    "added_tokens",
+    "count_batch",
+    "ignores_merges",
+    "is_lossless",
+    "load",
+    "pretokenize",
+    "split_engine",
+    "text_rules",
+    "truncate_text",
+]

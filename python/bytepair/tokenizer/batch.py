@@ -9,40 +9,29 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_many, refuse
-from bytepair.corpus.column import Errors, SkipLog, TextBatch
+from bytepair._internal.checks import check_choice, check_many
+from bytepair.corpus.column import SkipLog, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Reading
 from bytepair.errors import ArgumentError
 from bytepair.tokenizer.results import IdArrays, Ids, SpecialMode
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-class FileReading(NamedTuple):
-    """How `Tokenizer.encode_file` reads a file."""
-
-    separator: str | bytes | None
-    errors: Errors
-    column: str
-    max_document_bytes: int
-    memory_map: bool
-
 
 def encode_file(
     tokenizer: _core.Tokenizer,
     path: str | os.PathLike[str],
-    reading: FileReading,
+    separator: str | bytes | None,
+    reading: Reading,
+    *,
+    memory_map: bool,
     **options: Any,
 ) -> IdArrays:
     """The ids of a file; see `Tokenizer.encode_file`."""
-    separator, errors = reading.separator, reading.errors
-    check_choice("errors", errors, ("strict", "replace", "skip"))
+    errors = check_choice("errors", reading.errors, ("strict", "replace", "skip"))
     if separator is not None and not separator:
         raise ArgumentError(
             "separator is empty",
@@ -62,8 +51,7 @@ def encode_file(
                     value=separator,
                     hint="omit it",
                 )
-            how = Reading(reading.column, errors, max_document_bytes=reading.max_document_bytes)
-            batches = read_batches([path], how, on_skip=skips.add)
+            batches = read_batches([path], reading, on_skip=skips.add)
             encoded = _encode_batches(tokenizer, batches, **options)
         elif errors == "skip":
             texts = _documents(path, ending, skips)
@@ -73,7 +61,7 @@ def encode_file(
                 *_core.encode_file(
                     tokenizer, os.fspath(path),
                     separator=ending or b"",
-                    lossy=errors == "replace", reads=not reading.memory_map, **options,
+                    lossy=errors == "replace", reads=not memory_map, **options,
                 )
             )  # fmt: skip
     skips.warn()
@@ -109,32 +97,6 @@ def stream(
     ids = encoder.flush()
     if len(ids):
         yield ids
-
-
-def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
-    """An array of ids in another type of numpy.
-
-    Raises:
-        ArgumentError: if it is no type of integers, or has no room for all ids of the vocabulary.
-
-    Example:
-        >>> import numpy
-        >>> of_type(numpy.array([3], "uint16"), "int64", 300)
-        array([3])
-        >>> of_type(numpy.array([3], "uint16"), "int8", 300)
-        Traceback (most recent call last):
-        bytepair.errors.ArgumentError: dtype is 'int8'; it must be an integer type of numpy with ...
-    """
-    import numpy as np
-
-    allowed = f"an integer type of numpy with room for ids below {vocab_size}"
-    try:
-        new_type = np.dtype(dtype)
-    except (TypeError, ValueError):
-        raise refuse("dtype", dtype, allowed) from None
-    if new_type.kind not in "iu" or np.iinfo(new_type).max < vocab_size - 1:
-        raise refuse("dtype", dtype, allowed)
-    return ids.astype(new_type, copy=False)
 
 
 def _documents(path: Path, ending: bytes | None, skips: SkipLog) -> list[str]:

@@ -129,8 +129,8 @@ def cover(
 
 
 def _is_known(tokenizer: _core.Tokenizer) -> bool:
-    scanned = tokenizer.split_engine not in {"table", "regex", "steps", "whole"}
-    normalizer = tokenizer.rules.normalizer
+    scanned = _core.split_engine(tokenizer) not in {"table", "regex", "steps", "whole"}
+    normalizer = _core.text_rules(tokenizer).normalizer
     return scanned and all(step.startswith("spaces") for step in normalizer)
 
 
@@ -146,7 +146,7 @@ def _after_special(
     if last is None:
         return [], text
     name, end = names[ids[last]], int(spans[last, 1])
-    if tokenizer.rules.trim_offsets is not None:
+    if _core.text_rules(tokenizer).trim_offsets is not None:
         end += len(name) - len(name.rstrip())  # what the span leaves out
     return ids[: last + 1], text[end:]
 
@@ -173,7 +173,7 @@ def _splits(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[tuple[int, ...],
     splits = set()
     for more in _CONTINUATIONS:
         start, pretokens = 0, []
-        for pretoken in tokenizer.pretokenize(rest + more):
+        for pretoken in _core.pretokenize(tokenizer, rest + more):
             if start + len(pretoken) >= len(rest):
                 break
             start += len(pretoken)
@@ -295,7 +295,7 @@ class _Index:
             self._groups.setdefault(token[:2], []).append(token)
         for group in self._groups.values():
             group.sort()
-        self.whole_wins = tokenizer.merge_rule == "ranks" or tokenizer.ignore_merges
+        self.whole_wins = tokenizer.merge_rule == "ranks" or _core.ignores_merges(tokenizer)
         self.longest = max(map(len, self._ids), default=0)
         self.merging = _without_whole(tokenizer, self._ids)
 
@@ -317,7 +317,7 @@ def _without_whole(tokenizer: _core.Tokenizer, ids: dict[bytes, int]) -> _core.T
     """The same tokenizer, except that it always merges pretokens, even if they are tokens."""
     merges = tokenizer.merges()
     if tokenizer.merge_rule == "merges":
-        if not tokenizer.ignore_merges:
+        if not _core.ignores_merges(tokenizer):
             return tokenizer
         model = _core.Model.from_merges(ids, merges, tokenizer.pattern, {}, False)
         return _core.Tokenizer(model)

@@ -165,13 +165,13 @@ def _own_file(source: Any, format: str | None) -> Path | None:
     return path if path.name == NATIVE or read_file(path, 8) == MAGIC else None
 
 
-def pretokenize(text: str, pattern: str | Sequence[str] = "nanochat") -> list[str]:
-    """Split a text into pretokens, without a tokenizer.
+def pretokenize(text: str, pattern: str | Sequence[str] | Tokenizer = "nanochat") -> list[str]:
+    """Split a text into pretokens, by a pattern or as a tokenizer does.
 
     Args:
         text: the text.
         pattern: the split pattern: a name in `bytepair.PATTERNS`, a regular expression, or several,
-            of which each splits the pieces of the previous one.
+            of which each splits the pieces of the previous one; or a tokenizer.
 
     Returns:
         The pretokens, in order; their concatenation is the text.
@@ -185,4 +185,6 @@ def pretokenize(text: str, pattern: str | Sequence[str] = "nanochat") -> list[st
         >>> bytepair.pretokenize("hello world 2026", pattern="gpt4")
         ['hello', ' world', ' ', '202', '6']
     """
+    if isinstance(pattern, Tokenizer):
+        return _core.pretokenize(pattern, text)
     return splitter(_core.pattern(pattern)).pretokenize(text)

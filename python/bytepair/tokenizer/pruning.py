@@ -153,7 +153,7 @@ def prune(
         [264, 263]
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
-    if tokenizer.rules.has_symbols:
+    if _core.text_rules(tokenizer).has_symbols:
         raise VocabularyError(
             "the tokens of this tokenizer are the names of characters, and only tokens that are "
             "bytes can be pruned"
@@ -274,7 +274,7 @@ def uses(
         beside = _unmerged_ids(tokenizer)
         occurrences = {id: times for id, times in counts.items() if id not in beside and times}
         return {tokenizer.token_bytes(id): times for id, times in occurrences.items()}
-    if tokenizer.rules.normalizer:
+    if _core.text_rules(tokenizer).normalizer:
         raise CountsError(
             (
                 "the tokenizer normalizes texts, so counts of pretokens do not say which tokens "
@@ -363,7 +363,7 @@ def parents(tokenizer: _core.Tokenizer) -> Parents:
     merges = tokenizer.merges()
     for left, right in merges:
         pairs_by_token.setdefault(left + right, []).append((left, right))
-    for id in (*unreachable(tokenizer), *tokenizer.rules.user_defined):
+    for id in (*unreachable(tokenizer), *_core.text_rules(tokenizer).user_defined):
         pairs_by_token.pop(tokenizer.token_bytes(id), None)
     order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
     first = first_parts(tokenizer)

@@ -1,12 +1,16 @@
-"""The results that consist of several arrays, and the types of arguments for special tokens.
+"""Results of several arrays that the core makes, and what else it calls in this package.
 
 `docs/encode.md` has the table of the types of ids: what each method returns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from bytepair import _core
+from bytepair._internal.checks import refuse
+from bytepair._internal.hints import unknown_keyword
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,3 +61,46 @@ class IdsWithOffsets(NamedTuple):
     ids: list[int]
     bytes: NDArray[np.int64]
     chars: NDArray[np.int64]
+
+
+def _texts(column: Any) -> Iterable[str]:
+    from bytepair.corpus.arrow import texts
+
+    return texts(column)
+
+
+def of_type(ids: NDArray[Any], dtype: Any, vocab_size: int) -> NDArray[Any]:
+    """An array of ids in another type of numpy.
+
+    Raises:
+        ArgumentError: if it is no type of integers, or has no room for all ids of the vocabulary.
+
+    Example:
+        >>> import numpy
+        >>> of_type(numpy.array([3], "uint16"), "int64", 300)
+        array([3])
+        >>> of_type(numpy.array([3], "uint16"), "int8", 300)
+        Traceback (most recent call last):
+        bytepair.errors.ArgumentError: dtype is 'int8'; it must be an integer type of numpy with ...
+    """
+    import numpy as np
+
+    allowed = f"an integer type of numpy with room for ids below {vocab_size}"
+    try:
+        new_type = np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise refuse("dtype", dtype, allowed) from None
+    if new_type.kind not in "iu" or np.iinfo(new_type).max < vocab_size - 1:
+        raise refuse("dtype", dtype, allowed)
+    return ids.astype(new_type, copy=False)
+
+
+def register() -> None:
+    """Tell the core what to call for keywords of other libraries, columns and types of numpy."""
+    _core.register(
+        unknown_keyword=unknown_keyword,
+        texts=_texts,
+        of_type=of_type,
+        id_arrays=IdArrays,
+        ids_with_offsets=IdsWithOffsets,
+    )

@@ -17,7 +17,7 @@ class Change(NamedTuple):
 
     Example:
         >>> import bytepair
-        >>> session = bytepair.train(["hello hello"], 269).session()
+        >>> session = bytepair.tokenizer.Session(bytepair.train(["hello hello"], 269))
         >>> session.append("hell"), session.append("o")
         (Change(removed=0, ids=[257, 108]), Change(removed=2, ids=[259]))
     """
@@ -29,10 +29,10 @@ class Change(NamedTuple):
 class Session:
     """A growing text and its ids, which always equal those of encoding the whole text.
 
-    Created by `Tokenizer.session`. Appending encodes the new text, and the text after the last safe
+    Only new text is encoded: appending encodes the new text, and the text after the last safe
     split point (where no continuation changes an id), usually a few words. A text without such
     points is encoded again from the last one each time: a very long run of letters or white space,
-    or the whole text if `tok.split_engine` is "regex", or contains such a step.
+    or the whole text if `bytepair.tokenizer.split_engine(tok)` is "regex", or contains such a step.
 
     Memory: 4 bytes per id, the text after the stable ids, and some kilobytes. Sessions share only
     the common part of forks and the caches of the tokenizer. A session may be used by one thread at
@@ -40,7 +40,8 @@ class Session:
 
     Example:
         >>> import bytepair
-        >>> session = bytepair.train(["hello hello"], 269).session(prepend="<|bos|>")
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> session = bytepair.tokenizer.Session(tok, prepend="<|bos|>")
         >>> session.append("hello hell")
         Change(removed=0, ids=[259, 32, 257, 108])
         >>> other = session.fork()
@@ -55,7 +56,17 @@ class Session:
     def __init__(
         self, tokenizer: _core.Tokenizer, *, special: SpecialMode = None, prepend: Affix = None
     ) -> None:
-        """See `Tokenizer.session`."""
+        """Start with an empty text.
+
+        Args:
+            tokenizer: the tokenizer.
+            special: as in `Tokenizer.encode`; a special token that arrives in pieces becomes its id
+                when its name is complete.
+            prepend: as in `Tokenizer.encode`; the id is present from the start.
+
+        Raises:
+            SpecialTokenError: if a named special token is unknown.
+        """
         self._core = _core.Session(tokenizer, special=special, prepend=prepend)
 
     def append(self, text: str) -> Change:
@@ -75,7 +86,7 @@ class Session:
         Example:
             >>> import bytepair
             >>> tok = bytepair.train(["hello hello"], 269)
-            >>> session, ids = tok.session(special="all"), []
+            >>> session, ids = bytepair.tokenizer.Session(tok, special="all"), []
             >>> for piece in ["hello<|b", "os|", ">"]:
             ...     change = session.append(piece)
             ...     ids[len(ids) - change.removed :] = change.ids
@@ -97,7 +108,7 @@ class Session:
 
         Example:
             >>> import bytepair
-            >>> session = bytepair.train(["hello hello"], 269).session()
+            >>> session = bytepair.tokenizer.Session(bytepair.train(["hello hello"], 269))
             >>> _ = session.append("hello hell")
             >>> session.ids[: session.stable]
             [259]

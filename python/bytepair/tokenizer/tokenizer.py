@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
 from bytepair._internal.checks import integers
+from bytepair._internal.hints import NotHere, missing, unknown_keyword
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.properties import roles as roles_of
 from bytepair.properties.rules import pattern_text
-from bytepair.tokenizer.names import NotHere, missing, unknown_keyword
-from bytepair.tokenizer.session import Session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from bytepair.chat.template import Template
     from bytepair.corpus.column import Errors
     from bytepair.formats.parts import WrittenFormat
-    from bytepair.tokenizer.results import Affix, Ids, SpecialMode
+    from bytepair.tokenizer.results import Ids, SpecialMode
 
 
 class Tokenizer(_core.Tokenizer):
@@ -221,21 +220,6 @@ class Tokenizer(_core.Tokenizer):
         return roles_of.roles(self)
 
     @property
-    def lossless(self) -> bool:
-        """Whether every text is decoded to itself: `tok.decode(tok.encode(text)) == text`.
-
-        Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token that
-        is found in every text takes white space, if characters are unknown, if a decoder changes
-        names, or if no token covers a byte that texts have.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hello hello"], 269).lossless
-            True
-        """
-        return super().lossless
-
-    @property
     def bos_token_id(self) -> int | None:
         """The id of the special token that begins a text (see `roles`), or None."""
         return self.special_tokens.get(self.roles.get("bos", ""))
@@ -330,19 +314,20 @@ class Tokenizer(_core.Tokenizer):
             >>> ids.tolist(), offsets.tolist()
             ([259, 33, 104, 111], [0, 2, 4])
         """
+        from bytepair.corpus.source import Reading
         from bytepair.tokenizer import batch
 
-        reading = batch.FileReading(separator, errors, column, max_document_bytes, memory_map)
         return batch.encode_file(
-            self, path, reading, special=special, prepend=prepend, append=append, threads=threads
-        )
+            self, path, separator, Reading(column, errors, max_document_bytes=max_document_bytes),
+            memory_map=memory_map, special=special, prepend=prepend, append=append, threads=threads,
+        )  # fmt: skip
 
     def encode_stream(self, texts: Iterable[str], *, special: SpecialMode = None) -> Iterator[int]:
         """Encode pieces of one text, such as the lines of a file, without holding all of it.
 
         With a named split pattern, little more than 64 KiB of text is buffered. With a custom
-        pattern, text is buffered up to a safe split point, and completely if `split_engine` is
-        "regex".
+        pattern, text is buffered up to a safe split point, and completely if only the regex
+        engine splits it (`bytepair.tokenizer.split_engine`).
 
         Args:
             texts: the pieces, an iterable of str; a piece may end anywhere.
@@ -366,33 +351,6 @@ class Tokenizer(_core.Tokenizer):
 
         for ids in batch.stream(self, texts, special):
             yield from ids.tolist()
-
-    def session(self, *, special: SpecialMode = None, prepend: Affix = None) -> Session:
-        """Start encoding a growing text, such as a chat prompt; only new text is encoded.
-
-        Args:
-            special: as in `encode`; a special token that arrives in pieces becomes its id when its
-                name is complete.
-            prepend: as in `encode`; the id is present from the start.
-
-        Returns:
-            A `Session`: `append(text)` returns how the ids change, `ids` are the ids of the whole
-            text, `stable` is the number of final ids, and `fork()` creates a branch.
-
-        Raises:
-            SpecialTokenError: if a named special token is unknown.
-
-        Example:
-            >>> import bytepair
-            >>> session = bytepair.train(["hello hello"], 269).session()
-            >>> session.append("hello hel")
-            Change(removed=0, ids=[259, 32, 257])
-            >>> session.append("lo")
-            Change(removed=1, ids=[259])
-            >>> session.ids
-            [259, 32, 259]
-        """
-        return Session(self, special=special, prepend=prepend)
 
     def show(
         self,
@@ -522,6 +480,8 @@ class Tokenizer(_core.Tokenizer):
         *,
         template: TemplateOrName = None,
         options: ChatOptions | None = None,
+        max_tokens: int | None = None,
+        drop: Literal["oldest"] | None = None,
     ) -> list[int]:
         """Render a prompt: the conversation, and the start of the assistant's next message.
 
@@ -530,9 +490,14 @@ class Tokenizer(_core.Tokenizer):
                 this message is dropped.
             template: as in `render_conversation`.
             options: as in `render_conversation`.
+            max_tokens: the maximum number of ids; None means no limit.
+            drop: "oldest" leaves out the oldest turns of a longer prompt, but never the last one:
+                messages of the user with all that follows each. What comes before the first turn is
+                kept. `chat.render_prompt` also returns what was left out. With None, a longer
+                prompt is an error.
 
         Raises:
-            ConversationError: if the conversation is invalid for the template.
+            ConversationError: if the conversation is invalid for the template, or does not fit.
             SpecialTokenError: if the tokenizer lacks a special token of the template.
 
         Example:
@@ -542,15 +507,12 @@ class Tokenizer(_core.Tokenizer):
             >>> tok.decode(ids)
             '<|bos|><|user_start|>hi<|user_end|><|assistant_start|>'
         """
-        from bytepair.chat.renderer import writer
-        from bytepair.chat.rows import DEFAULT, read_row, to_be_completed
-        from bytepair.chat.segments import Segments
+        from bytepair.chat.prompt import render_prompt
 
-        options = options or DEFAULT
-        write, out = writer(self, template), Segments()
-        row = read_row(conversation, write, options)
-        write.prompt(to_be_completed(row, write.template.prompted), out)
-        return list(out.encode(self, join=write.join, errors=options.errors).ids.tolist())
+        return render_prompt(
+            self, conversation,
+            max_tokens=max_tokens, drop=drop, template=template, options=options,
+        ).ids  # fmt: skip
 
     def render_batch(
         self,
@@ -686,9 +648,9 @@ class Tokenizer(_core.Tokenizer):
             ...     path.name, bytepair.load(folder) == tok
             ('tokenizer.bytepair', True)
         """
-        from bytepair.tokenizer import saving
+        from bytepair.formats import registry
 
-        return saving.save(self, Path(folder), tables=tables, overwrite=overwrite)
+        return registry.save(self, Path(folder), tables=tables, overwrite=overwrite)
 
     def export(
         self,
@@ -726,9 +688,9 @@ class Tokenizer(_core.Tokenizer):
             ...     bytepair.load(path) == tok
             True
         """
-        from bytepair.tokenizer import saving
+        from bytepair.formats import registry
 
-        return saving.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
+        return registry.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
 
     def _with_repeats(self, limit: int) -> Self:
         """This tokenizer with another size limit for the cache of repeated text."""

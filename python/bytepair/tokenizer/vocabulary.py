@@ -186,11 +186,11 @@ def renumbered(
             if left in ids and right in ids and left + right in ids
         ]
     twins = (twins or {}) if tokenizer.merge_rule == "characters" else None
-    ignore = tokenizer.ignore_merges
+    ignore = _core.ignores_merges(tokenizer)
     old = tokenizer.mergeable_ranks()
     moved = {old[token]: id for token, id in ids.items() if token in old}
     special_items = tokenizer.special_tokens.items()
-    rules = tokenizer.rules.renumbered(
+    rules = _core.text_rules(tokenizer).renumbered(
         moved | {id: special[name] for name, id in special_items if name in special}
     )
     notes = metadata.renumbered(notes, special, moved)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from fractions import Fraction
 from functools import reduce
 from math import gcd, inf, lcm
@@ -65,25 +64,30 @@ class Counts:
             False
         """
         file = Path(path)
-        with suppress(OSError):
-            return file.is_file() and counts_file.COLUMNS.issubset(
-                _core.counts_footer(file).columns
-            )
-        return False
+        columns = counts_file.columns_of(file) if file.is_file() else None
+        return columns is not None and columns >= counts_file.COLUMNS
 
     def save(
-        self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        metadata: Mapping[str, str] | None = None,
+        overwrite: bool = False,
     ) -> None:
         """Write the counts as parquet, atomically: to a temporary file, which is renamed.
 
         Args:
             path: the output file.
             metadata: additional metadata of the schema.
+            overwrite: whether to replace a file that holds no counts.
 
         Raises:
+            OverwriteError: if the file exists and holds no counts, and `overwrite` is false.
             OSError: if the file cannot be written.
         """
-        counts_file.write(Path(path), self.core, self.denominator, metadata or {})
+        counts_file.write(
+            Path(path), self.core, self.denominator, metadata or {}, overwrite=overwrite
+        )
 
     @property
     def pattern(self) -> str | Any:

@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple, Self
 
 from bytepair import _core
 from bytepair.corpus.column import SkippedPlace, SkipState
-from bytepair.errors import CountsError, NotFoundError
+from bytepair.errors import CountsError, NotFoundError, OverwriteError
 from bytepair.files.outputs import check_output_file
+from bytepair.files.safe import read_file
 
 FORMAT: Final = "1"
 COLUMNS: Final = frozenset(("pretoken", "count"))
@@ -31,13 +32,46 @@ _STEPS: Final = "bytepair.pattern_steps"
 STATE: Final = "bytepair.checkpoint"
 
 
-def write(path: Path, counts: _core.Counts, denominator: int, metadata: Mapping[str, str]) -> None:
+def columns_of(path: Path) -> frozenset[str] | None:
+    """The columns of a parquet file; None if it is damaged, or another file."""
+    try:
+        return frozenset(_core.counts_footer(path).columns)
+    except (OSError, CountsError):
+        return None
+
+
+def check_counts_output(path: Path, *, overwrite: bool = False) -> None:
+    """Check that counts can be written to a file, which may replace counts and nothing else.
+
+    Raises:
+        OverwriteError: if the file exists and holds something else, and `overwrite` is false.
+        OSError: if it cannot be written.
+    """
+    check_output_file(path)
+    if overwrite or not path.exists() or not path.stat().st_size:
+        return
+    columns = columns_of(path)
+    # What begins as parquet and cannot be read may be damaged counts.
+    is_own = read_file(path, 4) == b"PAR1" if columns is None else columns >= COLUMNS
+    if not is_own:
+        raise OverwriteError(path, "holds no counts", hint="choose another path")
+
+
+def write(
+    path: Path,
+    counts: _core.Counts,
+    denominator: int,
+    metadata: Mapping[str, str],
+    *,
+    overwrite: bool = False,
+) -> None:
     """Write counts atomically: to a temporary file, which is renamed.
 
     Raises:
+        OverwriteError: if the file exists and holds something else, and `overwrite` is false.
         OSError: if the file cannot be written.
     """
-    check_output_file(path)
+    check_counts_output(path, overwrite=overwrite)
     items = {_FORMAT: FORMAT, _UNICODE: _core.UNICODE_VERSION, **_stored(counts.pattern)}
     items |= metadata
     if denominator > 1:

@@ -70,14 +70,14 @@ def splitting(tokenizer: _core.Tokenizer) -> str | tuple[str, ...]:
         PatternError: if the tokenizer normalizes texts, or splits them in another way than by a
             pattern.
     """
-    if tokenizer.rules.normalizer:
+    if _core.text_rules(tokenizer).normalizer:
         raise PatternError(
             "texts are counted without normalization, but the tokenizer normalizes them to "
-            f"{', '.join(tokenizer.rules.normalizer)}"
+            f"{', '.join(_core.text_rules(tokenizer).normalizer)}"
         )
     pattern: str | tuple[str, ...] | None = tokenizer.pattern
     if pattern is None:
-        kinds = ", ".join(tokenizer.rules.pre_tokenizer) or "not at all"
+        kinds = ", ".join(_core.text_rules(tokenizer).pre_tokenizer) or "not at all"
         raise PatternError(
             f"the tokenizer splits texts in another way than by regular expressions ({kinds}), so "
             "they cannot be counted for it"

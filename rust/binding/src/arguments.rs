@@ -128,6 +128,13 @@ pub(crate) fn flag(name: &str, value: Option<&Bound<'_, PyAny>>, usual: bool) ->
     value.extract().map_err(|_| refused(name, value, "True or False"))
 }
 
+/// The argument `stop`: a string or several; by default none.
+pub(crate) fn stops(value: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    let one = value.extract().map(|string| vec![string]);
+    one.or_else(|_| value.extract()).map_err(|_| refused("stop", value, "a str or a list of str"))
+}
+
 /// The argument `errors`: the name of one of Python's error handlers; by default "replace".
 pub(crate) fn handler<'a>(errors: Option<&'a Bound<'_, PyAny>>) -> PyResult<Cow<'a, str>> {
     let Some(errors) = errors else { return Ok(Cow::Borrowed("replace")) };

@@ -115,10 +115,17 @@ impl PyTokenizer {
     ///
     /// Args:
     ///     skip_special_tokens: as in `decode`.
+    ///     stop: a string or several; the text ends where the first of them is complete (the longest,
+    ///         if several are). What may be the beginning of one is held back. The name of a special
+    ///         token also stops at its id.
+    ///     keep_stop: whether the text keeps the string that ends it.
     ///
     /// Returns:
     ///     An object with `push(id) -> str` and `flush() -> str`; the concatenated results equal
-    ///     `decode` of all ids.
+    ///     `decode` of all ids, up to the stop string, which is then the value of `stopped`.
+    ///
+    /// Raises:
+    ///     ArgumentError: if a stop string is empty.
     ///
     /// Example:
     ///     >>> import bytepair
@@ -126,14 +133,20 @@ impl PyTokenizer {
     ///     >>> stream = tok.decode_stream()
     ///     >>> [stream.push(i) for i in [259, 0xC3, 0xA9, 0xE2]], stream.flush()
     ///     (['hello', '', 'é', ''], '\ufffd')
-    #[pyo3(signature = (*, skip_special_tokens=None),
-           text_signature = "($self, *, skip_special_tokens=False)")]
+    ///     >>> stream = tok.decode_stream(stop=["!?"])
+    ///     >>> [stream.push(i) for i in [259, 33, 33, 63, 259]], stream.stopped
+    ///     (['hello', '', '!', '', ''], '!?')
+    #[pyo3(signature = (*, skip_special_tokens=None, stop=None, keep_stop=None),
+           text_signature = "($self, *, skip_special_tokens=False, stop=None, keep_stop=False)")]
     fn decode_stream(
         &self,
         skip_special_tokens: Option<&Bound<'_, PyAny>>,
+        stop: Option<&Bound<'_, PyAny>>,
+        keep_stop: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyDecodeStream> {
         let skipped = self.skipped(skip_special_tokens)?;
-        Ok(PyDecodeStream::new(&self.core, skipped))
+        let keep = arguments::flag("keep_stop", keep_stop, false)?;
+        PyDecodeStream::new(&self.core, skipped, &arguments::stops(stop)?, keep)
     }
 }
 

@@ -1,12 +1,181 @@
-//! What only the package itself asks of a tokenizer, as functions, so that it is no method of the
-//! public class.
+//! What few users, or only the package itself, ask of a tokenizer: functions, which keep the class
+//! small. `bytepair.tokenizer` exports the public ones.
 
-use bytepair::memory;
+use bytepair::{MergeRule, memory};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
 
+use crate::rules::{PyAddedToken, PyTextRules};
+use crate::text::{string, text as text_of};
 use crate::tokenizer::PyTokenizer;
-use crate::{arguments, arrays, errors};
+use crate::{arguments, arrays, errors, interrupt, splitter};
+
+/// Count the ids of each of many texts.
+///
+/// Args:
+///     tokenizer: the tokenizer.
+///     texts: as in `Tokenizer.encode_batch`.
+///     special: as in `Tokenizer.encode`.
+///     prepend: as in `Tokenizer.encode`, for each text; it counts.
+///     append: as in `Tokenizer.encode`, for each text; it counts.
+///     add_special_tokens: as in `Tokenizer.encode`, for each text; what it adds counts.
+///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
+///
+/// Returns:
+///     int64, one for each text.
+///
+/// Raises:
+///     SpecialTokenError: as in `Tokenizer.encode`.
+///     SplitError: as in `Tokenizer.encode`.
+///
+/// Example:
+///     >>> import bytepair
+///     >>> tok = bytepair.train(["hello hello"], 269)
+///     >>> bytepair.tokenizer.count_batch(tok, ["hello!", ""]).tolist()
+///     [2, 0]
+#[pyfunction]
+#[pyo3(signature = (tokenizer, texts, *, special=None, prepend=None, append=None,
+                    add_special_tokens=None, threads=None))]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub(crate) fn count_batch<'py>(
+    py: Python<'py>,
+    tokenizer: &PyTokenizer,
+    texts: &Bound<'py, PyAny>,
+    special: Option<&Bound<'py, PyAny>>,
+    prepend: Option<&Bound<'py, PyAny>>,
+    append: Option<&Bound<'py, PyAny>>,
+    add_special_tokens: Option<&Bound<'py, PyAny>>,
+    threads: Option<arguments::ThreadCount>,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let options = tokenizer.options(special, prepend, append, add_special_tokens)?;
+    let strings = arguments::strings(texts)?;
+    let texts = errors::collect(strings.iter().map(text_of))?;
+    let threads = arguments::threads_for(threads, &texts);
+    arrays::ready(py)?;
+    let count = || tokenizer.core().count_batch(&texts, &options, threads);
+    let counts = interrupt::detached(py, count);
+    Ok(errors::checked(counts)?.into_pyarray(py))
+}
+
+/// Truncate a text to at most `max_tokens` ids.
+///
+/// The result is the text of the first (or last) `max_tokens` ids of `tok.encode(text)`, without
+/// incomplete characters. If that text has more ids when encoded by itself, because it now ends
+/// within a token, it is truncated again in the same way. So
+/// `tok.count(truncate_text(tok, text, n)) <= n` always holds. A text that fits is returned
+/// unchanged.
+///
+/// Args:
+///     tokenizer: the tokenizer.
+///     text: as in `Tokenizer.encode`; special tokens in it are text.
+///     max_tokens: the maximum number of ids of the result.
+///     keep: which end of the text to keep: "start" or "end".
+///
+/// Raises:
+///     ValueError: if `keep` has another value.
+///     SplitError: as in `Tokenizer.encode`.
+///
+/// Example:
+///     >>> import bytepair
+///     >>> from bytepair.tokenizer import truncate_text
+///     >>> tok = bytepair.train(["hello hello"], 269)
+///     >>> truncate_text(tok, "hello hello hello", 3)
+///     'hello hello'
+///     >>> truncate_text(tok, "hello hello!", 2, keep="end")
+///     'hello!'
+#[pyfunction]
+#[pyo3(signature = (tokenizer, text, max_tokens, *, keep=None),
+       text_signature = "(tokenizer, text, max_tokens, *, keep='start')")]
+pub(crate) fn truncate_text<'py>(
+    py: Python<'py>,
+    tokenizer: &PyTokenizer,
+    text: &Bound<'py, PyAny>,
+    max_tokens: &Bound<'py, PyAny>,
+    keep: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyString>> {
+    let keep = arguments::keep(keep)?;
+    let max_tokens = arguments::integer("max_tokens", max_tokens, 0)?;
+    let utf8 = arguments::utf8(arguments::string(text)?)?;
+    let cut = interrupt::detached(py, || tokenizer.core().truncate_text(&utf8, max_tokens, keep));
+    string(py, errors::checked(cut)?)
+}
+
+/// The pretokens of a text, in order; their concatenation is the text.
+#[pyfunction]
+pub(crate) fn pretokenize<'py>(
+    py: Python<'py>,
+    tokenizer: &PyTokenizer,
+    text: &Bound<'_, PyAny>,
+) -> PyResult<Bound<'py, PyList>> {
+    splitter::pretokens(py, text, |text, sink| {
+        let lossy = |pretoken: &[u8]| sink(String::from_utf8_lossy(pretoken).into_owned());
+        tokenizer.core().for_each_pretoken(text, lossy)
+    })
+}
+
+/// The added tokens with their flags, by id: the special tokens, and those that are ordinary text.
+///
+/// Example:
+///     >>> import bytepair
+///     >>> tok = bytepair.train(["hello"], 258, special_tokens=["<|bos|>"])
+///     >>> [token.content for token in bytepair.tokenizer.added_tokens(tok)]
+///     ['<|bos|>']
+#[pyfunction]
+pub(crate) fn added_tokens(tokenizer: &PyTokenizer) -> Vec<PyAddedToken> {
+    tokenizer.core().vocabulary().added_tokens().iter().cloned().map(PyAddedToken).collect()
+}
+
+/// What happens to a text before its pretokens are merged, and to ids after that.
+///
+/// Example:
+///     >>> import bytepair
+///     >>> bytepair.tokenizer.text_rules(bytepair.train(["hello"], 265)).normalizer
+///     []
+#[pyfunction]
+pub(crate) fn text_rules(tokenizer: &PyTokenizer) -> PyTextRules {
+    PyTextRules(tokenizer.core().rules().clone())
+}
+
+/// Whether every text is decoded to itself: `tok.decode(tok.encode(text)) == text`.
+///
+/// Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token that is
+/// found in every text takes white space, if characters are unknown, if a decoder changes names, or
+/// if no token covers a byte that texts have.
+///
+/// Example:
+///     >>> import bytepair
+///     >>> bytepair.tokenizer.is_lossless(bytepair.train(["hello hello"], 269))
+///     True
+#[pyfunction]
+pub(crate) fn is_lossless(tokenizer: &PyTokenizer) -> bool {
+    tokenizer.core().is_lossless()
+}
+
+/// Under the rule of merges: whether a pretoken that is a token is encoded as that token, without
+/// merging.
+///
+/// Example:
+///     >>> import bytepair
+///     >>> bytepair.tokenizer.ignores_merges(bytepair.train(["hello hello"], 269))
+///     False
+#[pyfunction]
+pub(crate) fn ignores_merges(tokenizer: &PyTokenizer) -> bool {
+    tokenizer.core().rule() == MergeRule::Merges { ignore_merges: true }
+}
+
+/// The implementation that splits text: "table", "regex" or "steps"; or, if it is the scanner, the
+/// name of its vector instructions ("scalar" without any).
+///
+/// Example:
+///     >>> import bytepair
+///     >>> tok = bytepair.train(["hello hello"], 265, pattern="(?<=a)b|.")
+///     >>> bytepair.tokenizer.split_engine(tok)
+///     'regex'
+#[pyfunction]
+pub(crate) fn split_engine(tokenizer: &PyTokenizer) -> &'static str {
+    tokenizer.core().splitter().tier()
+}
 
 /// The ids of bytes that are merged as one pretoken, whether or not the split pattern would keep them
 /// together.

@@ -80,7 +80,10 @@ mod _core {
         unpack,
     };
     #[pymodule_export]
-    use crate::internals::{encode_pretoken, merge_counts, repeats, twin_ids};
+    use crate::internals::{
+        added_tokens, count_batch, encode_pretoken, ignores_merges, is_lossless, merge_counts,
+        pretokenize, repeats, split_engine, text_rules, truncate_text, twin_ids,
+    };
     #[pymodule_export]
     use crate::interrupt::register;
     #[pymodule_export]

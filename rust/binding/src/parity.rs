@@ -1,8 +1,8 @@
 //! Parity-aware training: the counts of groups to a `Model`, and the history of its pairs.
 
 use bytepair::train::grow;
-use bytepair::train::history::PairHistory;
-use bytepair::train::parity::{ChoiceWindow, Measure, Parity, ParityTexts, train_groups};
+use bytepair_lab::history::PairHistory;
+use bytepair_lab::parity::{ChoiceWindow, Measure, Parity, ParityTexts, train_groups};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

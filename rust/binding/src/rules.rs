@@ -198,7 +198,7 @@ impl PyTextRules {
 ///
 /// Example:
 ///     >>> import bytepair
-///     >>> bytepair.train(["hello hello"], 269).added_tokens[0]
+///     >>> bytepair.tokenizer.added_tokens(bytepair.train(["hello hello"], 269))[0]
 ///     AddedToken('<|bos|>', 260)
 #[pyclass(frozen, eq, hash, name = "AddedToken", module = "bytepair._core")]
 #[derive(Clone, PartialEq, Eq, Hash)]

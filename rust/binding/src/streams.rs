@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytepair::tokenizer::decode_stream::DecodeStream;
 use bytepair::tokenizer::session::{Change, Session};
+use bytepair::tokenizer::stops::Stops;
 use bytepair::{Text, Tokenizer};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -86,9 +87,16 @@ pub(crate) struct PyDecodeStream {
 }
 
 impl PyDecodeStream {
-    pub(crate) fn new(tokenizer: &Arc<Tokenizer>, skipped: Arc<[u32]>) -> Self {
-        let stream = DecodeStream::new(tokenizer).skipping(skipped);
-        Self { tokenizer: Arc::clone(tokenizer), stream }
+    pub(crate) fn new(
+        tokenizer: &Arc<Tokenizer>,
+        skipped: Arc<[u32]>,
+        stops: &[String],
+        keep: bool,
+    ) -> PyResult<Self> {
+        let wrong = |error| errors::about_argument("stop", &format!("is wrong: {error}"));
+        let stops = Stops::new(tokenizer, stops, keep).map_err(wrong)?;
+        let stream = DecodeStream::new(tokenizer).skipping(skipped).stopping(Arc::new(stops));
+        Ok(Self { tokenizer: Arc::clone(tokenizer), stream })
     }
 }
 
@@ -138,6 +146,18 @@ impl PyDecodeStream {
         let mut text = String::new();
         errors::checked(self.stream.flush(&mut text))?;
         Ok(text)
+    }
+
+    /// The stop string that ended the text, or None; until the first id after `flush`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> stream = bytepair.train(["hello hello"], 269).decode_stream(stop="!")
+    ///     >>> stream.push(259), stream.push(33), stream.push(259), stream.stopped
+    ///     ('hello', '', '', '!')
+    #[getter]
+    fn stopped(&self) -> Option<&str> {
+        self.stream.stopped().map(|(_, string)| string)
     }
 }
 

@@ -6,18 +6,18 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use bytepair::{MergeRule, Text, memory};
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::interrupt::callables;
 use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::options::{Options, Prepared};
-use crate::rules::{PyAddedToken, PyTextRules, python_pattern};
-use crate::text::{string, text as text_of};
-use crate::{arguments, arrays, errors, interrupt, model, splitter};
+use crate::rules::python_pattern;
+use crate::text::text as text_of;
+use crate::{arguments, arrays, errors, interrupt, model};
 
 /// An immutable tokenizer, which threads may share.
 #[pyclass(frozen, subclass, name = "Tokenizer", module = "bytepair._core")]
@@ -160,56 +160,10 @@ impl PyTokenizer {
         errors::list(py, py.detach(lists)?)
     }
 
-    /// Encode one text into an array of ids, without a Python object for each.
+    /// Encode many texts into one array of ids, without a Python object for each.
     ///
     /// A long text is split among threads where that changes no id, unless special tokens are
-    /// searched.
-    ///
-    /// Args:
-    ///     text: as in `encode`.
-    ///     special: as in `encode`.
-    ///     prepend: as in `encode`.
-    ///     append: as in `encode`.
-    ///     add_special_tokens: as in `encode`.
-    ///     dtype: the type of the ids, such as "int64" for the embeddings of a model; None means
-    ///         uint16 if the vocabulary has at most 65,536 ids, else uint32.
-    ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
-    ///
-    /// Returns:
-    ///     The ids, an array of this type.
-    ///
-    /// Raises:
-    ///     SpecialTokenError: as in `encode`.
-    ///     SplitError: as in `encode`.
-    ///     ValueError: if the type is no integer, or has no room for the ids of the vocabulary.
-    ///
-    /// Example:
-    ///     >>> import bytepair
-    ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.encode_to_numpy("hello!")
-    ///     array([259,  33], dtype=uint16)
-    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, add_special_tokens=None,
-                        dtype=None, threads=None))]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
-    fn encode_to_numpy<'py>(
-        &self,
-        py: Python<'py>,
-        text: &Bound<'py, PyAny>,
-        special: Option<&Bound<'py, PyAny>>,
-        prepend: Option<&Bound<'py, PyAny>>,
-        append: Option<&Bound<'py, PyAny>>,
-        add_special_tokens: Option<&Bound<'py, PyAny>>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        threads: Option<arguments::ThreadCount>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let options = self.options(special, prepend, append, add_special_tokens)?;
-        let texts = [text_of(arguments::string(text)?)?];
-        let threads = arguments::threads_for(threads, &texts);
-        let ids = arrays::encode(py, &self.core, &texts, &options, None, threads)?.0;
-        arrays::of_type(ids, dtype, self.vocab_size())
-    }
-
-    /// Encode many texts into one array of ids, without a Python object for each.
+    /// searched. The array of one text is `encode_batch_to_numpy([text]).ids`.
     ///
     /// Args:
     ///     texts: as in `encode_batch`.
@@ -222,7 +176,8 @@ impl PyTokenizer {
     ///         usual ids. With dropout, pretokens are merged one by one, without a cache.
     ///     seed: with `dropout`, a number from 0 to 2^64 - 1. The ids of a text depend on it and
     ///         on the index of the text, and not on the number of threads.
-    ///     dtype: as in `encode_to_numpy`.
+    ///     dtype: the type of the ids, such as "int64" for the embeddings of a model; None means
+    ///         uint16 if the vocabulary has at most 65,536 ids, else uint32.
     ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
     ///
     /// Returns:
@@ -232,7 +187,8 @@ impl PyTokenizer {
     /// Raises:
     ///     SpecialTokenError: as in `encode`.
     ///     SplitError: as in `encode`.
-    ///     ValueError: if `dropout` is not between 0 and 1; or for `dtype`, as in `encode_to_numpy`.
+    ///     ValueError: if `dropout` is not between 0 and 1; or if `dtype` is no integer, or has no
+    ///         room for the ids of the vocabulary.
     ///     TypeError: if `dropout` and `seed` are not given together.
     ///
     /// Example:
@@ -309,50 +265,6 @@ impl PyTokenizer {
         errors::checked(if quick { count() } else { interrupt::detached(py, count) })
     }
 
-    /// Count the ids of each of many texts.
-    ///
-    /// Args:
-    ///     texts: as in `encode_batch`.
-    ///     special: as in `encode`.
-    ///     prepend: as in `encode`, for each text; it counts.
-    ///     append: as in `encode`, for each text; it counts.
-    ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
-    ///
-    /// Returns:
-    ///     int64, one for each text.
-    ///
-    /// Raises:
-    ///     SpecialTokenError: as in `encode`.
-    ///     SplitError: as in `encode`.
-    ///
-    /// Example:
-    ///     >>> import bytepair
-    ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.count_batch(["hello!", ""]).tolist()
-    ///     [2, 0]
-    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, add_special_tokens=None,
-                        threads=None))]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
-    fn count_batch<'py>(
-        &self,
-        py: Python<'py>,
-        texts: &Bound<'py, PyAny>,
-        special: Option<&Bound<'py, PyAny>>,
-        prepend: Option<&Bound<'py, PyAny>>,
-        append: Option<&Bound<'py, PyAny>>,
-        add_special_tokens: Option<&Bound<'py, PyAny>>,
-        threads: Option<arguments::ThreadCount>,
-    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let options = self.options(special, prepend, append, add_special_tokens)?;
-        let strings = arguments::strings(texts)?;
-        let texts = errors::collect(strings.iter().map(text_of))?;
-        let threads = arguments::threads_for(threads, &texts);
-        arrays::ready(py)?;
-        let count = || self.core.count_batch(&texts, &options, threads);
-        let counts = interrupt::detached(py, count);
-        Ok(errors::checked(counts)?.into_pyarray(py))
-    }
-
     /// Encode one text, with the span of text that each id covers.
     ///
     /// Args:
@@ -404,45 +316,6 @@ impl PyTokenizer {
         Ok(callables(py)?.ids_with_offsets.call1(py, places)?.into_bound(py))
     }
 
-    /// Truncate a text to at most `max_tokens` ids.
-    ///
-    /// The result is the text of the first (or last) `max_tokens` ids of `encode(text)`, without
-    /// incomplete characters. If that text has more ids when encoded by itself, because it now ends
-    /// within a token, it is truncated again in the same way. So
-    /// `count(truncate_text(text, n)) <= n` always holds. A text that fits is returned unchanged.
-    ///
-    /// Args:
-    ///     text: as in `encode`; special tokens in it are text.
-    ///     max_tokens: the maximum number of ids of the result.
-    ///     keep: which end of the text to keep: "start" or "end".
-    ///
-    /// Raises:
-    ///     ValueError: if `keep` has another value.
-    ///     SplitError: as in `encode`.
-    ///
-    /// Example:
-    ///     >>> import bytepair
-    ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.truncate_text("hello hello hello", 3)
-    ///     'hello hello'
-    ///     >>> tok.truncate_text("hello hello!", 2, keep="end")
-    ///     'hello!'
-    #[pyo3(signature = (text, max_tokens, *, keep=None),
-           text_signature = "($self, text, max_tokens, *, keep='start')")]
-    fn truncate_text<'py>(
-        &self,
-        py: Python<'py>,
-        text: &Bound<'py, PyAny>,
-        max_tokens: &Bound<'py, PyAny>,
-        keep: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyString>> {
-        let keep = arguments::keep(keep)?;
-        let max_tokens = arguments::integer("max_tokens", max_tokens, 0)?;
-        let utf8 = arguments::utf8(arguments::string(text)?)?;
-        let cut = interrupt::detached(py, || self.core.truncate_text(&utf8, max_tokens, keep));
-        string(py, errors::checked(cut)?)
-    }
-
     /// The bytes of one id; for a special token, the bytes of its name.
     ///
     /// Args:
@@ -480,24 +353,6 @@ impl PyTokenizer {
     ///     (259, 259)
     fn token_id(&self, token: &Bound<'_, PyAny>) -> PyResult<u32> {
         model::token_id(&self.core, token)
-    }
-
-    /// The pretokens of a text, in order; their concatenation is the text.
-    ///
-    /// Example:
-    ///     >>> import bytepair
-    ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.pretokenize("hello world")
-    ///     ['hello', ' world']
-    fn pretokenize<'py>(
-        &self,
-        py: Python<'py>,
-        text: &Bound<'_, PyAny>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        splitter::pretokens(py, text, |text, sink| {
-            let lossy = |pretoken: &[u8]| sink(String::from_utf8_lossy(pretoken).into_owned());
-            self.core.for_each_pretoken(text, lossy)
-        })
     }
 
     /// The bytes of the native format, as `save` writes them.
@@ -548,25 +403,6 @@ impl PyTokenizer {
         Ok(dict)
     }
 
-    /// The added tokens with their flags, by id: the special tokens, and those that are ordinary text.
-    #[getter]
-    fn added_tokens(&self) -> Vec<PyAddedToken> {
-        self.core.vocabulary().added_tokens().iter().cloned().map(PyAddedToken).collect()
-    }
-
-    /// What happens to a text before its pretokens are merged, and to ids after that.
-    #[getter]
-    fn rules(&self) -> PyTextRules {
-        PyTextRules(self.core.rules().clone())
-    }
-
-    /// Whether every text is decoded to itself. Not so if a normalizer changes text, if an added token
-    /// takes white space, if characters are unknown, or if a decoder changes the names of tokens.
-    #[getter]
-    fn lossless(&self) -> bool {
-        self.core.is_lossless()
-    }
-
     /// The split pattern: a regular expression, or a list of several, of which each splits the pieces
     /// of the previous one; None if text is split in another way.
     #[getter]
@@ -612,24 +448,10 @@ impl PyTokenizer {
         }
     }
 
-    /// Under the rule of merges: whether a pretoken that is a token is encoded as that token,
-    /// without merging.
-    #[getter]
-    fn ignore_merges(&self) -> bool {
-        self.core.rule() == MergeRule::Merges { ignore_merges: true }
-    }
-
     /// A hash of the four values, stable between versions and machines.
     #[getter]
     fn fingerprint(&self) -> &str {
         self.core.fingerprint()
-    }
-
-    /// The implementation that splits text: "table", "regex" or "steps"; or, if it is the scanner,
-    /// the name of its vector instructions ("scalar" without any).
-    #[getter]
-    fn split_engine(&self) -> &'static str {
-        self.core.splitter().tier()
     }
 }
 

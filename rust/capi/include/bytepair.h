@@ -378,8 +378,21 @@ bytepair_code bytepair_decoder_new(const bytepair_tokenizer *tokenizer,
                                    bytepair_decoder **decoder,
                                    bytepair_error *error);
 
+// Let stop strings end the text of a decoder: the text ends where the first of them is complete (the
+// longest, if several are), and the string itself is dropped, unless `keep` is true. What may be the
+// beginning of one is held back. The name of a special token also stops at its id. Call this before
+// the first id. Fails if a string is empty.
+bytepair_code bytepair_decoder_stop(const bytepair_decoder *decoder,
+                                    const bytepair_text *stops,
+                                    size_t stops_count,
+                                    bool keep,
+                                    bytepair_error *error);
+
+// The number of the stop string that ended the text, from 0, or SIZE_MAX if none has.
+size_t bytepair_decoder_stopped(const bytepair_decoder *decoder);
+
 // Take one id and append the text that is now complete, which may be nothing, to a buffer that
-// grows.
+// grows. After a stop string, nothing is appended.
 //
 // The text is always UTF-8 and never ends within a character; bytes that cannot become a character
 // become U+FFFD. If the vocabulary does not have the id, the decoder does not change.

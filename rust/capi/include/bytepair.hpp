@@ -163,7 +163,20 @@ public:
         return text.text();
     }
 
-    // Ends the text: returns U+FFFD if its last character is incomplete, else nothing.
+    // Ends the text at the first of some strings, which is dropped unless `keep` is true. Call this
+    // before the first id.
+    void stop(std::span<const std::string_view> strings, bool keep = false) {
+        const std::vector<bytepair_text> texts = detail::texts(strings);
+        detail::call(bytepair_decoder_stop, decoder_.get(), texts.data(), texts.size(), keep);
+    }
+
+    // The number of the stop string that ended the text, if one has.
+    std::optional<std::size_t> stopped() const noexcept {
+        const std::size_t number = bytepair_decoder_stopped(decoder_.get());
+        return number == SIZE_MAX ? std::nullopt : std::optional(number);
+    }
+
+    // Ends the text: returns what was held back, and U+FFFD if its last character is incomplete.
     std::string flush() {
         detail::Bytes text;
         detail::call(bytepair_decoder_flush, decoder_.get(), text.get());

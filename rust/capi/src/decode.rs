@@ -2,12 +2,13 @@
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytepair::memory;
 use bytepair::tokenizer::decode_stream::DecodeStream;
+use bytepair::tokenizer::stops::Stops;
+use bytepair::{Tokenizer, memory};
 
-use crate::arguments::{self, not_null};
+use crate::arguments::{self, TextSlice, not_null};
 use crate::buffers::{ByteBuffer, append_bytes};
 use crate::failure::{CallFailure, Code};
 use crate::result::{ErrorReport, caught, copy, guard};
@@ -16,6 +17,7 @@ use crate::tokenizer::Handle;
 /// Decodes ids one by one, as a model generates them. Calls from several threads take turns.
 #[derive(Debug)]
 pub struct DecoderHandle {
+    tokenizer: Arc<Tokenizer>,
     stream: Mutex<DecodeStream>,
 }
 
@@ -71,15 +73,48 @@ pub extern "C" fn bytepair_decoder_new(
     error: Option<&mut MaybeUninit<ErrorReport>>,
 ) -> Code {
     guard(error, || {
-        let stream = Mutex::new(DecodeStream::new(&not_null("tokenizer", tokenizer)?.core));
+        let tokenizer = Arc::clone(&not_null("tokenizer", tokenizer)?.core);
+        let stream = Mutex::new(DecodeStream::new(&tokenizer));
         let place = not_null("decoder", decoder)?;
-        place.write(Box::into_raw(Box::new(DecoderHandle { stream })));
+        place.write(Box::into_raw(Box::new(DecoderHandle { tokenizer, stream })));
         Ok(())
     })
 }
 
+/// Let stop strings end the text of a decoder: the text ends where the first of them is complete (the
+/// longest, if several are), and the string itself is dropped, unless `keep` is true. What may be the
+/// beginning of one is held back. The name of a special token also stops at its id. Call this before
+/// the first id. Fails if a string is empty.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bytepair_decoder_stop(
+    decoder: Option<&DecoderHandle>,
+    stops: *const TextSlice,
+    stops_count: usize,
+    keep: bool,
+    error: Option<&mut MaybeUninit<ErrorReport>>,
+) -> Code {
+    guard(error, || {
+        let decoder = not_null("decoder", decoder)?;
+        // SAFETY: the caller guarantees this many texts, and the bytes of each.
+        let strings = unsafe { arguments::texts("stops", stops, stops_count) }?;
+        let stops = Stops::new(&decoder.tokenizer, &strings, keep)?;
+        let mut stream = locked(Some(decoder))?;
+        *stream = stream.clone().stopping(Arc::new(stops));
+        Ok(())
+    })
+}
+
+/// The number of the stop string that ended the text, from 0, or SIZE_MAX if none has.
+#[unsafe(no_mangle)]
+pub extern "C" fn bytepair_decoder_stopped(decoder: Option<&DecoderHandle>) -> usize {
+    caught(usize::MAX, || {
+        let number = |stream: MutexGuard<'_, DecodeStream>| Some(stream.stopped()?.0);
+        locked(decoder).ok().and_then(number).unwrap_or(usize::MAX)
+    })
+}
+
 /// Take one id and append the text that is now complete, which may be nothing, to a buffer that
-/// grows.
+/// grows. After a stop string, nothing is appended.
 ///
 /// The text is always UTF-8 and never ends within a character; bytes that cannot become a character
 /// become U+FFFD. If the vocabulary does not have the id, the decoder does not change.

@@ -101,7 +101,7 @@ fn code(error: &bytepair::Error) -> Code {
         E::Counts { .. } | E::CountOverflow | E::TooManyPretokens => Code::Counts,
         E::OutOfMemory { .. } => Code::OutOfMemory,
         E::Vocabulary { .. } | E::VocabularyTooSmall { .. } => Code::Vocabulary,
-        E::Changed => Code::Argument,
+        E::Changed | E::EmptyStop => Code::Argument,
         _ => Code::Internal,
     }
 }

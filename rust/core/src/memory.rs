@@ -90,7 +90,7 @@ pub fn copy<T: Copy>(values: &[T]) -> Result<Vec<T>> {
 
 /// Append a value.
 #[inline]
-pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
+pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
     reserve(values, 1)?;
     values.push(value);
     Ok(())
@@ -144,9 +144,7 @@ pub fn try_collect<T, E: From<Error>>(
 
 /// Reserve capacity for one more entry.
 #[inline]
-pub(crate) fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(
-    map: &mut HashMap<K, V, S>,
-) -> Result<()> {
+pub fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) -> Result<()> {
     if map.len() < map.capacity() { Ok(()) } else { reserve_entries(map, 1) }
 }
 

@@ -33,7 +33,7 @@ pub(crate) const TOKEN_OVERHEAD_BYTES: usize = 64;
 const SMALLER: &[WayOut] = &[WayOut::plain("pass a smaller one")];
 
 /// Fails if a vocabulary cannot have this number of ids.
-pub(crate) fn check_size(requested: usize) -> Result<()> {
+pub fn check_size(requested: usize) -> Result<()> {
     let largest = MAX_VOCAB_SIZE - 1;
     if requested <= largest {
         return Ok(());

@@ -1,2 +1,2 @@
 export { DecodeStream, EncodeStream, Tokenizer, View } from "./bytepair.js";
-export type { EncodeOptions, Offsets, Special, TrainOptions } from "./bytepair.js";
+export type { DecodeStreamOptions, EncodeOptions, Offsets, Special, TrainOptions } from "./bytepair.js";

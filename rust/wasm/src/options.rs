@@ -1,11 +1,16 @@
 //! The options of calls: objects of JavaScript, read by the names of their members.
 
+use std::sync::Arc;
+
+use bytepair::tokenizer::decode_stream;
+use bytepair::tokenizer::stops::Stops;
 use bytepair::{EncodeOptions, Special, Tokenizer};
 use js_sys::{Array, Object, RangeError, Reflect, TypeError};
 use wasm_bindgen::prelude::*;
 
 use crate::arguments::{strings, whole, wrong_type};
 use crate::error;
+use crate::streams::DecodeStream;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
@@ -23,6 +28,13 @@ export interface EncodeOptions {
     /** Whether the ids that the post-processor of a tokenizer.json puts around a text are added
      * (false is the default). They stand between those of prepend and append. */
     addSpecialTokens?: boolean;
+}
+
+export interface DecodeStreamOptions {
+    /** A string or several at which the text ends. */
+    stop?: string | string[];
+    /** Whether the text keeps the string that ends it (false is the default). */
+    keepStop?: boolean;
 }
 
 export interface TrainOptions {
@@ -86,11 +98,30 @@ pub(crate) fn encode_options(
     let special = member(options, "special").map_or(Ok(Special::Text), |one| special(&one))?;
     let id = |name| member(options, name).map(|one| id(tokenizer, &one, name)).transpose();
     let (prepend, append) = (id("prepend")?, id("append")?);
-    let adds = member(options, "addSpecialTokens").map_or(Ok(false), |one| {
-        one.as_bool().ok_or_else(|| wrong_type("addSpecialTokens", "true or false", &one))
-    })?;
+    let adds = flag(options, "addSpecialTokens")?;
     let (prepend, append) = tokenizer.around(prepend, append, adds);
     tokenizer.options(&special, &prepend, &append).map_err(error)
+}
+
+/// Start a stream that decodes, with the options of stop strings.
+pub(crate) fn decode_stream(
+    tokenizer: &Arc<Tokenizer>,
+    options: &JsValue,
+) -> Result<DecodeStream, JsValue> {
+    check(options, &["stop", "keepStop"])?;
+    let stops = member(options, "stop").map_or(Ok(Vec::new()), |stop| match stop.as_string() {
+        Some(one) => Ok(vec![one]),
+        None => strings(&stop, "stop"),
+    })?;
+    let keep = flag(options, "keepStop")?;
+    let stops = Arc::new(Stops::new(tokenizer, &stops, keep).map_err(error)?);
+    Ok(DecodeStream(decode_stream::DecodeStream::new(tokenizer).stopping(stops)))
+}
+
+/// A member that is true or false; false if it is missing.
+fn flag(options: &JsValue, name: &str) -> Result<bool, JsValue> {
+    let wrong = |one: &JsValue| wrong_type(name, "true or false", one);
+    member(options, name).map_or(Ok(false), |one| one.as_bool().ok_or_else(|| wrong(&one)))
 }
 
 fn special(value: &JsValue) -> Result<Special, JsValue> {

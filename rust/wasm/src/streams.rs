@@ -27,7 +27,14 @@ impl DecodeStream {
         Ok(text)
     }
 
-    /// End the text: returns U+FFFD if a character is incomplete. The stream can be used again.
+    /// The stop string that ended the text, until the first id after `flush`.
+    #[wasm_bindgen(getter)]
+    pub fn stopped(&self) -> Option<String> {
+        self.0.stopped().map(|(_, string)| string.to_owned())
+    }
+
+    /// End the text: returns what was held back, and U+FFFD if a character is incomplete. The stream
+    /// can be used again.
     pub fn flush(&mut self) -> Result<String, JsValue> {
         let mut text = String::new();
         self.0.flush(&mut text).map_err(error)?;

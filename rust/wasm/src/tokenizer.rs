@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytepair::bulk::stream;
 use bytepair::formats::native::Tables;
 use bytepair::formats::tokenizer_json;
-use bytepair::tokenizer::decode_stream;
 use bytepair::train::grow::merges_for;
 use bytepair::{Counter, MergeRule, Pattern, Text, train};
 use js_sys::{Array, Object, Reflect, Uint32Array};
@@ -143,10 +142,15 @@ impl Tokenizer {
         self.0.decode_bytes(&self::ids(ids, "ids")?).map_err(error)
     }
 
-    /// A stream that converts ids to text as they arrive.
+    /// A stream that converts ids to text as they arrive. The text ends where the first of the stop
+    /// strings is complete (the longest, if several are); what may be the beginning of one is held
+    /// back. The name of a special token also stops at its id.
     #[wasm_bindgen(js_name = decodeStream)]
-    pub fn decode_stream(&self) -> DecodeStream {
-        DecodeStream(decode_stream::DecodeStream::new(&self.0))
+    pub fn decode_stream(
+        &self,
+        #[wasm_bindgen(unchecked_optional_param_type = "DecodeStreamOptions")] options: &JsValue,
+    ) -> Result<DecodeStream, JsValue> {
+        options::decode_stream(&self.0, options)
     }
 
     /// A stream that encodes a text as it arrives.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from bytepair import _core
 from bytepair.compat.huggingface.engine import Added, Engine, Frame, LookedFor, Place
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class Encoding:
         """Whether truncation has made a token first whose place leaves out spaces."""
         call = self._call
         left = call.truncation is not None and call.truncation["direction"] == "left"
-        return left and call.engine.tokenizer.rules.trim_offsets is not None
+        return left and _core.text_rules(call.engine.tokenizer).trim_offsets is not None
 
     @property
     def n_sequences(self) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from bytepair import _core
 from bytepair._core import to_bytes
 from bytepair.errors import BytepairError
 from bytepair.properties.rules import strips
@@ -150,7 +151,7 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
         return str(error)
     if tokenizer.merge_rule == "characters":
         return "model.byte_fallback: bytes that are not text are decoded in another way"
-    if tokenizer.rules.has_symbols:
+    if _core.text_rules(tokenizer).has_symbols:
         return "model: its tokens are names of characters, which only tokenizers places in a text"
     if frames[0][0] is None or frames[0][1] is None:
         return "post_processor: it does more than to add tokens around a text"
@@ -166,7 +167,7 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
         frozenset(special),
         None if merged or _overlap(others, names) else (others or "text"),
         all(_decodes(token.content) for token in added.values()),
-        not tokenizer.rules.normalizer
+        not _core.text_rules(tokenizer).normalizer
         and not strips(tokenizer)
         and _trims(states["post_processor"]) == _trims_of_rules(tokenizer),
         states,
@@ -204,7 +205,7 @@ def _trims(post_processor: bytes | None) -> list[bool]:
 
 def _trims_of_rules(tokenizer: Tokenizer) -> list[bool]:
     """The same as the tokenizer does it, which may have another post-processor."""
-    keeps_first = tokenizer.rules.trim_offsets
+    keeps_first = _core.text_rules(tokenizer).trim_offsets
     return [] if keeps_first is None else [keeps_first]
 
 

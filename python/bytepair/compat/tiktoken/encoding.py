@@ -289,7 +289,7 @@ class Encoding:
 
     def _unstable(self, ids: list[int], text: str) -> tuple[list[int], bytes]:
         """The ids before the last pretoken of `text`, with which they end, and the bytes after."""
-        pretokens = self._tokenizer.pretokenize(text)
+        pretokens = _core.pretokenize(self._tokenizer, text)
         last = len(self._encode_single_piece(pretokens[-1])) if pretokens else 0
         stable = ids[: len(ids) - unstable_length(self._tokenizer, ids, last)]
         return stable, self._tokenizer.decode_bytes(ids[len(stable) :])

@@ -269,36 +269,17 @@ def _kinds(tokenizer: _core.Tokenizer) -> dict[str, int]:
 
 def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
     """A file without tensors; llama.cpp rejects files in which two ids have the same text."""
-    values = _keys(tokenizer)
-    header = struct.pack("<4sIQQ", GGUF_MAGIC, 3, 0, len(values))
-    body = [_text(key) + struct.pack("<I", kind) + data for key, (kind, data) in values.items()]
-    return {path: header + b"".join(body)}
-
-
-def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     is_pieces = tokenizer.merge_rule == "characters"
-    values = {
-        "general.architecture": (_STRING, _text("llama")),
+    values: dict[str, gguf_metadata.Value] = {
+        "general.architecture": "llama",
         **(_keys_of_pieces(tokenizer) if is_pieces else _keys_of_bytes(tokenizer)),
+        **gguf_metadata.keys(tokenizer),
     }
-    return values | {key: _encoded(v) for key, v in gguf_metadata.keys(tokenizer).items()}
+    header = struct.pack("<4sIQQ", GGUF_MAGIC, 3, 0, len(values))
+    return {path: header + b"".join(_text(key) + _typed(values[key]) for key in values)}
 
 
-def _encoded(value: gguf_metadata.Value) -> tuple[int, bytes]:
-    """The type and the bytes of a value."""
-    if isinstance(value, str):
-        return _STRING, _text(value)
-    if isinstance(value, bool):
-        return _BOOL, bytes([value])
-    if isinstance(value, int):
-        return _U32, struct.pack("<I", value)
-    texts = [each for each in value if isinstance(each, str)]
-    if texts:
-        return _ARRAY, _texts(texts)
-    return _ARRAY, _array_of("i", _I32, [each for each in value if isinstance(each, int)])
-
-
-def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
+def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, gguf_metadata.Value]:
     """The keys of a byte-level tokenizer."""
     users = ordinary(tokenizer)
     entries = {i: (to_characters(t), NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
@@ -307,44 +288,54 @@ def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     ids = range(tokenizer.vocab_size)
     names, kinds = zip(*(entries.get(id, (_hole(id), UNUSED)) for id in ids), strict=True)
     return {
-        "tokenizer.ggml.model": (_STRING, _text("gpt2")),
-        "tokenizer.ggml.pre": (_STRING, _text(llamacpp.nearest(tokenizer))),
-        **_tokens(names, kinds),
-        "tokenizer.ggml.merges": (_ARRAY, _texts(merge_lines(tokenizer))),
-        "tokenizer.ggml.add_space_prefix": (_BOOL, b"\0"),
-        _RULE_KEY: (_STRING, _text(tokenizer.merge_rule)),
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": llamacpp.nearest(tokenizer),
+        "tokenizer.ggml.tokens": _distinct(names),
+        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.merges": merge_lines(tokenizer),
+        "tokenizer.ggml.add_space_prefix": False,
+        _RULE_KEY: tokenizer.merge_rule,
     }
 
 
-def _keys_of_pieces(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
+def _keys_of_pieces(tokenizer: _core.Tokenizer) -> dict[str, gguf_metadata.Value]:
     """The keys of a tokenizer with byte fallback."""
     entries, ids = gguf_pieces.entries(tokenizer), range(tokenizer.vocab_size)
     names, scores, kinds = zip(
         *(entries.get(id, (_hole(id), 0.0, UNUSED)) for id in ids), strict=True
     )
     return {
-        "tokenizer.ggml.model": (_STRING, _text(gguf_pieces.NAME)),
-        "tokenizer.ggml.pre": (_STRING, _text("default")),
-        **_tokens(names, kinds),
-        "tokenizer.ggml.scores": (_ARRAY, _array_of("f", _F32, scores)),
-        "tokenizer.ggml.add_space_prefix": (_BOOL, bytes([gguf_pieces.puts_spaces(tokenizer)])),
-        _USERS_KEY: (_ARRAY, _array_of("i", _I32, tokenizer.rules.user_defined)),
+        "tokenizer.ggml.model": gguf_pieces.NAME,
+        "tokenizer.ggml.pre": "default",
+        "tokenizer.ggml.tokens": _distinct(names),
+        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.scores": scores,
+        "tokenizer.ggml.add_space_prefix": gguf_pieces.puts_spaces(tokenizer),
+        _USERS_KEY: _core.text_rules(tokenizer).user_defined,
     }
 
 
-def _tokens(names: Sequence[str], kinds: Sequence[int]) -> dict[str, tuple[int, bytes]]:
-    """The texts and types of all ids; an unused id has an unused name."""
+def _distinct(names: Sequence[str]) -> Sequence[str]:
+    """The texts of all ids; an unused id has an unused name."""
     if len(set(names)) < len(names):
         ((twin, _),) = Counter(names).most_common(1)
         raise LossError("gguf", [f"two ids with the same text {twin!r}"])
-    return {
-        "tokenizer.ggml.tokens": (_ARRAY, _texts(names)),
-        "tokenizer.ggml.token_type": (_ARRAY, _array_of("i", _I32, kinds)),
-    }
+    return names
 
 
-def _array_of(code: str, kind: int, numbers: Sequence[float]) -> bytes:
-    return struct.pack(f"<IQ{len(numbers)}{code}", kind, len(numbers), *numbers)
+def _typed(value: gguf_metadata.Value) -> bytes:
+    """The type of a value, and the value."""
+    if isinstance(value, str):
+        return struct.pack("<I", _STRING) + _text(value)
+    if isinstance(value, bool):
+        return struct.pack("<I?", _BOOL, value)
+    if isinstance(value, int):
+        return struct.pack("<II", _U32, value)
+    texts = [_text(each) for each in value if isinstance(each, str)]
+    if len(texts) == len(value):  # also an empty list: llama.cpp expects merges to be texts
+        return struct.pack("<IIQ", _ARRAY, _STRING, len(texts)) + b"".join(texts)
+    kind, code = (_F32, "f") if any(isinstance(each, float) for each in value) else (_I32, "i")
+    return struct.pack(f"<IIQ{len(value)}{code}", _ARRAY, kind, len(value), *value)
 
 
 def _hole(id: int) -> str:
@@ -354,7 +345,3 @@ def _hole(id: int) -> str:
 def _text(text: str) -> bytes:
     data = text.encode()
     return struct.pack("<Q", len(data)) + data
-
-
-def _texts(texts: Sequence[str]) -> bytes:
-    return struct.pack("<IQ", _STRING, len(texts)) + b"".join(map(_text, texts))

@@ -13,7 +13,7 @@ If it has no name for a pattern, the name is used that gives the fewest texts ot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from bytepair import _core
@@ -179,9 +179,8 @@ def lost_kinds(kinds_by_name: Mapping[str, int]) -> list[str]:
     lost: dict[str, list[str]] = {}
     for name, kind in kinds_by_name.items():
         if kind == NORMAL and name in RETYPED:
-            lost.setdefault("is ordinary text: llama.cpp takes it for a control token", []).append(
-                name
-            )
+            what = "is ordinary text: llama.cpp takes it for a control token"
+            lost.setdefault(what, []).append(name)
         elif kind != there[name]:
             lost.setdefault(_TYPES[there[name]], []).append(name)
     return [f"that {', '.join(map(repr, names))} {what}" for what, names in lost.items()]
@@ -264,7 +263,8 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
     if name := name_of(tokenizer):
         return name
     splits = {kind: splitter(_pattern(kind)).pretokenize for kind in _STEPS}
-    kinds = differences.nearest(tokenizer.pretokenize, splits, _ids_of_pretokens(tokenizer))
+    split = partial(_core.pretokenize, tokenizer)
+    kinds = differences.nearest(split, splits, _ids_of_pretokens(tokenizer))
     candidates = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
              for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
     return min(candidates, key=lambda entry: (not entry[0], entry[1]))[2]
@@ -272,15 +272,13 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
 
 def _ids_of_pretokens(tokenizer: _core.Tokenizer) -> differences.EncodeText:
     """The ids of a pretoken; of one with a byte that no token covers, the pretoken itself."""
-    rules = _core.TextRules(r"(?s:.+)")
-    tokens, merges = tokenizer.mergeable_ranks(), None
+    rules, tokens = _core.TextRules(r"(?s:.+)"), tokenizer.mergeable_ranks()
     if tokenizer.merge_rule == "merges":
-        merges = tokenizer.merges()
-    unsplit = _core.Tokenizer(
-        _core.Model.from_ranks(tokens, rules, {})
-        if merges is None
-        else _core.Model.from_merges(tokens, merges, rules, {}, tokenizer.ignore_merges)
-    )
+        merges, ignore = tokenizer.merges(), _core.ignores_merges(tokenizer)
+        model = _core.Model.from_merges(tokens, merges, rules, {}, ignore)
+    else:
+        model = _core.Model.from_ranks(tokens, rules, {})
+    unsplit = _core.Tokenizer(model)
 
     @lru_cache(maxsize=1 << 14)
     def ids(pretoken: str) -> Sequence[object]:
@@ -303,7 +301,8 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     if regex != tokenizer.pattern:
         every = {_pattern(kind) for kind in _STEPS}
         names = [name for name, regex in _core.PATTERNS.items() if regex in every]
-        how = differences.described(tokenizer.pretokenize, splitter(regex).pretokenize)
+        split = partial(_core.pretokenize, tokenizer)
+        how = differences.described(split, splitter(regex).pretokenize)
         lost.append(
             f"the split pattern: llama.cpp has no name for it (it supports "
             f"{', '.join(names)}); its rule {name!r} differs least: {how}"
@@ -318,7 +317,7 @@ def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
     """Whether pretokens that are tokens are treated as in this tokenizer."""
     if tokenizer.merge_rule == "ranks":
         return ignore or not unmade(tokenizer)
-    return ignore == tokenizer.ignore_merges
+    return ignore == _core.ignores_merges(tokenizer)
 
 
 @lru_cache

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.files.safe import typed
 from bytepair.formats.gguf import llamacpp
 from bytepair.properties import metadata, post_processor, roles
-from bytepair.properties.entries import END_OF_TEXT, FLAGS, TOKENS, Metadata
+from bytepair.properties.entries import END_OF_TEXT, FLAGS, TOKENS, Metadata, templates_of
 
 #: The key of the roles that tokens have; the others are fallbacks that llama.cpp requires.
 ROLES_KEY: Final = "bytepair.roles"
@@ -29,8 +29,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,100}")
 #: The ids that llama.cpp uses for EOS if a file does not set it: for bytes, and for pieces.
 _DEFAULT_ENDS: Final = (11, 2)
 
-#: A value of a file: of type u32, bool, string, or an array of u32 or of strings.
-Value = int | bool | str | list[int] | list[str]
+#: A value of a file: of type u32, bool, string, or an array of i32, of f32 or of strings.
+Value: TypeAlias = int | bool | str | Sequence[int] | Sequence[float] | Sequence[str]
 
 
 # ---------------------------------------------------------------------------- reading
@@ -121,9 +121,7 @@ def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     if template or tokenizer.notes.get(roles.TEMPLATE) == "":
         values[_TEMPLATE] = template or ""
     others = {
-        name: text
-        for name, text in roles.other_templates(tokenizer).items()
-        if _NAME.fullmatch(name)
+        name: text for name, text in templates_of(tokenizer.notes).items() if _NAME.fullmatch(name)
     }
     values |= {f"{_TEMPLATE}.{name}": text for name, text in others.items()}
     return values | ({_TEMPLATES: list(others)} if others else {})
@@ -219,7 +217,7 @@ def _losses_around(tokenizer: _core.Tokenizer) -> list[str]:
 
 
 def _losses_of_names(tokenizer: _core.Tokenizer) -> list[str]:
-    names = [name for name in roles.other_templates(tokenizer) if not _NAME.fullmatch(name)]
+    names = [name for name in templates_of(tokenizer.notes) if not _NAME.fullmatch(name)]
     lost = [
         f"the chat template {name!r}: a key has letters, digits and underscores" for name in names
     ]

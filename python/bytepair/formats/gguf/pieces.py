@@ -122,7 +122,7 @@ def _merged_names(scored: Iterable[ScoredPiece]) -> list[str]:
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a file cannot represent of a tokenizer that merges pieces."""
-    rules, lost = tokenizer.rules, []
+    rules, lost = _core.text_rules(tokenizer), []
     if not isinstance(rules.pattern, str) or not _core.is_harmless(rules.pattern):
         lost.append("the split pattern: llama.cpp splits no text that is merged by characters")
     if form(rules) not in {"spaces", "spaces always"}:
@@ -173,7 +173,7 @@ def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
     names, special = pieces.names(tokenizer), tokenizer.special_tokens
     scores = _scores(pieces.named_merges(tokenizer))
     least = min(scores.values(), default=0.0)
-    user_defined = set(tokenizer.rules.user_defined)
+    user_defined = set(_core.text_rules(tokenizer).user_defined)
     by_id = {}
     for number, (id, name) in enumerate(names.items(), 1):
         kind = USER_DEFINED if id in user_defined else BYTE if name in _BYTES else NORMAL
@@ -227,7 +227,7 @@ def _run_character(group: Iterable[str]) -> str:
 
 def entries(tokenizer: _core.Tokenizer) -> dict[int, Entry]:
     """The text, score and type of each id that is used, as a file holds them."""
-    user_defined = set(tokenizer.rules.user_defined)
+    user_defined = set(_core.text_rules(tokenizer).user_defined)
     return {
         id: (p.text.replace(META, " ") if id in user_defined else p.text, p.score, p.kind)
         for id, p in pieces_of(tokenizer).items()
@@ -236,4 +236,4 @@ def entries(tokenizer: _core.Tokenizer) -> dict[int, Entry]:
 
 def puts_spaces(tokenizer: _core.Tokenizer) -> bool:
     """Whether a space is put before text."""
-    return form(tokenizer.rules) != "spaces"
+    return form(_core.text_rules(tokenizer)) != "spaces"

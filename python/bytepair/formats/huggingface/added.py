@@ -34,7 +34,7 @@ _ROLES: Final = tuple(
 def written(tokenizer: _core.Tokenizer) -> list[Token]:
     """The added tokens in the form of a `tokenizer.json`, in the order of their ids."""
     left_out = set(lookalikes(tokenizer))
-    tokens = [token for token in tokenizer.added_tokens if token.content not in left_out]
+    tokens = [token for token in _core.added_tokens(tokenizer) if token.content not in left_out]
     return _as_written(tokens, tokenizer.notes)
 
 

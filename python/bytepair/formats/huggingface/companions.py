@@ -37,6 +37,7 @@ from bytepair.properties.entries import (
     TEMPLATES,
     TOKENS,
     Metadata,
+    templates_of,
 )
 
 #: Fields that are not kept: the first is regenerated, the second refers to code, the third has a
@@ -267,7 +268,7 @@ def _role_fields(tokenizer: _core.Tokenizer) -> dict[str, str | None]:
 
 def _fit_files(tokenizer: _core.Tokenizer) -> bool:
     """Whether the names of all chat templates can be names of files."""
-    names = roles.other_templates(tokenizer)
+    names = templates_of(tokenizer.notes)
     folded = {name.casefold() for name in names}
     return len(folded) == len(names) and all(map(_FILE_NAME.fullmatch, names))
 

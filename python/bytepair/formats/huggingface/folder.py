@@ -73,7 +73,9 @@ def parse(data: bytes, options: LoadOptions) -> Parts:
     except (VocabularyError, PatternError) as error:
         raise FormatError(FILE, str(error)) from None
     read = _core.Tokenizer(model)
-    return Parts(model, read.rules, read.special_tokens, notes=read.notes, flags=flags(read))
+    return Parts(
+        model, _core.text_rules(read), read.special_tokens, notes=read.notes, flags=flags(read)
+    )
 
 
 # ---------------------------------------------------------------------------- writing

@@ -304,7 +304,8 @@ impl Counts {
     }
 
     /// The total length of the distinct pretokens.
-    pub(crate) fn distinct_bytes(&self) -> usize {
+    #[doc(hidden)]
+    pub fn distinct_bytes(&self) -> usize {
         self.bytes.len()
     }
 

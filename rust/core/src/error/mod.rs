@@ -209,6 +209,8 @@ pub enum Error {
     /// The ids of a text do not decode to its bytes: the tables of a tokenizer file contradict its
     /// tokens.
     Contradiction,
+    /// A stop string is empty.
+    EmptyStop,
     /// An array changed while it was read.
     Changed,
     /// Memory could not be allocated.
@@ -350,6 +352,7 @@ impl Error {
             | Self::Unsupported { .. }
             | Self::Contradiction => self.write_about_tokenizer_file(f),
             Self::Interrupted => f.write_str("interrupted"),
+            Self::EmptyStop => f.write_str("a stop string is empty, and would end every text"),
             Self::Changed => f.write_str(
                 "an array changed while it was read; no other thread may write to it during a call, \
                  so pass a copy",

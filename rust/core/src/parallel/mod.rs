@@ -19,8 +19,8 @@ mod team;
 
 pub use interrupt::with_poll;
 pub use ordered::ordered;
-pub use shared::MAX_THREADS;
-pub(crate) use shared::{Padded, lock};
+pub(crate) use shared::Padded;
+pub use shared::{MAX_THREADS, lock};
 pub use shares::{shares, worth};
 pub use team::team;
 

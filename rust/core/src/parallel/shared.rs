@@ -35,6 +35,6 @@ pub(super) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// Lock a mutex, even if a thread panicked while holding it: that panic ends the whole call anyway.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

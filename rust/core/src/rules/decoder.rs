@@ -1,9 +1,11 @@
 //! How ids become text.
 
+use serde::{Deserialize, Serialize};
+
 use super::normalizer::ReplacePattern;
 
 /// How ids become text.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Decoder {
     /// The bytes of the tokens, one after the other. With
     /// [`NormalizerStep::Spaces`](super::NormalizerStep::Spaces), the space that encoding puts
@@ -16,7 +18,7 @@ pub enum Decoder {
 }
 
 /// One step of a decoder.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DecoderStep {
     /// GPT-2's characters become bytes.
     ByteLevel,

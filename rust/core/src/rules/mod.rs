@@ -24,8 +24,6 @@ pub(crate) mod characters;
 
 pub mod decoder;
 
-mod encoding;
-
 pub(crate) mod growth;
 
 pub(crate) mod normalize;
@@ -42,6 +40,8 @@ pub mod symbols;
 
 pub(crate) mod unicode;
 
+use serde::{Deserialize, Serialize};
+
 pub use added_token::AddedToken;
 pub use decoder::{Decoder, DecoderStep};
 pub use normalizer::{Normalizer, NormalizerStep, ReplacePattern, SpacePrefix};
@@ -54,7 +54,7 @@ pub use symbols::StartSymbols;
 ///
 /// Two tokenizers whose rules differ are not equal. The rules of most tokenizers are a split
 /// pattern and nothing else; `TextRules::from` a [`Pattern`](crate::Pattern) makes them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TextRules {
     /// How a text is changed before it is split.
     pub normalizer: Normalizer,
@@ -99,5 +99,97 @@ impl TextRules {
             pieces.retain(|piece| !is_empty(piece));
         }
         rules
+    }
+
+    /// The bytes of the rules, in the encoding of `postcard`: what the native file stores and the
+    /// fingerprint hashes. Equal rules have equal bytes. The order of the fields and variants of all
+    /// rules is part of the specification of that file.
+    ///
+    /// ```
+    /// use bytepair::{Pattern, TextRules};
+    /// let rules = TextRules::from(Pattern::new("gpt4")?);
+    /// assert_eq!(TextRules::from_bytes(&rules.to_bytes()), Some(rules));
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    #[expect(clippy::missing_panics_doc, reason = "every rule can be written to memory")]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).expect("every rule can be written to memory")
+    }
+
+    /// The rules of these bytes; `None` if they are not exactly those that
+    /// [`to_bytes`](Self::to_bytes) writes, or are no rules of a tokenizer.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let rules: Self = postcard::from_bytes(bytes).ok()?;
+        (rules.to_bytes() == bytes && rules.is_possible()).then_some(rules)
+    }
+
+    /// Whether no value is one that its type allows but no rule has.
+    fn is_possible(&self) -> bool {
+        let PostProcessor { single, pair, .. } = &self.post_processor;
+        let mut pieces = single.iter().chain(pair);
+        let third = |piece: &TemplatePiece| matches!(piece, TemplatePiece::Text { which: 2.., .. });
+        // No scheme of `Metaspace` puts a space before a space.
+        let impossible = |step: &PreTokenizerStep| {
+            matches!(
+                step,
+                PreTokenizerStep::FixedLength(0)
+                    | PreTokenizerStep::Metaspace { prefix: SpacePrefix::Always, .. }
+            )
+        };
+        !pieces.any(third) && !self.pre_tokenizer.steps.iter().any(impossible)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> TextRules {
+        let pattern = ReplacePattern::Regex(r"\s".to_owned());
+        let replace = NormalizerStep::Replace { pattern, content: "é".to_owned() };
+        let (replacement, prefix) = ('\u{2581}', SpacePrefix::First);
+        let meta = PreTokenizerStep::Metaspace { replacement, prefix, split: true };
+        let piece = TemplatePiece::Ids { name: "<s>".to_owned(), ids: vec![1, 2], type_id: 3 };
+        TextRules {
+            normalizer: Normalizer { steps: vec![NormalizerStep::Nfkd, replace] },
+            pre_tokenizer: PreTokenizer {
+                steps: vec![
+                    meta,
+                    PreTokenizerStep::isolated("a"),
+                    PreTokenizerStep::FixedLength(3),
+                ],
+            },
+            user_defined: vec![5],
+            symbols: Some(StartSymbols { unknown: Some(7), ..StartSymbols::default() }),
+            post_processor: PostProcessor {
+                single: vec![piece, TemplatePiece::Text { which: 0, type_id: 0 }],
+                pair: Vec::new(),
+                trim_offsets: Some(true),
+            },
+            decoder: Decoder::Steps(vec![DecoderStep::Fuse]),
+        }
+    }
+
+    #[test]
+    fn rules_become_bytes_and_back() {
+        for rules in [rules(), TextRules::default()] {
+            assert_eq!(TextRules::from_bytes(&rules.to_bytes()), Some(rules));
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused_or_other_rules() {
+        let bytes = rules().to_bytes();
+        for end in 0..bytes.len() {
+            assert_eq!(TextRules::from_bytes(&bytes[..end]), None);
+        }
+        for at in 0..bytes.len() {
+            for value in [0, 1, 0x7F, 0xFF] {
+                let mut bytes = bytes.clone();
+                bytes[at] = value;
+                let read = TextRules::from_bytes(&bytes);
+                assert!(read.is_none_or(|rules| rules.to_bytes() == bytes));
+            }
+        }
     }
 }

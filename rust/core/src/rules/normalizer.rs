@@ -1,14 +1,16 @@
 //! How a text is changed before it is split.
 
+use serde::{Deserialize, Serialize};
+
 /// A sequence of changes to a text; empty for most tokenizers.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Normalizer {
     /// The steps; each changes the result of the previous one.
     pub steps: Vec<NormalizerStep>,
 }
 
 /// One change to a text, with the tables of Unicode that Hugging Face `tokenizers` uses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NormalizerStep {
     /// Canonical decomposition and composition.
     Nfc,
@@ -66,7 +68,7 @@ impl NormalizerStep {
 }
 
 /// What [`NormalizerStep::Replace`] replaces.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplacePattern {
     /// A literal text.
     Literal(String),
@@ -75,7 +77,7 @@ pub enum ReplacePattern {
 }
 
 /// Where [`NormalizerStep::Spaces`] puts a space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SpacePrefix {
     /// Nowhere.
     Never,

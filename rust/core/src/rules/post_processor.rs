@@ -1,10 +1,12 @@
 //! Which ids stand around a text.
 
+use serde::{Deserialize, Serialize};
+
 /// The ids around a text, or around two, where the caller asks for them; and whether offsets leave
 /// out white space.
 ///
 /// [`Default`] is none: nothing is added.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PostProcessor {
     /// For one text; empty if there is no template, which is the same as the text alone.
     pub single: Vec<TemplatePiece>,
@@ -50,7 +52,7 @@ impl TemplatePiece {
 }
 
 /// A piece of a template.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TemplatePiece {
     /// The ids of the first text (0) or of the second (1), with the type id of its tokens.
     Text {

@@ -1,5 +1,7 @@
 //! How a text is split into pretokens.
 
+use serde::{Deserialize, Serialize};
+
 use super::normalizer::SpacePrefix;
 
 /// The pattern that is built into `ByteLevel`: GPT-2's, in its first spelling.
@@ -24,14 +26,14 @@ pub(crate) const PUNCTUATION: &str = concat!(
 
 /// A sequence of splits; each splits the pieces of the previous one. Without steps, the text
 /// between two added tokens is one pretoken.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PreTokenizer {
     /// The steps, in order.
     pub steps: Vec<PreTokenizerStep>,
 }
 
 /// One split, in the terms of Hugging Face `tokenizers`, whose definitions hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreTokenizerStep {
     /// At the matches of a regular expression.
     Split {
@@ -114,7 +116,7 @@ impl PreTokenizerStep {
 }
 
 /// What a split does with a match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Behavior {
     /// Each match is a piece of its own.
     #[default]

@@ -1,12 +1,14 @@
 //! The symbols from which merging starts, where these are not simply bytes.
 
+use serde::{Deserialize, Serialize};
+
 /// The symbols of a pretoken before its first merge, as Hugging Face `tokenizers` makes them for a
 /// model of type BPE: one for each character, with the prefix or suffix that its place asks for.
 ///
 /// The bytes of the vocabulary are then the names of tokens, in UTF-8. A tokenizer without this value
 /// starts from bytes (or, under [`MergeRule::Characters`](crate::MergeRule::Characters), from the
 /// characters of a text, whose bytes are tokens too).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StartSymbols {
     /// What precedes each character but the first of a pretoken (`continuing_subword_prefix`); a merge
     /// drops it from its right part.

@@ -22,6 +22,8 @@ pub mod parts;
 
 pub mod session;
 
+pub mod stops;
+
 #[cfg(test)]
 mod tests;
 
@@ -376,7 +378,7 @@ impl Tokenizer {
     pub fn fingerprint(&self) -> &str {
         self.fingerprint.get_or_init(|| {
             let mut hash = Sha256::new();
-            hash.update(b"bytepair tokenizer 2\n");
+            hash.update(b"bytepair tokenizer 3\n");
             self.hash_values(&mut |part: &[u8]| {
                 hash.update((part.len() as u64).to_le_bytes());
                 hash.update(part);

@@ -16,6 +16,7 @@ use crate::train::pair_counts::PairCounts;
 pub(super) type Neighbour = u32;
 
 /// The changes of a batch, grouped by merge.
+#[derive(Default)]
 pub(super) struct Changes {
     merge: Merge,
     /// How many times each pair is merged.
@@ -46,23 +47,6 @@ struct Balance {
 }
 
 impl Changes {
-    /// No changes.
-    pub(super) fn new() -> Self {
-        Self {
-            merge: Merge::default(),
-            replacements: Vec::new(),
-            first_new: 0,
-            balances: Vec::new(),
-            touched: Vec::new(),
-            removed: Vec::new(),
-            removed_by_index: Vec::new(),
-            removed_in_batch: Vec::new(),
-            created: Vec::new(),
-            created_in: Vec::new(),
-            bounds: Vec::new(),
-        }
-    }
-
     /// Clear the changes of the previous batch.
     pub(super) fn begin_batch(&mut self, batch: &[Merge]) -> Result<()> {
         grow(&mut self.balances, ids_with(batch))?;

@@ -190,7 +190,7 @@ pub fn train_with(
 }
 
 /// The number of merges that create the initial tokens. Fails as [`train_with`] does.
-pub(super) fn initial_merges(
+pub fn initial_merges(
     initial: &[String],
     pattern: &Pattern,
     options: &TrainOptions,

@@ -1,6 +1,6 @@
 //! One text in which given merges are made, one by one; all its pairs are counted.
 //!
-//! A [`Worker`](super::worker::Worker) shares the counts of pairs with other workers, and only
+//! A `Worker` shares the counts of pairs with other workers, and only
 //! frequent pairs are kept. A merged text keeps all its pairs itself: any of them may be merged
 //! next, since another text may choose it.
 
@@ -18,7 +18,7 @@ use crate::train::seed::Seed;
 use crate::train::words::Words;
 
 /// The words of a text, its pairs with their counts, and where they occur.
-pub(super) struct MergedText {
+pub struct MergedText {
     words: Words,
     pairs: PairCounts,
     postings: Postings,
@@ -26,7 +26,8 @@ pub(super) struct MergedText {
 }
 
 /// Buffers for merging, which may be reused for many texts.
-pub(super) struct MergeBuffers {
+#[derive(Default)]
+pub struct MergeBuffers {
     changes: Changes,
     created: Vec<(TokenPair, u64)>,
     neighbours: Vec<Neighbour>,
@@ -34,17 +35,8 @@ pub(super) struct MergeBuffers {
 }
 
 impl MergeBuffers {
-    pub(super) fn new() -> Self {
-        Self {
-            changes: Changes::new(),
-            created: Vec::new(),
-            neighbours: Vec::new(),
-            numbers: Vec::new(),
-        }
-    }
-
     /// The indices of the pairs whose counts the last merge lowered.
-    pub(super) fn lowered(&self) -> impl Iterator<Item = u32> {
+    pub fn lowered(&self) -> impl Iterator<Item = u32> {
         self.changes.removed_by_index.iter().map(|&(index, _)| index)
     }
 }
@@ -52,13 +44,9 @@ impl MergeBuffers {
 impl MergedText {
     /// The text of these counts in the tokens of `base`, or in bytes if there is none, for ids
     /// below `vocab_size`. Fails if it has more than 2^64 adjacent pairs or tokens.
-    pub(super) fn new(
-        counts: &Counts,
-        base: Option<&Tokenizer>,
-        vocab_size: usize,
-    ) -> Result<Self> {
+    pub fn new(counts: &Counts, base: Option<&Tokenizer>, vocab_size: usize) -> Result<Self> {
         let ids = base.map_or(256, |base| base.vocabulary().len());
-        let ids = u32::try_from(ids).expect("vocabularies are below 2^21 ids");
+        let ids = u32::try_from(ids).map_err(|_| Error::CountOverflow)?;
         let words = Words::new(counts, 0..counts.len(), &mut Seed::new(base)?, vocab_size)?;
         let tokens = words.total_pairs()?.checked_add(counts.total()?);
         let tokens = tokens.ok_or(Error::CountOverflow)?;
@@ -71,22 +59,32 @@ impl MergedText {
     }
 
     /// The number of tokens in the text.
-    pub(super) fn tokens(&self) -> u64 {
+    pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// All pairs, in order of creation. The count of a merged pair is 0.
-    pub(super) fn pairs(&self) -> &PairCounts {
-        &self.pairs
+    /// The number of all pairs, which have indices in order of creation.
+    pub fn pair_count(&self) -> u32 {
+        self.pairs.len()
+    }
+
+    /// The index of a pair, if the text has it and it is not yet merged.
+    pub fn find(&self, pair: TokenPair) -> Option<u32> {
+        self.pairs.find(pair)
+    }
+
+    /// The pair of an index, and its count, which is 0 once it is merged.
+    pub fn counted(&self, index: u32) -> (TokenPair, u64) {
+        self.pairs.counted(index)
     }
 
     /// The number of words that the merge of a pair visits.
-    pub(super) fn visits(&self, index: u32) -> usize {
+    pub fn visits(&self, index: u32) -> usize {
         self.postings.of(index).len()
     }
 
     /// Take the next pair of this text from its queue; returns the index of the pair.
-    pub(super) fn next_pair<O: TieOrder>(
+    pub fn next_pair<O: TieOrder>(
         &mut self,
         queue: &mut Queue<O>,
         floor: u64,
@@ -103,12 +101,7 @@ impl MergedText {
 
     /// Merge the pair of an index into a new token, and count the pairs that this creates. Returns
     /// how many occurrences were replaced.
-    pub(super) fn merge(
-        &mut self,
-        index: u32,
-        new: u32,
-        buffers: &mut MergeBuffers,
-    ) -> Result<u64> {
+    pub fn merge(&mut self, index: u32, new: u32, buffers: &mut MergeBuffers) -> Result<u64> {
         let MergeBuffers { changes, created, neighbours, numbers } = buffers;
         let merge = Merge { pair: self.pairs.pair(index), index, new };
         grow(numbers, new + 1)?;

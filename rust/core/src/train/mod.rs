@@ -30,31 +30,25 @@
 
 mod changes;
 
-mod choice;
-
 mod finish;
 
 pub mod grow;
 
-pub mod history;
-
-mod merged_text;
+pub mod merged_text;
 
 mod options;
 
-mod order;
+pub mod order;
 
-mod pair;
+pub mod pair;
 
 mod pair_counts;
 
-pub mod parity;
-
 mod postings;
 
-mod queue;
+pub mod queue;
 
-mod seed;
+pub mod seed;
 
 mod segments;
 
@@ -79,6 +73,8 @@ pub use options::{Mismatch, Ties, TrainOptions, Trained};
 use segments::AdjacentPairs;
 use trainer::with_trainer;
 pub use veto::Veto;
+
+pub use crate::vocabulary::check_size;
 
 /// Learn merges from `counts`. `on_progress` is called from time to time with the number of merges
 /// made.

@@ -8,7 +8,7 @@ use crate::memory;
 use crate::train::pair::TokenPair;
 
 /// A rule that breaks ties.
-pub(super) trait TieOrder {
+pub trait TieOrder {
     /// Pairs of equal count are compared by their keys; the greatest is merged first. The key of a
     /// pair never grows, so an old key in the queue is never too small.
     type Key: Ord + Clone;
@@ -31,10 +31,12 @@ pub(super) trait TieOrder {
 
 /// Evaluate an expression with `$order` = the order of the rule `$ties`. `$tokens` gives the
 /// existing tokens, in the order of their ids.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! with_order {
     ($ties:expr, $tokens:expr, $order:ident => $action:expr) => {{
-        use crate::train::options::Ties;
-        use crate::train::order::{BytesMax, FirstSeen, SmallestPair};
+        use $crate::Ties;
+        use $crate::train::order::{BytesMax, FirstSeen, SmallestPair};
         match $ties {
             Ties::RustBpe => {
                 let $order = SmallestPair::by_bytes();
@@ -60,30 +62,28 @@ macro_rules! with_order {
     }};
 }
 
-pub(super) use with_order;
-
 /// A position in the corpus: the worker, and a number that increases along its words.
-pub(super) type Position = (usize, u64);
+pub type Position = (usize, u64);
 
 /// The smallest pair of ids, with the 256 bytes in any order.
 ///
 /// A new pair contains the greatest id, so it follows all older pairs of the same count, except
 /// possibly those from whose occurrences it was created.
-pub(super) struct SmallestPair {
+pub struct SmallestPair {
     /// The rank of each byte in the order.
     ranks: [u32; 256],
 }
 
 impl SmallestPair {
     /// Order bytes by value.
-    pub(super) fn by_bytes() -> Self {
+    pub fn by_bytes() -> Self {
         let mut ranks = [0; 256];
         ranks.iter_mut().zip(0..).for_each(|(rank, byte)| *rank = byte);
         Self { ranks }
     }
 
     /// Order bytes by the character that GPT-2 writes for them.
-    pub(super) fn by_characters() -> Self {
+    pub fn by_characters() -> Self {
         Self { ranks: character_ranks().map(u32::from) }
     }
 
@@ -112,7 +112,7 @@ impl TieOrder for SmallestPair {
 /// The key is the position of the first occurrence in the distinct pretokens, which are in order of
 /// their own first occurrence. Occurrences are only removed, so the first position only increases.
 /// It is looked up only when the pair may be next.
-pub(super) struct FirstSeen;
+pub struct FirstSeen;
 
 impl TieOrder for FirstSeen {
     type Key = Reverse<Position>;
@@ -142,19 +142,19 @@ fn character_ranks() -> [u8; 256] {
 }
 
 /// The greatest pair of byte strings, with the 256 bytes in any order.
-pub(super) struct BytesMax {
+pub struct BytesMax {
     /// The tokens; each byte is replaced by its rank in the order.
     tokens: Vec<Rc<[u8]>>,
 }
 
 impl BytesMax {
     /// Order bytes by value. `tokens` are the existing tokens, in the order of their ids.
-    pub(super) fn by_bytes(tokens: Vec<Vec<u8>>) -> Self {
+    pub fn by_bytes(tokens: Vec<Vec<u8>>) -> Self {
         Self { tokens: tokens.into_iter().map(Rc::from).collect() }
     }
 
     /// Order bytes by the character that GPT-2 writes for them.
-    pub(super) fn by_characters(mut tokens: Vec<Vec<u8>>) -> Self {
+    pub fn by_characters(mut tokens: Vec<Vec<u8>>) -> Self {
         let ranks = character_ranks();
         tokens.iter_mut().flatten().for_each(|byte| *byte = ranks[usize::from(*byte)]);
         Self::by_bytes(tokens)

@@ -1,7 +1,7 @@
 //! A pair of adjacent tokens, and the merge that replaces it by one token.
 
 /// Two adjacent tokens.
-pub(super) type TokenPair = (u32, u32);
+pub type TokenPair = (u32, u32);
 
 /// A word, identified by the index of its first cell in [`Cells`](super::words::Cells).
 pub(super) type Word = u32;

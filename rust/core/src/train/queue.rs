@@ -31,7 +31,7 @@ use crate::train::pair_counts::PairCounts;
 /// Most pairs stay in the queue for long, and many are never merged. So pairs are divided into
 /// classes by count, and only the class of the greatest counts is sorted. The pairs of a lower
 /// class are unordered until its turn comes.
-pub(super) struct Queue<O: TieOrder> {
+pub struct Queue<O: TieOrder> {
     order: O,
     /// The pairs of class `current`; a count or key may have fallen since the pair was pushed.
     heap: BinaryHeap<(u64, O::Key, u32)>,
@@ -51,7 +51,7 @@ type QueueEntry<O> = (u64, <O as TieOrder>::Key, u32);
 
 impl<O: TieOrder> Queue<O> {
     /// An empty queue, where `ids` ids exist.
-    pub(super) fn new(order: O, ids: usize) -> Result<Self> {
+    pub fn new(order: O, ids: usize) -> Result<Self> {
         let (left, right) = (memory::filled(false, ids)?, memory::filled(false, ids)?);
         let waiting = vec![Vec::new(); class(u64::MAX) + 1];
         let current = waiting.len();
@@ -65,7 +65,8 @@ impl<O: TieOrder> Queue<O> {
         self.order.created(pair)
     }
 
-    pub(super) fn push(&mut self, pair: TokenPair, count: u64, index: u32) -> Result<()> {
+    /// Add a pair with its count and its index.
+    pub fn push(&mut self, pair: TokenPair, count: u64, index: u32) -> Result<()> {
         match class(count) {
             // Most pairs end here: no key is computed for them and they are not sorted.
             class if class < self.current => memory::push(&mut self.waiting[class], index),

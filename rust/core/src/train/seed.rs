@@ -8,7 +8,7 @@ use crate::merge::whole::MergeScratch;
 use crate::tokenizer::Tokenizer;
 
 /// The tokens before the first merge, and the ids of pretokens in them.
-pub(super) struct Seed<'a> {
+pub struct Seed<'a> {
     base: Option<Base<'a>>,
 }
 
@@ -21,7 +21,7 @@ struct Base<'a> {
 
 impl<'a> Seed<'a> {
     /// The tokens of `base`, or without a base the 256 bytes, whose ids are their values.
-    pub(super) fn new(base: Option<&'a Tokenizer>) -> Result<Self> {
+    pub fn new(base: Option<&'a Tokenizer>) -> Result<Self> {
         let Some(tokenizer) = base else { return Ok(Self { base: None }) };
         let vocabulary = tokenizer.vocabulary();
         let pairs = build::by_merges(vocabulary, tokenizer.merges())?;
@@ -30,13 +30,13 @@ impl<'a> Seed<'a> {
     }
 
     /// The bytes of every token, in the order of ids; empty for an id without a token.
-    pub(super) fn tokens(&self) -> Result<Vec<Vec<u8>>> {
+    pub fn tokens(&self) -> Result<Vec<Vec<u8>>> {
         let Some(base) = &self.base else { return Ok((0..=255).map(|byte| vec![byte]).collect()) };
         base.tokenizer.vocabulary().all_bytes()
     }
 
     /// The length in bytes of every token.
-    pub(super) fn token_lengths(&self) -> Result<Vec<u32>> {
+    pub fn token_lengths(&self) -> Result<Vec<u32>> {
         let length = |token: &Vec<u8>| u32::try_from(token.len());
         let lengths = self.tokens()?.iter().map(length).collect::<std::result::Result<_, _>>();
         lengths.map_err(|_| Error::TooManyPretokens)

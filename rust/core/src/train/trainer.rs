@@ -10,7 +10,7 @@ use crate::parallel::{self, lock};
 use crate::tokenizer::Tokenizer;
 use crate::train::changes::{Neighbour, Sums, new_pair};
 use crate::train::options::{Mismatch, TrainOptions, Trained, Tuning};
-use crate::train::order::{Position, TieOrder, with_order};
+use crate::train::order::{Position, TieOrder};
 use crate::train::pair::{Merge, TokenPair};
 use crate::train::pair_counts::PairCounts;
 use crate::train::queue::Queue;
@@ -18,6 +18,7 @@ use crate::train::seed::Seed;
 use crate::train::veto::PairVeto;
 use crate::train::worker::Worker;
 use crate::vocabulary::check_size;
+use crate::with_order;
 
 /// Each new floor is the previous one divided by this.
 const FLOOR_DIVISOR: u64 = 4;

@@ -35,7 +35,7 @@ impl Worker {
         Ok(Self {
             words: Words::new(counts, range, seed, vocab_size)?,
             postings: Postings::default(),
-            changes: Changes::new(),
+            changes: Changes::default(),
             counted: Vec::new(),
             numbers: Vec::new(),
             failed: None,

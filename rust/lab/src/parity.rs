@@ -13,22 +13,19 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-use crate::count::Counts;
-use crate::error::{Error, Result};
-use crate::memory;
-use crate::parallel::{self, lock};
-use crate::pretokenize::Pattern;
-use crate::tokenizer::Tokenizer;
-use crate::train::choice::Choice;
-pub use crate::train::choice::{ChoiceWindow, Measure};
-use crate::train::grow;
-use crate::train::merged_text::{MergeBuffers, MergedText};
-use crate::train::options::{TrainOptions, Trained};
-use crate::train::order::{Position, TieOrder, with_order};
-use crate::train::pair::TokenPair;
-use crate::train::queue::Queue;
-use crate::train::seed::Seed;
-use crate::vocabulary::check_size;
+use crate::choice::Choice;
+pub use crate::choice::{ChoiceWindow, Measure};
+use bytepair::parallel::{self, lock};
+use bytepair::train::check_size;
+use bytepair::train::grow;
+use bytepair::train::merged_text::{MergeBuffers, MergedText};
+use bytepair::train::order::{Position, TieOrder};
+use bytepair::train::pair::TokenPair;
+use bytepair::train::queue::Queue;
+use bytepair::train::seed::Seed;
+use bytepair::{
+    Counts, Error, Pattern, Result, Tokenizer, TrainOptions, Trained, memory, with_order,
+};
 
 /// A merge that visits fewer words is made on one thread, before another thread would have started.
 const MIN_VISITS_SHARED: usize = 512;
@@ -39,7 +36,7 @@ const MAX_PARITY_THREADS: usize = 16;
 /// How the group of each merge is chosen.
 ///
 /// ```
-/// use bytepair::train::parity::{Measure, Parity};
+/// use bytepair_lab::parity::{Measure, Parity};
 /// let parity = Parity { measure: Measure::Tokens, window: None, global_merges: 0 };
 /// assert_eq!(parity, Parity::default());
 /// ```
@@ -81,7 +78,7 @@ pub struct ParityTexts<'a> {
 ///
 /// ```
 /// use bytepair::{Counts, Pattern, TrainOptions};
-/// use bytepair::train::parity::{Parity, ParityTexts, train_groups};
+/// use bytepair_lab::parity::{Parity, ParityTexts, train_groups};
 /// let groups = [Counts::new([(&b"aabb"[..], 9)]), Counts::new([(&b"cd"[..], 1)])];
 /// let development = [Counts::new([(&b"ab"[..], 1)]), Counts::new([(&b"cd"[..], 2)])];
 /// let (groups, development) = (groups.each_ref(), development.each_ref());
@@ -301,7 +298,7 @@ impl Share {
             Ok(GroupText { text, next: None, replacements: 0 })
         });
         let texts = texts.collect::<Result<_>>()?;
-        Ok(Self { texts, buffers: MergeBuffers::new(), failed: None })
+        Ok(Self { texts, buffers: MergeBuffers::default(), failed: None })
     }
 
     fn merge(&mut self, new: u32) -> Result<()> {
@@ -375,7 +372,7 @@ impl<O: TieOrder> Leader<'_, O> {
         let text = &mut lock(&self.stage.shares[share]).texts[at].text;
         let floor = self.run.options.min_count.get();
         let index = text.next_pair(&mut self.queues[group], floor, &self.lengths)?;
-        Ok(index.map(|index| text.pairs().counted(index)))
+        Ok(index.map(|index| text.counted(index)))
     }
 
     /// Merge a pair in all texts. Returns how many occurrences were replaced in the groups.
@@ -388,9 +385,9 @@ impl<O: TieOrder> Leader<'_, O> {
         let mut visits = 0;
         // New pairs get the indices from here on. A text without the pair has nothing to merge.
         let before = self.stage.each(|_, GroupText { text, next, .. }| {
-            *next = text.pairs().find(pair);
+            *next = text.find(pair);
             visits += next.map_or(0, |index| text.visits(index));
-            text.pairs().len()
+            text.pair_count()
         });
         if visits < MIN_VISITS_SHARED {
             (0..self.stage.shares.len()).for_each(|part| self.stage.work(part));
@@ -409,12 +406,11 @@ impl<O: TieOrder> Leader<'_, O> {
         let longest = self.run.options.max_token_bytes;
         let queued = self.stage.each(|group, GroupText { text, .. }| {
             let Some(queue) = queues.get_mut(group) else { return Ok(()) };
-            let pairs = text.pairs();
-            for index in first[group]..pairs.len() {
-                let (left, right) = pairs.pair(index);
+            for index in first[group]..text.pair_count() {
+                let ((left, right), count) = text.counted(index);
                 let length = (lengths[left as usize] + lengths[right as usize]) as usize;
                 if longest.is_none_or(|most| length <= most) {
-                    queue.push((left, right), pairs.count(index), index)?;
+                    queue.push((left, right), count, index)?;
                 }
             }
             Ok(())

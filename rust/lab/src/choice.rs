@@ -3,12 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use crate::error::{Error, Result};
+use bytepair::{Error, Result};
 
 /// The measure of which group compresses worst.
 ///
 /// ```
-/// use bytepair::train::parity::{Measure, ChoiceWindow};
+/// use bytepair_lab::parity::{Measure, ChoiceWindow};
 /// let of_ratios = Measure::Rates { ratios: vec![1.0, 1.2] };
 /// assert_ne!(of_ratios, Measure::Tokens);
 /// assert_eq!(ChoiceWindow::default(), ChoiceWindow { size: 100, alpha: 2.0 });
@@ -43,7 +43,7 @@ impl Default for ChoiceWindow {
 }
 
 /// Chooses a group before each merge.
-pub(super) struct Choice {
+pub(crate) struct Choice {
     measure: Measure,
     window: Option<ChoiceWindow>,
     /// The number of bytes of each group.
@@ -57,7 +57,7 @@ pub(super) struct Choice {
 impl Choice {
     /// Fails unless each group has a ratio above 0, and the size and `alpha` of the window are
     /// above 0.
-    pub(super) fn new(
+    pub(crate) fn new(
         measure: Measure,
         window: Option<ChoiceWindow>,
         bytes: Vec<f64>,
@@ -85,7 +85,7 @@ impl Choice {
 
     /// The group of the next merge, given the number of tokens of each group; `None` if no group
     /// has pairs left.
-    pub(super) fn next(&mut self, tokens: &[u64]) -> Option<usize> {
+    pub(crate) fn next(&mut self, tokens: &[u64]) -> Option<usize> {
         let mut groups: Vec<usize> = (0..tokens.len()).filter(|&group| self.open[group]).collect();
         let Some(window) = self.window else {
             return groups.into_iter().min_by(|&one, &other| self.compare(tokens, one, other));
@@ -103,7 +103,7 @@ impl Choice {
     }
 
     /// Exclude a group that has no pairs left to merge.
-    pub(super) fn close(&mut self, group: usize) {
+    pub(crate) fn close(&mut self, group: usize) {
         self.open[group] = false;
     }
 

@@ -15,17 +15,16 @@ use std::collections::BinaryHeap;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::count::Counts;
-use crate::error::{Error, Result};
-use crate::memory;
-use crate::train::merged_text::{MergeBuffers, MergedText};
-use crate::train::pair::TokenPair;
-use crate::vocabulary::check_size;
+use bytepair::train::check_size;
+use bytepair::train::merged_text::{MergeBuffers, MergedText};
+use bytepair::train::pair::TokenPair;
+use bytepair::{Counts, Error, Result, memory};
 
 /// The counts of pairs in several texts at each merge.
 ///
 /// ```
-/// use bytepair::{Counts, train::history::PairHistory};
+/// use bytepair::Counts;
+/// use bytepair_lab::history::PairHistory;
 /// let texts = [Counts::new([(&b"ab"[..], 3)]), Counts::new([(&b"cd"[..], 2)])];
 /// let history = PairHistory::new(&[(97, 98)], &texts.each_ref(), 1, &mut |_| Ok(()))?;
 /// assert_eq!(history.merged(0), [3, 0]);
@@ -99,23 +98,23 @@ impl PairHistory {
                 &mut history,
                 &merged_text,
                 text,
-                (0..merged_text.pairs().len()).collect(),
+                (0..merged_text.pair_count()).collect(),
             )?;
             merged_texts.push(merged_text);
         }
-        let mut buffers = MergeBuffers::new();
+        let mut buffers = MergeBuffers::default();
         for (step, &pair) in merges.iter().enumerate() {
             memory::push(&mut history.ends, history.changes.len())?;
-            let new = u32::try_from(256 + step).expect("vocabularies are below 2^21 ids");
+            let new = u32::try_from(256 + step).map_err(|_| Error::CountOverflow)?;
             for (text, merged_text) in merged_texts.iter_mut().enumerate() {
-                let Some(index) = merged_text.pairs().find(pair) else { continue };
-                history.merged[step * texts.len() + text] = merged_text.pairs().count(index);
-                let first = merged_text.pairs().len();
+                let Some(index) = merged_text.find(pair) else { continue };
+                history.merged[step * texts.len() + text] = merged_text.counted(index).1;
+                let first = merged_text.pair_count();
                 merged_text.merge(index, new, &mut buffers)?;
                 // The merge lowered the counts of some pairs and set its own to 0; the pairs from
                 // `first` on are new.
                 let changed =
-                    buffers.lowered().chain([index]).chain(first..merged_text.pairs().len());
+                    buffers.lowered().chain([index]).chain(first..merged_text.pair_count());
                 recorder.record(&mut history, merged_text, text, changed.collect())?;
             }
             memory::push(&mut history.merged_pairs, recorder.numbers.get(&pair).copied())?;
@@ -193,7 +192,7 @@ impl Recorder {
     ) -> Result<()> {
         let text = u32::try_from(text).map_err(|_| Error::CountOverflow)?;
         for index in indices {
-            let (pair, count) = merged_text.pairs().counted(index);
+            let (pair, count) = merged_text.counted(index);
             let next = u32::try_from(self.numbers.len()).map_err(|_| Error::CountOverflow)?;
             let number = match self.numbers.get(&pair) {
                 Some(&number) => number,
