@@ -92,7 +92,7 @@ def of_ranks(file: Path) -> Pair:
         rows = [theirs.encode_to_numpy(text, disallowed_special=()) for text in texts]
         return joined(rows)
 
-    tok = bytepair.Tokenizer.from_ranks(ranks, pattern=pattern, special_tokens=special)
+    tok = bytepair.load(file, pattern=pattern, special_tokens=special)
     return Pair(tok, peer, [token.decode("utf-8", "replace") for token in ranks])
 
 
