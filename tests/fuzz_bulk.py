@@ -124,7 +124,7 @@ class Texts:
             return [file.read_text(encoding="utf-8")]
         table = pq.ParquetFile(file)
         group = table.read_row_group(rng.randrange(table.num_row_groups), ["text"])
-        texts = group["text"].to_pylist()
+        texts: list[str] = group["text"].to_pylist()
         rng.shuffle(texts)
         return texts
 
