@@ -153,7 +153,9 @@ def main() -> int:
         while time.monotonic() < until:
             part = plan[campaign.next % len(plan)]
             campaign.run(part)
-            print(part.name, *part.arguments[:1], campaign.days[date.today().isoformat()], flush=True)
+            print(
+                part.name, *part.arguments[:1], campaign.days[date.today().isoformat()], flush=True
+            )
     except KeyboardInterrupt:
         pass
     write(campaign.days)

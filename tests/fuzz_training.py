@@ -21,7 +21,23 @@ import bytepair
 from bytepair import reference
 from bytepair.training.options import Ties
 
-LETTERS = ["a", "b", "ab", " ", "'s", "\n", "1", "23", "é", "中", "\u0301", "😀", ".", "The", " the"]
+LETTERS = [
+    "a",
+    "b",
+    "ab",
+    " ",
+    "'s",
+    "\n",
+    "1",
+    "23",
+    "é",
+    "中",
+    "\u0301",
+    "😀",
+    ".",
+    "The",
+    " the",
+]
 REAL = bytepair.sample.paths()[0].read_text(encoding="utf-8")
 #: The texts of one training have at most about this many characters: the reference is slow.
 CHARACTERS = 3000
