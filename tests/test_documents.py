@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 def test_files_folders_globs_and_urls(folder: Path) -> None:
     assert texts(folder) == [*TEXTS, *TEXTS[:30], "one", "two"]
     assert texts(str(folder / "*.txt*")) == ["one", "two"]
-    assert texts([folder / "c.txt", str(folder / "a.parquet")]) == ["one", *TEXTS]
+    assert texts([folder / "c.txt", folder / "a.parquet"]) == ["one", *TEXTS]
     assert texts(folder.as_uri()) == texts(folder)
     assert texts(folder.as_uri() + "/*.gz") == TEXTS[:30]
     assert texts((folder / "c.txt").as_uri()) == ["one"]
@@ -96,8 +96,10 @@ def test_training_on_batches_is_training_on_files(folder: Path) -> None:
 
 def pieces(path: Path, first: int = 0, **options: Any) -> list[Any]:
     (file,) = files_of(path)
-    how = documents_module.ReadOptions(**{"errors": "skip", **options})
-    return list(documents_module.read(file, how, documents_module.DocumentSelection(first)))
+    size = options.pop("batch_bytes", None)
+    how = source.Reading(**{"errors": "skip", **options})
+    selection = documents_module.DocumentSelection(first)
+    return list(documents_module.read(file, how, selection, batch_bytes=size))
 
 
 def flat(items: list[Any]) -> list[Any]:
@@ -125,7 +127,7 @@ def test_a_reader_that_the_end_of_the_process_closes(
 ) -> None:
     """Then the names of modules are None already."""
     (file,) = files_of(folder / "a.parquet")
-    reader = documents_module.read(file, documents_module.ReadOptions())
+    reader = documents_module.read(file, source.Reading())
     next(reader)
     monkeypatch.setattr(documents_module, "arrow", None)
     reader.close()
@@ -304,9 +306,10 @@ def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["x" * 250_000_000]}), tmp_path / "b.parquet")
     program = """
         from bytepair.corpus.column import Skip
-        from bytepair.corpus.documents import ReadOptions, read
+        from bytepair.corpus.documents import read
         from bytepair.corpus.files import files_of
-        how = ReadOptions(errors="skip", max_document_bytes=1 << 27)
+        from bytepair.corpus.source import Reading
+        how = Reading(errors="skip", max_document_bytes=1 << 27)
         pieces = list(read(files_of(sys.argv[1])[0], how))[:0]
         before = peak_mb()
         rows = 0

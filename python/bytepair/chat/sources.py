@@ -18,6 +18,7 @@ from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
 from bytepair.corpus.files import Input, files_of
 from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.source import Reading
 from bytepair.errors import BytepairWarning, ConversationError, warn
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _read_file(file: Input, options: ChatOptions) -> Iterator[Conversation]:
 
 
 def _read_jsonl(file: Input) -> Iterator[Conversation]:
-    for column in documents.read(file, documents.ReadOptions(kind="lines")):
+    for column in documents.read(file, Reading(), kind="lines"):
         assert isinstance(column, Column)  # with errors="strict" there are no skips
         for number, line in enumerate(strings(column), column.first + 1):
             if not line.strip():

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.folders import in_cloud, in_folder, matching
 from bytepair.corpus.kinds import kind_of
-from bytepair.corpus.splits import Split, files_of_split, part, splits_of
+from bytepair.corpus.splits import Split, files_of_split, splits_of
 from bytepair.errors import CorpusError
 
 #: What names files: a path, a folder, a glob or a URL, or an iterable of these.
@@ -104,57 +104,6 @@ class Files:
         """The paths of the files if all are local, else None."""
         is_here = all(file.cloud is None for file in self.files)
         return [Path(file.path) for file in self.files] if is_here else None
-
-
-def resolve_files(names: Names | Files, split: Split | None = None) -> Files:
-    """Determine the files of a source that must be files.
-
-    Args:
-        names: a path, a folder, a glob or a URL, an iterable of these, or a resolved source.
-        split: as in `resolve`.
-
-    Raises:
-        CorpusError: as in `files_of`, or if no file belongs to the split.
-    """
-    if isinstance(names, Files):
-        return names
-    files = of_split(files_matching(names), split)
-    announce(files)
-    return files
-
-
-def is_divided(names: Names) -> bool:
-    """Whether a data set says which of these files are for validation.
-
-    Raises:
-        CorpusError: as in `files_of`.
-    """
-    return any(splits_of(files_of(names)))
-
-
-def files_by_position(
-    names: Names | Files, split: Split | None, *, is_logged: bool = True
-) -> list[Input]:
-    """The files of a split, where the last file is for validation if no data set says it.
-
-    Args:
-        names: as in `resolve_files`.
-        split: as in `corpus.read_documents`.
-        is_logged: whether to log what is read; of several ranks, the first does.
-
-    Raises:
-        CorpusError: as in `resolve_files`.
-    """
-    if isinstance(names, Files):
-        return names.files
-    all_files = files_matching(names)
-    files = part(all_files.files, split)
-    left = [PurePosixPath(file.name).name for file in all_files.files if file not in files]
-    actual = "all" if not left else split or "train"
-    is_listed = all_files.is_listed or bool(left)
-    if is_logged:
-        announce(Files(files, [*left, *all_files.skipped], actual, is_listed))
-    return files
 
 
 def of_split(all_files: Files, split: Split | None) -> Files:

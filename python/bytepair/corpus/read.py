@@ -16,7 +16,7 @@ from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.column import REPAIR, Column, Errors, OnSkip, Skip, TextBatch, strings, until
-from bytepair.corpus.documents import ReadOptions, read
+from bytepair.corpus.documents import read
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
@@ -68,12 +68,9 @@ def read_batches(
         [['one text', 'another']]
     """
     share = share or ShareRead()
-    how = ReadOptions(
-        reading.column, reading.errors, reading.doc_cap, reading.max_document_bytes, BATCH_BYTES
-    )
     resolved = resolve(source)
     announce_column(resolved, reading.column)
-    stream = _open(resolved, how, share)
+    stream = _open(resolved, reading, share)
     return _without_skips(until(stream, reading.max_chars, share.limit), on_skip)
 
 
@@ -100,30 +97,32 @@ def batch_size(batch: TextBatch) -> int:
 
 
 def _open(
-    resolved: ResolvedSource, how: ReadOptions, share: ShareRead
+    resolved: ResolvedSource, reading: Reading, share: ShareRead
 ) -> Iterator[TextBatch | Skip]:
     if isinstance(resolved, Files):
-        return ahead(_read_files(resolved.files, how, share))
+        return ahead(_read_files(resolved.files, reading, share))
     if isinstance(resolved, Texts | Rows):
         texts = (
-            resolved.texts if isinstance(resolved, Texts) else _fields(resolved.rows, how.column)
+            resolved.texts
+            if isinstance(resolved, Texts)
+            else _fields(resolved.rows, reading.column)
         )
-        return _capped(_checked_texts(_read_texts(texts), how.errors), how.doc_cap)
+        return _capped(_checked_texts(_read_texts(texts), reading.errors), reading.doc_cap)
     if isinstance(resolved, HubData):
-        columns = _read_columns(_tables(resolved.data, how.column), how.column)
+        columns = _read_columns(_tables(resolved.data, reading.column), reading.column)
     elif is_arrow(resolved.data):
-        columns = _read_arrow(resolved.data, how.column, "the Arrow data")
+        columns = _read_arrow(resolved.data, reading.column, "the Arrow data")
     else:
-        columns = _read_columns(resolved.data, how.column)
-    return _capped(_checked(columns, how), how.doc_cap)
+        columns = _read_columns(resolved.data, reading.column)
+    return _capped(_checked(columns, reading.errors), reading.doc_cap)
 
 
 def _read_files(
-    files: list[Input], how: ReadOptions, share: ShareRead
+    files: list[Input], reading: Reading, share: ShareRead
 ) -> Iterator[TextBatch | Skip]:
     for file in files:
         share.enter(file.size)
-        for piece in read(file, how, share=share):
+        for piece in read(file, reading, share=share, batch_bytes=BATCH_BYTES):
             is_table = kind_of(file.path) == "parquet"
             if isinstance(piece, Skip) and piece.rows != 1 and is_table:
                 # the file is invalid, not a single document
@@ -260,14 +259,14 @@ def _imported(source: Any) -> Any:
     return imported
 
 
-def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch | Skip]:
+def _checked(columns: Iterable[Column], errors: Errors) -> Iterator[TextBatch | Skip]:
     """Skip or replace invalid UTF-8 in columns, as `errors` says."""
     rows: Counter[str] = Counter()
     for column in columns:
         first = rows[column.name]
         rows[column.name] += len(column)
-        wrong = [] if how.errors == "strict" else _core.not_utf8(column.data, column.offsets)
-        if wrong and how.errors == "replace":
+        wrong = [] if errors == "strict" else _core.not_utf8(column.data, column.offsets)
+        if wrong and errors == "replace":
             yield strings(column, "replace")
             continue
         start = 0

@@ -26,6 +26,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, Final, TypeAlias
 
 from bytepair._internal.checks import MOST, check_choice, check_kind, check_whole
@@ -36,6 +37,7 @@ from bytepair.corpus.files import (
     LOG,
     MOST_NAMED,
     Files,
+    Input,
     Paths,
     announce,
     exists,
@@ -43,7 +45,7 @@ from bytepair.corpus.files import (
     of_split,
 )
 from bytepair.corpus.kinds import has_known_ending
-from bytepair.corpus.splits import Split, unsplit
+from bytepair.corpus.splits import Split, part, unsplit
 from bytepair.errors import ArgumentError, CorpusError
 
 #: The type of a source of text; see the table above.
@@ -232,6 +234,45 @@ def resolve(
     elif split in ("train", "val"):
         raise unsplit(split)
     return resolved
+
+
+def resolve_files(source: Source, split: Split | None = None, *, logs: bool = True) -> Files:
+    """Determine the files of a source that must be files; the arguments are those of `resolve`.
+
+    Raises:
+        CorpusError: if the source is in memory, or as in `resolve`.
+    """
+    # An error about the names then suggests no text.
+    if isinstance(source, str | os.PathLike) or (isinstance(source, list) and not source):
+        source = Paths(source)
+    resolved = resolve(source, split=split, logs=logs)
+    if isinstance(resolved, Files):
+        return resolved
+    message = "the source must be files: paths, folders, globs or URLs"
+    raise CorpusError(message, option="source", hint="pass paths")
+
+
+def files_by_position(source: Source, split: Split | None, *, logs: bool = True) -> list[Input]:
+    """The files of a split, where the last file is for validation if no data set says it.
+
+    Args:
+        source: as in `resolve_files`.
+        split: as in `corpus.read_documents`.
+        logs: whether to log what is read; of several ranks, the first does.
+
+    Raises:
+        CorpusError: as in `resolve_files`.
+    """
+    all_files = resolve_files(source, "all", logs=False)
+    if isinstance(source, Files):
+        return all_files.files
+    files = part(all_files.files, split)
+    left = [PurePosixPath(file.name).name for file in all_files.files if file not in files]
+    if logs:
+        actual = (split or "train") if left else "all"
+        skipped = [*left, *all_files.skipped]
+        announce(Files(files, skipped, actual, all_files.is_listed or bool(left)))
+    return files
 
 
 def _resolved(source: Source) -> ResolvedSource:

@@ -24,7 +24,7 @@ from bytepair._internal.progress import Bar
 from bytepair.corpus.column import SkipLog, SkippedPlace
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.source import Reading, Source
+from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
@@ -106,7 +106,7 @@ def count(
         "pattern": _core.pattern(pattern), "doc_cap": reading.doc_cap, "column": reading.column,
         "errors": reading.errors,
     }  # fmt: skip
-    files = tasks.files_for_all(source, reading.split)
+    files = resolve_files(source, reading.split).files
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
         check_counts_output(path)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.progress import Bar, Callback, ShareRead
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Source, resolve_files
 from bytepair.distributed import tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import InUseError
@@ -90,7 +90,7 @@ def shard(
     """
     ranks, folder = tasks.Ranks(rank, world_size, ray), Path(out)
     how = ShardOptions(**options)
-    job = make_job(tasks.files_for_all(source, how.split), tokenizer, how, folder)
+    job = make_job(resolve_files(source, how.files_split).files, tokenizer, how, folder)
     state = state_of(folder, job.values, ignore=PARTS)
     if state.manifest is not None:
         return assemble(folder, job, [], task_bytes, threads, progress)

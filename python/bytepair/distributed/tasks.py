@@ -17,14 +17,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair.corpus.files import Files, Input
-from bytepair.corpus.source import Source, resolve
+from bytepair.corpus.files import Input
 from bytepair.distributed import on_ray
-from bytepair.errors import CorpusError, ShardError, warn
+from bytepair.errors import ShardError, warn
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.files.safe import check_own_folder, check_regular
 from bytepair.shards import manifest, state
-from bytepair.shards.manifest import DamageError, Fields, InputSplit, ShardPart
+from bytepair.shards.manifest import DamageError, Fields, ShardPart
 
 #: The approximate number of bytes of the files of a task.
 TASK_BYTES: Final = 1 << 27
@@ -64,19 +63,6 @@ class Task:
     def is_done(self, root: Path) -> bool:
         """Whether its mark exists."""
         return (self.folder(root) / MARK).exists()
-
-
-def files_for_all(source: Source, split: InputSplit | None) -> list[Input]:
-    """The files of a source that many processes read.
-
-    Raises:
-        CorpusError: if the source is in memory, or as in `bytepair.train`.
-    """
-    resolved = resolve(source, split="all" if split == "both" else split)
-    if isinstance(resolved, Files):
-        return resolved.files
-    message = "the source must be files, which many processes can read"
-    raise CorpusError(message, option="source", hint="pass paths")
 
 
 def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:

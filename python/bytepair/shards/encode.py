@@ -21,7 +21,7 @@ from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import Expansion
 from bytepair.corpus.column import Column, Skip, SkipLog
-from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
+from bytepair.corpus.documents import DocumentSelection, read
 from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read import read_batches
@@ -79,15 +79,15 @@ def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
     Shards can be resumed and written again, since each document has an address: a file and a row in
     it. Texts, data frames and data sets have none; the same source gives the same file.
     """
-    split = "all" if options.split == "both" else options.split
-    resolved = resolve(source, split=split)
+    resolved = resolve(source, split=options.files_split)
     if isinstance(resolved, Files):
         yield resolved
         return
     with scratch() as folder:
         path = folder / "source.parquet"
         _write_texts(resolved, str(path), options)
-        yield of_split(Files([Input(IN_MEMORY, path.stat().st_size, None, str(path))]), split)
+        file = Input(IN_MEMORY, path.stat().st_size, None, str(path))
+        yield of_split(Files([file]), options.files_split)
 
 
 def _write_texts(resolved: ResolvedSource, path: str, options: ShardOptions) -> None:
@@ -201,12 +201,12 @@ def _pieces(
 ) -> Iterator[Placed | SkipRecord]:
     """The columns of the inputs with their addresses, and what is left out."""
     names = ("column", "errors", "doc_cap", "max_document_bytes")
-    how = ReadOptions(**{name: job.values[name] for name in names})
+    reading = Reading(**{name: job.values[name] for name in names})
     for number in range(start.input, stop):
         file = job.files[number]
         share.enter(file.size, after=int(job.starts[number]))
         selection = DocumentSelection(first=start.row if number == start.input else 0)
-        for piece in read(file, how, selection, share):
+        for piece in read(file, reading, selection, share):
             if isinstance(piece, Skip):
                 yield piece.record()
             else:

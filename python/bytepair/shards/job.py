@@ -15,7 +15,7 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.files import Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.splits import part
+from bytepair.corpus.splits import Split, part
 from bytepair.errors import SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.manifest import InputSplit, ShardFormat
@@ -68,6 +68,11 @@ class ShardOptions:
         for name in ("tokens_per_shard", "max_document_bytes", "doc_cap"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, check_whole(name, value, least=1))
+
+    @property
+    def files_split(self) -> Split | None:
+        """The split of the source that is read; `make_job` divides all for "both"."""
+        return "all" if self.split == "both" else self.split
 
 
 class ShardKeywords(TypedDict, total=False):

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair.corpus.column import Column, Errors
-from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
-from bytepair.corpus.files import files_by_position
+from bytepair.corpus.documents import DocumentSelection, read
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Reading, Source, files_by_position
 from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
@@ -98,7 +97,7 @@ class TextBatches(Unpicklable):
     """The batches of one rank, packed while the files are read; they never end.
 
     Args:
-        files: parquet files, as a source of `bytepair.train`; the last is for validation.
+        source: parquet files, as in `bytepair.train`; the last is for validation.
         tokenizer: encodes each document.
         batch_size: the number of rows in a batch.
         length: the number of ids in a row.
@@ -137,7 +136,7 @@ class TextBatches(Unpicklable):
 
     def __init__(
         self,
-        files: Source,
+        source: Source,
         tokenizer: Tokenizer,
         batch_size: int,
         length: int,
@@ -152,7 +151,7 @@ class TextBatches(Unpicklable):
         check_tokenizer(tokenizer)
         check_numbers(rank, world_size, batch_size=batch_size, length=length)
         self._shape, self._torch = (batch_size, length), torch
-        reader = _RankReader(files, options, rank, world_size)
+        reader = _RankReader(source, options, rank, world_size)
         self._packing, self._data = options.packing, lru_cache(1)(reader.data)
         self._place = None if state is None else reader.place_of(state)
         first = special_id(tokenizer, options.bos, "bos")
@@ -182,7 +181,7 @@ class TextBatches(Unpicklable):
     @classmethod
     def torch_stream(
         cls,
-        files: Source,
+        source: Source,
         tokenizer: Tokenizer,
         length: int,
         options: TextOptions = TextOptions(),
@@ -195,7 +194,7 @@ class TextBatches(Unpicklable):
         """Rows without end as an iterable data set of torch, encoded by the workers of a loader.
 
         Args:
-            files: as in `TextBatches`; each worker reads row groups of its own.
+            source: as in `TextBatches`; each worker reads row groups of its own.
             tokenizer: encodes each document.
             length: the number of ids in a row.
             options: as in `TextBatches`.
@@ -216,7 +215,7 @@ class TextBatches(Unpicklable):
 
         check_tokenizer(tokenizer)
         check_numbers(rank, world_size, length=length)
-        batches = partial(cls, files, tokenizer, 1, length, options, threads=threads)
+        batches = partial(cls, source, tokenizer, 1, length, options, threads=threads)
         return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
 
     def _best_fit(self) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -273,7 +272,7 @@ def _from_first_text(
         if epoch - waiting[0][0][2] > is_resumed:
             raise ShardError(
                 "the documents of this rank have no tokens: all are empty",
-                option="files",
+                option="source",
                 hint="choose the column of the text with column=",
             )
     yield from waiting
@@ -292,9 +291,9 @@ def _documents(
 class _RankReader:
     """The text of one rank: every `world_size`-th row group of each file."""
 
-    def __init__(self, files: Source, options: TextOptions, rank: int, world_size: int) -> None:
-        self._files = files_by_position(files, options.split, is_logged=rank == 0)
-        self._how = ReadOptions(options.column, options.errors)
+    def __init__(self, source: Source, options: TextOptions, rank: int, world_size: int) -> None:
+        self._files = files_by_position(source, options.split, logs=rank == 0)
+        self._reading = Reading(options.column, options.errors)
         self._rank, self._world_size = rank, world_size
         for file in self._files:
             if kind_of(file.path) != "parquet":
@@ -346,7 +345,7 @@ class _RankReader:
         for number in range(file, len(self._files)):
             unit = top = -1
             selection = DocumentSelection(0, self._rank + row_group, self._world_size)
-            for column in read(self._files[number], self._how, selection):
+            for column in read(self._files[number], self._reading, selection):
                 if not isinstance(column, Column):
                     continue  # a skipped document, which each epoch meets again
                 if column.unit != unit:

@@ -158,13 +158,7 @@ class Sharder:
         self._writer = self._open(start)
         try:
             feed(start, self._take, self._share)
-            if self._skipped and not (self.shards or self._writer.documents):
-                left = self._skipped[0]
-                raise CorpusError(
-                    f"nothing could be read, so there are no shards; the first skipped document is "
-                    f"{left['input']}, row {left['first']}: {left['reason']}"
-                )
-            self._close(None)
+            self._finish()
         except BaseException:
             self._writer.abandon()
             raise
@@ -217,6 +211,15 @@ class Sharder:
         training = (first for first, place in zip(batch.starts, batch.places, strict=True)
                     if place.input >= self._val_inputs)  # fmt: skip
         return min(end, int(next(training, end)))
+
+    def _finish(self) -> None:
+        if self._skipped and not (self.shards or self._writer.documents):
+            left = self._skipped[0]
+            raise CorpusError(
+                f"nothing could be read, so there are no shards; the first skipped document is "
+                f"{left['input']}, row {left['first']}: {left['reason']}"
+            )
+        self._close(None)
 
     def _close(self, following: Address | None) -> None:
         """Finish a shard, which has the address at which the next one begins."""
