@@ -161,7 +161,7 @@ def rivals_of(
     if isinstance(against, Mapping):
         for rival in against.values():
             check_kind("against", rival, Tokenizer)
-        rivals, missing = dict(against), {}
+        rivals, missing = dict(against), dict[str, NotFetchedError]()
     else:
         rivals, missing = _loaded(against, name)
     if name in rivals:
