@@ -1,6 +1,6 @@
 """Functions that differ between operating systems: file locks, fsync and the size of memory.
 
-`docs/systems.md` has a table of the differences; the tests simulate the other systems.
+`docs/install.md` has a table of the differences; the tests simulate the other systems.
 """
 
 from __future__ import annotations
