@@ -88,6 +88,7 @@ sharding = option.together(
         "first shards for validation, of the last file if no data set says it, then those for "
         "training.  [default: train; all of other sources]",
     ),
+    option.dropout,
 )
 
 
@@ -97,7 +98,11 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
         option.one_of(role, f"{role}_token")
         usual, name = options.pop(role), options.pop(f"{role}_token")
         more[role] = name or usual
-    names = ("format", "tokens_per_shard", "column", "max_document_bytes", "errors", "split")
+    option.both_or_none("dropout", "seed")
+    names = (
+        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "split",
+        "dropout", "seed",
+    )  # fmt: skip
     return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)
 
 

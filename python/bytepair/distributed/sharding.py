@@ -115,16 +115,14 @@ def encode_task(task: Task, job: ShardJob, root: Path, threads: int | None) -> N
     """Encode the files of a task to a part, unless it exists."""
 
     def work(task: Task, folder: Path) -> dict[str, Any]:
-        return _write_part(replace(job, files=task.files), task.first_input, folder, threads)
+        part = replace(job, files=task.files, first_input=task.first_input)
+        return _write_part(part, folder, threads)
 
     tasks.run(root, [task], FILES, work)
 
 
-def _write_part(job: ShardJob, first: int, folder: Path, threads: int | None) -> dict[str, Any]:
-    """Write ids, and four numbers for each document: of ids, of bytes, its input, its row there.
-
-    The inputs are numbered from `first` on.
-    """
+def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, Any]:
+    """Write ids, and four numbers for each document: of ids, of bytes, its input, its row there."""
     skipped: list[dict[str, Any]] = []
     tokens = documents = 0
 
@@ -136,7 +134,7 @@ def _write_part(job: ShardJob, first: int, folder: Path, threads: int | None) ->
         ids.add(np.ascontiguousarray(item.ids, job.dtype))
         count = len(item.offsets) - 1
         of_run = np.diff([*item.starts, count])
-        firsts = [(first + place.input, place.row) for place in item.places]
+        firsts = [(job.first_input + place.input, place.row) for place in item.places]
         places = np.repeat(np.array(firsts, np.int64).reshape(-1, 2), of_run, axis=0)
         places[:, 1] += np.arange(count) - np.repeat(item.starts, of_run)
         sizes = np.stack([np.diff(item.offsets), np.diff(item.text_ends)], axis=1)

@@ -45,6 +45,10 @@ class ShardOptions:
         split: as in `bytepair.count`; or "both": shards of the documents for validation, then those
             for training. As in `corpus.read_documents`, the last file is for validation where no
             data set says it.
+        dropout: the probability with which each merge is skipped (BPE-dropout); None or 0 is plain
+            encoding. It is much slower, and the ids depend on the order of the inputs.
+        seed: with `dropout`, a number from 0 to 2^64 - 1; pass a different one in each epoch.
+            The ids of a document depend on it, the number of its input, and its row there.
 
     Example:
         >>> from bytepair.shards import ShardOptions
@@ -61,6 +65,8 @@ class ShardOptions:
     errors: Errors = "strict"
     max_document_bytes: int = DOCUMENT_BYTES
     split: InputSplit | None = None
+    dropout: float | None = None
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
@@ -87,6 +93,8 @@ class ShardKeywords(TypedDict, total=False):
     errors: Errors
     max_document_bytes: int
     split: InputSplit | None
+    dropout: float | None
+    seed: int | None
 
 
 @dataclass(frozen=True)
@@ -96,13 +104,15 @@ class ShardJob:
     Attributes:
         tokenizer: the tokenizer.
         files: the inputs, in order.
-        values: what the manifest says of the job; "val_inputs" only if so many of the first inputs
-            are for validation.
+        values: what the manifest says of the job; "dropout" and "seed" only if merges are dropped,
+            "val_inputs" only if so many of the first inputs are for validation.
+        first_input: the number of the first input in the source.
     """
 
     tokenizer: Tokenizer
     files: list[Input]
     values: dict[str, Any]
+    first_input: int = 0
 
     @cached_property
     def layout(self) -> Layout:
@@ -125,6 +135,8 @@ def make_job(
     files: list[Input], tokenizer: Tokenizer, options: ShardOptions, folder: Path
 ) -> ShardJob:
     """Collect everything that determines the shards in a folder."""
+    # The core checks these two.
+    tokenizer.encode_batch_to_numpy([], dropout=options.dropout, seed=options.seed)
     val: list[Input] = []
     if options.split == "both":
         val = part(files, "val")
@@ -138,6 +150,10 @@ def make_job(
         **recorded(files, folder),
     }
     del values["split"]  # the inputs say which was read
+    if options.dropout and options.seed is not None:
+        values["seed"] = int(options.seed)
+    else:
+        del values["dropout"], values["seed"]
     if val:
         values["val_inputs"] = len(val)
     return ShardJob(tokenizer, files, values)
