@@ -21,7 +21,7 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.column import SkipLog, SkippedPlace
+from bytepair.corpus.column import Skip, SkipLog
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Reading, Source, resolve_files
@@ -211,7 +211,8 @@ def _put_together(plan: CountTasks, work: list[Task], *, ray: bool) -> Counts:
     tasks.redo_broken(root, work, [PART], lambda task: count_task(task, root, plan.options))
     for task in work:
         mark = tasks.mark_of(task, root)
-        skips.add_all(mark.count("skipped"), map(_skipped, mark.items("first"), repeat(mark)))
+        first = map(_skipped, mark.items("first"), repeat(mark))
+        skips.add(*first, documents=mark.count("skipped"))
     counts = _sum(root, work, ray=ray)
     record = {"job": plan.job, "checksum": _checksum(counts)}
     counts.save(plan.path, metadata={JOB: json.dumps(record)})
@@ -237,11 +238,11 @@ def columns_of_sum(work: list[Task], root: Path) -> tuple[Any, ...]:
     return columns.data, columns.offsets, columns.counts, counts.pattern
 
 
-def _skipped(values: Any, mark: Fields) -> SkippedPlace:
+def _skipped(values: Any, mark: Fields) -> Skip:
     """A skipped document that a mark names."""
     match values:
-        case [str(source), int(row), str(reason), str(hint)] if manifest.is_count(row):
-            return SkippedPlace(source, row, reason, hint)
+        case [str(), int(row), int() | None, str(), str()] if manifest.is_count(row):
+            return Skip(*values)
     raise mark.wrong("first")
 
 

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from bytepair._internal.checks import MOST, check_choice, check_whole
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import Files, Input
+from bytepair.corpus.files import Files, Input, Split, of_split
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import check_limits
-from bytepair.corpus.splits import Split, part
 from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.manifest import InputSplit, ShardFormat, ShardSplit
@@ -207,8 +206,8 @@ def make_job(source: Files, tokenizer: Tokenizer, options: ShardOptions, folder:
     """
     files, val = source.files, []
     if options.split == "both":
-        val = part(files, "val")
-        files = [*val, *part(files, "train")]
+        val = of_split(source, "val", by_position=True).files
+        files = [*val, *of_split(source, "train", by_position=True).files]
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
         "dtype": layout(options.format).dtype(largest).name,

@@ -17,7 +17,7 @@ from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback, ShareRead
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import Expansion, ReadBounds, most_page_bytes
-from bytepair.corpus.column import SkipLog, SkippedPlace, TextBatch
+from bytepair.corpus.column import Skip, SkipLog, TextBatch
 from bytepair.corpus.files import Files
 from bytepair.corpus.inputs import INPUTS, recorded
 from bytepair.corpus.kinds import corpus_file, kind_of
@@ -286,11 +286,8 @@ class _Count:
             first + place.file, place.byte, place.line, place.row, place.chars
         )
         skips = counter.take_skips()
-        rows = (
-            SkippedPlace(str(files[skip.file]), skip.row, skip.reason, skip.hint)
-            for skip in skips.first
-        )
-        self._checkpoint.skips.add_all(skips.documents, rows)
+        named = (Skip(str(files[s.file]), s.row, 1, s.reason, s.hint) for s in skips.first)
+        self._checkpoint.skips.add(*named, documents=skips.documents)
 
     def _add_files(self, files: list[Path], first: int) -> bool:
         """Count text and jsonl files from the current place until a checkpoint is due."""

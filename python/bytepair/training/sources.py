@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.files import Files, announce
+from bytepair.corpus.files import Files, Split, announce
 from bytepair.corpus.source import Reading, Source, resolve
-from bytepair.corpus.splits import Split
 from bytepair.errors import ArgumentError, CountsError, PatternError
 from bytepair.training.counting import count_text, resolve_for_count
 from bytepair.training.counts import Counts, check_names
