@@ -31,7 +31,7 @@ from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
 from bytepair.files.outputs import scratch
 from bytepair.shards import manifest, state
 from bytepair.shards.manifest import Fields
-from bytepair.training.counting import count_with_skips
+from bytepair.training.counting import CountOptions, count_with_skips
 from bytepair.training.counts import Counts, read_counts
 from bytepair.training.counts_file import check_counts_output, metadata_of
 
@@ -196,9 +196,9 @@ def count_task(task: Task, root: Path, options: dict[str, Any]) -> None:
     def work(task: Task, folder: Path) -> dict[str, Any]:
         keywords = dict(options)
         regex, threads = keywords.pop("pattern"), keywords.pop("threads")
-        reading, files = Reading(**keywords), Files(task.files)
+        how = CountOptions(regex, Reading(**keywords), threads)
         with Bar(False) as bar:
-            counts, skips = count_with_skips(files, regex, reading, threads, bar)
+            counts, skips = count_with_skips(Files(task.files), how, bar)
         counts.save(folder / PART)
         return {"skipped": skips.documents, "first": skips.first}
 
