@@ -46,7 +46,7 @@ CLI_PAGES = {
     "train": ("Train and count", "train", "count", "mixture", "prune"),
     "encode": ("Encode, decode, render", "encode", "decode", "render"),
     "look": ("Look and compare", "inspect", "evaluate", "compare", "explore", "verify"),
-    "corpora": ("Corpora and shards", "download", "shard"),
+    "corpora": ("Corpora and shards", "download", "shard", "plan"),
     "convert": ("Convert and list", "convert", "vocabularies"),
 }
 COMMANDS = ["", *(name for _, *names in CLI_PAGES.values() for name in names)]
@@ -150,7 +150,7 @@ def test_blocks_with_packages(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
         lacking = [package for package in packages if find_spec(package) is None]
         missing |= set(lacking)
         if not lacking and (needed or kind == "python"):
-            exec(compile(block, str(page), "exec"), names)
+            run_block(block, names, page)
     if missing:
         pytest.skip(f"some blocks need {', '.join(sorted(missing))}")
 
