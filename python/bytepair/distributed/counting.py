@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.column import SkipLog, SkippedPlace
+from bytepair.corpus.column import Skip, SkipLog
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Reading, Source, resolve_files
@@ -30,7 +30,7 @@ from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
 from bytepair.files.outputs import scratch
 from bytepair.shards import manifest, state
 from bytepair.shards.manifest import Fields
-from bytepair.training.counting import count_with_skips
+from bytepair.training.counting import CountOptions, count_with_skips
 from bytepair.training.counts import Counts, read_counts
 from bytepair.training.counts_file import check_counts_output, metadata_of
 
@@ -101,17 +101,16 @@ def count(
             )
     if out is None and not ray:
         raise ShardError("several ranks need a shared folder: pass out, the file to write")
-    options: dict[str, Any] = {
-        "pattern": _core.pattern(pattern), "doc_cap": reading.doc_cap, "column": reading.column,
-        "errors": reading.errors,
-    }  # fmt: skip
+    regex = _core.pattern(pattern)
+    options = CountOptions(regex, replace(reading, split=None), ranks.threads(threads))
     files = resolve_files(source, reading.split).files
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
         check_counts_output(path)
-        job = {**options, **recorded(files, folder), "unicode": _core.UNICODE_VERSION}
-        options["max_document_bytes"] = reading.max_document_bytes
-        options["threads"] = ranks.threads(threads)
+        job = {
+            "pattern": regex, "doc_cap": reading.doc_cap, "column": reading.column,
+            "errors": reading.errors, "unicode": _core.UNICODE_VERSION, **recorded(files, folder),
+        }  # fmt: skip
         return _count(CountJob(path, job, options, task_bytes), files, ranks)
 
 
@@ -122,13 +121,13 @@ class CountJob:
     Attributes:
         path: the output.
         values: what determines the result.
-        options: the pattern, the threads and the values of `Reading` for each task.
+        options: how each task counts.
         task_bytes: the approximate number of bytes of the files of a task.
     """
 
     path: Path
     values: dict[str, Any]
-    options: dict[str, Any]
+    options: CountOptions
     task_bytes: int
 
     @property
@@ -182,15 +181,12 @@ def _checksum(counts: Counts) -> str:
     return f"{crc:08x}"
 
 
-def count_task(task: Task, folder: TaskFolder, options: dict[str, Any]) -> None:
+def count_task(task: Task, folder: TaskFolder, options: CountOptions) -> None:
     """Count the files of a task, unless it is done."""
 
     def work(path: Path) -> dict[str, Any]:
-        keywords = dict(options)
-        regex, threads = keywords.pop("pattern"), keywords.pop("threads")
-        reading, files = Reading(**keywords), Files(task.files)
         with Bar(False) as bar:
-            counts, skips = count_with_skips(files, regex, reading, threads, bar)
+            counts, skips = count_with_skips(Files(task.files), options, bar)
         counts.save(path / PART)
         return {"skipped": skips.documents, "first": skips.first}
 
@@ -203,7 +199,8 @@ def _put_together(job: CountJob, work: list[Task]) -> Counts:
     folder.redo_broken(work, lambda task: count_task(task, folder, job.options))
     for task in work:
         mark = folder.mark(task)
-        skips.add_all(mark.count("skipped"), map(_skipped, mark.items("first"), repeat(mark)))
+        first = map(_skipped, mark.items("first"), repeat(mark))
+        skips.add(*first, documents=mark.count("skipped"))
     counts = added(read_counts(folder.of(task) / PART) for task in work)
     record = {"job": job.values, "checksum": _checksum(counts)}
     counts.save(job.path, metadata={JOB: json.dumps(record)})
@@ -212,11 +209,11 @@ def _put_together(job: CountJob, work: list[Task]) -> Counts:
     return counts
 
 
-def _skipped(values: Any, mark: Fields) -> SkippedPlace:
+def _skipped(values: Any, mark: Fields) -> Skip:
     """A skipped document that a mark names."""
     match values:
-        case [str(source), int(row), str(reason), str(hint)] if manifest.is_count(row):
-            return SkippedPlace(source, row, reason, hint)
+        case [str(), int(row), int() | None, str(), str()] if manifest.is_count(row):
+            return Skip(*values)
     raise mark.wrong("first")
 
 
