@@ -389,7 +389,7 @@ def test_nfc_gives_the_ids_of_tokenizers(tmp_path: Path) -> None:
         assert tok.encode(text, special="all") == ids
 
     check()
-    with pytest.raises(ValueError, match="to normalize texts to NFC"):
+    with pytest.raises(ValueError, match="the normalization to NFC"):
         bytepair.compat.to_tiktoken(tok)
     with pytest.raises(bytepair.errors.LossError, match="NFC"):
         tok.export(tmp_path / "x", "nanochat")

@@ -41,9 +41,9 @@ def to_tiktoken(tokenizer: _core.Tokenizer, name: str = "bytepair") -> tiktoken.
         True
     """
     from bytepair._internal.extras import tiktoken
-    from bytepair.formats.tiktoken import values
+    from bytepair.formats.writing import encoding_values
 
-    return tiktoken.Encoding(name, **values(tokenizer, exact=True))
+    return tiktoken.Encoding(name, **encoding_values(tokenizer))
 
 
 def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> tokenizers.Tokenizer:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from bytepair import _core
 from bytepair.errors import ArgumentError, LossError, NotAFolderError, UnsupportedError
 from bytepair.files.outputs import check_output_folder, check_replaced, write_files, write_whole
-from bytepair.formats import gpt2, huggingface
+from bytepair.formats import gpt2, huggingface, tiktoken
 from bytepair.formats.huggingface import companions
 from bytepair.formats.parts import LoadOptions, Losses, WrittenFormat
 from bytepair.formats.registry import FORMATS, Format, Units, format_of
@@ -146,6 +146,19 @@ def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) ->
     own, hints = can.function("losses"), can.function("hints")
     lost += own(tokenizer) if own else []
     return Losses(dict.fromkeys(lost), ", or ".join(hints(tokenizer) if lost and hints else []))
+
+
+def encoding_values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """The arguments of a `tiktoken.Encoding` with the same ids; an error if there are none."""
+    reason = _lost_units(tokenizer, "nanochat")
+    lost = [reason] if reason else [
+        *_lost_rules(tokenizer, FORMATS["nanochat"]),
+        *_lost_added(tokenizer, FORMATS["nanochat"]),
+        *_lost_merges(tokenizer, FORMATS["nanochat"]),
+    ]  # fmt: skip
+    if lost:
+        raise ArgumentError(f"there is no tiktoken.Encoding of this tokenizer: {'; '.join(lost)}")
+    return tiktoken.values(tokenizer)
 
 
 def _lost_units(tokenizer: _core.Tokenizer, format: str) -> str | None:

@@ -39,7 +39,7 @@ from bytepair.formats.pieces import (
     UNUSED,
     USER_DEFINED,
 )
-from bytepair.properties.rules import ordinary
+from bytepair.properties.rules import form, ordinary
 from bytepair.properties.tokens import is_rule_of_ranks
 
 VERSIONS: Final = (2, 3)
@@ -86,14 +86,29 @@ def _values(cursor: Cursor) -> dict[str, Any]:
         key = _string(cursor)
         if key in values:
             raise FormatError(f"byte {at}", f"the key {key!r} is a duplicate")
-        kind = cursor.u32("a kind")
-        if kind == _ARRAY:
-            values[key] = _array(cursor, key.startswith(("tokenizer.", "bytepair.")))
-        elif kind == _STRING:
-            values[key] = _string(cursor)
-        else:
-            values[key] = cursor.number(_number(kind, cursor.at - 4), "a number")
+        values[key] = _value(cursor, key.startswith(("tokenizer.", "bytepair.")))
     return values
+
+
+def _value(cursor: Cursor, is_kept: bool) -> Any:
+    """A value after its type; unneeded arrays of numbers are skipped."""
+    at = cursor.at
+    kind = cursor.u32("a kind")
+    if kind == _STRING:
+        return _string(cursor)
+    if kind != _ARRAY:
+        return cursor.number(_number(kind, at), "a number")
+    at = cursor.at
+    kind, count = cursor.u32("a kind"), cursor.u64("a count")
+    if kind == _ARRAY:
+        raise UnsupportedError(f"byte {at}", "arrays of arrays are not supported")
+    if kind == _STRING:
+        if count > cursor.left // 8:
+            raise FormatError(f"byte {at}", f"{count} strings do not fit {cursor.left} bytes")
+        return [_string(cursor) for _ in range(count)]
+    layout = struct.Struct("<" + _number(kind, at))
+    data = cursor.take(count * layout.size, "an array")
+    return [value for (value,) in layout.iter_unpack(data)] if is_kept else None
 
 
 def _string(cursor: Cursor) -> str:
@@ -112,21 +127,6 @@ def _number(kind: int, at: int) -> str:
     return _NUMBERS[kind]
 
 
-def _array(cursor: Cursor, is_kept: bool) -> list[Any] | None:
-    """The values of an array; unneeded numbers are skipped."""
-    at = cursor.at
-    kind, count = cursor.u32("a kind"), cursor.u64("a count")
-    if kind == _ARRAY:
-        raise UnsupportedError(f"byte {at}", "arrays of arrays are not supported")
-    if kind == _STRING:
-        if count > cursor.left // 8:
-            raise FormatError(f"byte {at}", f"{count} strings do not fit {cursor.left} bytes")
-        return [_string(cursor) for _ in range(count)]
-    layout = struct.Struct("<" + _number(kind, at))
-    data = cursor.take(count * layout.size, "an array")
-    return [value for (value,) in layout.iter_unpack(data)] if is_kept else None
-
-
 def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
     model = values.get("tokenizer.ggml.model")
     if model not in {"gpt2", gguf_pieces.NAME}:
@@ -135,9 +135,23 @@ def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
             f"{model!r} is neither gpt2 (byte-level BPE) nor llama (BPE with byte fallback)",
         )
     names, kinds = _names_and_kinds(values)
-    kinds = llamacpp.kinds(names, kinds)
-    if model == gguf_pieces.NAME:
-        return _parts_of_pieces(values, names, kinds, options)
+    is_pieces = model == gguf_pieces.NAME
+    read = _parts_of_pieces if is_pieces else _parts_of_bytes
+    parts = read(values, names, kinds, options)
+    special = parts.special_tokens
+    users = {
+        name: _core.AddedToken(name, id, special=False)
+        for name, id in special.items()
+        if kinds[id] == USER_DEFINED  # llama.cpp finds them in every text
+    }
+    stated = gguf_metadata.read(values, names, special)
+    return replace(parts, notes=stated.to_notes(), flags=users)
+
+
+def _parts_of_bytes(
+    values: dict[str, Any], names: list[str], kinds: list[int], options: LoadOptions
+) -> Parts:
+    """The tokenizer of a file whose tokens are written in the characters of GPT-2."""
     rules, ignore = _splitting(values, options)
     ids, special = _ids(names, kinds)
     tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", options)
@@ -146,11 +160,9 @@ def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
     tokens |= _merged_names(special, pairs)
     merges = check_merges(pairs, tokens, place)
-    notes = gguf_metadata.read(values, names, special).to_notes()
-    flags = _users(kinds, special)
     if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
-        return Parts(tokens, rules, special, notes=notes, flags=flags)
-    return Parts(tokens, rules, special, merges, ignore, notes, flags=flags)
+        return Parts(tokens, rules, special)
+    return Parts(tokens, rules, special, merges, ignore)
 
 
 def _merged_names(
@@ -176,22 +188,19 @@ def _parts_of_pieces(
         for id, entry in enumerate(zip(names, scores, kinds, strict=True))
         if not (entry[2] == UNUSED and entry[0] == _hole(id))
     }
-    parts = gguf_pieces.parts(values, entries, {}, own, options)
-    stated = gguf_metadata.read(values, names, parts.special_tokens)
-    parts.notes.update(stated.to_notes())
-    return replace(parts, flags=_users(kinds, parts.special_tokens))
+    return gguf_pieces.parts(values, entries, own, options)
 
 
 def _names_and_kinds(values: dict[str, Any]) -> tuple[list[str], list[int]]:
+    """The text of each id, and its type as llama.cpp sees it."""
     names = _list(values, "tokenizer.ggml.tokens", str)
     if len(names) > MAX_VOCAB_SIZE:
         raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE} tokens")
-    kinds = [NORMAL] * len(names)
-    if (key := "tokenizer.ggml.token_type") in values:
-        kinds = _list(values, key, int)
-        if len(kinds) != len(names):
-            raise FormatError(key, f"there are {len(kinds)} types for {len(names)} tokens")
-    return names, kinds
+    key = "tokenizer.ggml.token_type"
+    kinds = _list(values, key, int) if key in values else [NORMAL] * len(names)
+    if len(kinds) != len(names):
+        raise FormatError(key, f"there are {len(kinds)} types for {len(names)} tokens")
+    return names, llamacpp.kinds(names, kinds)
 
 
 def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
@@ -236,35 +245,31 @@ def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, 
     return ids, special
 
 
-def _users(kinds: list[int], special: dict[str, int]) -> dict[str, _core.AddedToken]:
-    """The added tokens that llama.cpp finds in every text, by name."""
-    return {
-        name: _core.AddedToken(name, id, special=False)
-        for name, id in special.items()
-        if kinds[id] == USER_DEFINED
-    }
-
-
 # ---------------------------------------------------------------------------- writing
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a GGUF file loses beside the values that the table of capabilities has."""
+    """What a GGUF file loses beside the values that the table of formats has."""
     is_pieces = tokenizer.merge_rule == "characters"
     lost = gguf_pieces.losses(tokenizer) if is_pieces else llamacpp.losses(tokenizer)
-    return [*lost, *llamacpp.lost_kinds(_kinds(tokenizer)), *gguf_metadata.losses(tokenizer)]
+    kinds, ranks = dict(_added(tokenizer).values()), tokenizer.mergeable_ranks()
+    known = (name for name in llamacpp.RETYPED if name not in kinds and name.encode() in ranks)
+    kinds |= dict.fromkeys(known, NORMAL)
+    return [*lost, *llamacpp.lost_kinds(kinds), *gguf_metadata.losses(tokenizer)]
 
 
-def _kinds(tokenizer: _core.Tokenizer) -> dict[str, int]:
-    """The names of the tokens that llama.cpp may take for others, with the types to write."""
+def hints(tokenizer: _core.Tokenizer) -> list[str]:
+    """How a file loses less."""
+    return gguf_metadata.hints(tokenizer)
+
+
+def _added(tokenizer: _core.Tokenizer) -> dict[int, tuple[str, int]]:
+    """The text and the type of each added token."""
     users = ordinary(tokenizer)
-    added = {
-        name: USER_DEFINED if id in users else CONTROL
+    return {
+        id: (name, USER_DEFINED if id in users else CONTROL)
         for name, id in tokenizer.special_tokens.items()
     }
-    known = (name for name in llamacpp.RETYPED if name not in added)
-    ranks = tokenizer.mergeable_ranks()
-    return added | {name: NORMAL for name in known if name.encode() in ranks}
 
 
 def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
@@ -281,10 +286,8 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
 
 def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, gguf_metadata.Value]:
     """The keys of a byte-level tokenizer."""
-    users = ordinary(tokenizer)
     entries = {i: (to_characters(t), NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
-    for name, id in tokenizer.special_tokens.items():
-        entries[id] = (name, USER_DEFINED if id in users else CONTROL)
+    entries |= _added(tokenizer)
     ids = range(tokenizer.vocab_size)
     names, kinds = zip(*(entries.get(id, (_hole(id), UNUSED)) for id in ids), strict=True)
     return {
@@ -304,14 +307,15 @@ def _keys_of_pieces(tokenizer: _core.Tokenizer) -> dict[str, gguf_metadata.Value
     names, scores, kinds = zip(
         *(entries.get(id, (_hole(id), 0.0, UNUSED)) for id in ids), strict=True
     )
+    rules = _core.text_rules(tokenizer)
     return {
         "tokenizer.ggml.model": gguf_pieces.NAME,
         "tokenizer.ggml.pre": "default",
         "tokenizer.ggml.tokens": _distinct(names),
         "tokenizer.ggml.token_type": kinds,
         "tokenizer.ggml.scores": scores,
-        "tokenizer.ggml.add_space_prefix": gguf_pieces.puts_spaces(tokenizer),
-        _USERS_KEY: _core.text_rules(tokenizer).user_defined,
+        "tokenizer.ggml.add_space_prefix": form(rules) != "spaces",
+        _USERS_KEY: rules.user_defined,
     }
 
 
