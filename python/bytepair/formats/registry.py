@@ -1,4 +1,4 @@
-"""The table of all formats, with what their files hold; and how a file is recognized and read.
+"""The table of all formats, with what their files hold; how a file is recognized and read.
 
 The module of a format is imported when a file of it is met: most programs meet one.
 """
@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from bytepair import _core
 from bytepair.errors import (
     ArgumentError,
+    BytepairError,
     FormatError,
     NotFoundError,
     PatternError,
@@ -269,3 +270,65 @@ def _of_binary(path: Path, head: bytes) -> str:
     raise FormatError(
         str(path), f"{what}", option="format", hint=f"name its format, one of {', '.join(FORMATS)}"
     )
+
+
+# ---------------------------------------------------------------------------- by name
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """What `list_vocabularies` found. As a string, it is a list for people.
+
+    Attributes:
+        files: for each name that `bytepair.load` takes without a network, its file or folder.
+        broken: for each name whose files cannot be used, the reason.
+        searched: the folders that were searched, each with what it is, in order.
+    """
+
+    files: dict[str, Path]
+    broken: dict[str, str]
+    searched: dict[Path, str]
+
+    def __str__(self) -> str:
+        lines = [f"{name:<24}  {path}" for name, path in self.files.items()]
+        lines += [f"{name:<24}  cannot be used: {why}" for name, why in self.broken.items()]
+        lines = lines or ["No published vocabulary is on this machine."]
+        lines += ["", "Searched, in this order:"]
+        for path, what in self.searched.items():
+            missing = "" if path.is_dir() else " (there is no such folder)"
+            lines.append(f"  {path}{missing}: {what}")
+        return "\n".join(lines)
+
+
+def list_vocabularies() -> Vocabularies:
+    """List the published vocabularies that `bytepair.load` can load here without a network.
+
+    Encodings of tiktoken are found in its cache and in packages, checked by their SHA-256;
+    repositories of the Hugging Face Hub in its cache, if they have files of a tokenizer.
+
+    Example:
+        >>> import bytepair
+        >>> vocabularies = bytepair.list_vocabularies()
+        >>> all(path.exists() for path in vocabularies.files.values())
+        True
+    """
+    from bytepair.formats import published
+
+    files: dict[str, Path] = {}
+    broken: dict[str, str] = {}
+    for name in published.ENCODINGS:
+        try:
+            path = published.rank_file(name)
+        except BytepairError as error:
+            broken[name] = str(error)
+            continue
+        if path is not None:
+            files[name] = path
+    for name, folder in published.repositories().items():
+        try:
+            recognize(folder)
+        except (BytepairError, OSError):
+            continue  # a model without a tokenizer of a known format
+        files[name] = folder
+    places = [*published.rank_places(), published.hub_place()]
+    return Vocabularies(files, broken, {place.path: place.what for place in places})
