@@ -45,7 +45,7 @@ TEMPLATES: Final = {
     "--rows",
     type=click.Choice([*get_args(RowKind), PAIRS]),
     default="messages",
-    help="What the fields of a row are.",
+    help="The layout of each row.",
 )
 @click.option(
     "--train-on",
@@ -74,7 +74,7 @@ TEMPLATES: Final = {
     help="What to do with a conversation that has nothing to train on.",
 )
 @click.option("--pad-to", type=option.number, help="Pad each conversation to this many ids.")
-@click.option("--pack-to", type=option.number, help="Pack conversations into rows of so many ids.")
+@click.option("--pack-to", type=option.number, help="Pack conversations into rows of this many ids.")
 @option.threads
 @click.option("--show", is_flag=True, help="Draw the tokens: green is trained on, red is not.")
 def render(
