@@ -15,7 +15,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair.chat.batch import RenderedBatch, pad_id, padding
+from bytepair.chat.batch import pad_id, padding
+from bytepair.chat.rendered import RenderedBatch
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
