@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import bytepair
 from bytepair.chat import CHATML, ChatOptions, RenderStatistics
 from bytepair.errors import ArgumentError, ConversationError, SkippedWarning
+from bytepair.shards import ConversationBatches, ConversationOptions
 
 TOK = bytepair.train(["hi yo, what is this? it is that"] * 3, vocab_size=279)
 #: A tokenizer for ChatML, whose roles may come in any order.
@@ -93,6 +95,18 @@ def test_broken_pairs_are_skipped_and_named() -> None:
         bytepair.chat.render_preferences(TOK, rows)
 
 
+def test_batches_go_on_without_broken_conversations() -> None:
+    rows: Any = [TALK, [], turns(1), [{"role": "robot", "content": "hi"}]]
+    options = ConversationOptions(chat=ChatOptions(errors="skip"))
+    with pytest.warns(SkippedWarning, match="conversation 1: .*; it is skipped"):
+        found = list(islice(ConversationBatches(rows, TOK, 2, 80, options), 3))
+    plain = ConversationBatches([TALK, turns(1)], TOK, 2, 80)
+    inside = {bytes(row) for inputs, _ in found for row in inputs}
+    assert inside <= {bytes(row) for _ in range(40) for row in next(plain)[0]}
+    with pytest.raises(ConversationError, match="conversation 1: "):
+        next(ConversationBatches(rows, TOK, 2, 80))
+
+
 def test_statistics_are_what_one_counts() -> None:
     odd: list[Any] = [TALK, [SAY, ASK], [ASK], turns(9), turns(1)]
     with pytest.warns(SkippedWarning):
@@ -113,6 +127,7 @@ def test_statistics_are_what_one_counts() -> None:
     assert found.rows == len(batch)
     assert found.fill == (batch.conversations >= 0).mean()
     assert found.trained == batch.loss_mask.sum()
+    assert found.ids == (batch.conversations >= 0).sum()
     assert json.loads(json.dumps(found.to_json()))["conversations"] == 5
     assert "5 conversations, 1 dropped, 1 cut, 1 untrained, 2 unanswered, 1 unasked" in str(found)
 

@@ -70,8 +70,8 @@ def render(
     kept = checked(encoded, found, on_untrained if write.has_mask else "keep", max_tokens)
     batch = RenderedBatch(encoded.ids.view(np.int32), encoded.mask, offsets=encoded.offsets)
     if not kept.all():
-        found = replace(found, dropped=int((~kept).sum()))
         batch = without(batch, kept)
+        found = replace(found, dropped=int((~kept).sum()), ids=len(batch.input_ids))
     if width is not None:
         filler = pad_id(tokenizer, padding(tokenizer, write.template, layout.pad))
         batch, found = laid_out(
