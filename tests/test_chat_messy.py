@@ -96,7 +96,7 @@ def test_broken_pairs_are_skipped_and_named() -> None:
 
 
 def test_batches_go_on_without_broken_conversations() -> None:
-    rows: Any = [TALK, [], turns(1), [{"role": "robot", "content": "hi"}]]
+    rows: Any = [TALK, [], turns(1)]
     options = ConversationOptions(chat=ChatOptions(errors="skip"))
     with pytest.warns(SkippedWarning, match="conversation 1: .*; it is skipped"):
         found = list(islice(ConversationBatches(rows, TOK, 2, 80, options), 3))

@@ -174,7 +174,7 @@ def test_the_first_rank_logs_what_all_read(
     for rank in range(2):
         text_batches(base / "base_data", trained, 1, 4, rank=rank, world_size=2, split="val")
     (line,) = caplog.messages
-    assert line.startswith("reading 1 parquet file of the split val; skipped a.parquet, ")
+    assert line.startswith("reading 1 parquet file of the split val; skipped a.parquet (train), ")
 
 
 def test_a_state_of_2025_has_no_epoch(base: Path, trained: bytepair.Tokenizer) -> None:

@@ -17,8 +17,9 @@ from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
-from bytepair.corpus.files import Input, files_of
+from bytepair.corpus.files import Input
 from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.names import files_matching
 from bytepair.corpus.source import Reading
 from bytepair.errors import BytepairWarning, ConversationError, warn
 
@@ -140,7 +141,7 @@ def _files(names: Any) -> list[Input]:
         elif path.is_dir() and list(path.glob(f"**/*{_ARROW[0]}")):  # of datasets.save_to_disk
             found += map(_local, sorted(path.glob(f"**/*{_ARROW[0]}")))
         else:
-            found += files_of(name)
+            found += files_matching(name).files
     return found
 
 

@@ -24,10 +24,10 @@ from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
 from bytepair.corpus.column import Column, Errors
 from bytepair.corpus.documents import DocumentSelection, read
+from bytepair.corpus.files import Split
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Reading, Source, files_by_position
-from bytepair.corpus.splits import Split
+from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
 from bytepair.shards.order import (
@@ -288,7 +288,8 @@ class _RankReader:
     """The text of one rank: every `world_size`-th row group of each file."""
 
     def __init__(self, source: Source, options: TextOptions, rank: int, world_size: int) -> None:
-        self._files = files_by_position(source, options.split, logs=rank == 0)
+        files = resolve_files(source, options.split, logs=rank == 0, by_position=True)
+        self._files = files.files
         self._reading = Reading(options.column, options.errors)
         self._rank, self._world_size = rank, world_size
         for file in self._files:
