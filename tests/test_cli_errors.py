@@ -109,7 +109,6 @@ def test_failures_are_in_the_words_of_the_command(
         ("huggingface_hub", "download foo/bar", "pip install 'bytepair[hub]'"),
         ("huggingface_hub", "convert foo/bar out.bytepair", "bytepair[hub]"),
         ("huggingface_hub", "train hf://datasets/foo/bar -o new", "pip install 'bytepair[hub]'"),
-        ("torch", "evaluate --token-bytes x.pt", "install torch: pip install 'bytepair[torch]'"),
     ],
 )
 def test_a_missing_extra_is_said_before_any_work(
@@ -153,7 +152,7 @@ def test_whatever_a_command_raises_is_one_line(
     assert command is not None
     monkeypatch.setattr(command, "callback", fail)
     words = {
-        "train": [], "download": [],
+        "train": [], "download": [], "plan": [],
         "count": ["a.txt"], "shard": ["a.txt", "-o", "out"], "convert": ["tokenizer", "x"],
         "verify": ["tokenizer"], "compare": ["one", "two"], "prune": ["tokenizer", "-o", "out"],
         "mixture": ["tokenizer", "a=a.txt"], "render": ["a.jsonl"],

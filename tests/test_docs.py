@@ -46,7 +46,7 @@ CLI_PAGES = {
     "train": ("Train and count", "train", "count", "mixture", "prune"),
     "encode": ("Encode, decode, render", "encode", "decode", "render"),
     "look": ("Look and compare", "inspect", "evaluate", "compare", "explore", "verify"),
-    "corpora": ("Corpora and shards", "download", "shard"),
+    "corpora": ("Corpora and shards", "download", "shard", "plan"),
     "convert": ("Convert and list", "convert", "vocabularies"),
 }
 COMMANDS = ["", *(name for _, *names in CLI_PAGES.values() for name in names)]

@@ -7,7 +7,7 @@
     'another one'
 
 The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
-`engines`, `errors`, `evaluate`, `explore`, `plot`, `reference`, `sample`, `shards` and
+`engines`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `sample`, `shards` and
 `tokenizer`. All names are imported on first use.
 """
 
@@ -24,6 +24,7 @@ if _TYPE_CHECKING:
         errors,
         evaluate,
         explore,
+        plan,
         plot,
         reference,
         sample,
@@ -59,7 +60,7 @@ __all__ = [
     "Counts", "Mixture", "Parity", "Reading", "Superwords", "Tokenizer", "TrainOptions",
     "__version__", "chat", "compat", "corpus", "count", "distributed", "engines", "errors",
     "evaluate", "explore", "extend", "infer_mixture", "list_vocabularies", "load", "load_counts",
-    "parts_in", "plot", "pretokenize", "prune", "readable", "reference", "resume", "sample",
+    "parts_in", "plan", "plot", "pretokenize", "prune", "readable", "reference", "resume", "sample",
     "shards", "tokenizer", "train", "verify_merges",
 ]  # fmt: skip
 

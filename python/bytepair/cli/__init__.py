@@ -37,7 +37,7 @@ COMMANDS: Final = {
     "train": "train", "count": "count", "encode": "text", "decode": "text", "inspect": "look",
     "evaluate": "evaluate", "compare": "check", "explore": "explore", "render": "render",
     "verify": "check", "prune": "change", "mixture": "count", "download": "data", "shard": "data",
-    "convert": "change", "vocabularies": "look",
+    "plan": "data", "convert": "change", "vocabularies": "look",
 }  # fmt: skip
 
 #: The commands that resume after an interruption.
