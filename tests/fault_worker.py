@@ -1,4 +1,4 @@
-"""Run commands with a fault in each; `test_every_fault` starts this process with `faults.c` preloaded.
+"""Run commands with a fault in each; `test_every_fault` starts this under `faults.c`.
 
 Each line of the input is a JSON list: the folder, the words of the command, the number of the call
 at which it fails, and how. The answer is a line too: the code or the negative signal with which
