@@ -63,32 +63,27 @@ if _TYPE_CHECKING:
     )
     from bytepair.chat.turn import render_turn
 
-_TEMPLATES = (
-    "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25", "QWEN3",
-    "Reasoning", "Role", "Special", "Template", "Tools",
-)  # fmt: skip
-_EVENTS = ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall")
 _lazy(
     __name__,
-    dict.fromkeys(_TEMPLATES, "bytepair.chat.template")
-    | dict.fromkeys(_EVENTS, "bytepair.chat.answer")
-    | {
-        "RenderStatistics": "bytepair.chat.rendered",
-        "RenderedBatch": "bytepair.chat.rendered",
-        "RenderedIds": "bytepair.chat.segments",
-        "JinjaTemplate": "bytepair.chat.jinja",
-        "Parser": "bytepair.chat.parser",
-        "Preference": "bytepair.chat.preferences",
-        "PreferenceBatch": "bytepair.chat.preferences",
-        "FittedPrompt": "bytepair.chat.prompt",
-        "render_prompt": "bytepair.chat.prompt",
-        "ChatOptions": "bytepair.chat.rows",
-        "RenderProcess": "bytepair.chat.sandbox",
-        "encode_segments": "bytepair.chat.segments",
-        "render_preferences": "bytepair.chat.preferences",
-        "render_turn": "bytepair.chat.turn",
+    {
+        "answer": (
+            "MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall",
+        ),
+        "rendered": ("RenderStatistics", "RenderedBatch"),
+        "jinja": ("JinjaTemplate",),
+        "parser": ("Parser",),
+        "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
+        "prompt": ("FittedPrompt", "render_prompt"),
+        "rows": ("ChatOptions",),
+        "sandbox": ("RenderProcess",),
+        "segments": ("RenderedIds", "encode_segments"),
+        "template": (
+            "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25",
+            "QWEN3", "Reasoning", "Role", "Special", "Template", "Tools",
+        ),
+        "turn": ("render_turn",),
     },
-)
+)  # fmt: skip
 
 __all__ = [
     "CHATML",

@@ -220,10 +220,7 @@ class _Part:
                 first : min(first + COPIED_DOCUMENTS, end)
             ].T
             offsets, text_ends = (np.cumsum([0, *sizes]) for sizes in (tokens, text_bytes))
-            is_new = np.ones(len(rows), np.bool_)  # whether a document begins a run of rows
-            is_new[1:] = (np.diff(inputs) != 0) | (np.diff(rows) != 1)
-            starts = np.flatnonzero(is_new)
-            places = [Address(int(inputs[start]), int(rows[start])) for start in starts]
+            places = [Address(*place) for place in zip(inputs.tolist(), rows.tolist(), strict=True)]
             ids = self.ids[at : at + int(offsets[-1])]
-            yield EncodedRows(ids, offsets, text_ends, starts, places)
+            yield EncodedRows(ids, offsets, text_ends, np.arange(len(rows)), places)
             at += len(ids)
