@@ -74,6 +74,9 @@ _FLAGS: Final = {
     "ordinary": "that added tokens which are not special are found in every text",
 }
 
+#: What a reader does with a byte that no token covers, as a tokenizer may do itself.
+_DROPS: Final = "drops them"
+
 _ENGINE: Final = Capabilities("the engines", split="none", added="none", own=llama2c.losses)
 
 #: What each format holds.
@@ -82,12 +85,12 @@ CAPABILITIES: Final[dict[str, Capabilities]] = {
         "tokenizers", ("bytes", "characters", "names"), "all", flags=frozenset(_FLAGS),
         merges=True, normalizer=True, own=huggingface.losses,
     ),
-    "tiktoken": Capabilities("tiktoken", split="none", added="none", uncovered="tiktoken panics"),
+    "tiktoken": Capabilities("tiktoken", split="none", added="none", uncovered="panics"),
     "gpt2": Capabilities(
         "the reader", split="gpt2", added="end", merges=True, whole_pretokens=False,
-        characters=True, uncovered="readers drop them", own=gpt2.losses,
+        characters=True, uncovered=_DROPS, own=gpt2.losses,
     ),
-    "nanochat": Capabilities("tiktoken", uncovered="tiktoken panics"),
+    "nanochat": Capabilities("tiktoken", uncovered="panics"),
     "llama2c": _ENGINE,
     "qwen3": Capabilities(
         "the engines", split="none", added="none",
@@ -95,9 +98,9 @@ CAPABILITIES: Final[dict[str, Capabilities]] = {
     ),
     "gguf": Capabilities(
         "llama.cpp", ("bytes", "characters"), "own", flags=frozenset(("ordinary",)), merges=True,
-        characters=True, uncovered="llama.cpp drops them", own=gguf.losses,
+        characters=True, uncovered=_DROPS, own=gguf.losses,
     ),
-    "tekken": Capabilities("mistral-common", uncovered="tiktoken panics", is_written=False),
+    "tekken": Capabilities("mistral-common", uncovered="panics", is_written=False),
     "sentencepiece": Capabilities(
         "sentencepiece", ("characters",), "none", flags=frozenset(("ordinary",)),
         is_written=False,
@@ -194,7 +197,11 @@ def _lost_bytes(tokenizer: _core.Tokenizer, can: Capabilities) -> Iterator[str]:
     """The bytes and names that a reader treats in another way."""
     if can.characters and tokenizer.merge_rule != "characters":
         yield from lost_twins(tokenizer)
-    if can.uncovered and (missing := uncovered(tokenizer)):
+    drops = _core.text_rules(tokenizer).drops_uncovered
+    differs = can.uncovered is not None and not (drops and can.uncovered == _DROPS)
+    if differs and (missing := uncovered(tokenizer)):
         shown = ", ".join(f"{byte:#04x}" for byte in missing[:3])
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        yield f"the error for bytes that no token covers ({shown}{more}): {can.uncovered}"
+        kept = "the omission of" if drops else "the error for"
+        what = f"{kept} bytes that no token covers"
+        yield f"{what} ({shown}{more}): {can.reader} {can.uncovered}"
