@@ -589,10 +589,10 @@ def test_an_unsupported_tokenizer_is_kept_and_the_reason_logged(
 
 
 #: Files whose tokens are names of characters, or strip white space, and one that lacks bytes.
-NAMES = ["clip", "falcon", "llama2", "mistral-7b-v0.3", "phi-3-mini", "roberta-base"]
+NAMED = ["clip", "falcon", "llama2", "mistral-7b-v0.3", "phi-3-mini", "roberta-base"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMED)
 def test_tokens_that_are_names_run_on_bytepair(name: str, shared: Path) -> None:
     file = str(shared / "tokenizers" / f"{name}.tokenizer.json")
     ours, theirs = huggingface.Tokenizer.from_file(file), tokenizers.Tokenizer.from_file(file)

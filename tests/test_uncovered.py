@@ -1,4 +1,4 @@
-"""Text that no token covers: an error, or left out before merging as Hugging Face's tokenizers does."""
+"""Text that no token covers: an error, or left out before merging as tokenizers does."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_value_is_part_of_the_tokenizer(
     dropping, _ = pair
     dropping.save(tmp_path / "saved")
     failing = bytepair.load(tmp_path / "saved", uncovered="error")
-    with pytest.raises(errors.SplitError, match="0x78 .* no token .*uncovered=.drop"):
+    with pytest.raises(errors.SplitError, match=r"0x78 .* no token .*uncovered=.drop"):
         failing.encode("x")
     assert failing != dropping
     assert failing.fingerprint != dropping.fingerprint

@@ -24,12 +24,25 @@ T = TypeVar("T")
 Settings: TypeAlias = tuple[bool, dict[str, Any] | None, dict[str, Any] | None]
 
 
+class Owner(Protocol):
+    """The tokenizer that made an encoding, as far as the encoding asks it."""
+
+    def id_to_token(self, id: int) -> str | None:
+        """The token of an id."""
+
+    def encode_original(
+        self, texts: tuple[str, ...], special: bool, settings: Settings
+    ) -> tokenizers.Encoding:
+        """Have the original encode one text or two."""
+        ...
+
+
 @dataclass(frozen=True)
 class Call:
     """How texts are encoded: what does it, and the settings of the moment.
 
     Attributes:
-        owner: the `Tokenizer` that was called.
+        owner: the tokenizer that was called.
         engine: what encodes for it.
         special: whether the post-processor adds its tokens.
         split: whether special tokens in texts are text (`encode_special_tokens`).
@@ -37,7 +50,7 @@ class Call:
         padding: how encodings are padded, if they are.
     """
 
-    owner: Any
+    owner: Owner
     engine: Engine
     special: bool
     split: bool
@@ -53,8 +66,7 @@ class Call:
         """Have the original encode texts, to be padded to a length."""
         padding = self.padding and {**self.padding, "length": length, "pad_to_multiple_of": None}
         settings = (self.split, self.truncation, padding)
-        theirs: tokenizers.Encoding = self.owner.encode_original(texts, self.special, settings)
-        return theirs
+        return self.owner.encode_original(texts, self.special, settings)
 
 
 class Encoding:

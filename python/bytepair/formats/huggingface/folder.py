@@ -73,8 +73,8 @@ def _warn_of_rebuilding(folder: Path, config: Mapping[str, Any], parts: Parts) -
     if spaces != ("spaces" if config.get("add_prefix_space") is False else f"spaces{prefix}"):
         warn(
             BytepairWarning(
-                f"{folder}: these are the ids of {FILE}; transformers 5 puts spaces before texts in "
-                f"another way, because {CONFIG} names the class {kind}",
+                f"{folder}: these are the ids of {FILE}; transformers 5 puts spaces before texts "
+                f"in another way, because {CONFIG} names the class {kind}",
                 hint="bytepair.load(AutoTokenizer.from_pretrained(folder)) has its ids",
             )
         )
