@@ -20,7 +20,7 @@ import pytest
 
 import bytepair
 from bytepair import distributed, shards
-from bytepair.corpus import files as files_module
+from bytepair.corpus import names as files_module
 from bytepair.corpus.column import Errors
 from bytepair.errors import CorpusError, ShardError
 from bytepair.shards import manifest
@@ -272,7 +272,7 @@ def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_pa
     assert distributed.shard(source, trained, tmp_path / "out", **options) is None
     with pytest.raises(ShardError, match="different tokens_per_shard"):
         distributed.shard(source, trained, tmp_path / "out", tokens_per_shard=7, **options)
-    work = tasks.split(files_module.files_of(source), SMALL["task_bytes"])
+    work = tasks.split(files_module.files_matching(source).files, SMALL["task_bytes"])
     with (
         manifest.locked(work[1].folder(tmp_path / "out" / ".parts")),
         pytest.raises(ShardError, match="another run is working"),

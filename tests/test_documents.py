@@ -20,7 +20,7 @@ import bytepair
 import memory
 from bytepair.corpus import bounds, read, source
 from bytepair.corpus.column import Column, strings
-from bytepair.corpus.files import files_of
+from bytepair.corpus.names import files_matching
 from bytepair.errors import ArgumentError, CorpusError
 
 #: The module: `bytepair.corpus.read_documents` is the function in it.
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 def test_files_folders_globs_and_urls(folder: Path) -> None:
     assert texts(folder) == [*TEXTS, *TEXTS[:30], "one", "two"]
     assert texts(str(folder / "*.txt*")) == ["one", "two"]
-    assert texts([folder / "c.txt", str(folder / "a.parquet")]) == ["one", *TEXTS]
+    assert texts([folder / "c.txt", folder / "a.parquet"]) == ["one", *TEXTS]
     assert texts(folder.as_uri()) == texts(folder)
     assert texts(folder.as_uri() + "/*.gz") == TEXTS[:30]
     assert texts((folder / "c.txt").as_uri()) == ["one"]
@@ -95,9 +95,11 @@ def test_training_on_batches_is_training_on_files(folder: Path) -> None:
 
 
 def pieces(path: Path, first: int = 0, **options: Any) -> list[Any]:
-    (file,) = files_of(path)
-    how = documents_module.ReadOptions(**{"errors": "skip", **options})
-    return list(documents_module.read(file, how, documents_module.DocumentSelection(first)))
+    (file,) = files_matching(path).files
+    size = options.pop("batch_bytes", None)
+    how = source.Reading(**{"errors": "skip", **options})
+    selection = documents_module.DocumentSelection(first)
+    return list(documents_module.read(file, how, selection, batch_bytes=size))
 
 
 def flat(items: list[Any]) -> list[Any]:
@@ -124,8 +126,8 @@ def test_a_reader_that_the_end_of_the_process_closes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the names of modules are None already."""
-    (file,) = files_of(folder / "a.parquet")
-    reader = documents_module.read(file, documents_module.ReadOptions())
+    (file,) = files_matching(folder / "a.parquet").files
+    reader = documents_module.read(file, source.Reading())
     next(reader)
     monkeypatch.setattr(documents_module, "arrow", None)
     reader.close()
@@ -304,13 +306,14 @@ def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["x" * 250_000_000]}), tmp_path / "b.parquet")
     program = """
         from bytepair.corpus.column import Skip
-        from bytepair.corpus.documents import ReadOptions, read
-        from bytepair.corpus.files import files_of
-        how = ReadOptions(errors="skip", max_document_bytes=1 << 27)
-        pieces = list(read(files_of(sys.argv[1])[0], how))[:0]
+        from bytepair.corpus.documents import read
+        from bytepair.corpus.names import files_matching
+        from bytepair.corpus.source import Reading
+        how = Reading(errors="skip", max_document_bytes=1 << 27)
+        pieces = list(read(files_matching(sys.argv[1]).files[0], how))[:0]
         before = peak_mb()
         rows = 0
-        for file in files_of(sys.argv[2:]):
+        for file in files_matching(sys.argv[2:]).files:
             for piece in read(file, how):
                 rows += piece.rows if isinstance(piece, Skip) else len(piece)
         print(rows, peak_mb() - before)

@@ -16,8 +16,10 @@ from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
-from bytepair.corpus.files import Input, files_of
+from bytepair.corpus.files import Input
 from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.names import files_matching
+from bytepair.corpus.source import Reading
 from bytepair.errors import BytepairWarning, ConversationError, warn
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
     """
     paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
     if paths or isinstance(source, str | os.PathLike):
-        files = files_of(source)
+        files = files_matching(source).files
         return itertools.chain.from_iterable(_read_file(file, options) for file in files)
     if is_table(source):
         return _read_tables(_tables(source), "the table", options)
@@ -120,7 +122,7 @@ def _read_file(file: Input, options: ChatOptions) -> Iterator[Conversation]:
 
 
 def _read_jsonl(file: Input) -> Iterator[Conversation]:
-    for column in documents.read(file, documents.ReadOptions(kind="lines")):
+    for column in documents.read(file, Reading(), kind="lines"):
         assert isinstance(column, Column)  # with errors="strict" there are no skips
         for number, line in enumerate(strings(column), column.first + 1):
             if not line.strip():

@@ -15,11 +15,11 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue
-from bytepair.corpus.column import REPAIR, Errors, SkipLog, TextBatch, strings
-from bytepair.corpus.files import Files, Input, resolve_files
+from bytepair.corpus.column import REPAIR, Errors, Skip, SkipLog, TextBatch, strings
+from bytepair.corpus.files import Files, Input
 from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
-from bytepair.corpus.source import ResolvedSource, Texts
+from bytepair.corpus.source import ResolvedSource, Texts, resolve_files
 from bytepair.errors import CorpusError
 from bytepair.reference import seed_at
 
@@ -226,7 +226,7 @@ class _Inputs:
             if name == "-":
                 yield from self._stream(sys.stdin.buffer, "standard input")
                 continue
-            for file in resolve_files([name], "all").files:
+            for file in resolve_files(name, "all").files:
                 yield from self._file(file)
 
     def batches(self, source: ResolvedSource) -> Iterator[TextBatch]:
@@ -260,7 +260,7 @@ class _Inputs:
         try:
             yield iter(list(_pieces(file, name, "strict")))
         except CorpusError as error:
-            self.skips.add(name, 0, error.message)
+            self.skips.add(Skip(name, 0, 1, error.message))
 
 
 def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:

@@ -17,16 +17,14 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_kind, check_whole
 from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
 from bytepair.corpus.column import Column, Errors, Skip, SkipLog, until
-from bytepair.corpus.files import Input, files_by_position
-from bytepair.corpus.kinds import CorpusFile, compression_of, kind_of
+from bytepair.corpus.files import Input, Split
+from bytepair.corpus.kinds import CorpusFile, Kind, compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
-from bytepair.corpus.source import Source, check_limits
-from bytepair.corpus.splits import Split
+from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -34,33 +32,6 @@ if TYPE_CHECKING:
 
 #: The approximate size of a column in bytes.
 BATCH_BYTES: Final = 1 << 24
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Options for reading documents.
-
-    Attributes:
-        column: the table column or JSON field that contains the text.
-        errors: how to treat an invalid document: raise an error ("strict"), yield a `Skip`
-            ("skip"), or replace invalid UTF-8 by U+FFFD ("replace").
-        doc_cap: read at most this many characters of each document; None means all.
-        max_document_bytes: the maximum size of a document; a longer one is invalid.
-        batch_bytes: the approximate size of a column in bytes; None means `BATCH_BYTES`.
-        kind: the kind of all files; None means by suffix. With "lines", each line is a document.
-    """
-
-    column: str = "text"
-    errors: Errors = "strict"
-    doc_cap: int | None = None
-    max_document_bytes: int = DOCUMENT_BYTES
-    batch_bytes: int | None = None
-    kind: Literal["lines"] | None = None
-
-    def __post_init__(self) -> None:
-        check_kind("column", self.column, str)
-        check_choice("errors", self.errors, ("strict", "replace", "skip"))
-        check_whole("max_document_bytes", self.max_document_bytes, least=1)
 
 
 @dataclass(frozen=True)
@@ -93,12 +64,12 @@ def read_documents(
     """Read documents as Arrow batches with one column of large strings. Needs the extra `data`.
 
     Args:
-        source: a path or a list of paths to parquet, jsonl or text files (one document per file),
-            optionally compressed as `.gz` or `.zst`; a folder; a glob; or URLs of remote storage
+        source: files, as in `bytepair.train`: parquet, jsonl or text files (one document per
+            file), optionally compressed as `.gz` or `.zst`, of this machine or of remote storage
             that Arrow supports (`s3://`, `gs://`, `hf://` and others).
         column: the table column or JSON field that contains the text.
         split: "train", "val" or "all". A data set may say which of its files are for validation
-            (`bytepair.corpus.splits`); where none does, "val" means the last file and "train" all
+            (`bytepair.corpus.files`); where none does, "val" means the last file and "train" all
             others, as in nanochat. None means "train" of a data set that says it, else "all".
         start: the first row group of each parquet file to read; for jsonl, the first block of
             16 MB; for text files, the first file.
@@ -126,15 +97,14 @@ def read_documents(
         raise CorpusError(
             f"start is {start} and step is {step}", hint="pass start >= 0 and step >= 1"
         )
-    files = files_by_position(source, split)
-    check_limits(max_chars, doc_cap)
-    how = ReadOptions(column, errors, doc_cap, max_document_bytes)
-    stream = until(_strided(files, how, DocumentSelection(0, start, step)), max_chars)
+    files = resolve_files(source, split, by_position=True).files
+    reading = Reading(column, errors, max_chars, doc_cap, max_document_bytes)
+    stream = until(_strided(files, reading, DocumentSelection(0, start, step)), max_chars)
     return ahead(arrow.record_batch(texts, column) for texts in stream)
 
 
 def _strided(
-    files: list[Input], how: ReadOptions, selection: DocumentSelection
+    files: list[Input], reading: Reading, selection: DocumentSelection
 ) -> Iterator[Column]:
     """The documents of every `step`-th unit of each table, and of every `step`-th text file."""
     skips = SkipLog()
@@ -143,11 +113,11 @@ def _strided(
         is_text = kind_of(file.path) == "text"
         if is_text and next(texts) not in turns:
             continue
-        for piece in read(file, how, DocumentSelection() if is_text else selection):
+        for piece in read(file, reading, DocumentSelection() if is_text else selection):
             if isinstance(piece, Column):
                 yield piece
             else:
-                skips.add(piece.input, piece.first, piece.reason, piece.hint)
+                skips.add(piece)
     skips.warn()
 
 
@@ -156,17 +126,22 @@ def _strided(
 
 def read(
     file: Input,
-    how: ReadOptions,
+    reading: Reading,
     selection: DocumentSelection = DocumentSelection(),
     share: ShareRead | None = None,
+    *,
+    batch_bytes: int | None = None,
+    kind: Kind | Literal["lines"] | None = None,
 ) -> Iterator[Column | Skip]:
     """Read one file in order.
 
     Args:
         file: the file.
-        how: the options.
+        reading: the column, the treatment of invalid documents, and the limits of a document.
         selection: which documents to read.
         share: updated with the fraction of the file that has been read.
+        batch_bytes: the approximate size of a column in bytes; None means `BATCH_BYTES`.
+        kind: the kind of the file; None means by suffix. With "lines", each line is a document.
 
     Yields:
         Documents, and with `errors="skip"` the skipped ones.
@@ -177,7 +152,9 @@ def read(
     after = 0
     try:
         with ExitStack() as stack:
-            for piece in _pieces(file, how, selection, share, stack):
+            size, kind = batch_bytes or BATCH_BYTES, kind or kind_of(file.path)
+            reader = _open(file, kind, reading, selection, size, stack)
+            for piece in _pieces(file, reader, share):
                 rows = piece.rows if isinstance(piece, Skip) else len(piece)
                 after = piece.first + (rows or 0)
                 if rows is None or after > selection.first:
@@ -190,7 +167,7 @@ def read(
         if isinstance(error, CorpusError):
             problem, option, hint = error.message, error.option, error.hint
         reason = _with_name(problem, file)
-        if how.errors != "skip":
+        if reading.errors != "skip":
             text = reason if reason.startswith(file.name) else f"{file.name}: {reason}"
             raise CorpusError(text, option=option, hint=hint) from error
         hint = "" if option == "errors" else hint
@@ -205,14 +182,9 @@ def _with_name(reason: str, file: Input) -> str:
 
 
 def _pieces(
-    file: Input,
-    how: ReadOptions,
-    selection: DocumentSelection,
-    share: ShareRead | None,
-    stack: ExitStack,
+    file: Input, reader: _core.DocumentReader, share: ShareRead | None
 ) -> Iterator[Column | Skip]:
     """The pieces that the core reads from a file."""
-    reader = _open(file, how, selection, stack)
     expansion, table_rows = Expansion(file.name, file.size), reader.rows
     for batch in reader:
         check_stopped()
@@ -249,16 +221,20 @@ def _from_row(piece: Column | Skip, first: int) -> Column | Skip:
     if before <= 0:
         return piece
     if isinstance(piece, Skip):
-        return replace(piece, first=first, rows=piece.rows and piece.rows - before)
+        return piece._replace(first=first, rows=piece.rows and piece.rows - before)
     return piece[before:]
 
 
 def _open(
-    file: Input, how: ReadOptions, selection: DocumentSelection, stack: ExitStack
+    file: Input,
+    kind: Kind | Literal["lines"],
+    reading: Reading,
+    selection: DocumentSelection,
+    batch_bytes: int,
+    stack: ExitStack,
 ) -> _core.DocumentReader:
     """Open a file in the core: by its path, or as a Python file object if it is remote."""
-    kind, packing = how.kind or kind_of(file.path), compression_of(file.path)
-    name, size, source = file.path, file.size, None
+    name, packing, size, source = file.path, compression_of(file.path), file.size, None
     if kind == "parquet" and packing is not None:
         from tempfile import TemporaryFile
 
@@ -267,9 +243,9 @@ def _open(
     elif file.cloud is not None:
         name, source = file.name, stack.enter_context(_open_cloud(file, kind))
     return _core.DocumentReader(
-        CorpusFile(name, kind, packing), how.column, errors=how.errors, doc_cap=how.doc_cap,
-        bounds=ReadBounds(how.max_document_bytes, how.batch_bytes or BATCH_BYTES),
-        page_bytes=bounds.most_page_bytes(how.max_document_bytes),
+        CorpusFile(name, kind, packing), reading.column, errors=reading.errors,
+        doc_cap=reading.doc_cap, bounds=ReadBounds(reading.max_document_bytes, batch_bytes),
+        page_bytes=bounds.most_page_bytes(reading.max_document_bytes),
         selection=selection, source=source, size=size,
     )  # fmt: skip
 

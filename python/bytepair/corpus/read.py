@@ -16,15 +16,13 @@ from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.column import REPAIR, Column, Errors, OnSkip, Skip, TextBatch, strings, until
-from bytepair.corpus.documents import ReadOptions, read
+from bytepair.corpus.documents import read
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import (
-    HubData,
     Reading,
     ResolvedSource,
-    Rows,
     Source,
     Texts,
     announce_column,
@@ -50,80 +48,60 @@ def read_batches(
 ) -> Iterator[TextBatch]:
     """Read a source as batches of documents, in order.
 
-    Args:
-        source: a source as defined in `bytepair.corpus.source`.
-        reading: which text is read. What is invalid raises an error at the latest in the consumer
-            of the documents; the limits of counting do not matter here.
-        share: updated with the fraction of the files that has been read.
-        on_skip: called for each skipped document, in order, with the name of its file or other
-            source, its row there, the reason, and what to do about it.
-
-    Raises:
-        CorpusError: if there is nothing to read, or a file is not valid for its suffix
-            (`bytepair.corpus.kinds`); the message contains the file and the place.
+    What is invalid raises an error at the latest in the consumer of the documents; the limits of
+    counting do not matter here. `share` is updated with the fraction of the files that has been
+    read, and `on_skip` is called for each skip.
 
     Example:
-        >>> from bytepair.corpus.read import read_batches
         >>> list(read_batches(["one text", "another"]))
         [['one text', 'another']]
     """
     share = share or ShareRead()
-    how = ReadOptions(
-        reading.column, reading.errors, reading.doc_cap, reading.max_document_bytes, BATCH_BYTES
-    )
     resolved = resolve(source)
     announce_column(resolved, reading.column)
-    stream = _open(resolved, how, share)
+    stream = _open(resolved, reading, share)
     return _without_skips(until(stream, reading.max_chars, share.limit), on_skip)
 
 
 def _without_skips(stream: Iterator[TextBatch | Skip], on_skip: OnSkip) -> Iterator[TextBatch]:
-    """The valid documents; `on_skip` is called for the skipped ones."""
     for item in stream:
         if isinstance(item, Skip):
-            on_skip(item.input, item.first, item.reason, item.hint)
+            on_skip(item)
         else:
             yield item
 
 
 def batch_size(batch: TextBatch) -> int:
-    """The number of bytes of the documents of a batch.
-
-    Example:
-        >>> from bytepair.corpus.read import batch_size
-        >>> batch_size(["one", "é"])
-        5
-    """
+    """The number of bytes of the documents of a batch."""
     if isinstance(batch, Column):
         return batch.text_bytes
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
 
 
 def _open(
-    resolved: ResolvedSource, how: ReadOptions, share: ShareRead
+    resolved: ResolvedSource, reading: Reading, share: ShareRead
 ) -> Iterator[TextBatch | Skip]:
     if isinstance(resolved, Files):
-        return ahead(_read_files(resolved.files, how, share))
-    if isinstance(resolved, Texts | Rows):
-        texts = (
-            resolved.texts if isinstance(resolved, Texts) else _fields(resolved.rows, how.column)
-        )
-        return _capped(_checked_texts(_read_texts(texts), how.errors), how.doc_cap)
-    if isinstance(resolved, HubData):
-        columns = _read_columns(_tables(resolved.data, how.column), how.column)
+        return ahead(_read_files(resolved.files, reading, share))
+    column, cap = reading.column, reading.doc_cap
+    if isinstance(resolved, Texts) or resolved.kind == "rows":
+        texts = resolved.texts if isinstance(resolved, Texts) else _fields(resolved.data, column)
+        return _capped(_checked_texts(_read_texts(texts), reading.errors), cap)
+    if resolved.kind == "datasets":
+        columns = _read_columns(_tables(resolved.data, column), column)
     elif is_arrow(resolved.data):
-        columns = _read_arrow(resolved.data, how.column, "the Arrow data")
+        columns = _read_arrow(resolved.data, column, "the Arrow data")
     else:
-        columns = _read_columns(resolved.data, how.column)
-    return _capped(_checked(columns, how), how.doc_cap)
+        columns = _read_columns(resolved.data, column)
+    return _capped(_checked(columns, reading.errors), cap)
 
 
 def _read_files(
-    files: list[Input], how: ReadOptions, share: ShareRead
+    files: list[Input], reading: Reading, share: ShareRead
 ) -> Iterator[TextBatch | Skip]:
     for file in files:
         share.enter(file.size)
-        for piece in read(file, how, share=share):
+        for piece in read(file, reading, share=share, batch_bytes=BATCH_BYTES):
             is_table = kind_of(file.path) == "parquet"
             if isinstance(piece, Skip) and piece.rows != 1 and is_table:
                 # the file is invalid, not a single document
@@ -260,14 +238,14 @@ def _imported(source: Any) -> Any:
     return imported
 
 
-def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch | Skip]:
+def _checked(columns: Iterable[Column], errors: Errors) -> Iterator[TextBatch | Skip]:
     """Skip or replace invalid UTF-8 in columns, as `errors` says."""
     rows: Counter[str] = Counter()
     for column in columns:
         first = rows[column.name]
         rows[column.name] += len(column)
-        wrong = [] if how.errors == "strict" else _core.not_utf8(column.data, column.offsets)
-        if wrong and how.errors == "replace":
+        wrong = [] if errors == "strict" else _core.not_utf8(column.data, column.offsets)
+        if wrong and errors == "replace":
             yield strings(column, "replace")
             continue
         start = 0

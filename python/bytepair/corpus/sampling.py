@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors, Skip, SkipLog, TextBatch, strings
-from bytepair.corpus.documents import DocumentSelection, ReadOptions, read
+from bytepair.corpus.documents import DocumentSelection, read
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.read import BATCH_BYTES, read_batches
 from bytepair.corpus.source import Reading, Source, check_limits, resolve
@@ -103,15 +103,14 @@ def sample(
     skips = SkipLog()
     resolved = resolve(source, split="all")
     draw, step = _Draw(max_chars, seed), 1
+    most = None if max_chars is None else max(READ_BYTES, max_chars)
+    reading = Reading(column, errors, most, max_document_bytes=max_document_bytes)
     if isinstance(resolved, Files) and max_chars is not None:
         step = max(1, resolved.size // READ_BYTES)
-        how = ReadOptions(column, errors, None, max_document_bytes, BATCH_BYTES)
         for file in resolved.files:
-            for batch in _blocks(file, how, step, draw.random, skips):
+            for batch in _blocks(file, reading, step, draw.random, skips):
                 draw.add(batch)
     else:
-        most = None if max_chars is None else max(READ_BYTES, max_chars)
-        reading = Reading(column, errors, most, max_document_bytes=max_document_bytes)
         for batch in read_batches(resolved, reading, on_skip=skips.add):
             draw.add(batch)
     skips.warn()
@@ -125,19 +124,20 @@ def sample(
 
 
 def _blocks(
-    file: Input, how: ReadOptions, step: int, rng: random.Random, skips: SkipLog
+    file: Input, reading: Reading, step: int, rng: random.Random, skips: SkipLog
 ) -> Iterator[TextBatch]:
     """The documents of every `step`-th block of a file, or of its first if it has fewer."""
     for start in dict.fromkeys((rng.randrange(step), 0)):
         is_empty = True
         if file.path.endswith((".txt", ".txt.gz", ".txt.zst")):
             start, step = 0, 1  # such a file is one document
-        for piece in read(file, how, DocumentSelection(start=start, step=step)):
+        selection = DocumentSelection(start=start, step=step)
+        for piece in read(file, reading, selection, batch_bytes=BATCH_BYTES):
             is_empty = False
             if not isinstance(piece, Skip):
                 yield piece
-            elif piece.rows == 1 or how.errors == "skip":
-                skips.add(piece.input, piece.first, piece.reason, piece.hint)
+            elif piece.rows == 1 or reading.errors == "skip":
+                skips.add(piece)
             else:
                 raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
         if not is_empty:

@@ -21,18 +21,17 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.column import SkipLog, SkippedPlace
+from bytepair.corpus.column import Skip, SkipLog
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.source import Reading, Source
+from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
 from bytepair.files.outputs import scratch
 from bytepair.shards import manifest, state
-from bytepair.shards.job import files_for_all
 from bytepair.shards.manifest import Fields
-from bytepair.training.counting import count_with_skips
+from bytepair.training.counting import CountOptions, count_with_skips
 from bytepair.training.counts import Counts, read_counts
 from bytepair.training.counts_file import check_counts_output, metadata_of
 
@@ -107,7 +106,7 @@ def count(
         "pattern": _core.pattern(pattern), "doc_cap": reading.doc_cap, "column": reading.column,
         "errors": reading.errors,
     }  # fmt: skip
-    files = files_for_all(source, reading.split).files
+    files = resolve_files(source, reading.split).files
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
         check_counts_output(path)
@@ -197,9 +196,9 @@ def count_task(task: Task, root: Path, options: dict[str, Any]) -> None:
     def work(task: Task, folder: Path) -> dict[str, Any]:
         keywords = dict(options)
         regex, threads = keywords.pop("pattern"), keywords.pop("threads")
-        reading, files = Reading(**keywords), Files(task.files)
+        how = CountOptions(regex, Reading(**keywords), threads)
         with Bar(False) as bar:
-            counts, skips = count_with_skips(files, regex, reading, threads, bar)
+            counts, skips = count_with_skips(Files(task.files), how, bar)
         counts.save(folder / PART)
         return {"skipped": skips.documents, "first": skips.first}
 
@@ -212,7 +211,8 @@ def _put_together(plan: CountTasks, work: list[Task], *, ray: bool) -> Counts:
     tasks.redo_broken(root, work, [PART], lambda task: count_task(task, root, plan.options))
     for task in work:
         mark = tasks.mark_of(task, root)
-        skips.add_all(mark.count("skipped"), map(_skipped, mark.items("first"), repeat(mark)))
+        first = map(_skipped, mark.items("first"), repeat(mark))
+        skips.add(*first, documents=mark.count("skipped"))
     counts = _sum(root, work, ray=ray)
     record = {"job": plan.job, "checksum": _checksum(counts)}
     counts.save(plan.path, metadata={JOB: json.dumps(record)})
@@ -238,11 +238,11 @@ def columns_of_sum(work: list[Task], root: Path) -> tuple[Any, ...]:
     return columns.data, columns.offsets, columns.counts, counts.pattern
 
 
-def _skipped(values: Any, mark: Fields) -> SkippedPlace:
+def _skipped(values: Any, mark: Fields) -> Skip:
     """A skipped document that a mark names."""
     match values:
-        case [str(source), int(row), str(reason), str(hint)] if manifest.is_count(row):
-            return SkippedPlace(source, row, reason, hint)
+        case [str(), int(row), int() | None, str(), str()] if manifest.is_count(row):
+            return Skip(*values)
     raise mark.wrong("first")
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.checks import check_kind
 from bytepair.chat.batch import RenderedBatch, pad_id, padding
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions
@@ -27,7 +28,6 @@ from bytepair.shards.order import (
     Unpicklable,
     WaitingDocuments,
     check_numbers,
-    check_tokenizer,
     delivered,
 )
 from bytepair.tokenizer import Tokenizer
@@ -88,8 +88,8 @@ class ConversationBatches(Unpicklable):
     Raises:
         ArgumentError: if an option has an invalid value.
         ConversationError: if a conversation breaks a rule of the template.
-        ShardError: if there is no conversation for this rank, a number is out of range, or the
-            state is of other conversations or ranks.
+        ShardError: if there is no conversation for this rank, or the state is of other
+            conversations or ranks.
         SpecialTokenError: if the tokenizer lacks a special token of the template.
 
     Iteration yields inputs and targets of the shape (batch_size, length). A target is the id that
@@ -122,7 +122,7 @@ class ConversationBatches(Unpicklable):
         torch: bool = False,
     ) -> None:
         max_tokens = length if options.max_tokens is None else options.max_tokens
-        check_tokenizer(tokenizer)
+        check_kind("tokenizer", tokenizer, Tokenizer, "load it with bytepair.load")
         check_numbers(rank, world_size, batch_size=batch_size, length=length, max_tokens=max_tokens)
         if max_tokens > length + 1:
             raise ShardError(

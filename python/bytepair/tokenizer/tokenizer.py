@@ -648,9 +648,9 @@ class Tokenizer(_core.Tokenizer):
             ...     path.name, bytepair.load(folder) == tok
             ('tokenizer.bytepair', True)
         """
-        from bytepair.formats import registry
+        from bytepair.formats import writing
 
-        return registry.save(self, Path(folder), tables=tables, overwrite=overwrite)
+        return writing.save(self, Path(folder), tables=tables, overwrite=overwrite)
 
     def export(
         self,
@@ -688,9 +688,9 @@ class Tokenizer(_core.Tokenizer):
             ...     bytepair.load(path) == tok
             True
         """
-        from bytepair.formats import registry
+        from bytepair.formats import writing
 
-        return registry.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
+        return writing.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
 
     def _with_repeats(self, limit: int) -> Self:
         """This tokenizer with another size limit for the cache of repeated text."""
