@@ -8,9 +8,7 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair import _core
 from bytepair.cli import option
-from bytepair.properties.tokens import uncovered
 
 
 @option.command(
@@ -89,9 +87,9 @@ def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
 
 def _uncovered(tok: bytepair.Tokenizer) -> str:
     """The bytes that no token covers, and what happens to them."""
-    missing = uncovered(tok)
+    missing = bytepair.tokenizer.uncovered(tok)
     shown = " ".join(f"0x{byte:02X}" for byte in missing[:8]) + (" ..." if missing[8:] else "")
-    dropped = _core.text_rules(tok).drops_uncovered
+    dropped = bytepair.tokenizer.text_rules(tok).drops_uncovered
     return f"{shown or 'no byte'}: {'left out' if dropped else 'an error'}"
 
 
@@ -105,7 +103,7 @@ def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
         "ignore_merges": bytepair.tokenizer.ignores_merges(tok),
         "unicode_version": bytepair.UNICODE_VERSION,
         "normalizer": bytepair.tokenizer.text_rules(tok).normalizer,
-        "uncovered": "drop" if _core.text_rules(tok).drops_uncovered else "error",
+        "uncovered": "drop" if bytepair.tokenizer.text_rules(tok).drops_uncovered else "error",
         "lossless": bytepair.tokenizer.is_lossless(tok),
         "merges": len(tok.merges()),
     }
