@@ -15,7 +15,6 @@ from bytepair.cli.messages import BadValue, Misuse, advice_in_words, in_words, t
 from bytepair.cli.outputs import OUTPUT_FILE
 from bytepair.corpus.column import Errors
 from bytepair.files.outputs import check_output
-from bytepair.formats.tiktoken import configured
 
 
 @option.command(
@@ -91,12 +90,17 @@ def _special(text: str) -> dict[str, int]:
     path = Path(text)
     if not text.lstrip().startswith("{") and path.is_file():
         text = path.read_text(encoding="utf-8")
-        if "added_tokens_decoder" in text:
-            return configured(text.encode())
     try:
         tokens = json.loads(text)
+        if isinstance(tokens, dict) and "added_tokens_decoder" in tokens:
+            added = tokens["added_tokens_decoder"]
+            tokens = {entry["content"]: int(id) for id, entry in added.items()}
     except ValueError as error:
         raise BadValue(f"invalid JSON: {error}", param_hint="--special-tokens") from None
+    except (AttributeError, KeyError, TypeError):
+        raise BadValue(
+            "added_tokens_decoder has another form", param_hint="--special-tokens"
+        ) from None
     if not isinstance(tokens, dict) or not all(type(id) is int for id in tokens.values()):
         raise BadValue("expected a JSON object of names and ids", param_hint="--special-tokens")
     return tokens
