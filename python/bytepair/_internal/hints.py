@@ -134,6 +134,7 @@ MODULE_NAMES: Final = {
     "compare": "bytepair.evaluate.compare",
     "cover": "bytepair.engines.cover",
     "Dataset": "bytepair.shards.Dataset",
+    "token_healing": "bytepair.engines.cover(tok, text)",
     "AsyncTokenizer": "asyncio.to_thread(tok.encode, text)",
 }
 
