@@ -170,14 +170,13 @@ class BlendedBatches:
         """Go to the position of a state, which must have the same folders and weights."""
         try:
             rows, weights, folders = state["rows"], state["weights"], state["folders"]
-            if weights != self._shown_weights():
-                raise ShardError(
-                    f"the state belongs to a blend of the weights {weights}, not "
-                    f"{self._shown_weights()}"
-                )
+            if weights != (ours := self._shown_weights()):
+                raise ShardError(f"the state belongs to a blend of weights {weights}, not {ours}")
             self._rows = [int(rows[name]) for name in self._weights]
             orders = zip(self._weights, self._orders, strict=True)
             self._places = [order.place_of(folders[name], self._epochs) for name, order in orders]
+        except ShardError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ShardError(f"the state is not of a blend, or incomplete: {error}") from None
 
