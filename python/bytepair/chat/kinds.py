@@ -178,7 +178,7 @@ def parsed_json(text: str, what: str) -> Any:
     try:
         return read_json(text)
     except ValueError as error:
-        raise ConversationError(f"{what} is a string, but not JSON: {error}") from None
+        raise ConversationError(f"{what} must be JSON: {error}") from None
 
 
 def read_json(text: str) -> Any:

@@ -21,7 +21,7 @@ from bytepair._internal.checks import place_of, refuse
 from bytepair.chat.batch import pad_id, padding, saved
 from bytepair.chat.kinds import PAIRS
 from bytepair.chat.renderer import TemplateOrName, writer
-from bytepair.chat.rows import DEFAULT, ChatOptions, Reader, Row, read_row
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row, Writer, read_row
 from bytepair.chat.segments import Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import (
@@ -312,7 +312,7 @@ def _joined(halves: Any) -> tuple[list[Any], bytes]:
 # ---------------------------------------------------------------------------- rows
 
 
-def _read(row: Any, reader: Reader, options: ChatOptions) -> tuple[int, Row, Row]:
+def _read(row: Any, reader: Writer, options: ChatOptions) -> tuple[int, Row, Row]:
     """The number of messages in the prompt, and the conversations with the two answers."""
     if not isinstance(row, Mapping):
         raise ConversationError(f"a pair must be a mapping, not {type(row).__name__}")

@@ -37,8 +37,6 @@ MAX_SOURCE_CHARS: Final = 1 << 17
 #: The marks around trained parts in the rendered string. In texts they are disguised.
 START: Final = "\U0010fffe"
 STOP: Final = "\U0010ffff"
-#: `string.translate(NO_MARKS)` removes the marks.
-NO_MARKS: Final = {ord(START): None, ord(STOP): None}
 #: The marks around the index of a message where the template begins to write it.
 INDEX: Final = "\U000ffffe"
 END_INDEX: Final = "\U000fffff"

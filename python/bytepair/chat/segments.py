@@ -237,24 +237,3 @@ def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int])
                 hint='pass text around special tokens as separate "untrusted" segments',
             )
     return items
-
-
-def role_or_none(message: Any) -> Any:
-    """What a message says under "role", which may be anything; None if it is no mapping."""
-    return message.get("role") if isinstance(message, dict | Mapping) else None
-
-
-def role_of(index: int, message: Any) -> str:
-    """The role of a message, by its index in the conversation.
-
-    Raises:
-        ConversationError: if the message is not a mapping, or its role not a string.
-
-    Example:
-        >>> role_of(0, {"role": "user", "content": "hi"})
-        'user'
-    """
-    role = role_or_none(message)
-    if not isinstance(role, str):
-        raise ConversationError(f'message {index} must be a mapping with a string under "role"')
-    return role
