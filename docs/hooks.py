@@ -25,21 +25,6 @@ GUIDE_BOOST = 5
 _LESSON = re.compile(r"lessons(/\d\d-[\w-]+\.ipynb)?")
 
 
-def on_config(config: Any) -> Any:
-    """List the commands in the navigation, under `Command line` (a hook of mkdocs)."""
-    section = entry(config.nav, "Reference", "Command line")
-    pages = re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/cli/index.md").read_text("utf-8"))
-    section["Command line"] = ["cli/index.md", *({page[:-3]: f"cli/{page}"} for page in pages)]
-    return config
-
-
-def entry(nav: list[Any], section: str, title: str) -> dict[str, Any]:
-    """Find an entry of a section of the navigation by its title."""
-    inside = next(each[section] for each in nav if section in each)
-    found: dict[str, Any] = next(each for each in inside if title in each)
-    return found
-
-
 def on_files(files: Any, config: Any) -> Any:
     """Add the page that is not in docs/ (a hook of mkdocs)."""
     from mkdocs.structure.files import File

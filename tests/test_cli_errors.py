@@ -109,7 +109,6 @@ def test_failures_are_in_the_words_of_the_command(
         ("huggingface_hub", "download foo/bar", "pip install 'bytepair[hub]'"),
         ("huggingface_hub", "convert foo/bar out.bytepair", "bytepair[hub]"),
         ("huggingface_hub", "train hf://datasets/foo/bar -o new", "pip install 'bytepair[hub]'"),
-        ("torch", "evaluate --token-bytes x.pt", "install torch: pip install 'bytepair[torch]'"),
     ],
 )
 def test_a_missing_extra_is_said_before_any_work(

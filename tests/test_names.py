@@ -154,7 +154,7 @@ def test_a_mark_names_files_of_its_folder(
     out = tmp_path / "o"
 
     def marked(folder: Path, _: Any, made: list[shards.Shard]) -> shards.Manifest:
-        manifest.save_mark(folder, replace(made[0], following=(0, 1)))
+        manifest.save_mark(folder, replace(made[0], following=manifest.Address(0, 1)))
         return manifest.Manifest({}, [])
 
     with monkeypatch.context() as patch:

@@ -46,12 +46,6 @@ def is_same(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> 
     return len(_pairs(record)) == len(_pairs(job)) == shared(record, job, folder)
 
 
-def is_interleaved(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
-    """Whether a record names all inputs of an earlier one in their order, with others between."""
-    names, later = _Names(record, job, folder), iter(_pairs(job))
-    return all(any(names.is_same(old, new) for new in later) for old in _pairs(record))
-
-
 def shared(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> int:
     """How many inputs at the beginning are the same files, of the same size, in two records.
 

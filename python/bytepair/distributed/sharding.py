@@ -16,23 +16,16 @@ from typing import Any, Final, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.progress import Bar, Callback
+from bytepair._internal.progress import Bar, Callback, ShareRead
 from bytepair.corpus.source import Source, resolve_files
 from bytepair.distributed import tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import InUseError
 from bytepair.shards import Manifest, manifest
-from bytepair.shards.encode import Sink, encode_all
-from bytepair.shards.job import (
-    Address,
-    EncodedRows,
-    ShardJob,
-    ShardKeywords,
-    ShardOptions,
-    make_job,
-)
+from bytepair.shards.encode import EncodedRows, Sink, encode_all
+from bytepair.shards.job import ShardJob, ShardKeywords, ShardOptions, make_job
 from bytepair.shards.layout import DiskFile
-from bytepair.shards.manifest import MOST, Fields, SkipRecord, damaged, read_skip
+from bytepair.shards.manifest import MOST, Address, Fields, SkipRecord, damaged, read_skip
 from bytepair.shards.state import FolderState, state_of
 from bytepair.shards.writer import resumed
 from bytepair.tokenizer import Tokenizer
@@ -97,7 +90,7 @@ def shard(
     """
     ranks, folder = tasks.Ranks(rank, world_size, ray), Path(out)
     how = ShardOptions(**options)
-    job = make_job(resolve_files(source, how.files_split), tokenizer, how, folder)
+    job = make_job(resolve_files(source, how.files_split).files, tokenizer, how, folder)
     state = state_of(folder, job.values, ignore=PARTS)
     if state.manifest is not None:
         return assemble(folder, job, [], task_bytes, threads, progress)
@@ -172,13 +165,15 @@ def assemble(
     """
     root = folder / PARTS
 
-    def feed(start: Address, take: Sink) -> None:
+    def feed(start: Address, take: Sink, share: ShareRead) -> None:
         if not tasks.all_done(root, work) or not (work and work[0].first_input <= start.input):
-            encode_all(job, take, start, threads)
+            encode_all(job, take, start, threads, share)
             return
         tasks.redo_broken(root, work, FILES, lambda task: encode_task(task, job, root, threads))
-        for item in _documents(root, work, start, job.dtype):
-            take(item)
+        for task in work:
+            share.enter(0, after=int(job.starts[_end(task)]))
+            for item in _documents(root, task, start, job.dtype):
+                take(item)
 
     try:
         with manifest.locked(folder), Bar(progress) as bar:
@@ -190,23 +185,22 @@ def assemble(
 
 
 def _documents(
-    root: Path, work: list[Task], start: Address, dtype: np.dtype[Any]
+    root: Path, task: Task, start: Address, dtype: np.dtype[Any]
 ) -> Iterator[EncodedRows | SkipRecord]:
-    """The documents of the parts from an address on, and what was skipped, in order.
+    """The documents of a part from an address on, and what was skipped, in order.
 
     What was skipped before the document at the address belongs to the shard before it.
     """
-    for task in work:
-        part = _Part.load(task, tasks.mark_of(task, root), dtype)
-        first = at = part.first_from(start)
-        is_begun = len(part.rows) > 0 and tuple(part.rows[0, 2:]) <= (start.input, start.row)
-        for place, left in part.skipped:
-            if place < first or (place == first and is_begun):
-                continue
-            yield from part.slices(at, place)
-            yield left
-            at = place
-        yield from part.slices(at, len(part.rows))
+    part = _Part.load(task, tasks.mark_of(task, root), dtype)
+    first = at = part.first_from(start)
+    is_begun = len(part.rows) > 0 and tuple(part.rows[0, 2:]) <= start
+    for place, left in part.skipped:
+        if place < first or (place == first and is_begun):
+            continue
+        yield from part.slices(at, place)
+        yield left
+        at = place
+    yield from part.slices(at, len(part.rows))
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,11 @@ def read_vocabulary(ids: dict[str, int], place: str, options: LoadOptions) -> di
     tokens: dict[bytes, int] = {}
     names: dict[int, str] = {}
     for name, id in ids.items():
-        token = to_bytes(name)
+        try:
+            token = to_bytes(name)
+        except UnicodeEncodeError:
+            lone = "the token contains an unpaired surrogate"
+            raise FormatError(f"{place}[{name!r}]", lone) from None
         if not token:
             if options.lossy and name:
                 continue
