@@ -50,7 +50,7 @@ from bytepair.chat.sandbox import (
     usage,
 )
 from bytepair.chat.segments import BREAK, Items, Segments, structural
-from bytepair.chat.texts import Disguise, Place, Rendering, disguised
+from bytepair.chat.texts import Disguise, TextPlace, Rendering, disguised
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens
@@ -338,7 +338,7 @@ class JinjaWriter(Writer):
                     f"the content of message {index} is a list, which the template "
                     f"{self.name!r} does not take"
                 )
-        dropped: Sequence[Place] = ()
+        dropped: Sequence[TextPlace] = ()
         for everywhere, marked in ((True, True), (True, False), (False, True), (False, False)):
             if marked and not mark:
                 continue
@@ -361,7 +361,11 @@ class JinjaWriter(Writer):
         )
 
     def _rendering(
-        self, marked: str, disguise: Disguise, fields: dict[str, Any], dropped: Sequence[Place] = ()
+        self,
+        marked: str,
+        disguise: Disguise,
+        fields: dict[str, Any],
+        dropped: Sequence[TextPlace] = (),
     ) -> Rendering:
         """A rendered string without marks around messages and blocks, and where they stood."""
 
