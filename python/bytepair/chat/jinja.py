@@ -50,7 +50,7 @@ from bytepair.chat.sandbox import (
     usage,
 )
 from bytepair.chat.segments import BREAK, Items, Segments, structural
-from bytepair.chat.texts import Disguise, TextPlace, Rendering, disguised
+from bytepair.chat.texts import Disguise, Rendering, TextPlace, disguised
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens
