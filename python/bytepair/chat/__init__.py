@@ -18,11 +18,10 @@ and has functions for less usual ways: `render_prompt`, `render_turn`, `render_p
 The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `kinds` knows
 other formats of rows, and `sources` reads files and tables), `renderer` (one conversation to
 segments; reasoning and tool calls are in `calls`), `segments` (which the core encodes), `prompt`
-(prompts that fit a context), `turn`
-(continuing from sampled ids), `batch` (whole data sets), `preferences` (preference pairs), `parser`
-(ids to conversations, also during generation; `answer` reads what the assistant wrote), `jinja`
-(Hugging Face templates; `sandbox` renders them, `texts` keeps texts apart, `masks` finds what is
-trained on).
+(prompts that fit a context), `turn` (continuing from sampled ids), `batch` (whole data sets),
+`preferences` (preference pairs), `parser` (ids to conversations, also during generation; `answer`
+reads what the assistant wrote), `jinja` (Hugging Face templates; `sandbox` renders them, `texts`
+keeps texts apart, `masks` finds what is trained on).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -64,64 +63,28 @@ if _TYPE_CHECKING:
     )
     from bytepair.chat.turn import render_turn
 
-_TEMPLATES = (
-    "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25", "QWEN3",
-    "Reasoning", "Role", "Special", "Template", "Tools",
-)  # fmt: skip
-_EVENTS = ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall")
-_lazy(
-    __name__,
-    dict.fromkeys(_TEMPLATES, "bytepair.chat.template")
-    | dict.fromkeys(_EVENTS, "bytepair.chat.answer")
-    | {
-        "RenderedBatch": "bytepair.chat.batch",
-        "RenderedIds": "bytepair.chat.segments",
-        "JinjaTemplate": "bytepair.chat.jinja",
-        "Parser": "bytepair.chat.parser",
-        "Preference": "bytepair.chat.preferences",
-        "PreferenceBatch": "bytepair.chat.preferences",
-        "FittedPrompt": "bytepair.chat.prompt",
-        "render_prompt": "bytepair.chat.prompt",
-        "ChatOptions": "bytepair.chat.rows",
-        "RenderProcess": "bytepair.chat.sandbox",
-        "encode_segments": "bytepair.chat.segments",
-        "render_preferences": "bytepair.chat.preferences",
-        "render_turn": "bytepair.chat.turn",
-    },
-)
+_NAMES = {
+    "answer": ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall"),
+    "batch": ("RenderedBatch",),
+    "jinja": ("JinjaTemplate",),
+    "parser": ("Parser",),
+    "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
+    "prompt": ("FittedPrompt", "render_prompt"),
+    "rows": ("ChatOptions",),
+    "sandbox": ("RenderProcess",),
+    "segments": ("RenderedIds", "encode_segments"),
+    "template": (
+        "Builtin", "CHATML", "CodeTool", "LLAMA3", "LLAMA31", "NANOCHAT", "Part", "QWEN25",
+        "QWEN3", "Reasoning", "Role", "Special", "Template", "Tools",
+    ),
+    "turn": ("render_turn",),
+}  # fmt: skip
+_lazy(__name__, {name: f"{__name__}.{home}" for home, names in _NAMES.items() for name in names})
 
 __all__ = [
-    "CHATML",
-    "LLAMA3",
-    "LLAMA31",
-    "NANOCHAT",
-    "QWEN3",
-    "QWEN25",
-    "Builtin",
-    "ChatOptions",
-    "CodeTool",
-    "FittedPrompt",
-    "JinjaTemplate",
-    "MessageEnd",
-    "MessageStart",
-    "Parser",
-    "Part",
-    "PartEnd",
-    "PartStart",
-    "Preference",
-    "PreferenceBatch",
-    "Reasoning",
-    "RenderProcess",
-    "RenderedBatch",
-    "RenderedIds",
-    "Role",
-    "Special",
-    "Template",
-    "TextDelta",
-    "ToolCall",
-    "Tools",
-    "encode_segments",
-    "render_preferences",
-    "render_prompt",
-    "render_turn",
-]
+    "CHATML", "LLAMA3", "LLAMA31", "NANOCHAT", "QWEN3", "QWEN25", "Builtin", "ChatOptions",
+    "CodeTool", "FittedPrompt", "JinjaTemplate", "MessageEnd", "MessageStart", "Parser", "Part",
+    "PartEnd", "PartStart", "Preference", "PreferenceBatch", "Reasoning", "RenderProcess",
+    "RenderedBatch", "RenderedIds", "Role", "Special", "Template", "TextDelta", "ToolCall",
+    "Tools", "encode_segments", "render_preferences", "render_prompt", "render_turn",
+]  # fmt: skip

@@ -50,7 +50,7 @@ from bytepair.chat.sandbox import (
     usage,
 )
 from bytepair.chat.segments import BREAK, Items, Segments, structural
-from bytepair.chat.texts import Disguise, Rendering, TextPlace, disguised
+from bytepair.chat.texts import Disguise, MessageText, Rendering, disguised
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens
@@ -338,7 +338,7 @@ class JinjaWriter(Writer):
                     f"the content of message {index} is a list, which the template "
                     f"{self.name!r} does not take"
                 )
-        dropped: Sequence[TextPlace] = ()
+        dropped: Sequence[MessageText] = ()
         for everywhere, marked in ((True, True), (True, False), (False, True), (False, False)):
             if marked and not mark:
                 continue
@@ -365,7 +365,7 @@ class JinjaWriter(Writer):
         marked: str,
         disguise: Disguise,
         fields: dict[str, Any],
-        dropped: Sequence[TextPlace] = (),
+        dropped: Sequence[MessageText] = (),
     ) -> Rendering:
         """A rendered string without marks around messages and blocks, and where they stood."""
 

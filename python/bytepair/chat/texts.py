@@ -36,7 +36,7 @@ _TEXTS: Final = ("text", "name", "arguments")
 _TOOLS: Final = "the tool definitions"
 
 
-class TextPlace(NamedTuple):
+class MessageText(NamedTuple):
     """Where a text stands: the index of its message, or -1, and a description."""
 
     message: int
@@ -61,7 +61,7 @@ class Disguise:
         marks = {START, STOP, INDEX, END_INDEX}
         to_mask = sorted(marks | {c for name in names for c in name})
         self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in characters)
-        self.places: dict[str, TextPlace] = {}
+        self.places: dict[str, MessageText] = {}
         self._on = dict(zip(to_mask, self.free, strict=False))
         self._off: dict[int, str | None] = {ord(mask): c for c, mask in self._on.items()}
         first = marks | {name[0] for name in names if everywhere}
@@ -99,7 +99,7 @@ class Disguise:
         rest = text[at : at + self._longest]
         return rest in self._heads or any(rest[:length] in self._names for length in self._lengths)
 
-    def marked(self, text: str, place: TextPlace) -> str:
+    def marked(self, text: str, place: MessageText) -> str:
         """Disguise a text and insert marks into it."""
         disguised = self.put_on(text)
         for at in reversed(_middles(text)):
@@ -112,9 +112,9 @@ class Disguise:
         """Restore the original characters in a rendered string."""
         return text.translate(self._off)
 
-    def dropped(self, string: str) -> list[TextPlace]:
+    def dropped(self, string: str) -> list[MessageText]:
         """The places of texts that are not in a rendered string; one of the tools' suffices."""
-        missing, visible = set[TextPlace](), set[TextPlace]()
+        missing, visible = set[MessageText](), set[MessageText]()
         for mark, place in self.places.items():
             is_there = mark in string or json.dumps(mark)[1:-1] in string
             (visible if is_there else missing).add(place)
@@ -155,7 +155,7 @@ class Rendering:
     disguise: Disguise
     messages: list[Any]
     run: Callable[..., Rendering]
-    dropped: Sequence[TextPlace] = field(default=())
+    dropped: Sequence[MessageText] = field(default=())
 
 
 def disguised(fields: Any, disguise: Disguise, fixed: Collection[str], *, mark: bool) -> Any:
@@ -170,7 +170,7 @@ def disguised(fields: Any, disguise: Disguise, fixed: Collection[str], *, mark: 
     walk = _Walk(disguise, fixed, mark)
     messages = [walk.message(index, one) for index, one in enumerate(fields["messages"])]
     others = {
-        name: walk.value(value, name, TextPlace(-1, _TOOLS) if name == "tools" else None)
+        name: walk.value(value, name, MessageText(-1, _TOOLS) if name == "tools" else None)
         for name, value in fields.items()
         if name != "messages"
     }
@@ -195,9 +195,9 @@ class _Walk:
         for name, value in message.items():
             place = None
             if name in ("content", reasoning, name_of_user):
-                place = TextPlace(index, f"the {name} of message {index}")
+                place = MessageText(index, f"the {name} of message {index}")
             elif name == "tool_calls":
-                place = TextPlace(index, f"a tool call of message {index}")
+                place = MessageText(index, f"a tool call of message {index}")
             has_parts = isinstance(value, list) and name in ("content", "tool_calls")
             changed[self._key(name)] = (
                 [self._part(part, place) for part in value]
@@ -206,7 +206,7 @@ class _Walk:
             )
         return changed
 
-    def _part(self, part: Any, place: TextPlace | None) -> Any:
+    def _part(self, part: Any, place: MessageText | None) -> Any:
         """A part of a content, or a call: only some of its fields are texts."""
         if not isinstance(part, Mapping):
             return self.value(part, None, None)
@@ -221,7 +221,7 @@ class _Walk:
         is_word = not isinstance(name, str) or (name in self._fixed and _WORD.fullmatch(name))
         return name if is_word else self._disguise.put_on(name)
 
-    def value(self, value: Any, key: object, place: TextPlace | None) -> Any:
+    def value(self, value: Any, key: object, place: MessageText | None) -> Any:
         """A value under a key; its texts, but for types, get marks if they have a place."""
         if isinstance(value, str):
             is_word = key == "role" or (key == "type" and (value in _TYPES or value in self._fixed))
