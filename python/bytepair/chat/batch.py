@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ from bytepair import _core
 from bytepair._internal.checks import place_of
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
 from bytepair.chat.rows import ChatOptions, read_row
-from bytepair.chat.segments import Segments
+from bytepair.chat.segments import Encoded, Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.chat.template import Template
 from bytepair.errors import (
@@ -83,25 +83,20 @@ class RenderedBatch:
         """Convert to a table of list columns, with one row per conversation or per row."""
         from bytepair._internal.extras import pyarrow as pa
 
-        columns: dict[str, NDArray[Any] | None] = {
-            "input_ids": self.input_ids,
-            "loss_mask": self.loss_mask,
-            "labels": self.labels,
-            "conversations": self.conversations,
-        }
-        present = {name: values for name, values in columns.items() if values is not None}
-        return pa.table({name: self._lists(values) for name, values in present.items()})
+        columns = {}
+        for name in ("input_ids", "loss_mask", "labels", "conversations"):
+            values = getattr(self, name)
+            if values is not None and self.offsets is None:
+                flat = pa.array(values.ravel())
+                columns[name] = pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+            elif values is not None:
+                offsets = pa.array(self.offsets)
+                columns[name] = pa.LargeListArray.from_arrays(offsets, pa.array(values))
+        return pa.table(columns)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
         return saved(self.to_arrow(), path, overwrite=overwrite)
-
-    def _lists(self, values: NDArray[Any]) -> pa.Array:
-        from bytepair._internal.extras import pyarrow as pa
-
-        if self.offsets is None:
-            return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-        return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(values))
 
 
 def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> Path:
@@ -136,36 +131,33 @@ def render(
     threads: int | None,
 ) -> RenderedBatch:
     """Render a data set of conversations; see `Tokenizer.render_batch`."""
-    width = row_width(layout.pad_to, layout.pack_to)
-    if width is not None:
-        max_tokens = width if max_tokens is None else min(max_tokens, width)
-    write = writer(tokenizer, template)
-    encoded = segments(write, conversations, options).encode(
-        tokenizer, join=write.join, max_tokens=max_tokens, truncate=options.truncate,
-        errors=options.errors, threads=threads,
-    )  # fmt: skip
-    ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
-    report_cut(encoded.lengths, offsets, max_tokens)
-    rendered = checked(ids, mask, offsets, on_untrained if write.has_mask else "keep", max_tokens)
-    if width is not None:
-        filler = pad_id(tokenizer, padding(tokenizer, write.template, layout.pad))
-        rendered = laid_out(rendered, width, filler, packed=layout.pack_to is not None)
-    return rendered if layout.ignore_index is None else labelled(rendered, layout.ignore_index)
-
-
-def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
-    """The number of ids in a row; None if there are no rows."""
+    pad_to, pack_to, pad, ignore_index = layout
     if pad_to is not None and pack_to is not None:
         raise ArgumentError(
             "pass either pad_to (one conversation per row) or pack_to (several)", option="pad_to"
         )
-    width = pad_to if pad_to is not None else pack_to
+    width = pad_to if pack_to is None else pack_to
     if width is not None and width < 1:
         raise ArgumentError(f"the row width is {width}", hint="pass at least 1")
-    return width
+    if width is not None:
+        max_tokens = width if max_tokens is None else min(max_tokens, width)
+    write = writer(tokenizer, template)
+    encoded = _segments(write, conversations, options).encode(
+        tokenizer, join=write.join, max_tokens=max_tokens, truncate=options.truncate,
+        errors=options.errors, threads=threads,
+    )  # fmt: skip
+    _report_cut(encoded.lengths, encoded.offsets, max_tokens)
+    batch = _trained(encoded, on_untrained if write.has_mask else "keep", max_tokens)
+    if width is not None:
+        filler = pad_id(tokenizer, padding(tokenizer, write.template, pad))
+        batch = _in_rows(batch, width, filler, packed=pack_to is not None)
+    if ignore_index is None:
+        return batch
+    labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(ignore_index))
+    return replace(batch, labels=labels)
 
 
-def segments(writer: Any, conversations: ConversationSource, options: ChatOptions) -> Segments:
+def _segments(writer: Any, conversations: ConversationSource, options: ChatOptions) -> Segments:
     """The segments of all conversations; an error contains the index of the conversation."""
     out = Segments()
     for number, row in enumerate(read(conversations, options)):
@@ -176,38 +168,26 @@ def segments(writer: Any, conversations: ConversationSource, options: ChatOption
     return out
 
 
-def report_cut(lengths: Any, offsets: NDArray[np.int64], max_tokens: int | None) -> None:
+def _report_cut(lengths: Any, offsets: NDArray[np.int64], max_tokens: int | None) -> None:
     """Warn if ids of conversations were cut off: how many, of how many."""
     cut = 0 if lengths is None else int(lengths.sum() - offsets[-1])
     if cut:
         count = int((np.diff(offsets) < lengths).sum())
-        warn(
-            SkippedWarning(
-                f"{count:,} of {len(lengths):,} conversations are longer than {max_tokens:,} ids: "
-                f"{cut:,} of {int(lengths.sum()):,} ids are cut off",
-                option="max_tokens",
-                value=max_tokens,
-            ),
+        text = (
+            f"{count:,} of {len(lengths):,} conversations are longer than {max_tokens:,} ids: "
+            f"{cut:,} of {int(lengths.sum()):,} ids are cut off"
         )
+        warn(SkippedWarning(text, option="max_tokens", value=max_tokens))
 
 
-def checked(
-    ids: NDArray[np.uint32],
-    mask: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    on_untrained: str,
-    max_tokens: int | None,
-) -> RenderedBatch:
+def _trained(encoded: Encoded, on_untrained: str, max_tokens: int | None) -> RenderedBatch:
     """A ragged batch; reject or drop conversations whose mask is all 0 or all 1."""
-    batch = RenderedBatch(ids.view(np.int32), mask, offsets=offsets)
-    lengths = np.diff(offsets)
-    some = lengths > 0
-    trained = np.zeros(len(lengths), np.int64)
-    if some.any():
-        trained[some] = np.add.reduceat(mask, offsets[:-1][some], dtype=np.int64)
+    ids, mask, offsets = encoded.ids.view(np.int32), encoded.mask, encoded.offsets
+    sums = np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
+    trained, lengths = np.diff(sums[offsets]), np.diff(offsets)
     bad = (trained == 0) | (trained == lengths)
     if on_untrained == "keep" or not bad.any():
-        return batch
+        return RenderedBatch(ids, mask, offsets=offsets)
     if on_untrained == "error":
         first = int(np.argmax(bad))
         why, hint = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
@@ -218,17 +198,13 @@ def checked(
             hint=f'{hint}, or on_untrained="drop" to drop such conversations '
             f"({int(bad.sum())} of {len(bad)})",
         )
-    warn(
-        SkippedWarning(
-            f"{int(bad.sum()):,} of {len(bad):,} conversations have nothing to train on and are "
-            "dropped",
-            option="on_untrained",
-            value=on_untrained,
-        ),
+    text = (
+        f"{int(bad.sum()):,} of {len(bad):,} conversations have nothing to train on and are dropped"
     )
+    warn(SkippedWarning(text, option="on_untrained", value=on_untrained))
     keep = np.repeat(~bad, lengths)
     ends = np.concatenate([[0], np.cumsum(lengths[~bad])]).astype(np.int64)
-    return RenderedBatch(batch.input_ids[keep], mask[keep], offsets=ends)
+    return RenderedBatch(ids[keep], mask[keep], offsets=ends)
 
 
 def padding(tokenizer: _core.Tokenizer, template: Any, pad: str | None) -> str | None:
@@ -243,42 +219,29 @@ def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
     special = tokenizer.special_tokens
     if name is None or name not in special:
         raise SpecialTokenError(
-            (
-                f"rows are padded with the special token {name!r}, which this tokenizer does not "
-                "have"
-            ),
+            f"rows are padded with the special token {name!r}, which this tokenizer does not have",
             option="pad",
             hint=f"pass pad= one of {' '.join(special) or 'none'}",
         )
     return special[name]
 
 
-def laid_out(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> RenderedBatch:
+def _in_rows(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> RenderedBatch:
     """Arrange conversations in rows, one per row or packed."""
     assert batch.offsets is not None
     lengths = np.diff(batch.offsets)
+    rows, columns = np.arange(len(lengths)), np.zeros(len(lengths), np.int64)
     if packed:
-        packed_places = _core.pack(lengths, width)
-        rows, columns = packed_places.rows, packed_places.columns
-    else:
-        rows, columns = np.arange(len(lengths)), np.zeros(len(lengths), np.int64)
+        places = _core.pack(lengths, width)
+        rows, columns = places.rows, places.columns
     shape = (int(rows.max()) + 1 if len(rows) else 0, width)
-    shift = rows * width + columns - batch.offsets[:-1]
-    places = np.arange(len(batch.input_ids)) + np.repeat(shift, lengths)
-    ids = np.full(shape, filler, np.int32)
-    mask = np.zeros(shape, np.uint8)
+    ids, mask = np.full(shape, filler, np.int32), np.zeros(shape, np.uint8)
     conversations = np.full(shape, -1, np.int32)
-    ids.ravel()[places] = batch.input_ids
-    mask.ravel()[places] = batch.loss_mask
+    shift = rows * width + columns - batch.offsets[:-1]
+    at = np.arange(len(batch.input_ids)) + np.repeat(shift, lengths)
+    ids.ravel()[at] = batch.input_ids
+    mask.ravel()[at] = batch.loss_mask
+    conversations.ravel()[at] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     if packed:  # the id before it is of another conversation
         mask[rows[lengths > 0], columns[lengths > 0]] = 0
-    conversations.ravel()[places] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     return RenderedBatch(ids, mask, conversations=conversations)
-
-
-def labelled(batch: RenderedBatch, ignore_index: int) -> RenderedBatch:
-    """The batch with labels: the id where it is trained on, else `ignore_index`."""
-    labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(ignore_index))
-    return RenderedBatch(
-        batch.input_ids, batch.loss_mask, labels, batch.offsets, batch.conversations
-    )

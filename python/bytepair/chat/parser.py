@@ -268,9 +268,8 @@ class Parser:
         """More text; that of the user may turn out to be results of tools."""
         message = self._message
         if message is None:
-            if self._between and isinstance(self._between[-1], str):
-                text = self._between.pop() + text
-            self._between.append(text)
+            last = self._between.pop() if self._between else ""
+            self._between += [last + text] if isinstance(last, str) else [last, text]
             return self._opened()
         if message.results is None:
             return message.add(text)

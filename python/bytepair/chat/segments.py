@@ -27,8 +27,8 @@ OnUntrained: TypeAlias = Literal["error", "keep"]
 #: What to do with a lone surrogate in a text: raise an error, or replace it by U+FFFD.
 SurrogateErrors: TypeAlias = Literal["strict", "replace"]
 
-#: The origin of a segment of `encode_segments`: untrusted text, or the program, which
-#: names a special token.
+#: The origin of a segment of `encode_segments`: untrusted text, or the program, which names a
+#: special token.
 Origin: TypeAlias = Literal["untrusted", "control"]
 
 
@@ -182,8 +182,30 @@ def encode_segments(
         >>> ids[0] == tok.special_tokens["<|user_start|>"], tok.special_tokens["<|bos|>"] in ids
         (True, False)
     """
-    items = items_of(segments, structural(tokenizer))
-    out = Segments([*items], bytearray(len(items)), [len(items)])
+    special, out = structural(tokenizer), Segments()
+    for number, segment in enumerate(segments):
+        if not isinstance(segment, tuple | list) or len(segment) != 2:
+            raise ArgumentError(
+                f'segment {number} is {segment!r}; it must be (text, "untrusted") or '
+                '(name, "control")'
+            )
+        text, origin = segment
+        if not isinstance(text, str):
+            raise ArgumentError(
+                f"the text of segment {number} must be str, not {type(text).__name__}"
+            )
+        if origin not in ("untrusted", "control"):
+            raise ArgumentError(
+                f'the origin of segment {number} is {origin!r}; it must be "untrusted" or "control"'
+            )
+        if origin == "control" and text not in special:
+            raise SpecialTokenError(
+                f"segment {number} is control and must be one special token, but {text!r} is not; "
+                f"the tokenizer has {' '.join(special) or 'none'}",
+                hint='pass text around special tokens as separate "untrusted" segments',
+            )
+        out.items.append(special[text] if origin == "control" else text)
+    out.trained, out.ends = bytearray(len(out.items)), [len(out.items)]
     return list(out.encode(tokenizer, join=join, errors="replace").ids.tolist())
 
 
@@ -197,43 +219,3 @@ def structural(tokenizer: _core.Tokenizer) -> dict[str, int]:
     return tokenizer.special_tokens | {
         name.decode(): id for name, id in names.items() if not name.decode().isspace()
     }
-
-
-def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int]) -> list[str | int]:
-    """Convert segments with an origin to items: texts, and ids of special tokens.
-
-    Only a name that the caller marks as control becomes an id.
-
-    Example:
-        >>> items_of([("<|end|>", "untrusted"), ("<|end|>", "control")], {"<|end|>": 7})
-        ['<|end|>', 7]
-    """
-    items: list[str | int] = []
-    for number, segment in enumerate(segments):
-        if not isinstance(segment, tuple | list) or len(segment) != 2:
-            raise ArgumentError(
-                f'segment {number} is {segment!r}; it must be (text, "untrusted") or '
-                '(name, "control")'
-            )
-        text, origin = segment
-        if not isinstance(text, str):
-            raise ArgumentError(
-                f"the text of segment {number} must be str, not {type(text).__name__}"
-            )
-        if origin == "untrusted":
-            items.append(text)
-        elif origin != "control":
-            raise ArgumentError(
-                f'the origin of segment {number} is {origin!r}; it must be "untrusted" or "control"'
-            )
-        elif text in special:
-            items.append(special[text])
-        else:
-            raise SpecialTokenError(
-                (
-                    f"segment {number} is control and must be one special token, but {text!r} is "
-                    f"not; the tokenizer has {' '.join(special) or 'none'}"
-                ),
-                hint='pass text around special tokens as separate "untrusted" segments',
-            )
-    return items
