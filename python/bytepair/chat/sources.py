@@ -49,8 +49,13 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
     if paths or isinstance(source, str | os.PathLike):
         files = files_of(source)
         return itertools.chain.from_iterable(_read_file(file, options) for file in files)
-    if is_table(source):
-        return _read_tables(_tables(source), "the table", options)
+    if _is_dataset(source):
+        tables = source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
+        return itertools.chain.from_iterable(
+            _read_table(one, "the table", options) for one in tables
+        )
+    if _is_arrow(source):
+        return _read_table(source, "the table", options)
     if isinstance(source, Mapping):
         raise ConversationError("this is one conversation", hint="pass a list of conversations")
     if not isinstance(source, Iterable):
@@ -71,14 +76,13 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
     if _is_dataset(source):
         from bytepair._internal.extras import pyarrow as pa
 
-        source = pa.concat_tables(_tables(source))
-    if is_table(source):
+        source = pa.concat_tables(source.with_format("arrow").iter(batch_size=_BATCH_ROWS))
+    if _is_arrow(source):
         return _TableRows(*_rows_of(source, "the table", options))
     if isinstance(source, str | os.PathLike):
         return list(read(source, options))
-    if isinstance(source, Mapping) or not all(
-        hasattr(source, name) for name in ("__len__", "__getitem__")
-    ):
+    is_sequence = hasattr(source, "__len__") and hasattr(source, "__getitem__")
+    if isinstance(source, Mapping) or not is_sequence:
         raise ConversationError(
             f"a {type(source).__name__} is not a sequence of conversations",
             hint="pass a list, a table or files",
@@ -87,23 +91,14 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
     return rows
 
 
-def is_table(source: Any) -> bool:
-    """Whether a source is Arrow data, a data frame, or a data set of Hugging Face."""
-    return _is_dataset(source) or any(
-        hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream")
-    )
-
-
 def _is_dataset(source: Any) -> bool:
+    """Whether a source is a data set of Hugging Face."""
     return hasattr(source, "with_format") and hasattr(source, "column_names")
 
 
-def _tables(source: Any) -> Iterator[Any]:
-    """The source as Arrow data."""
-    if _is_dataset(source):
-        yield from source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
-    else:
-        yield source
+def _is_arrow(source: Any) -> bool:
+    """Whether a source is Arrow data, or a data frame."""
+    return hasattr(source, "__arrow_c_array__") or hasattr(source, "__arrow_c_stream__")
 
 
 def _read_file(file: Input, options: ChatOptions) -> Iterator[Conversation]:
@@ -114,7 +109,7 @@ def _read_file(file: Input, options: ChatOptions) -> Iterator[Conversation]:
             columns = pq.read_schema(file.path, filesystem=file.system).names
             columns = [name for name in columns if name not in options.ignore_fields]
             table = pq.read_table(file.path, columns=columns, filesystem=file.system)
-            return _read_tables([table], file.name, options)
+            return _read_table(table, file.name, options)
         case "jsonl":
             return _read_jsonl(file)
     raise ConversationError(f"{file.name} is not a .jsonl or .parquet file")
@@ -136,30 +131,27 @@ def _read_jsonl(file: Input) -> Iterator[Conversation]:
 # ---------------------------------------------------------------------------- tables
 
 
-def _read_tables(tables: Iterable[Any], place: str, options: ChatOptions) -> Iterator[Conversation]:
-    for table in tables:
-        column, clean = _rows_of(table, place, options)
-        chunks: Sequence[Any] = column.chunks if hasattr(column, "chunks") else [column]
-        for chunk in chunks:
-            for start in range(0, len(chunk), _BATCH_ROWS):
-                yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
+def _read_table(table: Any, place: str, options: ChatOptions) -> Iterator[Conversation]:
+    rows, clean = _rows_of(table, place, options)
+    for chunk in getattr(rows, "chunks", [rows]):
+        for start in range(0, len(chunk), _BATCH_ROWS):
+            yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
 
 
 def _rows_of(source: Any, place: str, options: ChatOptions) -> tuple[Any, _Clean]:
     """An array of rows, and what removes the nulls of one."""
     from bytepair._internal.extras import pyarrow as pa
 
-    if isinstance(source, pa.Array | pa.ChunkedArray):
-        return source, _cleaner(source.type) or _same
-    if hasattr(source, "__arrow_c_array__") and not isinstance(source, pa.RecordBatch):
-        array = pa.array(source)
-        return array, _cleaner(array.type) or _same
-    table = pa.table(source)
-    names = [name for name in table.column_names if name not in options.ignore_fields]
-    _check_columns(names, place, options)
-    table = table.select(names)
-    array = table.to_struct_array()
-    return array, _cleaner(array.type) or _same
+    if not isinstance(source, pa.Array | pa.ChunkedArray | pa.RecordBatch) and hasattr(
+        source, "__arrow_c_array__"
+    ):
+        source = pa.array(source)
+    if not isinstance(source, pa.Array | pa.ChunkedArray):
+        table = pa.table(source)
+        names = [name for name in table.column_names if name not in options.ignore_fields]
+        _check_columns(names, place, options)
+        source = table.select(names).to_struct_array()
+    return source, _cleaner(source.type) or _same
 
 
 class _TableRows(Sequence[Any]):
@@ -177,14 +169,13 @@ class _TableRows(Sequence[Any]):
 
 def _check_columns(names: Collection[str], place: str, options: ChatOptions) -> None:
     """Check that a table has a column of conversations, before a row is read."""
+    wanted = ""
     if options.rows == PAIRS and not {"chosen", "rejected"} <= set(names):
-        raise ConversationError(
-            f"{place} has no columns chosen and rejected; it has {', '.join(names) or 'none'}"
-        )
+        wanted = "columns chosen and rejected"
     if options.rows == "messages" and not set(COLUMNS) & set(names):
-        raise ConversationError(
-            f"{place} has no column {' or '.join(COLUMNS)}; it has {', '.join(names) or 'none'}"
-        )
+        wanted = f"column {' or '.join(COLUMNS)}"
+    if wanted:
+        raise ConversationError(f"{place} has no {wanted}; it has {', '.join(names) or 'none'}")
 
 
 def _same(value: Any) -> Any:
@@ -222,13 +213,11 @@ def _of_struct(cleaners: Mapping[str, _Clean], free: bool) -> _Clean:
         if not is_quiet and None in value.values():
             is_quiet = True
             name = next(name for name, one in value.items() if one is None)
-            warn(
-                BytepairWarning(
-                    f"{name!r} is null in the arguments of a tool call or in a tool of a table, "
-                    "which has nulls for all that other rows have; nulls are left out there",
-                    hint="store arguments and tools as JSON strings",
-                ),
+            text = (
+                f"{name!r} is null in the arguments of a tool call or in a tool of a table, which "
+                "has nulls for all that other rows have; nulls are left out there"
             )
+            warn(BytepairWarning(text, hint="store arguments and tools as JSON strings"))
         return {k: cleaners[k](v) for k, v in value.items() if v is not None}
 
     return clean
