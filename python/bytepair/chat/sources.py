@@ -50,7 +50,8 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
         files = files_of(source)
         return itertools.chain.from_iterable(_read_file(file, options) for file in files)
     if _is_dataset(source):
-        tables = source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
+        data: Any = source
+        tables = data.with_format("arrow").iter(batch_size=_BATCH_ROWS)
         return itertools.chain.from_iterable(
             _read_table(one, "the table", options) for one in tables
         )

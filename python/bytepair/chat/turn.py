@@ -18,13 +18,15 @@ for all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import integers
 from bytepair.chat import calls, masks
 from bytepair.chat.renderer import TemplateOrName, TemplateWriter, writer
-from bytepair.chat.rows import DEFAULT, ChatOptions, read_row
+from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row
 from bytepair.chat.segments import BREAK, Conversation, RenderedIds, Segments
 from bytepair.errors import ArgumentError, ConversationError
 
@@ -106,9 +108,10 @@ def render_turn(
     if not ids:
         (write.prompt if prompt else write.write)(row, out)
     elif isinstance(write, TemplateWriter):
-        _after_value(write, ids, row.messages, row.fields, out, prompt=prompt)
+        _after_value(write, ids, row, out, prompt=prompt)
     else:
-        out.items = _after_jinja(write, ids, row.messages, row.fields, prompt=prompt, history=past)
+        opens = prompt and bool(row.messages)
+        out.items = _Continuation(write, row.messages, row.fields, opens).after(ids, past)
     out.trained, out.ends = bytearray(len(out.items)), [len(out.items)]
     more = out.encode(tokenizer, join=write.join, errors=options.errors).ids
     sampled = [1] * (len(ids) - len(before))
@@ -119,35 +122,29 @@ def render_turn(
 
 
 def _after_value(
-    writer: TemplateWriter,
-    ids: list[int],
-    messages: Sequence[Any],
-    fields: Mapping[str, Any],
-    out: Segments,
-    *,
-    prompt: bool,
+    writer: TemplateWriter, ids: list[int], row: Row, out: Segments, *, prompt: bool
 ) -> None:
     """The end of the turn of the ids, the messages, and the next turn's start."""
-    if fields.get("tools"):
+    if row.fields.get("tools"):
         raise ConversationError(
             "tools are defined at the start of a conversation",
             hint="pass them with the first messages",
         )
     template, prompted = writer.template, writer.prompted
     closed_role, rest = _end_of(writer, ids)
-    numbered = list(enumerate(messages))
+    numbered = list(enumerate(row.messages))
     numbered = calls.to_parts(template, numbered, goes_on=closed_role is None)
     goes_on = closed_role is None and numbered and numbered[0][1]["role"] == template.prompted
     if goes_on:
         index, message = numbered.pop(0)
-        prompted.write_content(index, calls.body(template, index, message, fields), out)
+        prompted.write_content(index, calls.body(template, index, message, row.fields), out)
     if goes_on and not numbered and prompt:
         return  # the turn stays open
     out.items += [*rest, None]
     turns = template.alternate
     place = turns.index(closed_role or template.prompted) + 1 if turns else 1
-    writer.append(numbered, fields, out, place)
-    if prompt and messages:
+    writer.append(numbered, row.fields, out, place)
+    if prompt and row.messages:
         out.items += prompted.open[0]
 
 
@@ -203,118 +200,98 @@ def _encoded(writer: TemplateWriter, items: _Items) -> list[int]:
 # ---------------------------------------------------------------------------- Jinja
 
 
-def _after_jinja(
-    writer: JinjaWriter,
-    ids: list[int],
-    messages: Sequence[Any],
-    fields: Mapping[str, Any],
-    *,
-    prompt: bool,
-    history: Sequence[Any] | None,
-) -> _Items:
-    """The end of the turn of the ids, the messages, and the next turn's start."""
-    opening, end, following = _suffix_of_all(
-        writer, messages, fields, prompt=prompt and bool(messages), history=history
-    )
-    closing = [item for item in end if isinstance(item, int)]
-    stop, behind = closing[-1], end[len(closing) :]
-    stops = {stop, *(writer.special[name] for name in writer.template.stop or ())}
-    if ids[-1] in stops:
-        return [*behind, *following]
-    rest = [id for text in behind for id in writer.tokenizer.encode(str(text))]
-    if rest and ids[-len(rest) - 1 :] == [stop, *rest]:
-        return following
-    start = _last(ids, [opening])
-    if start >= 0 and stops & set(ids[start + 1 :]):
-        raise ConversationError(
-            "the ids continue after the stop token", hint="pass only the ids up to that token"
-        )
-    done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
-    return [*end[done:], *following]
+@dataclass(frozen=True, slots=True)
+class _Continuation:
+    """Messages that are appended under a Jinja template, and perhaps the next prompt."""
 
+    writer: JinjaWriter
+    messages: Sequence[Any]
+    fields: Mapping[str, Any]
+    prompt: bool
 
-def _suffix_of_all(
-    writer: JinjaWriter,
-    messages: Sequence[Any],
-    fields: Mapping[str, Any],
-    *,
-    prompt: bool,
-    history: Sequence[Any] | None,
-) -> tuple[Any, _Items, _Items]:
-    """The suffix after the history, or after all that are invented, where it must be the same."""
-    if history is not None:
-        return _suffix(writer, history, messages, fields, prompt=prompt)
-    hint = "pass the messages so far as history="
-    try:
-        suffixes = [
-            _suffix(writer, past, messages, fields, prompt=prompt)
-            for past in _histories(writer.template.prompted, messages)
-        ]
-    except ConversationError as error:
-        raise ConversationError(
-            f"after an invented history: {error}", option="history", hint=hint
-        ) from error
-    if any(other != suffixes[0] for other in suffixes):
-        raise ConversationError(
-            f"the template {writer.name!r} renders the new messages differently for different "
-            "histories",
-            option="history",
-            hint=hint,
-        )
-    return suffixes[0]
+    def after(self, ids: list[int], history: Sequence[Any] | None) -> _Items:
+        """The end of the turn of the ids, the messages, and the next turn's start."""
+        encode, special = self.writer.tokenizer.encode, self.writer.special
+        opening, end, following = self._suffix_of_all(history)
+        closing = [item for item in end if isinstance(item, int)]
+        stop, behind = closing[-1], end[len(closing) :]
+        stops = {stop, *(special[name] for name in self.writer.template.stop or ())}
+        if ids[-1] in stops:
+            return [*behind, *following]
+        rest = [id for text in behind for id in encode(str(text))]
+        if rest and ids[-len(rest) - 1 :] == [stop, *rest]:
+            return following
+        start = _last(ids, [opening])
+        if start >= 0 and stops & set(ids[start + 1 :]):
+            raise ConversationError(
+                "the ids continue after the stop token", hint="pass only the ids up to that token"
+            )
+        done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
+        return [*end[done:], *following]
 
+    def _suffix_of_all(self, history: Sequence[Any] | None) -> tuple[Any, _Items, _Items]:
+        """The suffix after the history, or after all that are invented, where it is the same."""
+        if history is not None:
+            return self._suffix(history)
+        hint = "pass the messages so far as history="
+        try:
+            suffixes = [self._suffix(past) for past in self._histories()]
+        except ConversationError as error:
+            why = f"after an invented history: {error}"
+            raise ConversationError(why, option="history", hint=hint) from error
+        if any(other != suffixes[0] for other in suffixes):
+            why = (
+                f"the template {self.writer.name!r} renders the new messages differently for "
+                "different histories"
+            )
+            raise ConversationError(why, option="history", hint=hint)
+        return suffixes[0]
 
-def _histories(role: str, messages: Sequence[Any]) -> list[list[Any]]:
-    """Histories that the messages may follow; they have the calls of results."""
-    question, answer = {"role": "user", "content": "a"}, {"role": role, "content": "b"}
-    called = []
-    for message in messages:
-        if message["role"] != "tool":
-            break
-        function: dict[str, Any] = {"name": message.get("name") or "f", "arguments": {}}
-        id = message.get("tool_call_id") or "call00000"
-        called.append({"id": id, "type": "function", "function": function})
-    calling = {**answer, "content": "", "tool_calls": called} if called else answer
-    thinking = {**calling, "reasoning_content": "c"}
-    return [[question, calling], [question, answer, question, calling], [question, thinking]]
+    def _histories(self) -> list[list[Any]]:
+        """Histories that the messages may follow; they have the calls of results."""
+        question = {"role": "user", "content": "a"}
+        answer = {"role": self.writer.template.prompted, "content": "b"}
+        called = []
+        for message in takewhile(lambda message: message["role"] == "tool", self.messages):
+            function = {"name": message.get("name") or "f", "arguments": dict[str, Any]()}
+            id = message.get("tool_call_id") or "call00000"
+            called.append({"id": id, "type": "function", "function": function})
+        calling: dict[str, Any] = answer
+        if called:
+            calling = {**answer, "content": "", "tool_calls": called}
+        thinking = {**calling, "reasoning_content": "c"}
+        return [[question, calling], [question, answer, question, calling], [question, thinking]]
 
+    def _suffix(self, history: Sequence[Any]) -> tuple[Any, _Items, _Items]:
+        """The last special token of the prompt, the end of the history, and the continuation.
 
-def _suffix(
-    writer: JinjaWriter,
-    history: Sequence[Any],
-    messages: Sequence[Any],
-    fields: Mapping[str, Any],
-    *,
-    prompt: bool,
-) -> tuple[Any, _Items, _Items]:
-    """The last special token of the prompt, the end of the history, and the continuation.
-
-    The end is the special tokens that close the turn, and the text that the template writes after
-    them.
-    """
-    role = writer.template.prompted
-    if not history or history[-1]["role"] != role:
-        raise ConversationError(f"a history must end with a message of {role!r}")
-    whole = writer.rendering([*history, *messages], fields, prompt=prompt)
-    count, run = len(history), whole.run
-    prefix, before = run(whole.messages[: count - 1]), run(whole.messages[: count - 1], prompt=True)
-    past = run(whole.messages[:count])
-    what = "the turn does not continue its prompt"
-    hint = "use a template where it does"
-    masks.check_prefix(before.string, past.string, what, whole, hint)
-    what = "the template renders the turn differently when messages follow"
-    hint = "use a template that renders it equally, or render the whole conversation again"
-    masks.check_prefix(past.string, whole.string, what, whole, hint)
-    is_prefix = before.string.startswith(prefix.string)
-    opening = writer.items(before, len(prefix.string) if is_prefix else 0)
-    end = writer.items(past, len(before.string))
-    last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
-    if last is None or any(str(text).strip() for text in end[last + 1 :]):
-        raise ConversationError(
-            f"the template {writer.name!r} does not end the turn of {role!r} with a special token"
-        )
-    if not history[-1].get("tool_calls"):  # with tool calls, the text before it may end a call
-        while last and isinstance(end[last - 1], int):
-            last -= 1
-    tokens = [item for item in opening if isinstance(item, int)]
-    return tokens[-1] if tokens else None, end[last:], writer.items(whole, len(past.string))
+        The end is the special tokens that close the turn, and the text that the template writes
+        after them.
+        """
+        writer, role = self.writer, self.writer.template.prompted
+        if not history or history[-1]["role"] != role:
+            raise ConversationError(f"a history must end with a message of {role!r}")
+        whole = writer.rendering([*history, *self.messages], self.fields, prompt=self.prompt)
+        *earlier, _ = past_messages = whole.messages[: len(history)]
+        prefix, past = whole.run(earlier), whole.run(past_messages)
+        before = whole.run(earlier, prompt=True)
+        what = "the turn does not continue its prompt"
+        hint = "use a template where it does"
+        masks.check_prefix(before.string, past.string, what, whole, hint)
+        what = "the template renders the turn differently when messages follow"
+        hint = "use a template that renders it equally, or render the whole conversation again"
+        masks.check_prefix(past.string, whole.string, what, whole, hint)
+        is_prefix = before.string.startswith(prefix.string)
+        opening = writer.items(before, len(prefix.string) if is_prefix else 0)
+        end = writer.items(past, len(before.string))
+        last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
+        if last is None or any(str(text).strip() for text in end[last + 1 :]):
+            raise ConversationError(
+                f"the template {writer.name!r} does not end the turn of {role!r} with a special "
+                "token"
+            )
+        if not history[-1].get("tool_calls"):  # with calls, the text before it may end a call
+            while last and isinstance(end[last - 1], int):
+                last -= 1
+        tokens = [item for item in opening if isinstance(item, int)]
+        return tokens[-1] if tokens else None, end[last:], writer.items(whole, len(past.string))
