@@ -150,7 +150,7 @@ def test_blocks_with_packages(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
         lacking = [package for package in packages if find_spec(package) is None]
         missing |= set(lacking)
         if not lacking and (needed or kind == "python"):
-            exec(compile(block, str(page), "exec"), names)
+            run_block(block, names, page)
     if missing:
         pytest.skip(f"some blocks need {', '.join(sorted(missing))}")
 

@@ -18,10 +18,10 @@ and has functions for less usual ways: `render_prompt`, `render_turn`, `render_p
 The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `kinds` knows
 other formats of rows, and `sources` reads files and tables), `renderer` (one conversation to
 segments; reasoning and tool calls are in `calls`), `segments` (which the core encodes), `prompt`
-(prompts that fit a context), `turn` (continuing from sampled ids), `batch` (whole data sets),
-`preferences` (preference pairs), `parser` (ids to conversations, also during generation; `answer`
-reads what the assistant wrote), `jinja` (Hugging Face templates; `sandbox` renders them, `texts`
-keeps texts apart, `masks` finds what is trained on).
+(conversations that fit a context), `turn` (continuing from sampled ids), `batch` (whole data sets;
+`rendered` is what they become), `preferences` (preference pairs), `parser` (ids to conversations,
+also during generation; `answer` reads what the assistant wrote), `jinja` (Hugging Face templates;
+`sandbox` renders them, `texts` keeps texts apart, `masks` finds what is trained on).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -37,11 +37,11 @@ if _TYPE_CHECKING:
         TextDelta,
         ToolCall,
     )
-    from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
     from bytepair.chat.prompt import FittedPrompt, render_prompt
+    from bytepair.chat.rendered import RenderedBatch, RenderStatistics
     from bytepair.chat.rows import ChatOptions
     from bytepair.chat.sandbox import RenderProcess
     from bytepair.chat.segments import RenderedIds, encode_segments
@@ -65,11 +65,11 @@ if _TYPE_CHECKING:
 
 _NAMES = {
     "answer": ("MessageEnd", "MessageStart", "PartEnd", "PartStart", "TextDelta", "ToolCall"),
-    "batch": ("RenderedBatch",),
     "jinja": ("JinjaTemplate",),
     "parser": ("Parser",),
     "preferences": ("Preference", "PreferenceBatch", "render_preferences"),
     "prompt": ("FittedPrompt", "render_prompt"),
+    "rendered": ("RenderStatistics", "RenderedBatch"),
     "rows": ("ChatOptions",),
     "sandbox": ("RenderProcess",),
     "segments": ("RenderedIds", "encode_segments"),
@@ -85,6 +85,7 @@ __all__ = [
     "CHATML", "LLAMA3", "LLAMA31", "NANOCHAT", "QWEN3", "QWEN25", "Builtin", "ChatOptions",
     "CodeTool", "FittedPrompt", "JinjaTemplate", "MessageEnd", "MessageStart", "Parser", "Part",
     "PartEnd", "PartStart", "Preference", "PreferenceBatch", "Reasoning", "RenderProcess",
-    "RenderedBatch", "RenderedIds", "Role", "Special", "Template", "TextDelta", "ToolCall",
-    "Tools", "encode_segments", "render_preferences", "render_prompt", "render_turn",
+    "RenderStatistics", "RenderedBatch", "RenderedIds", "Role", "Special", "Template",
+    "TextDelta", "ToolCall", "Tools", "encode_segments", "render_preferences", "render_prompt",
+    "render_turn",
 ]  # fmt: skip

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import place_of, refuse
-from bytepair.chat.batch import pad_id, padding, saved
+from bytepair.chat.batch import pad_id, padding
 from bytepair.chat.kinds import PAIRS
+from bytepair.chat.rendered import SkippedRows, saved
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, Writer, read_row
 from bytepair.chat.segments import Encoded, Segments
@@ -213,12 +214,12 @@ def render_preferences(
         (2, 9)
     """
     write = writer(tokenizer, template)
-    for option in ("rows", "train_on", "truncate"):
+    for option in ("rows", "train_on", "truncate", "require"):
         value, only = getattr(options, option), getattr(DEFAULT, option)
         if value != only:
             raise refuse(option, value, f"{only!r} for preference pairs")
     encoded = _segments(write, pairs, options).encode(
-        tokenizer, join=write.join, max_tokens=max_tokens, errors=options.errors, threads=threads
+        tokenizer, join=write.join, max_tokens=max_tokens, errors="replace", threads=threads
     )
     name = padding(tokenizer, write.template, pad)
     filler = pad_id(tokenizer, name) if pad or name in tokenizer.special_tokens else None
@@ -227,20 +228,29 @@ def render_preferences(
 
 def _segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> Segments:
     """The segments of each prompt alone, then with the better answer, then with the other one."""
-    out = Segments()
-    for number, row in enumerate(read(pairs, replace(options, rows=PAIRS))):
+    out, skipped = Segments(), SkippedRows()
+    for place, row in read(pairs, replace(options, rows=PAIRS)):
+        place, start = place.replace("conversation", "pair"), len(out.items)
         try:
+            if isinstance(row, ConversationError):
+                raise row
             count, *answers = _read(row, writer, options)
             halves = [writer.halves(answer, count, options) for answer in answers]
-        except ConversationError as error:
-            raise error.at(f"pair {number}") from None
-        out.items += halves[0][0][0]
-        out.trained += halves[0][0][1]
-        out.ends.append(len(out.items))
-        for (prompt, mask), (answer, answer_mask) in halves:
-            out.items += [*prompt, None, *answer]  # no token crosses the boundary
-            out.trained += mask + b"\0" + answer_mask
+            out.items += halves[0][0][0]
+            out.trained += halves[0][0][1]
             out.ends.append(len(out.items))
+            for (prompt, mask), (answer, answer_mask) in halves:
+                out.items += [*prompt, None, *answer]  # no token crosses the boundary
+                out.trained += mask + b"\0" + answer_mask
+                out.ends.append(len(out.items))
+            if options.errors != "replace":
+                out.check_texts(start)
+        except ConversationError as error:
+            if options.errors != "skip":
+                raise error.at(place) from None
+            out.cut(start)
+            skipped.add(place, error)
+    skipped.warn(f"{len(out.ends) // 3 + skipped.count:,} pairs")
     return out
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from bytepair._internal.checks import check_choice, refuse
 from bytepair.chat.kinds import KINDS, RowKind, is_list, no_conversation, no_json, parsed_json
-from bytepair.chat.segments import Conversation, SurrogateErrors, Truncate
+from bytepair.chat.segments import Conversation, Truncate
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError
 
@@ -58,10 +58,17 @@ class ChatOptions:
             `"train": true` or `"weight": 1`.
         train_fields: which fields of these turns are trained on, of "content", "reasoning" and
             "tool_calls"; None means all. The end of a turn belongs to its last field.
-        truncate: "tokens" truncates after `max_tokens` ids, as nanochat does; "messages" drops
-            complete messages from the end until the rest fits.
+        truncate: what becomes of a conversation of more than `max_tokens` ids: "tokens" cuts it
+            there, as nanochat does; "messages" drops whole messages from its end; "turns" drops its
+            oldest turns, as few as possible, and keeps what is before the first, such as the
+            message of the system; "split" continues it in the next row of a batch.
         errors: what to do with a lone surrogate, half of a character, in a text: "strict" raises an
-            error, "replace" replaces it by U+FFFD, as `encode` does.
+            error, "replace" replaces it by U+FFFD, as `encode` does. With "skip", batches leave out
+            each row that has one or is invalid for another reason, and a `SkippedWarning` says how
+            many and names the first.
+        require: what a conversation must have: a "question", so that the first message after that
+            of the system is not the assistant's; an "answer", so that the last message is not the
+            user's. One without it is an error.
 
     Raises:
         ArgumentError: if an option has a value that it cannot have.
@@ -76,15 +83,18 @@ class ChatOptions:
     train_on: TrainOn = "all"
     train_fields: Collection[MessageField] | None = None
     truncate: Truncate = "tokens"
-    errors: SurrogateErrors = "strict"
+    errors: Literal["strict", "replace", "skip"] = "strict"
+    require: Collection[Literal["question", "answer"]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.rows not in KINDS:
             raise refuse("rows", self.rows, f"one of {', '.join(KINDS)}")
-        check_choice("train_on", self.train_on, ("all", "last", "flagged"))
-        check_choice("truncate", self.truncate, ("tokens", "messages"))
-        check_choice("errors", self.errors, ("strict", "replace"))
+        check_choice("train_on", self.train_on, get_args(TrainOn))
+        check_choice("truncate", self.truncate, get_args(Truncate))
+        check_choice("errors", self.errors, ("strict", "replace", "skip"))
         names, fields = self.ignore_fields, self.train_fields
+        if not _are_names(self.require) or not set(self.require) <= {"question", "answer"}:
+            raise refuse("require", self.require, 'a list of some of "question" and "answer"')
         if not _are_names(names):
             raise refuse("ignore_fields", names, "a list of names")
         object.__setattr__(self, "ignore_fields", frozenset(names))
@@ -110,6 +120,11 @@ class Row:
     fields: dict[str, Any]
     flags: dict[int, bool]
     is_plain: bool = False
+
+    def first_role(self) -> str | None:
+        """The role of the first message after that of the system."""
+        roles = (message["role"] for message in self.messages)
+        return next((role for role in roles if role not in ("system", "developer")), None)
 
     def trained(self, train_on: TrainOn, role: str) -> list[bool] | None:
         """For each message, whether it is trained on if it is from this role; None if all are."""
@@ -192,6 +207,14 @@ def read_row(
     if fields:
         fields = _other_fields(fields, reader)
     return Row(messages, fields, flags, not (has_more or has_result))
+
+
+def check_required(row: Row, options: ChatOptions) -> None:
+    """Raise a `ConversationError` if a conversation lacks what `options.require` names."""
+    if "question" in options.require and row.first_role() == "assistant":
+        raise ConversationError("it begins with the assistant", option="require", value="question")
+    if "answer" in options.require and row.messages[-1]["role"] == "user":
+        raise ConversationError("it ends with the user", option="require", value="answer")
 
 
 def to_be_completed(row: Row, role: str) -> Row:

@@ -1,4 +1,4 @@
-"""A source of conversations in, its rows out: lists, files, Arrow data and data frames.
+"""A source of conversations in, its rows out, with their places: lists, files, tables.
 
 A table gives every row the same fields, and every struct in it too: what a row does not have is
 null there. Such nulls are removed, so that a row is the same whatever it was read from.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair.chat.kinds import COLUMNS, PAIRS, read_json
@@ -16,20 +17,28 @@ from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
-from bytepair.corpus.files import Input, files_of
+from bytepair.corpus.files import Input
 from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.names import files_matching
 from bytepair.corpus.source import Reading
 from bytepair.errors import BytepairWarning, ConversationError, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Conversations; an Arrow table or column, a data frame, a data set of Hugging Face; or files
-#: (parquet or jsonl, optionally compressed as `.gz` or `.zst`): a path, a folder, a glob or a URL.
+#: Conversations; an Arrow table or column, a data frame, a data set of Hugging Face; or files: a
+#: path, a folder, a glob or a URL. They are parquet, jsonl (optionally compressed as `.gz` or
+#: `.zst`), a list in `.json`, or Arrow IPC, also of a folder that `datasets.save_to_disk` wrote.
 ConversationSource: TypeAlias = Iterable[Conversation] | str | os.PathLike[str] | Any
+
+#: A row and its place in the source, for messages. What cannot be read is an error in its place.
+PlacedRow: TypeAlias = "tuple[str, Conversation | ConversationError]"
 
 #: Removes the nulls that a table adds to a value.
 _Clean: TypeAlias = "Callable[[Any], Any]"
+
+#: The suffixes of Arrow IPC, of files and of streams.
+_ARROW: Final = (".arrow", ".feather")
 
 #: The fields whose value may be any JSON.
 _FREE: Final = ("arguments", "tools", "parameters")
@@ -38,8 +47,8 @@ _FREE: Final = ("arguments", "tools", "parameters")
 _BATCH_ROWS: Final = 1024
 
 
-def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator[Conversation]:
-    """The rows of a source, in order.
+def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator[PlacedRow]:
+    """The rows of a source, in order; those of lists and tables are counted from 0.
 
     Raises:
         ConversationError: if a file or a table does not contain conversations, with its place.
@@ -47,16 +56,9 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
     """
     paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
     if paths or isinstance(source, str | os.PathLike):
-        files = files_of(source)
-        return itertools.chain.from_iterable(_read_file(file, options) for file in files)
-    if _is_dataset(source):
-        data: Any = source
-        tables = data.with_format("arrow").iter(batch_size=_BATCH_ROWS)
-        return itertools.chain.from_iterable(
-            _read_table(one, "the table", options) for one in tables
-        )
-    if _is_arrow(source):
-        return _read_table(source, "the table", options)
+        return itertools.chain.from_iterable(_read_file(file, options) for file in _files(source))
+    if is_table(source):
+        return _numbered(_read_tables(_tables(source), "the table", options))
     if isinstance(source, Mapping):
         raise ConversationError("this is one conversation", hint="pass a list of conversations")
     if not isinstance(source, Iterable):
@@ -64,7 +66,11 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
             f"a {type(source).__name__} has no conversations",
             hint="pass a list of them, files or a table",
         )
-    return iter(source)
+    return _numbered(source)
+
+
+def _numbered(rows: Iterable[Any]) -> Iterator[PlacedRow]:
+    return ((f"conversation {number}", row) for number, row in enumerate(rows))
 
 
 def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
@@ -77,13 +83,14 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
     if _is_dataset(source):
         from bytepair._internal.extras import pyarrow as pa
 
-        source = pa.concat_tables(source.with_format("arrow").iter(batch_size=_BATCH_ROWS))
-    if _is_arrow(source):
+        source = pa.concat_tables(_tables(source))
+    if is_table(source):
         return _TableRows(*_rows_of(source, "the table", options))
     if isinstance(source, str | os.PathLike):
-        return list(read(source, options))
-    is_sequence = hasattr(source, "__len__") and hasattr(source, "__getitem__")
-    if isinstance(source, Mapping) or not is_sequence:
+        return [_valid(place, row) for place, row in read(source, options)]
+    if isinstance(source, Mapping) or not all(
+        hasattr(source, name) for name in ("__len__", "__getitem__")
+    ):
         raise ConversationError(
             f"a {type(source).__name__} is not a sequence of conversations",
             hint="pass a list, a table or files",
@@ -92,17 +99,62 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
     return rows
 
 
+def _valid(place: str, row: Conversation | ConversationError) -> Conversation:
+    if isinstance(row, ConversationError):
+        raise row.at(place)
+    return row
+
+
+def is_table(source: Any) -> bool:
+    """Whether a source is Arrow data, a data frame, or a data set of Hugging Face."""
+    return _is_dataset(source) or any(
+        hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream")
+    )
+
+
 def _is_dataset(source: Any) -> bool:
-    """Whether a source is a data set of Hugging Face."""
     return hasattr(source, "with_format") and hasattr(source, "column_names")
 
 
-def _is_arrow(source: Any) -> bool:
-    """Whether a source is Arrow data, or a data frame."""
-    return hasattr(source, "__arrow_c_array__") or hasattr(source, "__arrow_c_stream__")
+def _tables(source: Any) -> Iterator[Any]:
+    """The source as Arrow data."""
+    if _is_dataset(source):
+        yield from source.with_format("arrow").iter(batch_size=_BATCH_ROWS)
+    else:
+        yield source
 
 
-def _read_file(file: Input, options: ChatOptions) -> Iterator[Conversation]:
+# ---------------------------------------------------------------------------- files
+
+
+def _files(names: Any) -> list[Input]:
+    """The files of conversations that names stand for.
+
+    Raises:
+        CorpusError: if a name matches no file, or a file of an unsupported kind.
+    """
+    found: list[Input] = []
+    for name in [names] if isinstance(names, str | os.PathLike) else names:
+        path = Path(name)
+        if path.suffix.lower() in (".json", *_ARROW) and path.is_file():
+            found.append(_local(path))
+        elif path.is_dir() and list(path.glob(f"**/*{_ARROW[0]}")):  # of datasets.save_to_disk
+            found += map(_local, sorted(path.glob(f"**/*{_ARROW[0]}")))
+        else:
+            found += files_matching(name).files
+    return found
+
+
+def _local(path: Path) -> Input:
+    return Input(str(path), path.stat().st_size, None, str(path))
+
+
+def _read_file(file: Input, options: ChatOptions) -> Iterator[PlacedRow]:
+    suffix = PurePath(file.path).suffix.lower()
+    if suffix == ".json":
+        return _read_list(file)
+    if suffix in _ARROW:
+        return _placed(file, _read_tables(_arrow_batches(file), file.name, options))
     match kind_of(file.path):
         case "parquet" if compression_of(file.path) is None:
             from bytepair._internal.extras import pyarrow_parquet as pq
@@ -110,49 +162,90 @@ def _read_file(file: Input, options: ChatOptions) -> Iterator[Conversation]:
             columns = pq.read_schema(file.path, filesystem=file.system).names
             columns = [name for name in columns if name not in options.ignore_fields]
             table = pq.read_table(file.path, columns=columns, filesystem=file.system)
-            return _read_table(table, file.name, options)
+            return _placed(file, _read_tables([table], file.name, options))
         case "jsonl":
-            return _read_jsonl(file)
-    raise ConversationError(f"{file.name} is not a .jsonl or .parquet file")
+            return _read_lines(file)
+    raise ConversationError(f"{file.name} is not a .jsonl, .json, .parquet or .arrow file")
 
 
-def _read_jsonl(file: Input) -> Iterator[Conversation]:
+def _placed(file: Input, rows: Iterator[Conversation]) -> Iterator[PlacedRow]:
+    return ((f"{file.name}, row {number}", row) for number, row in enumerate(rows, 1))
+
+
+def _read_lines(file: Input) -> Iterator[PlacedRow]:
     for column in documents.read(file, Reading(), kind="lines"):
         assert isinstance(column, Column)  # with errors="strict" there are no skips
         for number, line in enumerate(strings(column), column.first + 1):
-            if not line.strip():
-                continue
-            try:
-                row: Conversation = read_json(line)
-            except ValueError as error:
-                raise ConversationError(f"{file.name}, line {number}: {error}") from None
-            yield row
+            if line.strip():
+                yield _parsed(f"{file.name}, line {number}", line)
+
+
+def _parsed(place: str, line: str) -> PlacedRow:
+    try:
+        return place, read_json(line)
+    except ValueError as error:
+        return place, ConversationError(str(error))
+
+
+def _read_list(file: Input) -> Iterator[PlacedRow]:
+    """The rows of a list in one value of JSON, as Alpaca and ShareGPT are published."""
+    try:
+        rows = read_json(Path(file.path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConversationError(
+            f"{file.name}: {error}", hint="if each line is a row, rename it to .jsonl"
+        ) from None
+    if not isinstance(rows, list):
+        raise ConversationError(f"{file.name} must be a list of rows, not an object")
+    return _placed(file, iter(rows))
+
+
+def _arrow_batches(file: Input) -> Iterator[Any]:
+    """The record batches of an Arrow file, which has an index, or of a stream, which has none."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    source = pa.memory_map(file.path)
+    try:
+        try:
+            reader = pa.ipc.open_file(source)
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+        except pa.ArrowInvalid:
+            source.seek(0)
+            batches = iter(pa.ipc.open_stream(source))
+        for batch in batches:
+            batch.validate(full=True)  # Arrow trusts the offsets in a file
+            yield batch
+    except (pa.ArrowException, OSError) as error:
+        raise ConversationError(f"{file.name} is not a valid Arrow file: {error}") from error
 
 
 # ---------------------------------------------------------------------------- tables
 
 
-def _read_table(table: Any, place: str, options: ChatOptions) -> Iterator[Conversation]:
-    rows, clean = _rows_of(table, place, options)
-    for chunk in getattr(rows, "chunks", [rows]):
-        for start in range(0, len(chunk), _BATCH_ROWS):
-            yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
+def _read_tables(tables: Iterable[Any], place: str, options: ChatOptions) -> Iterator[Conversation]:
+    for table in tables:
+        column, clean = _rows_of(table, place, options)
+        chunks: Sequence[Any] = column.chunks if hasattr(column, "chunks") else [column]
+        for chunk in chunks:
+            for start in range(0, len(chunk), _BATCH_ROWS):
+                yield from map(clean, chunk.slice(start, _BATCH_ROWS).to_pylist())
 
 
 def _rows_of(source: Any, place: str, options: ChatOptions) -> tuple[Any, _Clean]:
     """An array of rows, and what removes the nulls of one."""
     from bytepair._internal.extras import pyarrow as pa
 
-    if not isinstance(source, pa.Array | pa.ChunkedArray | pa.RecordBatch) and hasattr(
-        source, "__arrow_c_array__"
-    ):
-        source = pa.array(source)
-    if not isinstance(source, pa.Array | pa.ChunkedArray):
-        table = pa.table(source)
-        names = [name for name in table.column_names if name not in options.ignore_fields]
-        _check_columns(names, place, options)
-        source = table.select(names).to_struct_array()
-    return source, _cleaner(source.type) or _same
+    if isinstance(source, pa.Array | pa.ChunkedArray):
+        return source, _cleaner(source.type) or _same
+    if hasattr(source, "__arrow_c_array__") and not isinstance(source, pa.RecordBatch):
+        array = pa.array(source)
+        return array, _cleaner(array.type) or _same
+    table = pa.table(source)
+    names = [name for name in table.column_names if name not in options.ignore_fields]
+    _check_columns(names, place, options)
+    table = table.select(names)
+    array = table.to_struct_array()
+    return array, _cleaner(array.type) or _same
 
 
 class _TableRows(Sequence[Any]):
@@ -170,13 +263,14 @@ class _TableRows(Sequence[Any]):
 
 def _check_columns(names: Collection[str], place: str, options: ChatOptions) -> None:
     """Check that a table has a column of conversations, before a row is read."""
-    wanted = ""
     if options.rows == PAIRS and not {"chosen", "rejected"} <= set(names):
-        wanted = "columns chosen and rejected"
+        raise ConversationError(
+            f"{place} has no columns chosen and rejected; it has {', '.join(names) or 'none'}"
+        )
     if options.rows == "messages" and not set(COLUMNS) & set(names):
-        wanted = f"column {' or '.join(COLUMNS)}"
-    if wanted:
-        raise ConversationError(f"{place} has no {wanted}; it has {', '.join(names) or 'none'}")
+        raise ConversationError(
+            f"{place} has no column {' or '.join(COLUMNS)}; it has {', '.join(names) or 'none'}"
+        )
 
 
 def _same(value: Any) -> Any:
@@ -214,11 +308,13 @@ def _of_struct(cleaners: Mapping[str, _Clean], free: bool) -> _Clean:
         if not is_quiet and None in value.values():
             is_quiet = True
             name = next(name for name, one in value.items() if one is None)
-            text = (
-                f"{name!r} is null in the arguments of a tool call or in a tool of a table, which "
-                "has nulls for all that other rows have; nulls are left out there"
+            warn(
+                BytepairWarning(
+                    f"{name!r} is null in the arguments of a tool call or in a tool of a table, "
+                    "which has nulls for all that other rows have; nulls are left out there",
+                    hint="store arguments and tools as JSON strings",
+                ),
             )
-            warn(BytepairWarning(text, hint="store arguments and tools as JSON strings"))
         return {k: cleaners[k](v) for k, v in value.items() if v is not None}
 
     return clean

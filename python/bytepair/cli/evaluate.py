@@ -14,9 +14,8 @@ import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import Misuse, in_words, tell
 from bytepair.cli.outputs import OUTPUT_FILE
-from bytepair.corpus.files import Files, Paths, files_of
-from bytepair.corpus.source import resolve_files
-from bytepair.corpus.splits import Split, splits_of
+from bytepair.corpus.files import Files, Split, announce, of_split, splits_of
+from bytepair.corpus.names import files_matching
 from bytepair.files.outputs import write_whole
 
 
@@ -143,9 +142,12 @@ def evaluation_for(
 
 def _files_of(paths: Sequence[str], split: Split) -> Files:
     """The files of a split where the data set has it, else all that are named."""
-    files = files_of(paths)
-    has_split = split in {one or "train" for one in splits_of(files)} and any(splits_of(files))
-    return resolve_files(Paths(paths), split if has_split else "all")
+    files = files_matching(paths)
+    splits = splits_of(files.files)
+    has_split = any(splits) and split in {one or "train" for one in splits}
+    files = of_split(files, split if has_split else "all")
+    announce(files)
+    return files
 
 
 def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:

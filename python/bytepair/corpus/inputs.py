@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair.corpus.files import Input, is_url
+from bytepair.corpus.files import Input
+from bytepair.corpus.names import is_url
 
 #: The names and sizes of the inputs, in a record.
 INPUTS: Final = "inputs"

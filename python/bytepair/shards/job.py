@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from bytepair._internal.checks import check_choice, check_whole
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import Input
+from bytepair.corpus.files import Files, Input, Split, of_split
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.splits import Split, part
 from bytepair.errors import SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.shards.manifest import InputSplit, ShardFormat
@@ -139,8 +138,8 @@ def make_job(
     tokenizer.encode_batch_to_numpy([], dropout=options.dropout, seed=options.seed)
     val: list[Input] = []
     if options.split == "both":
-        val = part(files, "val")
-        files = [*val, *part(files, "train")]
+        val = of_split(Files(files), "val", by_position=True).files
+        files = [*val, *of_split(Files(files), "train", by_position=True).files]
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
         "dtype": layout(options.format).dtype(largest).name,

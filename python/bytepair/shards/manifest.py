@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ShardFormat: TypeAlias = Literal["bytepair", "llmc", "nanogpt", "megatron", "arrow"]
 #: What a shard is for.
 ShardSplit: TypeAlias = Literal["train", "val"]
-#: What is read of a data set: as `bytepair.corpus.splits.Split`, or first "val", then "train".
+#: What is read of a data set: as `bytepair.corpus.files.Split`, or first "val", then "train".
 InputSplit: TypeAlias = Literal["train", "val", "all", "both"]
 #: A record of skipped documents: the input, the row, the number of rows (None means the rest), and
 #: the reason.
