@@ -102,7 +102,8 @@ class Segments:
             raise ArgumentError(
                 f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"
             )
-        if errors != "replace":
+        texts = [item for item in self.items if isinstance(item, str)]
+        if errors != "replace" and _core.lone_surrogates(texts):
             self.check_texts()
         items, ends = self.items, self.ends
         if join and BREAK in items:
