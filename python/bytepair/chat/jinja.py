@@ -28,7 +28,6 @@ from typing import Any, Final, Literal, TypeAlias
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_kind
 from bytepair.chat import masks
-from bytepair.chat.masks import Region
 from bytepair.chat.rows import (
     CALL_FIELDS,
     DEFAULT,
@@ -50,7 +49,7 @@ from bytepair.chat.sandbox import (
     usage,
 )
 from bytepair.chat.segments import BREAK, Items, Segments, structural
-from bytepair.chat.texts import Disguise, MessageText, Rendering, disguised
+from bytepair.chat.texts import Disguise, MessageText, Region, Rendering, disguised
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens
@@ -113,7 +112,6 @@ class JinjaTemplate:
     pad: str | None = None
     name: str = "jinja"
     prompted: str = "assistant"
-    strip: bool = False
     mask: MaskSource | None = None
     stop: tuple[str, ...] | None = None
     checks: Literal["error", "warn", "off"] = "error"
@@ -172,7 +170,7 @@ class JinjaWriter(Writer):
     def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation and the start of the model's turn; nothing is trained on."""
         rendering = self.rendering(row.messages, row.fields, prompt=True)
-        starts = [Region(start, start) for start, _ in rendering.blocks]
+        starts = _apart(rendering.blocks, ())
         if self._mask == "prefixes":  # turns of the assistant begin apart, as in training
             starts = masks.openings(rendering, self.template.prompted)
         self.append(rendering, starts, out)
@@ -253,7 +251,7 @@ class JinjaWriter(Writer):
         if self._mask == "prefixes":
             regions = masks.turns(rendering, role, trained)
         elif trained is None and options.train_fields is None:
-            regions = [Region(*block) for block in rendering.blocks]
+            regions = rendering.blocks
         else:
             regions = masks.blocks(rendering, off, [i for i, flag in row.flags.items() if flag])
         if checks:
@@ -286,12 +284,11 @@ class JinjaWriter(Writer):
 
     def _last_prompt(self, rendering: Rendering) -> list[str | int | None]:
         """The segments of the prompt of the last turn; none if prefixes are compared anyway."""
-        *before, last = rendering.messages
-        out = Segments()
+        out, (*before, last) = Segments(), rendering.messages
         if self._mask == "blocks" and last["role"] == self.template.prompted:
             with suppress(ConversationError):  # a template need not render a part
                 prompt = rendering.run(before, prompt=True)
-                self.append(prompt, _apart([Region(*block) for block in prompt.blocks]), out)
+                self.append(prompt, _apart(prompt.blocks), out)
         return out.items
 
     def _report(self, problem: str, hint: str) -> None:
@@ -390,10 +387,10 @@ def _apart(regions: Sequence[Region], parts: Sequence[Region] | None = None) -> 
     return sorted([*starts, *(regions if parts is None else parts)])
 
 
-def _unmarked(marked: str, has_blocks: bool) -> tuple[str, dict[int, int], list[tuple[int, int]]]:
-    """A string without marks, where each message begins, and the start and end of each block."""
+def _unmarked(marked: str, has_blocks: bool) -> tuple[str, dict[int, int], list[Region]]:
+    """A string without marks, where each message begins, and the blocks that are trained on."""
     starts: dict[int, int] = {}
-    blocks: list[tuple[int, int]] = []
+    blocks: list[Region] = []
     pieces, length, end, start = [], 0, 0, -1
     for mark in _MARK.finditer(marked):
         pieces.append(marked[end : mark.start()])
@@ -403,7 +400,7 @@ def _unmarked(marked: str, has_blocks: bool) -> tuple[str, dict[int, int], list[
         elif has_blocks and mark[0] == START:
             start = length
         elif has_blocks and start >= 0:
-            blocks.append((start, length))
+            blocks.append(Region(start, length))
             start = -1
     return "".join([*pieces, marked[end:]]), starts, blocks
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from bytepair.chat.rows import REASONING, reasoning_of, text_of
 from bytepair.chat.template import MessageField
-from bytepair.chat.texts import Rendering
+from bytepair.chat.texts import Region, Rendering
 from bytepair.errors import ConversationError
 
 #: The start and the end of a field.
@@ -31,20 +31,6 @@ _HINT: Final = (
     "use a template that renders it the same, one with {% generation %} blocks, or pass "
     'mask="none" to the template for ids alone'
 )
-
-
-class Region(NamedTuple):
-    """A part of a string that is trained on.
-
-    Attributes:
-        start: its start.
-        end: its end.
-        owner: the index of the message that it belongs to.
-    """
-
-    start: int
-    end: int
-    owner: int = -1
 
 
 # ---------------------------------------------------------------------------- turns by prefixes
@@ -169,8 +155,10 @@ def blocks(rendering: Rendering, off: Collection[int], on: Collection[int]) -> l
         ConversationError: if it cannot be told which message a block belongs to, or a message of
             `on` has no block.
     """
-    places = enumerate(rendering.blocks)
-    regions = [Region(*place, _owner(rendering.starts, number, *place)) for number, place in places]
+    regions = [
+        block._replace(owner=_owner(rendering.starts, number, block.start, block.end))
+        for number, block in enumerate(rendering.blocks)
+    ]
     missing = set(on).difference(region.owner for region in regions)
     if missing:
         raise ConversationError(

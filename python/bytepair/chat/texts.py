@@ -134,6 +134,20 @@ def _middles(text: str) -> list[int]:
     return [thought] if not text[after:].strip() else [thought, (after + end + 1) // 2]
 
 
+class Region(NamedTuple):
+    """A part of a string that is trained on.
+
+    Attributes:
+        start: its start.
+        end: its end.
+        owner: the index of the message that it belongs to.
+    """
+
+    start: int
+    end: int
+    owner: int = -1
+
+
 @dataclass(frozen=True)
 class Rendering:
     """A conversation rendered to one string, in which only the template wrote special tokens.
@@ -142,7 +156,7 @@ class Rendering:
         string: the rendered string.
         starts: by the index of a message, where in the string the template comes to it; messages
             that no loop comes to have none.
-        blocks: the start and the end of each block of the template that is trained on.
+        blocks: the blocks of the template that are trained on.
         disguise: the disguise of the texts in it.
         messages: the disguised messages.
         run: a function that renders other messages in the same disguise.
@@ -151,7 +165,7 @@ class Rendering:
 
     string: str
     starts: Mapping[int, int]
-    blocks: list[tuple[int, int]]
+    blocks: list[Region]
     disguise: Disguise
     messages: list[Any]
     run: Callable[..., Rendering]
