@@ -49,7 +49,7 @@ from bytepair.chat.sandbox import (
     usage,
 )
 from bytepair.chat.segments import BREAK, Items, Segments, structural
-from bytepair.chat.texts import Disguise, MessageText, Region, Rendering, disguised
+from bytepair.chat.texts import Disguise, MessageText, Region, Rendering
 from bytepair.errors import BytepairWarning, ConversationError, SpecialTokenError, warn
 from bytepair.properties import roles
 from bytepair.properties.metadata import engine_tokens
@@ -328,6 +328,7 @@ class JinjaWriter(Writer):
     def _disguised(self, fields: dict[str, Any], prompt: bool, mark: bool) -> Rendering:
         characters = set(json.dumps([fields, self._variables], ensure_ascii=False, default=str))
         characters |= set(self.template.source)
+        known = self._usage.names | _KEYS
         plain = self._run(fields, prompt)
         for index, message in enumerate(fields["messages"]):
             if isinstance(message.get("content"), list) and str(message["content"]) in plain:
@@ -339,8 +340,10 @@ class JinjaWriter(Writer):
         for everywhere, marked in ((True, True), (True, False), (False, True), (False, False)):
             if marked and not mark:
                 continue
-            disguise = Disguise(self.special, characters, everywhere=everywhere)
-            hidden = disguised(fields, disguise, self._usage.names | _KEYS, mark=marked)
+            disguise = Disguise(
+                self.special, characters, everywhere=everywhere, fixed=known, mark=marked
+            )
+            hidden = disguise.conversation(fields)
             try:
                 string = self._run(hidden, prompt, with_indices=True)
             except ConversationError:

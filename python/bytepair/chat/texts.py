@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, time
 from typing import Any, Final, NamedTuple
@@ -51,13 +51,27 @@ class Disguise:
     of the text, and the first character of the text if a token may have started before it.
     The work is linear in the length of the text.
 
+    A role, a type of JSON, and a key or a type that the template names (`fixed`) are words of the
+    format; they are disguised only if there is more in them than letters. With `mark`, texts that
+    the template must write get marks.
+
     Attributes:
         free: unused private-use characters.
         places: for each mark that is in use, the place of its text.
     """
 
-    def __init__(self, special: Iterable[str], characters: set[str], *, everywhere: bool) -> None:
-        names, self._everywhere = [*special], everywhere
+    def __init__(
+        self,
+        special: Iterable[str],
+        characters: set[str],
+        *,
+        everywhere: bool,
+        fixed: frozenset[str] = frozenset(),
+        mark: bool = False,
+    ) -> None:
+        names = [*special]
+        self._everywhere, self._mark = everywhere, mark
+        self._fixed, self._types = fixed, fixed | _TYPES
         marks = {START, STOP, INDEX, END_INDEX}
         to_mask = sorted(marks | {c for name in names for c in name})
         self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in characters)
@@ -99,7 +113,69 @@ class Disguise:
         rest = text[at : at + self._longest]
         return rest in self._heads or any(rest[:length] in self._names for length in self._lengths)
 
-    def marked(self, text: str, place: MessageText) -> str:
+    def conversation(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Disguise the messages and the other fields of a conversation."""
+        hidden = {"messages": [self._message(*one) for one in enumerate(fields["messages"])]}
+        for name, value in fields.items():
+            if name != "messages":
+                place = MessageText(-1, _TOOLS) if name == "tools" else None
+                hidden[name] = self._value(value, name, place)
+        return hidden
+
+    def _message(self, index: int, message: Mapping[str, Any]) -> dict[str, Any]:
+        """A message: its content, name, reasoning and calls are texts that must be written."""
+        reasoning = next((name for name in REASONING if message.get(name) is not None), None)
+        name_of_user = "name" if message["role"] != "tool" else None  # there it is that of the call
+        changed = {}
+        for name, value in message.items():
+            place = None
+            if name in ("content", reasoning, name_of_user):
+                place = MessageText(index, f"the {name} of message {index}")
+            elif name == "tool_calls":
+                place = MessageText(index, f"a tool call of message {index}")
+            has_parts = isinstance(value, list) and name in ("content", "tool_calls")
+            changed[self._key(name)] = (
+                [self._part(part, place) for part in value]
+                if has_parts
+                else self._value(value, name, place)
+            )
+        return changed
+
+    def _part(self, part: Any, place: MessageText | None) -> Any:
+        """A part of a content, or a call: only some of its fields are texts."""
+        if not isinstance(part, Mapping):
+            return self._value(part, None, None)
+        return {
+            self._key(name): self._part(value, place)
+            if name == "function"
+            else self._value(value, name, place if name in _TEXTS else None)
+            for name, value in part.items()
+        }
+
+    def _key(self, name: Any) -> Any:
+        is_word = not isinstance(name, str) or (name in self._fixed and _WORD.fullmatch(name))
+        return name if is_word else self.put_on(name)
+
+    def _value(self, value: Any, key: object, place: MessageText | None) -> Any:
+        """A value under a key; its texts, but for types, get marks if they have a place."""
+        if isinstance(value, str):
+            is_word = key == "role" or (key == "type" and value in self._types)
+            if is_word and _WORD.fullmatch(value):
+                return value
+            if place is None or key == "type" or not self._mark:
+                return self.put_on(value)
+            return self._marked(value, place)
+        if isinstance(value, Mapping):
+            return {self._key(k): self._value(v, k, place) for k, v in value.items()}
+        if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+            return [self._value(item, key if key == "type" else None, place) for item in value]
+        if value is None or isinstance(value, bool | int | float | date | time) or callable(value):
+            return value
+        raise ConversationError(
+            f"a conversation contains a {type(value).__name__}, which JSON lacks"
+        )
+
+    def _marked(self, text: str, place: MessageText) -> str:
         """Disguise a text and insert marks into it."""
         disguised = self.put_on(text)
         for at in reversed(_middles(text)):
@@ -170,86 +246,3 @@ class Rendering:
     messages: list[Any]
     run: Callable[..., Rendering]
     dropped: Sequence[MessageText] = field(default=())
-
-
-def disguised(fields: Any, disguise: Disguise, fixed: Collection[str], *, mark: bool) -> Any:
-    """The fields of a conversation in a disguise; with `mark`, its texts get marks.
-
-    Args:
-        fields: the messages, and other fields.
-        disguise: the disguise.
-        fixed: the keys and types that the template names, which are words of the format.
-        mark: whether to mark the texts of messages and of tools.
-    """
-    walk = _Walk(disguise, fixed, mark)
-    messages = [walk.message(index, one) for index, one in enumerate(fields["messages"])]
-    others = {
-        name: walk.value(value, name, MessageText(-1, _TOOLS) if name == "tools" else None)
-        for name, value in fields.items()
-        if name != "messages"
-    }
-    return {**others, "messages": messages}
-
-
-class _Walk:
-    """Disguises every string in a value, keys as well.
-
-    A role, a type of JSON, and a key or a type that the template names (`fixed`) are words of the
-    format; they are disguised only if there is more in them than letters.
-    """
-
-    def __init__(self, disguise: Disguise, fixed: Collection[str], mark: bool) -> None:
-        self._disguise, self._fixed, self._mark = disguise, fixed, mark
-
-    def message(self, index: int, message: Mapping[str, Any]) -> dict[str, Any]:
-        """A message: its content, name, reasoning and calls are texts that must be written."""
-        reasoning = next((name for name in REASONING if message.get(name) is not None), None)
-        name_of_user = "name" if message["role"] != "tool" else None  # there it is that of the call
-        changed = {}
-        for name, value in message.items():
-            place = None
-            if name in ("content", reasoning, name_of_user):
-                place = MessageText(index, f"the {name} of message {index}")
-            elif name == "tool_calls":
-                place = MessageText(index, f"a tool call of message {index}")
-            has_parts = isinstance(value, list) and name in ("content", "tool_calls")
-            changed[self._key(name)] = (
-                [self._part(part, place) for part in value]
-                if has_parts
-                else self.value(value, name, place)
-            )
-        return changed
-
-    def _part(self, part: Any, place: MessageText | None) -> Any:
-        """A part of a content, or a call: only some of its fields are texts."""
-        if not isinstance(part, Mapping):
-            return self.value(part, None, None)
-        return {
-            self._key(name): self._part(value, place)
-            if name == "function"
-            else self.value(value, name, place if name in _TEXTS else None)
-            for name, value in part.items()
-        }
-
-    def _key(self, name: Any) -> Any:
-        is_word = not isinstance(name, str) or (name in self._fixed and _WORD.fullmatch(name))
-        return name if is_word else self._disguise.put_on(name)
-
-    def value(self, value: Any, key: object, place: MessageText | None) -> Any:
-        """A value under a key; its texts, but for types, get marks if they have a place."""
-        if isinstance(value, str):
-            is_word = key == "role" or (key == "type" and (value in _TYPES or value in self._fixed))
-            if is_word and _WORD.fullmatch(value):
-                return value
-            if place is None or key == "type" or not self._mark:
-                return self._disguise.put_on(value)
-            return self._disguise.marked(value, place)
-        if isinstance(value, Mapping):
-            return {self._key(k): self.value(v, k, place) for k, v in value.items()}
-        if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-            return [self.value(item, key if key == "type" else None, place) for item in value]
-        if value is None or isinstance(value, bool | int | float | date | time) or callable(value):
-            return value
-        raise ConversationError(
-            f"a conversation contains a {type(value).__name__}, which JSON lacks"
-        )
