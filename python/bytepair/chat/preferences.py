@@ -299,7 +299,7 @@ def _nothing_to_learn(ids: Any, mask: Any, chosen: slice, rejected: slice) -> st
 # ---------------------------------------------------------------------------- rows
 
 
-def _read(row: Any, reader: Writer, options: ChatOptions) -> tuple[int, Row, Row]:
+def _read(row: Any, writer: Writer, options: ChatOptions) -> tuple[int, Row, Row]:
     """The number of messages in the prompt, and the conversations with the two answers."""
     if not isinstance(row, Mapping):
         raise ConversationError(f"a pair must be a mapping, not {type(row).__name__}")
@@ -313,7 +313,7 @@ def _read(row: Any, reader: Writer, options: ChatOptions) -> tuple[int, Row, Row
     prompt, chosen, rejected = _sides(more.pop("prompt", None), *answers)
     quiet = [{**message, "train": False} for message in prompt]
     rows = [
-        read_row({"messages": [*quiet, *answer], **more}, reader, options)
+        read_row({"messages": [*quiet, *answer], **more}, writer, options)
         for answer in (chosen, rejected)
     ]
     return len(prompt), rows[0], rows[1]

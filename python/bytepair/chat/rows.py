@@ -176,7 +176,7 @@ def _are_names(names: object) -> bool:
 
 
 def read_row(
-    row: Conversation, reader: Writer, options: ChatOptions, *, empty: bool = False
+    row: Conversation, writer: Writer, options: ChatOptions, *, empty: bool = False
 ) -> Row:
     """The conversation of a row; only if `empty`, it may have no messages.
 
@@ -200,12 +200,12 @@ def read_row(
         ):
             has_result = has_result or message["role"] == "tool"
             continue
-        messages[index] = _message(index, message, reader, options.ignore_fields, flags)
+        messages[index] = _message(index, message, writer, options.ignore_fields, flags)
         has_more = True
     if has_more:
-        _check_results(messages, reader)
+        _check_results(messages, writer)
     if fields:
-        fields = _other_fields(fields, reader)
+        fields = _other_fields(fields, writer)
     return Row(messages, fields, flags, not (has_more or has_result))
 
 
@@ -271,19 +271,19 @@ def _valued(fields: Any) -> Any:
     return _present(fields, ()) if isinstance(fields, Mapping) else fields
 
 
-def _other_fields(columns: dict[str, Any], reader: Writer) -> dict[str, Any]:
+def _other_fields(columns: dict[str, Any], writer: Writer) -> dict[str, Any]:
     """The fields besides the messages, without columns such as an id or a score."""
     more = columns.pop("chat_template_kwargs", {})  # as in TRL
     if not isinstance(more, Mapping):
         raise ConversationError(
             f"chat_template_kwargs must be a mapping, not {type(more).__name__}"
         )
-    used = {name: value for name, value in columns.items() if name in reader.fields}
+    used = {name: value for name, value in columns.items() if name in writer.fields}
     fields: dict[str, Any] = used | _present(more, ())
     unused = [name for name in columns if name in _MEANT and name not in used]
-    unused = unused[:1] or [name for name in fields if name not in reader.fields]
+    unused = unused[:1] or [name for name in fields if name not in writer.fields]
     if unused:
-        raise _unused("the conversation", unused, reader)
+        raise _unused("the conversation", unused, writer)
     for name, value in fields.items():
         if reason := no_json(value):
             raise ConversationError(f"the value of {name!r} is not JSON: {reason}")
@@ -295,10 +295,10 @@ def _other_fields(columns: dict[str, Any], reader: Writer) -> dict[str, Any]:
     return fields
 
 
-def _unused(what: str, fields: list[str], reader: Writer) -> ConversationError:
+def _unused(what: str, fields: list[str], writer: Writer) -> ConversationError:
     has, them = ("the field", "it") if len(fields) == 1 else ("the fields", "them")
     return ConversationError(
-        f"{what} has {has} {', '.join(map(repr, fields))}, which the template {reader.name!r} does "
+        f"{what} has {has} {', '.join(map(repr, fields))}, which the template {writer.name!r} does "
         "not use",
         option="ignore_fields",
         hint=f"pass ignore_fields={fields!r} to leave {them} out",
@@ -325,39 +325,39 @@ def role_of(index: int, message: Any) -> str:
 
 
 def _message(
-    index: int, message: Any, reader: Writer, ignore: Collection[str], flags: dict[int, bool]
+    index: int, message: Any, writer: Writer, ignore: Collection[str], flags: dict[int, bool]
 ) -> dict[str, Any]:
     """A message without absent fields and flags; what it says about training goes to `flags`."""
     role = role_of(index, message)
     fields = _present(message, ignore)
-    flag = _flag(index, role, fields, reader)
+    flag = _flag(index, role, fields, writer)
     if flag is not None:
         flags[index] = flag
     if reason := no_json(fields):
         raise ConversationError(f"message {index} is not JSON: {reason}")
-    if calls := _calls(index, fields.pop("tool_calls", None), reader):
+    if calls := _calls(index, fields.pop("tool_calls", None), writer):
         fields["tool_calls"] = calls
     known = MESSAGE_FIELDS if role == "tool" else MESSAGE_FIELDS - {"name", "tool_call_id"}
-    if unused := _unread(fields, known, reader):
-        raise _unused(f"message {index}", unused, reader)
+    if unused := _unread(fields, known, writer):
+        raise _unused(f"message {index}", unused, writer)
     if "content" not in fields:
         if fields.keys() <= {"role", "name", "tool_call_id"}:
             raise ConversationError(
                 f"message {index} has no content", hint="pass a string or a list of parts"
             )
         fields["content"] = None  # templates test for it
-    elif reader.joins_parts(role) and (text := text_of(fields["content"])) is not None:
+    elif writer.joins_parts(role) and (text := text_of(fields["content"])) is not None:
         fields["content"] = text
     return fields
 
 
-def _unread(fields: Mapping[str, Any], known: Collection[str], reader: Writer) -> list[str]:
+def _unread(fields: Mapping[str, Any], known: Collection[str], writer: Writer) -> list[str]:
     """The fields that neither every template knows nor this one."""
-    unknown = [] if reader.takes_any_field else [name for name in fields if name not in known]
-    return [name for name in unknown if name not in reader.message_fields]
+    unknown = [] if writer.takes_any_field else [name for name in fields if name not in known]
+    return [name for name in unknown if name not in writer.message_fields]
 
 
-def _flag(index: int, role: str, fields: dict[str, Any], reader: Writer) -> bool | None:
+def _flag(index: int, role: str, fields: dict[str, Any], writer: Writer) -> bool | None:
     """Remove the flags of a message; return whether they say that it is trained on."""
     flags = {name: fields.pop(name) for name in FLAGS if name in fields}
     for name, value in flags.items():
@@ -372,15 +372,15 @@ def _flag(index: int, role: str, fields: dict[str, Any], reader: Writer) -> bool
             f"message {index} has train {flags['train']!r} and weight {flags['weight']!r}, which "
             "contradict each other"
         )
-    if values == {True} and not reader.trains_on(role):
+    if values == {True} and not writer.trains_on(role):
         raise ConversationError(
             f"message {index} is to be trained on, but is from {role!r}, and the template "
-            f"{reader.name!r} does not train on this role"
+            f"{writer.name!r} does not train on this role"
         )
     return values.pop() if values else None
 
 
-def _calls(index: int, calls: Any, reader: Writer) -> Any:
+def _calls(index: int, calls: Any, writer: Writer) -> Any:
     """Tool calls without absent fields; what is absent in arguments is their own affair."""
     if not is_list(calls):
         return calls
@@ -391,14 +391,14 @@ def _calls(index: int, calls: Any, reader: Writer) -> Any:
             if "function" in call:
                 call = {**call, "function": _valued(call["function"])}
             for fields in (call, call.get("function")):
-                unused = _unread(fields if isinstance(fields, dict) else {}, CALL_FIELDS, reader)
+                unused = _unread(fields if isinstance(fields, dict) else {}, CALL_FIELDS, writer)
                 if unused:
-                    raise _unused(place, sorted(unused), reader)
+                    raise _unused(place, sorted(unused), writer)
         present.append(call)
     return present
 
 
-def _check_results(messages: list[Mapping[str, Any]], reader: Writer) -> None:
+def _check_results(messages: list[Mapping[str, Any]], writer: Writer) -> None:
     """Check the fields that connect the results of tools with their calls."""
     calls: list[Mapping[str, Any]] = []
     place = 0
@@ -408,7 +408,7 @@ def _check_results(messages: list[Mapping[str, Any]], reader: Writer) -> None:
             calls = [call for call in field if isinstance(call, Mapping)] if is_list(field) else []
             place = 0
         elif calls:
-            _check_result(index, message, calls, place, reader)
+            _check_result(index, message, calls, place, writer)
             place += 1
 
 
@@ -417,7 +417,7 @@ def _check_result(
     result: Mapping[str, Any],
     calls: list[Mapping[str, Any]],
     place: int,
-    reader: Writer,
+    writer: Writer,
 ) -> None:
     ids = [call.get("id") for call in calls]
     id, name = result.get("tool_call_id"), result.get("name")
@@ -428,10 +428,10 @@ def _check_result(
                 f"{', '.join(map(str, ids))}"
             )
         if ids[place : place + 1] != [id]:
-            if not reader.writes_ids_of_calls:
+            if not writer.writes_ids_of_calls:
                 raise ConversationError(
                     f"message {index} is the result of the call {id!r}, but result {place} of this "
-                    f"turn, and the template {reader.name!r} does not write the ids of calls",
+                    f"turn, and the template {writer.name!r} does not write the ids of calls",
                     hint="put the results in the order of the calls",
                 )
             place = ids.index(id)
