@@ -170,10 +170,10 @@ class JinjaWriter(Writer):
     def prompt(self, row: Row, out: Segments) -> None:
         """Append a conversation and the start of the model's turn; nothing is trained on."""
         rendering = self.rendering(row.messages, row.fields, prompt=True)
-        starts = _apart(rendering.blocks, ())
-        if self._mask == "prefixes":  # turns of the assistant begin apart, as in training
-            starts = masks.openings(rendering, self.template.prompted)
-        self.append(rendering, starts, out)
+        regions = rendering.blocks
+        if self._mask == "prefixes":
+            regions = masks.turns(rendering, self.template.prompted, [False] * len(row.messages))
+        self.append(rendering, _apart(regions, ()), out)  # turns begin apart, as in training
         out.ends.append(len(out.items))
 
     def halves(self, row: Row, count: int, options: ChatOptions) -> tuple[Items, Items]:

@@ -59,18 +59,6 @@ def turns(rendering: Rendering, role: str, trained: Sequence[bool] | None) -> li
     return regions
 
 
-def openings(rendering: Rendering, role: str) -> list[Region]:
-    """Empty regions where the turns of a role begin in a prompt, as `turns` finds them."""
-    with suppress(ConversationError):
-        before = rendering.run(rendering.messages).string
-        if rendering.string.startswith(before):
-            opening = rendering.string[len(before) :]
-            own = [i for i, message in enumerate(rendering.messages) if message["role"] == role]
-            regions = filter(None, (_by_start(rendering, index, opening) for index in own))
-            return [region._replace(end=region.start) for region in regions]
-    return []
-
-
 def _opening(rendering: Rendering, indices: Sequence[int]) -> str:
     """What the template writes to open a turn; empty if that is unclear.
 
