@@ -52,6 +52,11 @@ def render(
     """Render a data set of conversations; see `Tokenizer.render_batch`."""
     width = row_width(layout.pad_to, layout.pack_to)
     how = options.truncate
+    if options.rows == "kto" and (layout.pack_to or how == "split"):
+        raise ArgumentError(
+            "each answer of KTO has a label, so it has a row of its own",
+            hint="pass pad_to=, or neither",
+        )
     if how == "split" and width is None:
         raise ArgumentError(
             'truncate="split" continues conversations in the next row', hint="pass pack_to="
@@ -77,6 +82,8 @@ def render(
         batch, found = laid_out(
             batch, found, width, filler, packed=layout.pack_to is not None, splits=how == "split"
         )
+    if options.rows == "kto":
+        batch = replace(batch, good=np.array(gathered.good, bool)[kept])
     batch = replace(batch, statistics=replace(found, trained=int(batch.loss_mask.sum())))
     return batch if layout.ignore_index is None else labelled(batch, layout.ignore_index)
 
@@ -104,6 +111,7 @@ class Gathered:
         segments: those of all conversations.
         rows: the conversations, if some may have to be shortened by whole turns.
         places: the place of each conversation in the source.
+        good: whether each answer is a good one, in rows of KTO.
         skipped: those that were left out as invalid.
         unanswered: how many end with a message of the user.
         unasked: how many begin with a message of the assistant.
@@ -112,6 +120,7 @@ class Gathered:
     segments: Segments = field(default_factory=Segments)
     rows: list[Row] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
+    good: list[bool] = field(default_factory=list)
     skipped: SkippedRows = field(default_factory=SkippedRows)
     unanswered: int = 0
     unasked: int = 0
@@ -162,6 +171,8 @@ def _add(out: Gathered, writer: Any, placed: PlacedRow, options: ChatOptions) ->
         del segments.items[start:], segments.trained[start:], segments.ends[len(out.places) :]
         raise
     out.places.append(place)
+    if options.rows == "kto":
+        out.good.append(given["label"])  # type: ignore[call-overload]
     if options.truncate == "turns":
         out.rows.append(row)
     out.unanswered += row.messages[-1]["role"] == "user"
