@@ -12,7 +12,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue, Misuse, advice_in_words, in_words, tell
-from bytepair.cli.outputs import OUTPUT_FILE
+from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.files.outputs import check_output
 
 

@@ -264,13 +264,7 @@ def announce_column(resolved: ResolvedSource, column: str) -> None:
 
 
 def columns_of(table: Any) -> list[str]:
-    """The names of the columns of a table or a data set; none for other objects.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> columns_of(pa.table({"id": [1], "text": ["one"]})), columns_of(pa.array(["one"]))
-        (['id', 'text'], [])
-    """
+    """The names of the columns of a table or a data set; none for other objects."""
     schema = getattr(table, "schema", None)  # of a stream of record batches
     for names in (getattr(table, "column_names", None), getattr(table, "columns", None),
                   getattr(schema, "names", None)):  # fmt: skip

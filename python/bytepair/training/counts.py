@@ -230,11 +230,7 @@ class Counts:
 
 
 def check_names(option: str, values: Mapping[str, object], groups: Mapping[str, object]) -> None:
-    """Check that an option has one value for each group.
-
-    Raises:
-        ArgumentError: if the names differ.
-    """
+    """Check that an option has one value for each group."""
     if not groups or set(values) != set(groups):
         raise ArgumentError(
             (

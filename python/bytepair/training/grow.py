@@ -22,8 +22,8 @@ from bytepair.tokenizer.vocabulary import with_roles_of
 from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainSettings
+from bytepair.training.recipes import SUPERWORDS_NOTE, Stages
 from bytepair.training.sources import check_groups, count_groups, splitting
-from bytepair.training.superwords import NOTE, Stages
 from bytepair.training.trainer import exhausted, with_denominator
 
 
@@ -91,7 +91,11 @@ def resume(
         grown = _grown(tokenizer, learn, bar)
     if grown.vocab_size < vocab_size:
         warn(exhausted(grown, options))
-    return grown if stages is None else grown.replace(notes={NOTE: tokenizer.notes[NOTE]})
+    return (
+        grown
+        if stages is None
+        else grown.replace(notes={SUPERWORDS_NOTE: tokenizer.notes[SUPERWORDS_NOTE]})
+    )
 
 
 def extend(

@@ -118,11 +118,7 @@ class TrainSettings(TrainOptions):
         return 256 + len(self.special_tokens) + self.reserved
 
     def check_size(self) -> None:
-        """Check that the vocabulary has room for the 256 bytes and the special tokens.
-
-        Raises:
-            VocabularyError: if it is too small.
-        """
+        """Check that the vocabulary has room for the 256 bytes and the special tokens."""
         if self.vocab_size < self.smallest:
             raise VocabularyError(
                 (
