@@ -148,7 +148,7 @@ def test_reserved_ids_are_room_for_special_tokens() -> None:
     assert compression_curve(more).tolist() == compression_curve(tok).tolist()
     assert more.notes == tok.notes
     assert pickle.loads(pickle.dumps(more)) == more
-    with pytest.raises(ArgumentError, match="reserved is -1; pass at least 0"):
+    with pytest.raises(ArgumentError, match="reserved is -1; it must be an integer of at least 0"):
         small(reserved=-1)
 
 

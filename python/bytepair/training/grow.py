@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from bytepair import _core
-from bytepair._internal.checks import check_kind
+from bytepair._internal.checks import check_kind, check_whole
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Reading, Source
-from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, warn
+from bytepair.errors import CountsError, ExhaustedWarning, warn
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import with_roles_of
 from bytepair.training.counting import CountOptions
@@ -148,12 +148,7 @@ def extend(
         b' wor'
     """
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
-    if extra < 0:
-        raise ArgumentError(
-            f"extra is {extra}",
-            option="extra",
-            hint="pass at least 0, the maximum number of tokens",
-        )
+    check_whole("extra", extra)
     options = TrainSettings(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
     how = CountOptions(splitting(tokenizer), reading, threads)
     groups = check_groups(source, how)

@@ -17,7 +17,7 @@ from math import isfinite, lcm
 from typing import Any, Final, Self, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.checks import refuse
+from bytepair._internal.checks import check_whole, refuse
 from bytepair.corpus.source import Source
 from bytepair.errors import ArgumentError, CorpusError, CountsError, VocabularyError
 from bytepair.tokenizer.vocabulary import in_order
@@ -105,20 +105,11 @@ class Parity:
         for name, ratio in (self.ratios or {}).items():
             if not (isfinite(ratio) and ratio > 0):
                 raise ArgumentError(f"the ratio of {name!r} is {ratio}; it must be above 0")
-        if self.window is not None and self.window < 1:
-            raise ArgumentError(
-                f"window is {self.window}",
-                option="window",
-                hint="pass at least 1, or None for no window",
-            )
+        if self.window is not None:
+            check_whole("window", self.window, least=1)
         if not (isfinite(self.alpha) and self.alpha > 0):
             raise ArgumentError(f"alpha is {self.alpha}; it must be above 0", option="alpha")
-        if self.global_merges < 0:
-            raise ArgumentError(
-                f"global_merges is {self.global_merges}",
-                option="global_merges",
-                hint="pass 0 or more",
-            )
+        check_whole("global_merges", self.global_merges)
 
 
 def check_development(
@@ -246,17 +237,11 @@ class Superwords:
         if not self.start > 0 or (isinstance(self.start, float) and self.start > 1):
             raise ArgumentError(
                 f"start is {self.start}",
-                hint=(
-                    "pass a fraction of the vocabulary between 0 and 1, such as 0.8, or a number "
-                    "of ids"
-                ),
+                hint="pass a fraction of the vocabulary between 0 and 1, such as 0.8, or a number "
+                "of ids",
             )
-        if self.max_words is not None and self.max_words < 1:
-            raise ArgumentError(
-                f"max_words is {self.max_words}",
-                option="max_words",
-                hint="pass at least 1, or None",
-            )
+        if self.max_words is not None:
+            check_whole("max_words", self.max_words, least=1)
         if not all(self.never):
             raise ArgumentError(
                 "never contains an empty string, which is in every token", hint="remove it"
@@ -272,10 +257,8 @@ class Superwords:
         size = int(self.start * vocab_size) if isinstance(self.start, float) else self.start
         if not smallest <= size <= vocab_size:
             raise VocabularyError(
-                (
-                    f"superwords start at {size} ids, which is not between {smallest} (no merges) "
-                    f"and vocab_size {vocab_size}"
-                ),
+                f"superwords start at {size} ids, which is not between {smallest} (no merges) "
+                f"and vocab_size {vocab_size}",
                 option="vocab_size",
                 hint="choose another start",
             )
