@@ -75,10 +75,8 @@ class Checkpoint:
             differing.append("files")
         if differing:
             raise CountsError(
-                (
-                    f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
-                    "differ"
-                ),
+                f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
+                "differ",
                 hint="pass another file, or remove it to start again",
             )
 
