@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair.corpus.column import Column, strings
+from bytepair.corpus.column import Column, no_column, strings
 from bytepair.errors import ArgumentError, CorpusError
 
 if TYPE_CHECKING:
@@ -128,14 +128,8 @@ def data(texts: pa.Array) -> NDArray[np.uint8]:
 
 def check_column(column: str, schema: pa.Schema, place: str) -> None:
     """Raise a `CorpusError` if a table has no such column, or the column is not text."""
-    names = schema.names
-    if column not in names:
-        columns = ", ".join(names) or "none"
-        raise CorpusError(
-            f"{place} has no column {column!r}; it has {columns}",
-            option="column",
-            hint="pass column= to read one of these",
-        )
+    if column not in schema.names:
+        raise no_column(place, column, schema.names)
     try:
         check_text(schema.field(column).type)
     except ArgumentError as error:

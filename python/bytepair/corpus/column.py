@@ -6,7 +6,7 @@ Documents that are left out are collected for one warning, with their number and
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -138,6 +138,15 @@ class SkipLog:
         hints = dict.fromkeys(skip.hint for skip in self.first if skip.hint)
         text = f"{what} skipped as invalid: {'; '.join(lines)}"
         warn(SkippedWarning(text, hint=", or ".join(hints)))
+
+
+def no_column(place: str, column: str, names: Iterable[Any], what: str = "column") -> CorpusError:
+    """The error of a table or a row without a column."""
+    return CorpusError(
+        f"{place} has no {what} {column!r}; it has {', '.join(map(str, names)) or 'none'}",
+        option="column",
+        hint="pass column= to read one of these",
+    )
 
 
 def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -> list[str]:

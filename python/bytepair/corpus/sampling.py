@@ -20,7 +20,6 @@ from bytepair.corpus.documents import DocumentSelection, read
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.read import BATCH_BYTES, read_batches
 from bytepair.corpus.source import Reading, Source, check_limits, resolve
-from bytepair.errors import CorpusError
 
 #: About how many bytes of files are read for a sample; of a source in memory, how many characters.
 READ_BYTES: Final = 1 << 28
@@ -134,12 +133,10 @@ def _blocks(
         selection = DocumentSelection(start=start, step=step)
         for piece in read(file, reading, selection, batch_bytes=BATCH_BYTES):
             is_empty = False
-            if not isinstance(piece, Skip):
-                yield piece
-            elif piece.rows == 1 or reading.errors == "skip":
+            if isinstance(piece, Skip):
                 skips.add(piece)
             else:
-                raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
+                yield piece
         if not is_empty:
             return
 

@@ -201,16 +201,6 @@ class Verdict:
         return text + f"{self.best[0]} with count {self.best[1]:,} comes first"
 
 
-def _verdict(merges: int, wrong: _core.UnmadeMerge | None) -> Verdict:
-    """The verdict on some merges, given the first wrong one."""
-    if wrong is None:
-        return Verdict(merges)
-    best = None
-    if wrong.best is not None and wrong.best_count is not None:
-        best = wrong.best, wrong.best_count
-    return Verdict(wrong.step, (wrong.pair, wrong.count), best)
-
-
 def verify_merges(
     tokenizer: Tokenizer,
     counts: Counts,
@@ -281,7 +271,10 @@ def verify_merges(
                 merges, stages.merges, superword_counts.core,
                 with_denominator(options, superword_counts), stages.limits, on_progress=report,
             )  # fmt: skip
-        verdict = _verdict(len(merges), wrong)
+        verdict = Verdict(len(merges))
+        if wrong is not None:
+            best = None if wrong.best is None else (wrong.best, wrong.best_count or 0)
+            verdict = Verdict(wrong.step, (wrong.pair, wrong.count), best)
         bar.update("verify", verdict.steps, verdict.steps, "merges")
     return verdict
 
