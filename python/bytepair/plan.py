@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from bytepair.corpus.column import Errors
 from bytepair.corpus.sampling import sample
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Reading, Source
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
@@ -270,7 +270,7 @@ def measure(
         >>> round(bytepair.plan.measure(tok, bytepair.sample.paths()).chars_per_token, 1)
         1.6
     """
-    documents = sample(source, max_chars=max_chars, errors=errors)
+    documents = sample(source, Reading(max_chars=max_chars, errors=errors))
     started = time.perf_counter()
     tokens = sum(map(len, tokenizer.encode_batch(documents.texts)))
     seconds = time.perf_counter() - started

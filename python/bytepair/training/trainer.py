@@ -98,8 +98,7 @@ def train(
         PatternError: if the pattern is neither a name nor a valid regular expression; the message
             suggests a similar name, or shows the invalid place in the expression.
         VocabularyError: if `vocab_size` is too small, or an initial token is not a pretoken.
-        CorpusError: if the source cannot be read, or has no text to learn merges from, or a
-            limit is below 1.
+        CorpusError: if the source cannot be read, or has no text to learn merges from.
         CountsError: if counts have a different pattern than the given one, or options for reading
             text are given with counts.
         InUseError: as in `bytepair.count`.
