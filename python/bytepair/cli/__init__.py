@@ -36,8 +36,9 @@ from bytepair.errors import BytepairError
 COMMANDS: Final = {
     "train": "train", "count": "count", "encode": "text", "decode": "text", "inspect": "look",
     "evaluate": "evaluate", "compare": "look", "explore": "explore", "render": "render",
-    "verify": "look", "prune": "change", "mixture": "count", "download": "data", "shard": "data",
-    "plan": "data", "convert": "change", "vocabularies": "look",
+    "verify": "look", "prune": "change", "extend": "change", "mixture": "count",
+    "download": "data", "shard": "data", "plan": "data", "convert": "change",
+    "vocabularies": "look",
 }  # fmt: skip
 
 #: The commands that resume after an interruption.

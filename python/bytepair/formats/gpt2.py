@@ -187,9 +187,3 @@ def lookalikes(tokenizer: _core.Tokenizer) -> list[str]:
     ranks = tokenizer.mergeable_ranks()
     special = tokenizer.special_tokens.items()
     return [name for name, id in special if ranks.get(to_bytes(name) or b"", id) != id]
-
-
-def lost_twins(tokenizer: _core.Tokenizer) -> list[str]:
-    """The entry of `bytepair.compat.export_losses` for such special tokens, if there are any."""
-    twins = lookalikes(tokenizer)
-    return [f"special tokens equal to ordinary tokens, such as {twins[0]!r}"] if twins else []
