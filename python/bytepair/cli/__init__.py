@@ -36,8 +36,9 @@ from bytepair.errors import BytepairError
 COMMANDS: Final = {
     "train": "train", "count": "count", "encode": "text", "decode": "text", "inspect": "look",
     "evaluate": "evaluate", "compare": "check", "explore": "explore", "render": "render",
-    "verify": "check", "prune": "change", "mixture": "count", "download": "data", "shard": "data",
-    "plan": "data", "convert": "change", "vocabularies": "look",
+    "verify": "check", "prune": "change", "extend": "change", "mixture": "count",
+    "download": "data", "shard": "data", "plan": "data", "convert": "change",
+    "vocabularies": "look",
 }  # fmt: skip
 
 #: The commands that resume after an interruption.
