@@ -118,7 +118,7 @@ class DataPlan:
         rows = {
             "parameters": _in(_LARGE, self.params),
             "tokens": _in(_LARGE, self.tokens),
-            "characters": _in(_LARGE, self.chars),
+            "characters": f"{_in(_LARGE, self.chars)}, {self.chars / self.tokens:.2f} a token",
             "shards": f"{self.shards:,} of text",
             "disk": f"{_in(_LARGE, self.disk_bytes)} bytes of token shards",
             "time": f"{_in(_TIMES, self.seconds, ' seconds')} to encode",
@@ -127,7 +127,7 @@ class DataPlan:
             each = self.embedding_params
             rows["embedding"] = (
                 f"{each / 1e6:,.1f} million parameters ({self.vocab_size:,} x {self.width:,}), "
-                f"twice if input and output are not tied"
+                f"{each / self.params:.1%} of the model; twice if input and output are not tied"
             )
             rows["larger"] = (
                 f"{2 * self.vocab_size:,} ids would add {each / 1e6:,.1f} million per table, "

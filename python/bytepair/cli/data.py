@@ -262,4 +262,9 @@ def plan(
         files = sources.files(corpus) if corpus else bytepair.sample.paths()
         measurement = bytepair.plan.measure(tok, files, max_chars=max_chars, errors=errors)
         options |= {"vocab_size": tok.vocab_size, **measurement._asdict()}
-    click.echo(str(bytepair.plan.plan_data(**options)))
+    needed = bytepair.plan.plan_data(**options)
+    click.echo(str(needed))
+    dataset = bytepair.plan.PRESETS[options["preset"]].dataset
+    if not corpus and needed.shards <= needed.available:
+        more = needed.shards + 1  # the last one is for validation
+        click.echo(f"next: bytepair download {dataset} -n {more} -o {dataset}")
