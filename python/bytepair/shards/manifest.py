@@ -28,7 +28,7 @@ from typing import (
     get_args,
 )
 
-from bytepair.corpus.inputs import INPUTS
+from bytepair.corpus.files import INPUTS
 from bytepair.errors import InUseError, ShardError
 from bytepair.files import outputs
 from bytepair.files.outputs import check_output_folder, write_whole
