@@ -370,7 +370,7 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
     """
     sources = roles.chat_templates(tokenizer)
     if name is None and roles.DEFAULT not in sources:
-        if NANOCHAT.names() <= tokenizer.special_tokens.keys():
+        if {"<|user_start|>", "<|assistant_start|>"} <= tokenizer.special_tokens.keys():
             return NANOCHAT
         raise ArgumentError(
             "the tokenizer has no chat template of its own",
