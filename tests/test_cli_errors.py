@@ -181,7 +181,7 @@ TRAIN: Final = click.Command(
     "train",
     params=[
         click.Option(["--errors"], type=click.Choice(["strict", "replace"])),
-        click.Option(["--vocab-size"]), click.Option(["--special-token"]),
+        click.Option(["--vocab-size"]), click.Option(["--special-token", "special_tokens"]),
         click.Option(["--progress/--no-progress"]),
     ],
 )  # fmt: skip

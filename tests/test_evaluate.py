@@ -200,6 +200,19 @@ def test_unreachable_tokens_under_the_rule_of_merges() -> None:
     assert evaluate.unreachable(tok) == slow == [258]
 
 
+def test_reports_print_as_few_lines(trained: bytepair.Tokenizer) -> None:
+    corpus = evaluate.documents(bytepair.sample.paths()[:2])
+    reports = (
+        evaluate.use(trained, corpus), evaluate.inspect(trained),
+        evaluate.measure(trained, against=[]), evaluate.sweep(trained, corpus, width=8),
+    )  # fmt: skip
+    for report in reports:
+        lines = repr(report).splitlines()
+        assert lines[0] == type(report).__name__
+        assert len(lines) <= 40
+        assert max(map(len, lines)) <= 110
+
+
 def test_split_tokens_do_not_encode_to_themselves() -> None:
     ranks = {bytes([b]): b for b in range(256)}
     for token in (b"12", b"ab", b"xyz", " ก".encode(), b"a1"):

@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import option, sources
+from bytepair.cli import option, paths
 from bytepair.cli.messages import BadValue, Misuse, advice_in_words, in_words, tell
-from bytepair.cli.outputs import OUTPUT_FILE
+from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.corpus.column import Errors
 from bytepair.files.outputs import check_output
 
@@ -218,7 +218,7 @@ def extend(
     tok = bytepair.load(tokenizer, pattern=pattern)
     reading = bytepair.Reading(column=column, errors=errors, max_chars=max_chars)
     larger = bytepair.extend(
-        tok, sources.files(source), extra,
+        tok, paths.files(source), extra,
         ties=ties, min_count=min_count, reading=reading, threads=threads,
     )  # fmt: skip
     path = larger.save(out, overwrite=overwrite)

@@ -12,7 +12,7 @@ import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,15 @@ RENYI_ORDER: Final = 2.5
 NUMBERS: Final = (
     "7", "42", "365", "2024", "31415", "1000000", "1,000,000", "3.14159", "12:45", "0x1F",
 )  # fmt: skip
+
+
+def brief(report: Any) -> str:
+    """One line for each attribute of a report, cut at the width of a page."""
+    lines = [type(report).__name__]
+    for attribute in fields(report):
+        shown = " ".join(repr(getattr(report, attribute.name)).split())
+        lines.append(f"  {attribute.name}: {shown if len(shown) <= 90 else shown[:87] + '...'}")
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,8 @@ class VocabularyReport:
     duplicates: list[list[int]]
     numbers: dict[str, list[bytes]]
     digits: dict[int, int]
+
+    __repr__ = brief
 
     @property
     def extra(self) -> int:
@@ -232,7 +243,9 @@ class Use:
     single_bytes: float
     broken_bytes: float
     renyi: float
-    counts: NDArray[np.int64] = field(repr=False)
+    counts: NDArray[np.int64]
+
+    __repr__ = brief
 
 
 def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
