@@ -136,12 +136,7 @@ def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 def lost(
     tokenizer: _core.Tokenizer, notes: Mapping[str, str] = MappingProxyType({})
 ) -> list[MetadataEntry]:
-    """The entries that a file would not have, or have otherwise.
-
-    Args:
-        tokenizer: the tokenizer.
-        notes: the notes that are read from the file, beside the special tokens.
-    """
+    """The entries that a file from which these notes are read would not have, or otherwise."""
     here = values(tokenizer)
     there = values(_core.Tokenizer(_core.with_notes(tokenizer, dict(notes))))
     return [entry for entry in ENTRIES if here.get(entry.note) != there.get(entry.note)]
@@ -153,15 +148,7 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     Formats other than those of Hugging Face and GGUF have places for the roles at most.
     """
     if format == "huggingface":
-        contradicted = [
-            f"the flag {note}, which is false, while the post-processor adds the token"
-            for note in post_processor.contradicted(tokenizer)
-        ]
-        others = [
-            f"the role {note} and the flag add_{note}, which the post-processor sets otherwise"
-            for note in post_processor.other_roles(tokenizer)
-        ]
-        return [*unspeakable_flags(tokenizer), *contradicted, *others]
+        return [*unspeakable_flags(tokenizer), *post_processor.losses(tokenizer)]
     entries = [entry for entry in lost(tokenizer) if format not in entry.others]
     by_note = tokens(tokenizer)
     end = engine_tokens(tokenizer).get("eos_token", by_note.get("eot_token"))
@@ -226,13 +213,7 @@ def carried(tokenizer: _core.Tokenizer, special: Mapping[str, int]) -> dict[str,
 def renumbered(
     notes: Mapping[str, str], special: Mapping[str, int], ids: Mapping[int, int] | None = None
 ) -> dict[str, str]:
-    """The notes of a tokenizer whose tokens get other ids.
-
-    Args:
-        notes: the notes.
-        special: the new ids of the special tokens.
-        ids: the new ids of the ordinary tokens that stay; None if none changes.
-    """
+    """The notes of a tokenizer whose tokens get other ids; of ordinary ones, None if none does."""
     old = Metadata.of(notes)
     moved = [_moved(stop, special, ids) for stop in old.stops]
     # A list or an object may contain ids.

@@ -73,14 +73,9 @@ class Encoding:
         ids: list[int],
         lengths: tuple[int, ...],
     ) -> None:
-        """Make an encoding.
+        """Make an encoding of texts: their ids, with those of the frame around them.
 
-        Args:
-            call: what it shares with others.
-            frame: what stands around the texts.
-            texts: the texts.
-            ids: the ids, with those of the frame.
-            lengths: the number of ids of each text, and of those that were truncated.
+        `lengths` are the numbers of ids of each text that are left after truncation.
         """
         self._call = call
         self._frame = frame
@@ -229,7 +224,7 @@ class Encoding:
     def __getattr__(self, name: str) -> Any:
         """What is seldom asked for is the original's; the names stand below."""
         if name in _CHANGES:
-            return getattr(self._changed(), name)
+            return lambda *args, **how: getattr(self._changed(), name)(*args, **how)
         if name in _SELDOM:
             return getattr(self.original, name)
         raise AttributeError(f"an Encoding has no attribute {name!r}")

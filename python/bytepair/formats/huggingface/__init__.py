@@ -31,12 +31,7 @@ FILE: Final = "tokenizer.json"
 
 
 def read(path: Path, options: LoadOptions) -> Parts:
-    """Read a `tokenizer.json`, or a folder with one and the files that `transformers` wrote.
-
-    Raises:
-        FormatError: if a file is invalid.
-        UnsupportedError: if it uses a feature that cannot be reproduced exactly.
-    """
+    """Read a `tokenizer.json`, or a folder with one and the files that `transformers` wrote."""
     folder = path if path.is_dir() else path.parent
     file = path / FILE if path.is_dir() else path
     data = read_file(file)
@@ -51,23 +46,13 @@ def read(path: Path, options: LoadOptions) -> Parts:
 
 
 def _with_implied(parts: Parts) -> Parts:
-    """The values with the flags and roles that the post-processor implies."""
     stated = post_processor.with_implied(Metadata.of(parts.notes), parts.special_tokens)
     parts.notes.update(stated.to_notes())
     return parts
 
 
 def parse(data: bytes, options: LoadOptions) -> Parts:
-    """The values in the bytes of a `tokenizer.json`.
-
-    Args:
-        data: the bytes.
-        options: the options passed by the caller.
-
-    Raises:
-        FormatError: if the file breaks a rule, or its values contradict each other.
-        UnsupportedError: if it uses a feature that cannot be reproduced exactly.
-    """
+    """The values in the bytes of a `tokenizer.json`."""
     try:
         model = _core.Model.from_tokenizer_json(data, options.lossy)
     except (VocabularyError, PatternError) as error:
