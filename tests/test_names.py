@@ -182,10 +182,10 @@ def test_a_mark_names_files_of_its_folder(
 def test_the_folder_of_tasks_is_bytepairs_own(other: Path, tmp_path: Path) -> None:
     (tmp_path / "counts.parquet.parts").symlink_to(other)
     with pytest.raises(ShardError, match="is a symbolic link"):
-        tasks.begin(tmp_path / "counts.parquet.parts", {})
+        tasks.TaskFolder(tmp_path / "counts.parquet.parts", {}, ()).begin()
     (other / "job.json").unlink()
     with pytest.raises(ShardError, match="is not a file that bytepair writes"):
-        tasks.begin(other, {})
+        tasks.TaskFolder(other, {}, ()).begin()
     assert (other / "thesis.txt").read_text() == "mine"
 
 

@@ -106,9 +106,25 @@ def sync_folder(folder: Path) -> None:
         return
     handle = os.open(folder, os.O_DIRECTORY)
     try:
-        os.fsync(handle)
+        with naming(folder):
+            os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error of the system name the file, where the system knows only its descriptor.
+
+    Raises:
+        OSError: if what is done in the context does.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
 
 
 def memory() -> int:

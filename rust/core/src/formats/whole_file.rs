@@ -8,8 +8,11 @@ use std::path::Path;
 /// Create or replace the file at `path` with the bytes that `write` writes. A file that is replaced
 /// keeps its permissions.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    // A random name, because a killed process may have left a temporary file.
-    let random = RandomState::new().build_hasher().finish();
+    // A random name, because a killed process may have left a temporary file. What is random is the
+    // same in a forked process, its number is not.
+    let mut random = RandomState::new().build_hasher();
+    random.write_u32(std::process::id());
+    let random = random.finish();
     let name = path.file_name().ok_or(ErrorKind::InvalidFilename)?.display();
     let temporary = path.with_file_name(format!(".{name}.{random:016x}"));
     let written = File::create_new(&temporary).and_then(|mut file| {
