@@ -41,6 +41,11 @@ from bytepair.files.outputs import check_output
     help="Renumber the tokens to the ids that run.c of llama2.c expects; encoded text must be "
     "encoded again.",
 )
+@click.option(
+    "--uncovered",
+    type=click.Choice(["error", "drop"]),
+    help="What happens to text that no token covers; drop leaves it out, as tokenizers does.",
+)
 @option.force
 @click.option("--lossy", is_flag=True, help="Skip features that cannot be read or written.")
 @click.option(
@@ -64,7 +69,8 @@ def convert(
     Hub. TARGET: the output file or folder.
     """
     special = None if special_tokens is None else _special(special_tokens)
-    reading = {name: options.pop(name) for name in ("pattern", "allow_pickle", "revision")}
+    names = ("pattern", "allow_pickle", "revision", "uncovered")
+    reading = {name: options.pop(name) for name in names}
     tokenizer = bytepair.load(source, source_format, special_tokens=special, lossy=lossy, **reading)
     tokenizer = option.with_roles(tokenizer, options)
     tokenizer = (

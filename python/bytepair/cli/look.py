@@ -78,10 +78,19 @@ def _rules(tok: bytepair.Tokenizer, names: list[str]) -> dict[str, str]:
     return {
         "pattern": f"{', '.join(names) or 'custom'}: {', then '.join(steps) or 'none'}",
         "normalizer": ", ".join(rules.normalizer) or "none",
+        "uncovered": _uncovered(tok),
         "lossless": "yes"
         if bytepair.tokenizer.is_lossless(tok)
         else "no: not every text is decoded to itself",
     }
+
+
+def _uncovered(tok: bytepair.Tokenizer) -> str:
+    """The bytes that no token covers, and what happens to them."""
+    missing = bytepair.tokenizer.uncovered(tok)
+    shown = " ".join(f"0x{byte:02X}" for byte in missing[:8]) + (" ..." if missing[8:] else "")
+    dropped = bytepair.tokenizer.text_rules(tok).drops_uncovered
+    return f"{shown or 'no byte'}: {'left out' if dropped else 'an error'}"
 
 
 def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
@@ -94,6 +103,7 @@ def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
         "ignore_merges": bytepair.tokenizer.ignores_merges(tok),
         "unicode_version": bytepair.UNICODE_VERSION,
         "normalizer": bytepair.tokenizer.text_rules(tok).normalizer,
+        "uncovered": "drop" if bytepair.tokenizer.text_rules(tok).drops_uncovered else "error",
         "lossless": bytepair.tokenizer.is_lossless(tok),
         "merges": len(tok.merges()),
     }
