@@ -17,7 +17,7 @@ from bytepair._internal.checks import integers
 from bytepair._internal.hints import NotHere, missing, unknown_keyword
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.properties import roles as roles_of
-from bytepair.properties.rules import pattern_text
+from bytepair.properties.tokens import pattern_text
 
 if TYPE_CHECKING:
     import numpy as np

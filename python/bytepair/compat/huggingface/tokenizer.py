@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bytepair._internal.checks import check_many
 from bytepair.compat.conversions import to_huggingface
-from bytepair.compat.huggingface import batch
-from bytepair.compat.huggingface.encoding import Call, Settings, theirs
+from bytepair.compat.huggingface.encoding import Call, Settings, encode, theirs
 from bytepair.compat.huggingface.engine import COMPONENTS, Engine, engine_of, state_of
 from bytepair.errors import BytepairError
 from bytepair.tokenizer import Tokenizer as BytepairTokenizer
@@ -247,7 +246,7 @@ class Tokenizer:
             inputs = inputs.tolist()  # type: ignore[attr-defined]
         if not isinstance(inputs, list | tuple) or not inputs:
             return None
-        return batch.encode(call, inputs)
+        return encode(call, inputs)
 
     def _call(self, special: bool) -> Call | None:
         """The current settings of encoding; None if the original encodes."""

@@ -26,7 +26,7 @@ from bytepair.formats.huggingface import added, companions
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import post_processor
 from bytepair.properties.entries import CONFIG, GENERATION, Metadata
-from bytepair.properties.rules import flags, form
+from bytepair.properties.tokens import flags, form
 
 if TYPE_CHECKING:
     import tokenizers
