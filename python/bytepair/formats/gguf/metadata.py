@@ -106,7 +106,7 @@ def keys(tokenizer: _core.Tokenizer) -> dict[str, Value]:
     values: dict[str, Value] = {ROLES_KEY: " ".join(dict.fromkeys(true))}
     values |= {entry.gguf: ids[entry.note] for entry in TOKENS if entry.gguf and entry.note in ids}
     values |= _flag_keys(tokenizer)
-    if metadata.stated_stops(tokenizer):
+    if metadata.of(tokenizer).stops:
         values[_STOPS] = metadata.stops(tokenizer)
     template = roles.chat_template(tokenizer)
     if template or tokenizer.notes.get(roles.TEMPLATE) == "":

@@ -256,7 +256,7 @@ def generation(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """The fields of a `generation_config.json`: where generation stops, and what a file had."""
     rest = metadata.of(tokenizer).generation
     fields = {name: _written_id(tokenizer, name, value) for name, value in rest.items()}
-    if not metadata.stated_stops(tokenizer):
+    if not metadata.of(tokenizer).stops:
         names = metadata.tokens(tokenizer)
         roles_of_ids = {f"{note}_id": names.get(note) for note in ("bos_token", "pad_token")}
         fields = {
