@@ -43,7 +43,7 @@ PAGES = [
 ]
 #: The pages of docs/cli, and which commands are on each.
 CLI_PAGES = {
-    "train": ("Train and count", "train", "count", "mixture", "prune"),
+    "train": ("Train and count", "train", "count", "mixture", "prune", "extend"),
     "encode": ("Encode, decode, render", "encode", "decode", "render"),
     "look": ("Look and compare", "inspect", "evaluate", "compare", "explore", "verify"),
     "corpora": ("Corpora and shards", "download", "shard", "plan"),
