@@ -126,7 +126,8 @@ _REASONING: Final = "reasoning"
 _CALL: Final = "tool_call"
 
 _BUILTIN: Final = re.compile(r"([\w.-]+)\.call\((.*)\)", re.DOTALL)
-_ARGUMENT: Final = re.compile(r'(?:^|(?<="), )(\w+)="')
+_ARGUMENT: Final = re.compile(r'(\w+)="(.*)"', re.DOTALL)
+_BETWEEN_ARGUMENTS: Final = re.compile(r'(?<="), (?=\w+=")')
 
 
 class _Enclosure:
@@ -378,13 +379,9 @@ def _call_of(text: str) -> dict[str, Any] | None:
 def _builtin_call(text: str) -> dict[str, Any] | None:
     """The call of a built-in tool, `name.call(key="value")`; None if it is none."""
     call = _BUILTIN.fullmatch(text.strip())
-    if call is None:
+    texts = _BETWEEN_ARGUMENTS.split(call[2]) if call and call[2] else []
+    pairs = [_ARGUMENT.fullmatch(one) for one in texts]
+    if call is None or None in pairs:
         return None
-    name, arguments = call.groups()
-    keys = list(_ARGUMENT.finditer(arguments))
-    ends = [*(key.start() - 1 for key in keys[1:]), len(arguments) - 1][: len(keys)]
-    is_whole = not arguments or (bool(keys) and keys[0].start() == 0 and arguments.endswith('"'))
-    if not is_whole or any(key.end() > end for key, end in zip(keys, ends, strict=True)):
-        return None
-    arguments = {key[1]: arguments[key.end() : end] for key, end in zip(keys, ends, strict=True)}
-    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+    arguments = {pair[1]: pair[2] for pair in pairs if pair}
+    return {"type": "function", "function": {"name": call[1], "arguments": arguments}}

@@ -51,6 +51,11 @@ def render(
 ) -> RenderedBatch:
     """Render a data set of conversations; see `Tokenizer.render_batch`."""
     width, how = row_width(layout.pad_to, layout.pack_to), options.truncate
+    if options.rows == "kto" and (layout.pack_to or how == "split"):
+        raise ArgumentError(
+            "each answer of KTO has a label, so it has a row of its own",
+            hint="pass pad_to=, or neither",
+        )
     if how == "split" and width is None:
         raise ArgumentError(
             'truncate="split" continues conversations in the next row', hint="pass pack_to="
@@ -76,6 +81,8 @@ def render(
         filler = pad_id(tokenizer, padding(tokenizer, write.template, layout.pad))
         pieces = _pieces(lengths, width, splits=how == "split")
         batch = _in_rows(batch, pieces, width, filler, packed=layout.pack_to is not None)
+    if options.rows == "kto":
+        batch = replace(batch, good=np.array(gathered.good, bool)[kept])
     split = 0 if how != "split" else int((lengths > (width or 0)).sum())
     batch = replace(batch, statistics=_statistics(gathered, encoded, kept, batch, split))
     if layout.ignore_index is None:
@@ -107,6 +114,7 @@ class Gathered:
         segments: those of all conversations.
         rows: the conversations, if some may have to be shortened by whole turns.
         places: the place of each conversation in the source.
+        good: whether each answer is a good one, in rows of KTO.
         skipped: those that were left out as invalid.
         unanswered: how many end with a message of the user.
         unasked: how many begin with a message of the assistant.
@@ -115,6 +123,7 @@ class Gathered:
     segments: Segments = field(default_factory=Segments)
     rows: list[Row] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
+    good: list[bool] = field(default_factory=list)
     skipped: SkippedRows = field(default_factory=SkippedRows)
     unanswered: int = 0
     unasked: int = 0
@@ -151,6 +160,8 @@ def _add(out: Gathered, writer: Any, placed: PlacedRow, options: ChatOptions) ->
         segments.cut(start)
         raise
     out.places.append(place)
+    if options.rows == "kto":
+        out.good.append(given["label"])  # type: ignore[call-overload]
     if options.truncate == "turns":
         out.rows.append(row)
     out.unanswered += row.messages[-1]["role"] == "user"
