@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import option, sources
+from bytepair.cli import option, paths
 from bytepair.cli.messages import Misuse, in_words, tell
 from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.corpus.files import Files, Split, announce, of_split, splits_of
@@ -141,7 +141,7 @@ def _parallel(
             tokenizers[rival] = bytepair.load(rival)
         except NotFetchedError as error:
             tell("warning", *in_words(error))
-    texts = bytepair.evaluate.parallel(sources.groups_of(parallel), column=column, errors=errors)
+    texts = bytepair.evaluate.parallel(paths.groups_of(parallel), column=column, errors=errors)
     costs = bytepair.evaluate.compress(tokenizers, texts)
     table = bytepair.evaluate.parity(costs, base)
     if as_json:
