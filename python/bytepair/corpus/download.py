@@ -29,7 +29,7 @@ from typing import Any, Final
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
 from bytepair.errors import DownloadError, NotAFileError
-from bytepair.files.outputs import check_alone, open_own, remove_own, write_whole
+from bytepair.files.outputs import check_alone, check_inside, open_own, remove_own, write_whole
 from bytepair.files.safe import is_plain
 
 ENDPOINT: Final = "https://huggingface.co"
@@ -217,6 +217,7 @@ def fetch_all(
 
     Raises:
         DownloadError: if a download fails.
+        NotAFolderError: if a folder of a file is a link.
     """
     stop = Event()
     with Bar(progress) as bar, ThreadPoolExecutor(workers, "bytepair-download") as pool:
@@ -232,6 +233,7 @@ def fetch_all(
                 received.expect(number, size)
 
             file = files[number]
+            check_inside(dir, dir / file.name)
             path = fetch(file, dir / file.name, on_bytes=gained, on_size=missing, stop=stop)
             received.end(number)
             return path

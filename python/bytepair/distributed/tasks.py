@@ -305,6 +305,8 @@ def _wrong(task: Task, root: Path, names: Sequence[str]) -> str:
 def clear(root: Path, job: dict[str, Any], names: Sequence[str]) -> None:
     """Remove the files of the tasks and their folders, unless they are those of another job.
 
+    All is done then, so it is a warning if they belong to another user and cannot be removed.
+
     Raises:
         ShardError: if there are files that no task writes.
         OSError: if one of the files is a link, a pipe, a folder or has a second name.
@@ -314,6 +316,9 @@ def clear(root: Path, job: dict[str, Any], names: Sequence[str]) -> None:
     if not path.exists() or state.differing(manifest.read_job(path, root), job, root.parent):
         return
     state.check_contents(root, ROOT_NAMES)
-    for folder in _folders(root):
-        state.remove_folder(folder, _pattern(names))
-    state.remove_folder(root, re.escape(manifest.JOB))
+    try:
+        for folder in _folders(root):
+            state.remove_folder(folder, _pattern(names))
+        state.remove_folder(root, re.escape(manifest.JOB))
+    except PermissionError as error:
+        warn(f"the result is whole, but {root} cannot be removed: {error.strerror}")
