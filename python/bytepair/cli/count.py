@@ -71,6 +71,7 @@ def count(
             pattern=pattern,
             threads=threads,
             reading=bytepair.Reading(**options),
+            overwrite=True,  # the option has refused other files, unless --force is given
         )
         if shared is None:
             click.echo("this rank is done; the last rank to finish writes the counts")
@@ -88,7 +89,7 @@ def count(
     if weight:
         option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
     counts = sources.weighted(source, weight, counts_of) if weight else counts_of(*source)
-    counts.save(out, overwrite=True)  # the option has refused other files, unless --force is given
+    counts.save(out, overwrite=True)  # as above
     if checkpoint is not None:
         remove_own(checkpoint)
     _report(counts, out)

@@ -52,6 +52,7 @@ def count(
     reading: Reading = Reading(),
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
+    overwrite: bool = False,
 ) -> Counts | None:
     """Count the pretokens of files with many processes; the result is that of `bytepair.count`.
 
@@ -69,6 +70,7 @@ def count(
         threads: the maximum number of threads of each process; None means one with Ray, which gives
             each task one core, else `BYTEPAIR_NUM_THREADS`, or else all processors.
         task_bytes: the approximate number of bytes of the files of a task.
+        overwrite: whether to replace a file that holds no counts.
 
     Returns:
         The counts, from the process that finishes last, and from all that come later; None from the
@@ -78,7 +80,7 @@ def count(
         CorpusError: if something cannot be read.
         ShardError: if the folder has tasks of a different count, two processes have the same rank,
             or a rank is passed with Ray.
-        OverwriteError: if `out` exists and holds no counts.
+        OverwriteError: if `out` exists and holds no counts, and `overwrite` is false.
         ImportError: if Ray is asked for and not installed.
         ConnectionError: if the Ray cluster does not answer.
 
@@ -109,11 +111,11 @@ def count(
     files = resolve_files(source, reading.split).files
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
-        check_counts_output(path)
+        check_counts_output(path, overwrite=overwrite)
         job = {**options, **recorded(files, folder), "unicode": _core.UNICODE_VERSION}
         options["max_document_bytes"] = reading.max_document_bytes
         options["threads"] = ranks.threads(threads)
-        return _count(CountTasks(path, job, options, task_bytes), files, ranks)
+        return _count(CountTasks(path, job, options, task_bytes, overwrite), files, ranks)
 
 
 @dataclass(frozen=True)
@@ -125,12 +127,14 @@ class CountTasks:
         job: what determines the result.
         options: the pattern, the threads and the values of `Reading` for each task.
         task_bytes: the approximate number of bytes of the files of a task.
+        overwrite: whether the output may replace a file that holds no counts.
     """
 
     path: Path
     job: dict[str, Any]
     options: dict[str, Any]
     task_bytes: int
+    overwrite: bool
 
     @property
     def root(self) -> Path:
@@ -214,7 +218,7 @@ def _put_together(plan: CountTasks, work: list[Task], *, ray: bool) -> Counts:
         skips.add_all(mark.count("skipped"), map(_skipped, mark.items("first"), repeat(mark)))
     counts = _sum(root, work, ray=ray)
     record = {"job": plan.job, "checksum": _checksum(counts)}
-    counts.save(plan.path, metadata={JOB: json.dumps(record)})
+    counts.save(plan.path, metadata={JOB: json.dumps(record)}, overwrite=plan.overwrite)
     tasks.clear(root, plan.task_job, [PART])
     skips.warn()
     return counts
