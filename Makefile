@@ -14,6 +14,9 @@ TESTS :=
 # What is fuzzed, and for how long.
 TARGET := encode
 SECONDS := 600
+# How long `make campaign` runs, and the folder of its texts and vocabularies.
+HOURS := 2
+DATA := ../shared/data
 
 # What is released, and how. Where a variable is set on the command line, as TARGETS=x86_64-apple-darwin, it counts.
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
@@ -41,7 +44,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test test-python test-rust test-bare test-lowest docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check docs docs-cli site-test lessons bench fuzz clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
+	spelling format check docs docs-cli site-test lessons bench fuzz campaign clean capi header licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm wasm workflows deny advisories container release-notes released publish-crate
 
 help: ## list the targets
@@ -296,6 +299,9 @@ fuzz: ## fuzz one target for a while: make fuzz TARGET=encode SECONDS=600; or fi
 	mkdir -p rust/fuzz/corpus/$(TARGET)
 	cargo fuzz run --fuzz-dir rust/fuzz --sanitizer none $(TARGET) rust/fuzz/corpus/$(TARGET) \
 		$(wildcard rust/fuzz/seeds/$(TARGET)) -- -max_total_time=$(SECONDS) -max_len=4096 -len_control=0
+
+campaign: setup ## compare with the peers on everything in DATA for HOURS, and count it in docs/proof.md
+	nice -n 19 $(BIN)/python tests/campaign.py --hours $(HOURS) --data $(DATA)
 
 clean: ## remove what was built
 	rm -rf .venv target site dist

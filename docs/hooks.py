@@ -19,25 +19,12 @@ REPOSITORY = URLS["Homepage"]
 PLAYGROUND = f"]({URLS['Documentation']}playground/"
 #: What Markdown links to: `](target)` with an optional anchor; addresses and anchors alone are not.
 _LINK = re.compile(r"\]\((?![a-z]+:|#|/)([^)#\s]+)")
+#: The beginning of an example with prompts, which has another highlighter than a program.
+_EXAMPLE = re.compile(r"^```python\n>>>", re.MULTILINE)
 #: How much more a guide counts in the search than an explanation, a lesson or the command line.
 GUIDE_BOOST = 5
 #: A page of the site, as the repository has it: a lesson, or all of them.
 _LESSON = re.compile(r"lessons(/\d\d-[\w-]+\.ipynb)?")
-
-
-def on_config(config: Any) -> Any:
-    """List the commands in the navigation, under `Command line` (a hook of mkdocs)."""
-    section = entry(config.nav, "Reference", "Command line")
-    pages = re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/cli/index.md").read_text("utf-8"))
-    section["Command line"] = ["cli/index.md", *({page[:-3]: f"cli/{page}"} for page in pages)]
-    return config
-
-
-def entry(nav: list[Any], section: str, title: str) -> dict[str, Any]:
-    """Find an entry of a section of the navigation by its title."""
-    inside = next(each[section] for each in nav if section in each)
-    found: dict[str, Any] = next(each for each in inside if title in each)
-    return found
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -50,7 +37,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Rewrite the links of a page (a hook of mkdocs)."""
+    """Rewrite the links of a page, and mark its interactive examples (a hook of mkdocs)."""
+    markdown = _EXAMPLE.sub("```pycon\n>>>", markdown)
     uri = page.file.src_uri
     if "/" not in uri and uri not in {"architecture.md", "index.md"}:
         page.meta.setdefault("search", {"boost": GUIDE_BOOST})

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hooks import REPOSITORY, entry, from_folder  # beside this file
+from hooks import REPOSITORY, from_folder  # beside this file
 
 LESSONS = Path(__file__).resolve().parents[1] / "lessons"
 #: The language of a block that is an output, which the style sheet tells from code.
@@ -21,7 +21,8 @@ _FOLDED = re.compile(r"<details>\s*<summary>(.*?)</summary>(.*?)</details>", re.
 
 def on_config(config: Any) -> Any:
     """List the lessons in the navigation, under its empty entry `Lessons` (a hook of mkdocs)."""
-    section = entry(config.nav, "Learn", "Lessons")
+    learn = next(each["Learn"] for each in config.nav if "Learn" in each)
+    section = next(each for each in learn if "Lessons" in each)
     names = [f"lessons/{path.stem}.md" for path in _lessons()]
     section["Lessons"] = ["lessons/index.md", *names]
     return config

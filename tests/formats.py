@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import bytepair
-from bytepair.formats.huggingface import folder as huggingface
+from bytepair.formats import huggingface
 from bytepair.formats.parts import LoadOptions
 
 #: Where each format is written, below a folder of the test.

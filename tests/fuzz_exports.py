@@ -79,7 +79,7 @@ def main() -> int:
         if line:
             wrong += 1
             print(f"seed {seed}: {names}: {line}", flush=True)
-    print(f"{dict(done)}: {wrong} differ")
+    print(f"{done.total():,} cases, {wrong} differ: {dict(done)}")
     return int(wrong > 0)
 
 

@@ -36,8 +36,8 @@ import tokenizers
 
 import bytepair
 from bytepair.errors import BytepairError, CountsError, FileFormatError, ShardError, SplitError
+from bytepair.formats import huggingface
 from bytepair.formats.huggingface import companions
-from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.parts import LoadOptions
 from bytepair.shards import manifest
 from bytepair.shards.order import Packing

@@ -175,7 +175,7 @@ def main() -> int:
         if line := difference(seed, done):
             wrong += 1
             print(f"seed {seed}: {line}", flush=True)
-    print(f"{dict(done)}: {wrong} differ")
+    print(f"{done.total():,} cases, {wrong} differ: {dict(done)}")
     return int(wrong > 0)
 
 

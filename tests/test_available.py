@@ -12,7 +12,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import FormatError
-from bytepair.formats import hub, published
+from bytepair.formats import published
 from commands import run
 from formats import small
 
@@ -26,7 +26,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "tiktoken"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(hub, "_PACKAGES", {})
+    monkeypatch.setattr(published, "_PACKAGES", {})
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: ())
 
 
@@ -57,7 +57,7 @@ def test_rank_files_are_found_in_caches_and_packages(
     file = site / "words_of_others/data" / digest
     file.write_bytes(data)
     monkeypatch.syspath_prepend(site)
-    point = EntryPoint("words", "words_of_others.data", hub.GROUP)
+    point = EntryPoint("words", "words_of_others.data", published.GROUP)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (point,))
     vocabularies = bytepair.list_vocabularies()
     assert vocabularies.files == dict.fromkeys(["gpt2", "r50k_base"], file)
@@ -78,7 +78,7 @@ def test_known_packages_bring_rank_files(tmp_path: Path, monkeypatch: pytest.Mon
     data = ranks_of(small(pattern="gpt2"), tmp_path, monkeypatch)
     (tmp_path / "brings_ranks/below/r50k_base.tiktoken").write_bytes(data)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(hub, "_PACKAGES", {"brings_ranks": "below", "not_there": "x"})
+    monkeypatch.setattr(published, "_PACKAGES", {"brings_ranks": "below", "not_there": "x"})
     assert set(bytepair.list_vocabularies().files) == {"gpt2", "r50k_base"}
 
 
@@ -87,9 +87,9 @@ def test_repositories_are_found_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_library: bool
 ) -> None:
     if not has_library:
-        monkeypatch.setattr(hub, "find_spec", lambda name: None)
+        monkeypatch.setattr(published, "find_spec", lambda name: None)
     else:
-        monkeypatch.setattr(hub, "_downloaded", lambda name, revision: None)
+        monkeypatch.setattr(published, "_downloaded", lambda name, revision: None)
     tok = small()
     folder = cached(tmp_path / "hub", "owner/name", tok)
     (tmp_path / "hub/models--owner--weights/snapshots" / COMMIT).mkdir(parents=True)
@@ -109,10 +109,10 @@ def test_repositories_are_found_without_a_network(
 def test_a_package_of_data_brings_repositories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub, "_downloaded", lambda name, revision: None)
+    monkeypatch.setattr(published, "_downloaded", lambda name, revision: None)
     small().export(tmp_path / "brings_more/owner/name", "huggingface")
     monkeypatch.syspath_prepend(tmp_path)
-    point = EntryPoint("more", "brings_more", hub.GROUP)
+    point = EntryPoint("more", "brings_more", published.GROUP)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (point,))
     assert list(bytepair.list_vocabularies().files) == ["owner/name"]
     assert bytepair.load("owner/name") == small()
@@ -133,7 +133,7 @@ def test_the_cache_is_where_the_library_has_it(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert hub.hub_place().path == Path(folder).expanduser()
+    assert published.hub_place().path == Path(folder).expanduser()
 
 
 def test_the_command_lists_what_is_here_and_where_it_looked(tmp_path: Path) -> None:

@@ -261,7 +261,7 @@ def test_formats_of_bytes_are_refused(format: str, tmp_path: Path) -> None:
 
 def test_what_needs_bytes_says_so() -> None:
     tok, _ = pair("prepend", False)
-    with pytest.raises(ValueError, match="replace spaces in texts"):
+    with pytest.raises(ValueError, match="merges characters"):
         bytepair.compat.to_tiktoken(tok)
     with pytest.raises(bytepair.errors.PatternError, match="covers are exact only"):
         bytepair.engines.cover(tok, "the")

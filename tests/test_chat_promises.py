@@ -164,12 +164,14 @@ def test_what_a_row_cuts_off_is_said_in_numbers(rows: Any) -> None:
     long = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello " * 50}]
     whole = NANO.render_batch([TALK, long])
     with pytest.warns(BytepairWarning, match="1 of 2 conversations") as caught:
-        batch: Any = NANO.render_batch([TALK, long], **size)
+        batch: Any = NANO.render_batch([TALK, long], max_tokens=16, **size)
     cut = len(whole.input_ids) - int((batch.conversations >= 0).sum())
     assert f"{cut:,} of {len(whole.input_ids):,} ids" in str(caught[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         NANO.render_batch([TALK, TALK], **size)
+    with pytest.raises(ConversationError, match=r"conversation 1 has \d+ ids, and a row 16"):
+        NANO.render_batch([TALK, long], **size)  # nothing is cut unasked
 
 
 def test_conversations_that_are_dropped_are_counted() -> None:

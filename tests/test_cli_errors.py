@@ -109,7 +109,6 @@ def test_failures_are_in_the_words_of_the_command(
         ("huggingface_hub", "download foo/bar", "pip install 'bytepair[hub]'"),
         ("huggingface_hub", "convert foo/bar out.bytepair", "bytepair[hub]"),
         ("huggingface_hub", "train hf://datasets/foo/bar -o new", "pip install 'bytepair[hub]'"),
-        ("torch", "evaluate --token-bytes x.pt", "install torch: pip install 'bytepair[torch]'"),
     ],
 )
 def test_a_missing_extra_is_said_before_any_work(
@@ -136,7 +135,7 @@ def test_a_file_system_that_fails_in_its_own_way(
         def get_file_info(self, *_: object) -> object:
             raise RuntimeError("no address of hostname")
 
-    module = importlib.import_module("bytepair.corpus.files")
+    module = importlib.import_module("bytepair.corpus.names")
     monkeypatch.setattr(module, "_file_system", lambda url: (System(), url))
     line = error_of(capsys, monkeypatch, "train", "hf://datasets/foo/bar")
     assert line == "hf://datasets/foo/bar: no address of hostname"

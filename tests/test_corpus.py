@@ -18,7 +18,7 @@ import bytepair
 from bytepair.corpus import bounds
 from bytepair.corpus import read as reader
 from bytepair.corpus.column import strings
-from bytepair.corpus.files import Paths
+from bytepair.corpus.names import Paths
 from bytepair.corpus.source import Reading, resolve
 from bytepair.errors import CorpusError
 from texts import hard_text

@@ -21,12 +21,11 @@ import pytest
 
 import bytepair
 from bytepair import distributed, shards
-from bytepair.corpus import files as files_module
+from bytepair.corpus import names as files_module
 from bytepair.corpus.column import Errors
 from bytepair.errors import CorpusError, ShardError
 from bytepair.shards import manifest, state
 
-count_room: Any = import_module("bytepair.distributed.counting")
 shard_room: Any = import_module("bytepair.distributed.sharding")
 tasks: Any = import_module("bytepair.distributed.tasks")
 
@@ -180,20 +179,18 @@ def test_a_few_words_in_many_tasks(tmp_path: Path) -> None:
     assert nothing == bytepair.count(files[:1])
 
 
-def test_workers_add_up_the_counts_of_neighbours(
+def test_tasks_and_what_they_take_can_be_sent(
     source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What Ray does, in this process."""
 
-    def results(items: Any, function: Any, arguments: Any) -> list[Any]:
-        sent = [
-            pickle.dumps(function(pickle.loads(pickle.dumps(item)), *arguments)) for item in items
-        ]
-        return [pickle.loads(result) for result in sent]
+    def run(items: Any, function: Any, arguments: Any) -> None:
+        for item in items:
+            function(*pickle.loads(pickle.dumps((item, *arguments))))
 
     files = [path for path in source if path.suffix == ".txt"]
-    monkeypatch.setattr(count_room.on_ray, "check", lambda: None)
-    monkeypatch.setattr(count_room.on_ray, "results", results)
+    monkeypatch.setattr(tasks.on_ray, "check", lambda: None)
+    monkeypatch.setattr(tasks.on_ray, "run", run)
     expected = bytepair.count(files)
     for some in (files, files[:2], files[:1]):
         counts = distributed.count(some, tmp_path / "c.parquet", ray=True, task_bytes=1)
@@ -284,10 +281,10 @@ def test_a_rank_that_is_killed_before_its_first_task(tmp_path: Path) -> None:
     root = tmp_path / ".parts"
     root.mkdir()
     (root / ".job.json.0123456789abcdef").write_text("{")
-    tasks.begin(root, {"a": 1})
-    tasks.begin(root, {"a": 1})
+    tasks.TaskFolder(root, {"a": 1}, ()).begin()
+    tasks.TaskFolder(root, {"a": 1}, ()).begin()
     with pytest.raises(ShardError, match="different a"):
-        tasks.begin(root, {"a": 2})
+        tasks.TaskFolder(root, {"a": 2}, ()).begin()
 
 
 def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_path: Path) -> None:
@@ -295,9 +292,9 @@ def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_pa
     assert distributed.shard(source, trained, tmp_path / "out", **options) is None
     with pytest.raises(ShardError, match="different tokens_per_shard"):
         distributed.shard(source, trained, tmp_path / "out", tokens_per_shard=7, **options)
-    work = tasks.split(files_module.files_of(source), SMALL["task_bytes"])
+    work = tasks.split(files_module.files_matching(source).files, SMALL["task_bytes"])
     with (
-        manifest.locked(work[1].folder(tmp_path / "out" / ".parts")),
+        manifest.locked(tasks.TaskFolder(tmp_path / "out" / ".parts", {}, ()).of(work[1])),
         pytest.raises(ShardError, match="another run is working"),
     ):
         distributed.shard(source, trained, tmp_path / "out", **{**options, "rank": 1})

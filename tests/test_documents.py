@@ -20,7 +20,7 @@ import bytepair
 import memory
 from bytepair.corpus import bounds, read, source
 from bytepair.corpus.column import Column, strings
-from bytepair.corpus.files import files_of
+from bytepair.corpus.names import files_matching
 from bytepair.errors import ArgumentError, CorpusError
 
 #: The module: `bytepair.corpus.read_documents` is the function in it.
@@ -95,7 +95,7 @@ def test_training_on_batches_is_training_on_files(folder: Path) -> None:
 
 
 def pieces(path: Path, first: int = 0, **options: Any) -> list[Any]:
-    (file,) = files_of(path)
+    (file,) = files_matching(path).files
     size = options.pop("batch_bytes", None)
     how = source.Reading(**{"errors": "skip", **options})
     selection = documents_module.DocumentSelection(first)
@@ -126,7 +126,7 @@ def test_a_reader_that_the_end_of_the_process_closes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the names of modules are None already."""
-    (file,) = files_of(folder / "a.parquet")
+    (file,) = files_matching(folder / "a.parquet").files
     reader = documents_module.read(file, source.Reading())
     next(reader)
     monkeypatch.setattr(documents_module, "arrow", None)
@@ -307,13 +307,13 @@ def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
     program = """
         from bytepair.corpus.column import Skip
         from bytepair.corpus.documents import read
-        from bytepair.corpus.files import files_of
+        from bytepair.corpus.names import files_matching
         from bytepair.corpus.source import Reading
         how = Reading(errors="skip", max_document_bytes=1 << 27)
-        pieces = list(read(files_of(sys.argv[1])[0], how))[:0]
+        pieces = list(read(files_matching(sys.argv[1]).files[0], how))[:0]
         before = peak_mb()
         rows = 0
-        for file in files_of(sys.argv[2:]):
+        for file in files_matching(sys.argv[2:]).files:
             for piece in read(file, how):
                 rows += piece.rows if isinstance(piece, Skip) else len(piece)
         print(rows, peak_mb() - before)

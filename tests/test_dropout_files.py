@@ -141,15 +141,18 @@ def test_no_dropout_is_plain_encoding(
         ({"dropout": 0.1}, "dropout needs a seed"),
         ({"seed": 1}, "seed would be ignored"),
         ({"dropout": 1.1, "seed": 1}, "dropout is 1.1; it must be a probability"),
-        ({"dropout": float("nan"), "seed": 1}, "dropout is nan"),
+        ({"dropout": float("nan"), "seed": 1}, "dropout is NaN"),
         ({"dropout": 0.1, "seed": -1}, "seed is -1"),
         ({"dropout": 0.1, "seed": 2**64}, "seed is 18446744073709551616"),
         ({"dropout": 0.1, "seed": 1.5}, "seed is 1.5"),
     ],
 )
-def test_invalid_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises((ArgumentError, ShardError), match=message):
-        shards.ShardOptions(**options)
+def test_invalid_options(
+    options: dict[str, Any], message: str, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        shards.write(corpus, trained, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_command_line(

@@ -17,8 +17,8 @@ import bytepair
 from bytepair import Superwords, _core
 from bytepair._core import to_oniguruma
 from bytepair.errors import LossError, PatternError, UnsupportedError
+from bytepair.formats import huggingface
 from bytepair.formats.gguf import llamacpp
-from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.parts import LoadOptions
 from formats import json_of, small
 from pre_tokenizers import pattern_of, steps_of

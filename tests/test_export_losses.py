@@ -288,13 +288,6 @@ def test_ids_that_a_list_of_merges_gives_are_not_called_nearly_equal() -> None:
     assert "few" not in lost
 
 
-def test_one_table_has_every_format() -> None:
-    from bytepair.formats.losses import CAPABILITIES
-
-    assert CAPABILITIES.keys() == registry.FORMATS.keys()
-    assert json.dumps(sorted(CAPABILITIES))
-
-
 #: Texts of which one does not come back if a rule changes any.
 EVERYTHING = [
     *map(chr, range(0x80)), "\u0085", "\u00a0 x", "é", "e\u0301", "ß", "ﬁ", "½", "Ä", "Ġ", "ĊĠ",

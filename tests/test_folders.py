@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair.corpus import folders
-from bytepair.corpus.files import files_of
+from bytepair.corpus.names import files_matching, in_cloud
 from bytepair.errors import CorpusError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
@@ -49,7 +48,7 @@ WHOLE = [
 
 
 def names(source: Any, folder: Path) -> list[str]:
-    return [str(Path(file.path).relative_to(folder)) for file in files_of(source)]
+    return [str(Path(file.path).relative_to(folder)) for file in files_matching(source).files]
 
 
 @pytest.mark.parametrize("glob", ["", "/", "/*", "/**", "/**/*", "/**/**"])
@@ -67,9 +66,9 @@ def test_globs_with_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert names(f"{folder}/.hidden/*", folder) == [".hidden/no.txt"]
     assert names(f"{folder}/[b]/", folder) == [n for n in WHOLE if n[0] == "b"]
     monkeypatch.chdir(folder)
-    assert [file.path for file in files_of("a/*.txt")] == ["a/one.txt"]
+    assert [file.path for file in files_matching("a/*.txt").files] == ["a/one.txt"]
     with pytest.raises(CorpusError, match="no file matches"):
-        files_of(f"{folder}/**/*.jsonl")
+        files_matching(f"{folder}/**/*.jsonl")
 
 
 def test_the_text_is_that_of_all_files(folder: Path) -> None:
@@ -148,10 +147,10 @@ def test_what_is_read_is_said_before_the_work(
 
 def test_hidden_files_are_skipped_in_clouds() -> None:
     paths = ["b/x/a.parquet", "b/x/.a.parquet", "b/README.md", "b/y.txt", "b/y.py"]
-    assert folders.in_cloud(paths, "b", "b/*") == (
+    assert in_cloud(paths, "b", "b/*") == (
         ["b/x/a.parquet", "b/y.txt"], ["README.md", "x/.a.parquet", "y.py"]
     )  # fmt: skip
-    assert folders.in_cloud(paths, "b", "b/*.py") == (paths, [])
+    assert in_cloud(paths, "b", "b/*.py") == (paths, [])
 
 
 def test_commands_say_it_on_standard_error(tmp_path: Path) -> None:

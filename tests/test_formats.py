@@ -17,7 +17,7 @@ import bytepair
 from bytepair import AddedToken
 from bytepair.cli import option
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats import registry
+from bytepair.formats import registry, writing
 from formats import TARGETS, load_options, small, written
 
 #: GPT-2's pattern and one special token of a usual name, which all formats can store.
@@ -237,7 +237,7 @@ def test_formats_that_are_not_written(tmp_path: Path) -> None:
         TOK.export(tmp_path / "x", "tekken")
     with pytest.raises(ValueError, match=r"these are written: bytepair, .*gguf$"):
         TOK.export(tmp_path / "x", "tekken")
-    assert registry.written() == option.WRITTEN
+    assert writing.written() == option.WRITTEN
     with pytest.raises(ValueError, match=r"no format 'word'.* gguf$"):
         TOK.export(tmp_path / "x", "word")
     with pytest.raises(ValueError, match=r"does not say which format .* gguf$"):

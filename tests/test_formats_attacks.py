@@ -163,6 +163,7 @@ def test_hostile_files(format: str, data: bytes, message: str, tmp_path: Path) -
     ("vocabulary", "merges", "message"),
     [
         (b"[]", b"", "vocab.json: expected dict"),
+        (b'{"\\ud800": 0}', b"", "the token contains an unpaired surrogate"),
         (b'{"a": 0, "b": 0}', b"", r"vocab.json\['b'\]: 'a' also has the id 0"),
         (b'{"a": 0, "a": 1}', b"", "duplicate name 'a'"),
         (b'{"a": 9999999}', b"", "id 9999999 is not in 0"),

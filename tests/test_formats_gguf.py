@@ -25,7 +25,7 @@ import pieces
 from bytepair import _core
 from bytepair._core import to_characters
 from bytepair.errors import LossError, UnsupportedError
-from bytepair.formats.gguf import differences, llamacpp
+from bytepair.formats.gguf import llamacpp
 from bytepair.properties.rules import splitter
 from formats import small
 from fuzz_encode import text
@@ -133,7 +133,7 @@ def test_the_nearest_rule_is_chosen(pattern: str) -> None:
     split = partial(_core.pretokenize, small(pattern=pattern))
     rules = {kind: splitter(llamacpp._pattern(kind)).pretokenize for kind in llamacpp._STEPS}
     counts = {
-        kind: sum(1 for _ in differences.differing(split, rules[kind], "aA'1!\n +"))
+        kind: sum(1 for _ in llamacpp.differing(split, rules[kind], "aA'1!\n +"))
         for kind in llamacpp._STEPS
     }
     assert counts["llama3"] == min(counts.values()) < counts["default"] / 5

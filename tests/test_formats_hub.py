@@ -12,7 +12,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import FormatError
-from bytepair.formats import hub
+from bytepair.formats import published
 from formats import small
 
 COMMITS = {"main": "a" * 40, "v2": "b" * 40}
@@ -72,12 +72,12 @@ def test_revisions_come_from_the_cache_and_are_checked(tmp_path: Path) -> None:
 def test_cached_files_are_checked_against_their_hashes(tmp_path: Path) -> None:
     blob = tmp_path / hashlib.sha256(b"x").hexdigest()
     blob.write_bytes(b"x")
-    hub.check(blob)
+    published.check(blob)
     blob.write_bytes(b"y")
     with pytest.raises(FormatError, match="remove it and download it again"):
-        hub.check(blob)
+        published.check(blob)
     (tmp_path / "plain").write_bytes(b"z")
-    hub.check(tmp_path / "plain")
+    published.check(tmp_path / "plain")
 
 
 def test_a_missing_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ import bytepair
 from bytepair import reference
 from bytepair._core import from_oniguruma, to_bytes, to_characters, to_oniguruma
 from bytepair.errors import FormatError, LossError, SplitError, UnsupportedError
+from bytepair.formats import huggingface
 from bytepair.formats.gguf.llamacpp import _STEPS as STEPS
-from bytepair.formats.huggingface import folder as huggingface
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties.tokens import all_pairs, is_rule_of_ranks, pairs_of_ranks
 from formats import json_of, load, small
@@ -389,7 +389,7 @@ def test_nfc_gives_the_ids_of_tokenizers(tmp_path: Path) -> None:
         assert tok.encode(text, special="all") == ids
 
     check()
-    with pytest.raises(ValueError, match="to normalize texts to NFC"):
+    with pytest.raises(ValueError, match="the normalization to NFC"):
         bytepair.compat.to_tiktoken(tok)
     with pytest.raises(bytepair.errors.LossError, match="NFC"):
         tok.export(tmp_path / "x", "nanochat")

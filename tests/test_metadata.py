@@ -16,7 +16,7 @@ import bytepair
 from bytepair.compat import export_losses, to_huggingface
 from bytepair.errors import FormatError, LossError, OverwriteError
 from bytepair.files.safe import Cursor
-from bytepair.formats.gguf import file as gguf
+from bytepair.formats import gguf
 from bytepair.properties import metadata, post_processor
 from bytepair.properties.entries import ENTRIES, FLAGS, TOKENS
 from bytepair.tokenizer.vocabulary import with_roles_of

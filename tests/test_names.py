@@ -154,7 +154,7 @@ def test_a_mark_names_files_of_its_folder(
     out = tmp_path / "o"
 
     def marked(folder: Path, _: Any, made: list[shards.Shard]) -> shards.Manifest:
-        manifest.save_mark(folder, replace(made[0], following=(0, 1)))
+        manifest.save_mark(folder, replace(made[0], following=manifest.Address(0, 1)))
         return manifest.Manifest({}, [])
 
     with monkeypatch.context() as patch:
@@ -182,10 +182,10 @@ def test_a_mark_names_files_of_its_folder(
 def test_the_folder_of_tasks_is_bytepairs_own(other: Path, tmp_path: Path) -> None:
     (tmp_path / "counts.parquet.parts").symlink_to(other)
     with pytest.raises(ShardError, match="is a symbolic link"):
-        tasks.begin(tmp_path / "counts.parquet.parts", {})
+        tasks.TaskFolder(tmp_path / "counts.parquet.parts", {}, ()).begin()
     (other / "job.json").unlink()
     with pytest.raises(ShardError, match="is not a file that bytepair writes"):
-        tasks.begin(other, {})
+        tasks.TaskFolder(other, {}, ()).begin()
     assert (other / "thesis.txt").read_text() == "mine"
 
 

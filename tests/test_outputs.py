@@ -399,8 +399,8 @@ def test_inputs_that_do_not_come_after_the_old_ones(
     write(files[1:3], trained, tmp_path / "out")
     before = listing(tmp_path / "out")
     for now, message in [
-        (files, r"00\.jsonl is new, and inputs .* come after it.* pass them after the old ones"),
-        ([files[1], files[4], files[2]], r"40\.jsonl is new"),
+        (files, r"different inputs\[0\] .*00\.jsonl.*new inputs are only added after all old ones"),
+        ([files[1], files[4], files[2]], r"different inputs\[1\] .*now .*40\.jsonl"),
         ([files[2], files[1], files[3]], r"different inputs\[0\]"),
         (files[1:2], r"different inputs\[1\] .*now none"),
     ]:

@@ -19,8 +19,7 @@ import bytepair
 from bytepair import AddedToken, _core, reference
 from bytepair.errors import CountsError, UnknownIdError, VocabularyError
 from bytepair.evaluate import compression_curve
-from bytepair.formats import pieces
-from bytepair.formats.huggingface import folder as huggingface
+from bytepair.formats import huggingface, pieces
 from bytepair.tokenizer import pruning
 from bytepair.tokenizer.pruning import Pruned
 from commands import run

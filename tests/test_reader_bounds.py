@@ -26,7 +26,7 @@ WORKER = """
 import resource, sys
 import bytepair, numpy
 from bytepair.formats import registry
-from bytepair.formats.huggingface import folder as huggingface
+from bytepair.formats import huggingface
 path, most = sys.argv[1], int(sys.argv[2])
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + most, used + most))

@@ -16,7 +16,7 @@ import bytepair
 from bytepair.chat import encode_segments
 from bytepair.chat.segments import Origin
 from bytepair.errors import SpecialTokenError
-from bytepair.formats.huggingface import folder as huggingface
+from bytepair.formats import huggingface
 from bytepair.formats.parts import LoadOptions
 from commands import package
 from formats import json_of

@@ -455,16 +455,16 @@ def test_compressed_arrow_shards_are_refused_before_they_are_decompressed(
 
 @pytest.mark.parametrize("parts", ["none", "one", "twice", "other"])
 def test_parts_that_a_mark_does_not_list_are_written_again(tmp_path: Path, parts: str) -> None:
-    names = ["ids", "documents"]
-    task = tasks.Task(0, [])
+    names = ("ids", "documents")
+    task, folder = tasks.Task(0, []), tasks.TaskFolder(tmp_path, {}, names)
 
-    def work(_: tasks.Task, folder: Path) -> dict[str, object]:
+    def work(path: Path) -> dict[str, object]:
         for name in names:
-            (folder / name).write_text(name)
+            (path / name).write_text(name)
         return {}
 
-    tasks.run(tmp_path, [task], names, work)
-    mark = task.folder(tmp_path) / tasks.MARK
+    folder.run(task, work)
+    mark = folder.of(task) / tasks.MARK
     values = json.loads(mark.read_text())
     first, second = values["parts"]
     values["parts"] = {
@@ -474,20 +474,20 @@ def test_parts_that_a_mark_does_not_list_are_written_again(tmp_path: Path, parts
     mark.write_text(json.dumps(values))
     again: list[Any] = []
     with pytest.warns(UserWarning, match="mark.json"):
-        tasks.redo_broken(tmp_path, [task], names, again.append)
+        folder.redo_broken([task], again.append)
     assert again == [task]
 
 
 @posix
 @pytest.mark.parametrize("kind", ["link", "pipe"])
 def test_a_part_that_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
-    task = tasks.Task(0, [])
-    tasks.run(tmp_path, [task], ["ids"], lambda _, folder: {"n": (folder / "ids").write_text("x")})
-    path = task.folder(tmp_path) / "ids"
+    task, folder = tasks.Task(0, []), tasks.TaskFolder(tmp_path, {}, ("ids",))
+    folder.run(task, lambda path: {"n": (path / "ids").write_text("x")})
+    path = folder.of(task) / "ids"
     path.unlink()
     if kind == "pipe":
         os.mkfifo(path)
     else:
         path.symlink_to(__file__)
     with pytest.raises(ShardError):
-        tasks.redo_broken(tmp_path, [task], ["ids"], lambda _: None)
+        folder.redo_broken([task], lambda _: None)

@@ -16,7 +16,7 @@ from bytepair.cli import option, text
 from bytepair.corpus import kinds
 from bytepair.corpus.column import Errors
 from bytepair.errors import ArgumentError
-from bytepair.formats import registry
+from bytepair.formats import registry, writing
 from bytepair.formats.parts import WrittenFormat
 from bytepair.shards.layout import LAYOUTS
 from bytepair.shards.manifest import ShardFormat
@@ -56,7 +56,7 @@ def test_the_types_name_the_formats() -> None:
     assert get_args(ShardFormat) == tuple(LAYOUTS)
     names = [name for name, format in registry.FORMATS.items() if name in get_args(WrittenFormat)]
     assert get_args(WrittenFormat) == ("bytepair", *names)
-    assert registry.written() == option.WRITTEN
+    assert writing.written() == option.WRITTEN
 
 
 def test_threads_mean_the_same_everywhere() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import FormatError
-from bytepair.formats.huggingface import folder as huggingface
+from bytepair.formats import huggingface
 from formats import json_of, small
 
 tokenizers = pytest.importorskip("tokenizers")

@@ -10,7 +10,7 @@ import pytest
 
 import bytepair
 from bytepair import shards
-from bytepair.errors import ArgumentError, ShardError
+from bytepair.errors import ArgumentError
 from loaders import text_batches
 
 torch = pytest.importorskip("torch")
@@ -174,7 +174,7 @@ def test_texts_are_encoded_by_the_workers(rows_file: Path, tok: bytepair.Tokeniz
             assert batch["input_ids"].tolist() == batch["labels"].tolist() == inputs.tolist()
     with pytest.raises(TypeError, match="unexpected keyword argument 'nope'"):
         shards.TextBatches.torch_stream(rows_file, tok, LENGTH, nope=1)  # type: ignore[call-arg]
-    with pytest.raises(ShardError, match="rank is 2"):
+    with pytest.raises(ArgumentError, match="rank is 2"):
         shards.TextBatches.torch_stream(rows_file, tok, LENGTH, rank=2, world_size=2)
 
 

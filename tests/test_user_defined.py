@@ -175,7 +175,7 @@ def test_tokenizers_reads_what_is_written(text: str) -> None:
 
 @lru_cache
 def written(tok: bytepair.Tokenizer) -> tokenizers.Tokenizer:
-    from bytepair.formats.huggingface import folder as huggingface
+    from bytepair.formats import huggingface
 
     return tokenizers.Tokenizer.from_str(huggingface.text(tok))
 

@@ -35,7 +35,7 @@ if _TYPE_CHECKING:
     from bytepair._internal.drawing import readable
     from bytepair.corpus.source import Reading
     from bytepair.errors import BytepairError
-    from bytepair.formats.available import list_vocabularies
+    from bytepair.formats.registry import list_vocabularies
     from bytepair.tokenizer import Tokenizer, load, pretokenize
     from bytepair.tokenizer.pruning import prune
     from bytepair.tokenizer.vocabulary import parts_in
@@ -71,7 +71,7 @@ _HOMES = {
     "_internal.drawing": ("readable",),
     "corpus.source": ("Reading",),
     "errors": ("BytepairError",),
-    "formats.available": ("list_vocabularies",),
+    "formats.registry": ("list_vocabularies",),
     "tokenizer": ("Tokenizer", "load", "pretokenize"),
     "tokenizer.pruning": ("prune",),
     "tokenizer.vocabulary": ("parts_in",),

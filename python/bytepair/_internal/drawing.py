@@ -86,26 +86,14 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[object]], most: int 
 
 
 class Fragment(NamedTuple):
-    """A part of a token.
-
-    Attributes:
-        kind: "text", "byte" (bytes that are not a complete character), or "mark" (an invisible
-            character).
-        shown: the text, the bytes as `E4 BD`, or the code point as `U+200D`.
-    """
+    """A part of a token: text, bytes as `E4 BD`, or an invisible character as `U+200D`."""
 
     kind: Kind
     shown: str
 
 
 class TokenDrawing(NamedTuple):
-    """A token, ready to be displayed.
-
-    Attributes:
-        parts: its parts, in order.
-        special: whether it is a special token.
-        ends_line: whether it ends with a line break.
-    """
+    """A token, ready to be displayed; `ends_line` tells whether it ends with a line break."""
 
     parts: tuple[Fragment, ...]
     special: bool = False
@@ -120,14 +108,7 @@ class TokenDrawing(NamedTuple):
         return f"⟪{text}⟫" if self.special else text
 
     def html(self, *, style: str = "", classes: str = "", title: str = "", space: str = " ") -> str:
-        """Return the token as an HTML element.
-
-        Args:
-            style: CSS of the element, such as its colours.
-            classes: names of CSS classes; a special token has the class `special` too.
-            title: the tooltip.
-            space: the replacement for a space.
-        """
+        """Return the token as an HTML element, with CSS, classes, a tooltip and drawn spaces."""
         inner = "".join(
             markup.escape(part.shown.replace(" ", space))
             if part.kind == "text"

@@ -25,12 +25,9 @@ _LOG: Final = logging.getLogger("bytepair")
 
 
 class ShareRead:
-    """The share of its files that a reader has read, as a fraction of their bytes.
+    """The share of its files, of `size` bytes together, that a reader has read.
 
     The reading thread updates it; the reporting thread reads it.
-
-    Args:
-        size: the size of all files together, in bytes; None if unknown.
 
     Example:
         >>> share = ShareRead(300)
@@ -46,9 +43,10 @@ class ShareRead:
         self._before = self._file = 0
         self._within = self._limit = 0.0
 
-    def enter(self, size: int) -> None:
-        """Start the next file, of this many bytes; the previous file is finished."""
-        self._before, self._file, self._within = self._before + self._file, size, 0.0
+    def enter(self, size: int, *, after: int | None = None) -> None:
+        """Start a file of this many bytes, after so many; None means after the previous file."""
+        self._before = self._before + self._file if after is None else after
+        self._file, self._within = size, 0.0
 
     def leave(self) -> None:
         """Undo the last `enter`: that file will not be read."""
@@ -70,11 +68,7 @@ class ShareRead:
         return max(self._limit, min((self._before + self._file * self._within) / self._size, 1.0))
 
     def total(self, done: int) -> int | None:
-        """Estimate the total by extrapolating from the fraction that has been read.
-
-        Args:
-            done: the amount produced from that fraction, in any unit.
-        """
+        """Estimate the total from the amount produced of the fraction that has been read."""
         return round(done / self.share) if self.share else None
 
 
@@ -119,11 +113,7 @@ class Bar:
     def update(self, stage: str, done: int, total: int | None, unit: str = "bytes") -> None:
         """Report the progress of a stage; a new stage means that the previous one is done.
 
-        Args:
-            stage: the name of the stage.
-            done: the amount done.
-            total: the total amount, or None if unknown; an estimate may change.
-            unit: the unit of both, in the plural.
+        The total, None if unknown, may be an estimate that changes. The unit is in the plural.
         """
         if self._callback is not None:
             self._callback(stage, done, total)

@@ -1,6 +1,6 @@
 """Functions that differ between operating systems: file locks, fsync and the size of memory.
 
-`docs/systems.md` has a table of the differences; the tests simulate the other systems.
+`docs/install.md` has a table of the differences; the tests simulate the other systems.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ _LIMITS: Final = (
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock on a lock file, which is created; the system releases it if the process dies.
 
-    Raises:
-        BlockingIOError: if another process holds the lock.
-        OSError: if the file cannot be created, or the file system does not support locks.
+    If another process holds it, the error is `BlockingIOError`.
     """
     try:
         import fcntl
@@ -88,14 +86,7 @@ def _locked_on_windows(path: Path) -> Iterator[None]:
 
 
 def sync(file: int) -> None:
-    """Flush what was written to a file to the disk.
-
-    Args:
-        file: its descriptor, which must be open for writing on Windows.
-
-    Raises:
-        OSError: if writing failed.
-    """
+    """Flush a file to the disk; its descriptor must be open for writing on Windows."""
     if sys.platform == "darwin":  # `fsync` does not flush the cache of the drive
         import fcntl
 
@@ -110,35 +101,42 @@ def sync(file: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the entries of a folder to the disk; does nothing on Windows, which cannot open one.
-
-    Raises:
-        OSError: if writing failed.
-    """
+    """Flush the entries of a folder to the disk; does nothing on Windows, which cannot open one."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_DIRECTORY)
     try:
-        os.fsync(handle)
+        with naming(folder):
+            os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error of the system name the file, where the system knows only its descriptor.
+
+    Raises:
+        OSError: if what is done in the context does.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
 
 
 def memory() -> int:
     """The memory of the machine in bytes, or the limit of its container if that is lower.
 
     Returns 0 if the system does not report it.
-
-    Example:
-        >>> from bytepair._internal.system import memory
-        >>> memory() >= 0
-        True
     """
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         with suppress(ImportError, AttributeError, OSError):
-            return _memory_of_windows() if hasattr(sys, "getwindowsversion") else _memory_of_macos()
+            return _memory_of_windows()
         return 0
     for limit in _LIMITS:
         with suppress(OSError, ValueError):  # "max" is not a number
@@ -155,14 +153,3 @@ def _memory_of_windows() -> int:
     status: Any = status_type(ctypes.sizeof(status_type))
     kernel: Any = ctypes.windll.kernel32  # type: ignore[attr-defined, unused-ignore]
     return status.total if kernel.GlobalMemoryStatusEx(ctypes.byref(status)) else 0
-
-
-def _memory_of_macos() -> int:
-    import ctypes
-
-    memory, size = ctypes.c_uint64(), ctypes.c_size_t(8)
-    library = ctypes.CDLL(None)
-    failed = library.sysctlbyname(
-        b"hw.memsize", ctypes.byref(memory), ctypes.byref(size), None, ctypes.c_size_t(0)
-    )
-    return 0 if failed else memory.value

@@ -18,11 +18,10 @@ and has functions for less usual ways: `render_prompt`, `render_turn`, `render_p
 The modules: `template` (the class `Template`), `rows` (what the fields of a row mean; `kinds` knows
 other formats of rows, and `sources` reads files and tables), `renderer` (one conversation to
 segments; reasoning and tool calls are in `calls`), `segments` (which the core encodes), `prompt`
-(prompts that fit a context), `turn`
-(continuing from sampled ids), `batch` (whole data sets), `preferences` (preference pairs), `parser`
-(ids to conversations, also during generation; `answer` reads what the assistant wrote), `jinja`
-(Hugging Face templates; `sandbox` renders them, `texts` keeps texts apart, `masks` finds what is
-trained on).
+(conversations that fit a context), `turn` (continuing from sampled ids), `batch` (whole data sets;
+`rendered` is what they become), `preferences` (preference pairs), `parser` (ids to conversations,
+also during generation; `answer` reads what the assistant wrote), `jinja` (Hugging Face templates;
+`sandbox` renders them, `texts` keeps texts apart, `masks` finds what is trained on).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -38,11 +37,11 @@ if _TYPE_CHECKING:
         TextDelta,
         ToolCall,
     )
-    from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.jinja import JinjaTemplate
     from bytepair.chat.parser import Parser
     from bytepair.chat.preferences import Preference, PreferenceBatch, render_preferences
     from bytepair.chat.prompt import FittedPrompt, render_prompt
+    from bytepair.chat.rendered import RenderedBatch, RenderStatistics
     from bytepair.chat.rows import ChatOptions
     from bytepair.chat.sandbox import RenderProcess
     from bytepair.chat.segments import RenderedIds, encode_segments
@@ -74,7 +73,8 @@ _lazy(
     dict.fromkeys(_TEMPLATES, "bytepair.chat.template")
     | dict.fromkeys(_EVENTS, "bytepair.chat.answer")
     | {
-        "RenderedBatch": "bytepair.chat.batch",
+        "RenderStatistics": "bytepair.chat.rendered",
+        "RenderedBatch": "bytepair.chat.rendered",
         "RenderedIds": "bytepair.chat.segments",
         "JinjaTemplate": "bytepair.chat.jinja",
         "Parser": "bytepair.chat.parser",
@@ -112,6 +112,7 @@ __all__ = [
     "PreferenceBatch",
     "Reasoning",
     "RenderProcess",
+    "RenderStatistics",
     "RenderedBatch",
     "RenderedIds",
     "Role",

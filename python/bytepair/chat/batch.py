@@ -5,21 +5,19 @@ Python converts the messages to segments; the core encodes, truncates and packs 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.checks import place_of
+from bytepair.chat.prompt import render_fitted
+from bytepair.chat.rendered import RenderedBatch, RenderStatistics, SkippedRows
 from bytepair.chat.renderer import TemplateOrName, nothing_to_learn, writer
-from bytepair.chat.rows import ChatOptions, read_row
-from bytepair.chat.segments import Segments
-from bytepair.chat.sources import ConversationSource, read
+from bytepair.chat.rows import ChatOptions, Row, check_required, read_row
+from bytepair.chat.segments import Encoded, Segments
+from bytepair.chat.sources import ConversationSource, PlacedRow, read
 from bytepair.chat.template import Template
 from bytepair.errors import (
     ArgumentError,
@@ -28,91 +26,7 @@ from bytepair.errors import (
     SpecialTokenError,
     warn,
 )
-from bytepair.files.outputs import write_whole
 from bytepair.properties import roles
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-@dataclass(frozen=True, eq=False)
-class RenderedBatch:
-    """Rendered conversations.
-
-    Ragged arrays have one dimension, and `offsets` contains the start of each conversation. Padded
-    or packed arrays have two dimensions: rows and positions in a row.
-
-    Attributes:
-        input_ids: int32, the ids.
-        loss_mask: uint8, 1 where the model is trained on the id, else 0.
-        labels: int64, as losses take them: the id where it is trained on, else `ignore_index`; None
-            if `ignore_index` was not passed. Labels are at the position of their id; the loss
-            function, or you, must shift them by one.
-        offsets: int64, the start of each conversation in ragged arrays, and the end of the last;
-            None if there are rows.
-        conversations: int32, the index of the conversation at each position of a row, -1 for
-            padding; None if there are no rows.
-    """
-
-    input_ids: NDArray[np.int32]
-    loss_mask: NDArray[np.uint8]
-    labels: NDArray[np.int64] | None = None
-    offsets: NDArray[np.int64] | None = None
-    conversations: NDArray[np.int32] | None = None
-
-    def __len__(self) -> int:
-        return len(self.input_ids) if self.offsets is None else len(self.offsets) - 1
-
-    def __getitem__(self, index: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """The ids and the mask of one conversation, or of one row.
-
-        Raises:
-            ArgumentError: if the index is no integer; there are no slices.
-            IndexError: if there is no such conversation or row.
-        """
-        index = place_of("conversation or row", index, len(self))
-        if self.offsets is None:
-            return self.input_ids[index], self.loss_mask[index]
-        here = slice(self.offsets[index], self.offsets[index + 1])
-        return self.input_ids[here], self.loss_mask[here]
-
-    def __iter__(self) -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint8]]]:
-        return (self[index] for index in range(len(self)))
-
-    def to_arrow(self) -> pa.Table:
-        """Convert to a table of list columns, with one row per conversation or per row."""
-        from bytepair._internal.extras import pyarrow as pa
-
-        columns: dict[str, NDArray[Any] | None] = {
-            "input_ids": self.input_ids,
-            "loss_mask": self.loss_mask,
-            "labels": self.labels,
-            "conversations": self.conversations,
-        }
-        present = {name: values for name, values in columns.items() if values is not None}
-        return pa.table({name: self._lists(values) for name, values in present.items()})
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the table of `to_arrow` to a new parquet file, or replace one; return its path."""
-        return saved(self.to_arrow(), path, overwrite=overwrite)
-
-    def _lists(self, values: NDArray[Any]) -> pa.Array:
-        from bytepair._internal.extras import pyarrow as pa
-
-        if self.offsets is None:
-            return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-        return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(values))
-
-
-def saved(table: pa.Table, path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Write a table to a parquet file, whole or not at all; return its path."""
-    from bytepair._internal.extras import pyarrow as pa
-    from bytepair._internal.extras import pyarrow_parquet as pq
-
-    stream = pa.BufferOutputStream()
-    pq.write_table(table, stream)
-    write_whole(Path(path), memoryview(stream.getvalue()), overwrite=overwrite)
-    return Path(path)
 
 
 class BatchLayout(NamedTuple):
@@ -137,20 +51,34 @@ def render(
 ) -> RenderedBatch:
     """Render a data set of conversations; see `Tokenizer.render_batch`."""
     width = row_width(layout.pad_to, layout.pack_to)
-    if width is not None:
-        max_tokens = width if max_tokens is None else min(max_tokens, width)
+    how = options.truncate
+    if how == "split" and width is None:
+        raise ArgumentError(
+            'truncate="split" continues conversations in the next row', hint="pass pack_to="
+        )
+    if how in ("messages", "turns") and max_tokens is None:
+        max_tokens = width
     write = writer(tokenizer, template)
-    encoded = segments(write, conversations, options).encode(
-        tokenizer, join=write.join, max_tokens=max_tokens, truncate=options.truncate,
-        errors=options.errors, threads=threads,
-    )  # fmt: skip
-    ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
-    report_cut(encoded.lengths, offsets, max_tokens)
-    rendered = checked(ids, mask, offsets, on_untrained if write.has_mask else "keep", max_tokens)
+    gathered = gather(write, conversations, options)
+    if how == "turns" and max_tokens is not None:
+        encoded = gathered.encode(tokenizer, write, options, None, threads)
+        encoded = shortened(tokenizer, write, gathered, encoded, options, max_tokens)
+    else:
+        encoded = gathered.encode(tokenizer, write, options, max_tokens, threads)
+    report_cut(encoded, max_tokens)
+    found = numbers(gathered, encoded)
+    kept = checked(encoded, found, on_untrained if write.has_mask else "keep", max_tokens)
+    batch = RenderedBatch(encoded.ids.view(np.int32), encoded.mask, offsets=encoded.offsets)
+    if not kept.all():
+        batch = without(batch, kept)
+        found = replace(found, dropped=int((~kept).sum()), ids=len(batch.input_ids))
     if width is not None:
         filler = pad_id(tokenizer, padding(tokenizer, write.template, layout.pad))
-        rendered = laid_out(rendered, width, filler, packed=layout.pack_to is not None)
-    return rendered if layout.ignore_index is None else labelled(rendered, layout.ignore_index)
+        batch, found = laid_out(
+            batch, found, width, filler, packed=layout.pack_to is not None, splits=how == "split"
+        )
+    batch = replace(batch, statistics=replace(found, trained=int(batch.loss_mask.sum())))
+    return batch if layout.ignore_index is None else labelled(batch, layout.ignore_index)
 
 
 def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
@@ -165,19 +93,117 @@ def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
     return width
 
 
-def segments(writer: Any, conversations: ConversationSource, options: ChatOptions) -> Segments:
-    """The segments of all conversations; an error contains the index of the conversation."""
-    out = Segments()
-    for number, row in enumerate(read(conversations, options)):
+# ---------------------------------------------------------------------------- reading
+
+
+@dataclass
+class Gathered:
+    """The conversations of a source as segments.
+
+    Attributes:
+        segments: those of all conversations.
+        rows: the conversations, if some may have to be shortened by whole turns.
+        places: the place of each conversation in the source.
+        skipped: those that were left out as invalid.
+        unanswered: how many end with a message of the user.
+        unasked: how many begin with a message of the assistant.
+    """
+
+    segments: Segments = field(default_factory=Segments)
+    rows: list[Row] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    skipped: SkippedRows = field(default_factory=SkippedRows)
+    unanswered: int = 0
+    unasked: int = 0
+
+    def encode(
+        self,
+        tokenizer: _core.Tokenizer,
+        write: Any,
+        options: ChatOptions,
+        max_tokens: int | None,
+        threads: int | None,
+    ) -> Encoded:
+        """Encode all conversations in parallel."""
+        return self.segments.encode(
+            tokenizer, join=write.join, max_tokens=max_tokens, truncate=options.truncate,
+            errors="replace", threads=threads,
+        )  # fmt: skip
+
+
+def gather(writer: Any, conversations: ConversationSource, options: ChatOptions) -> Gathered:
+    """Convert all conversations to segments; an error contains the place of the conversation."""
+    out = Gathered()
+    for place, row in read(conversations, options):
         try:
-            writer.write(read_row(row, writer, options), out, options)
+            _add(out, writer, (place, row), options)
         except ConversationError as error:
-            raise error.at(f"conversation {number}") from None
+            if options.errors != "skip":
+                raise error.at(place) from None
+            out.skipped.add(place, error)
+    out.skipped.warn(f"{out.skipped.count + len(out.places):,} conversations")
     return out
 
 
-def report_cut(lengths: Any, offsets: NDArray[np.int64], max_tokens: int | None) -> None:
+def _add(out: Gathered, writer: Any, placed: PlacedRow, options: ChatOptions) -> None:
+    """Add a row; if it is invalid, nothing of it."""
+    place, given = placed
+    if isinstance(given, ConversationError):
+        raise given
+    row = read_row(given, writer, options)
+    check_required(row, options)
+    segments = out.segments
+    start = len(segments.items)
+    try:
+        writer.write(row, segments, options)
+        if options.errors != "replace":
+            segments.check_texts(start)
+    except ConversationError:
+        del segments.items[start:], segments.trained[start:], segments.ends[len(out.places) :]
+        raise
+    out.places.append(place)
+    if options.truncate == "turns":
+        out.rows.append(row)
+    out.unanswered += row.messages[-1]["role"] == "user"
+    out.unasked += row.first_role() == "assistant"
+
+
+# ---------------------------------------------------------------------------- cutting
+
+
+def shortened(
+    tokenizer: _core.Tokenizer,
+    write: Any,
+    gathered: Gathered,
+    encoded: Encoded,
+    options: ChatOptions,
+    max_tokens: int,
+) -> Encoded:
+    """Render those that are too long again, without their oldest turns."""
+    lengths, offsets = np.diff(encoded.offsets), encoded.offsets
+    ids, mask, end = [], [], 0
+    kept = lengths.copy()
+    for number in np.flatnonzero(lengths > max_tokens):
+        try:
+            shorter = render_fitted(tokenizer, write, gathered.rows[number], options, max_tokens)
+        except ConversationError as error:
+            raise error.at(gathered.places[number]) from None
+        before = slice(end, offsets[number])
+        ids += [encoded.ids[before], shorter.ids]
+        mask += [encoded.mask[before], shorter.mask]
+        end, kept[number] = offsets[number + 1], len(shorter.ids)
+    ids, mask = [*ids, encoded.ids[end:]], [*mask, encoded.mask[end:]]
+    return Encoded(np.concatenate(ids), np.concatenate(mask), starts_of(kept), lengths)
+
+
+def starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The start of each of consecutive parts, and the end of the last."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def report_cut(encoded: Encoded, max_tokens: int | None) -> None:
     """Warn if ids of conversations were cut off: how many, of how many."""
+    lengths, offsets = encoded.lengths, encoded.offsets
     cut = 0 if lengths is None else int(lengths.sum() - offsets[-1])
     if cut:
         count = int((np.diff(offsets) < lengths).sum())
@@ -191,26 +217,49 @@ def report_cut(lengths: Any, offsets: NDArray[np.int64], max_tokens: int | None)
         )
 
 
+def numbers(gathered: Gathered, encoded: Encoded) -> RenderStatistics:
+    """What is known before rows are laid out."""
+    kept = np.diff(encoded.offsets)
+    lengths = kept if encoded.lengths is None else encoded.lengths
+    return RenderStatistics(
+        conversations=len(gathered.places) + gathered.skipped.count,
+        skipped=gathered.skipped.count,
+        dropped=0,
+        cut=int((kept < lengths).sum()),
+        split=0,
+        untrained=int((trained(encoded) == 0).sum()),
+        unanswered=gathered.unanswered,
+        unasked=gathered.unasked,
+        ids=int(encoded.offsets[-1]),
+        trained=0,
+        longest=int(lengths.max(initial=0)),
+        rows=0,
+        fill=1.0,
+        first_skipped=tuple(gathered.skipped.first),
+    )
+
+
+# ---------------------------------------------------------------------------- masks
+
+
+def trained(encoded: Encoded) -> NDArray[np.int64]:
+    """The number of ids of each conversation that are trained on."""
+    sums: NDArray[np.int64] = np.concatenate([[0], np.cumsum(encoded.mask, dtype=np.int64)])
+    counts: NDArray[np.int64] = np.diff(sums[encoded.offsets])
+    return counts
+
+
 def checked(
-    ids: NDArray[np.uint32],
-    mask: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    on_untrained: str,
-    max_tokens: int | None,
-) -> RenderedBatch:
-    """A ragged batch; reject or drop conversations whose mask is all 0 or all 1."""
-    batch = RenderedBatch(ids.view(np.int32), mask, offsets=offsets)
-    lengths = np.diff(offsets)
-    some = lengths > 0
-    trained = np.zeros(len(lengths), np.int64)
-    if some.any():
-        trained[some] = np.add.reduceat(mask, offsets[:-1][some], dtype=np.int64)
-    bad = (trained == 0) | (trained == lengths)
+    encoded: Encoded, found: RenderStatistics, on_untrained: str, max_tokens: int | None
+) -> NDArray[np.bool_]:
+    """Which conversations to keep: those whose mask is all 0 or all 1 are rejected or dropped."""
+    lengths, sums = np.diff(encoded.offsets), trained(encoded)
+    bad = (sums == 0) | (sums == lengths)
     if on_untrained == "keep" or not bad.any():
-        return batch
+        return np.ones(len(bad), bool)
     if on_untrained == "error":
         first = int(np.argmax(bad))
-        why, hint = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
+        why, hint = nothing_to_learn(int(sums[first]), int(lengths[first]), max_tokens)
         raise ConversationError(
             f"conversation {first}: {why}",
             option="on_untrained",
@@ -226,9 +275,21 @@ def checked(
             value=on_untrained,
         ),
     )
-    keep = np.repeat(~bad, lengths)
-    ends = np.concatenate([[0], np.cumsum(lengths[~bad])]).astype(np.int64)
-    return RenderedBatch(batch.input_ids[keep], mask[keep], offsets=ends)
+    good: NDArray[np.bool_] = ~bad
+    return good
+
+
+def without(batch: RenderedBatch, keep: NDArray[np.bool_]) -> RenderedBatch:
+    """The conversations of a ragged batch that are to be kept."""
+    assert batch.offsets is not None
+    lengths = np.diff(batch.offsets)
+    here = np.repeat(keep, lengths)
+    return RenderedBatch(
+        batch.input_ids[here], batch.loss_mask[here], offsets=starts_of(lengths[keep])
+    )
+
+
+# ---------------------------------------------------------------------------- rows
 
 
 def padding(tokenizer: _core.Tokenizer, template: Any, pad: str | None) -> str | None:
@@ -253,32 +314,63 @@ def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
     return special[name]
 
 
-def laid_out(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> RenderedBatch:
-    """Arrange conversations in rows, one per row or packed."""
+def laid_out(
+    batch: RenderedBatch,
+    found: RenderStatistics,
+    width: int,
+    filler: int,
+    *,
+    packed: bool,
+    splits: bool,
+) -> tuple[RenderedBatch, RenderStatistics]:
+    """Arrange conversations in rows, one per row or packed; and count the rows."""
     assert batch.offsets is not None
     lengths = np.diff(batch.offsets)
+    number = np.arange(len(lengths), dtype=np.int32)
+    if splits:
+        found = replace(found, split=int((lengths > width).sum()))
+        pieces = np.maximum(-(-lengths // width), 1)
+        number = np.repeat(number, pieces)
+        last = np.cumsum(pieces) - 1
+        parts = np.full(len(number), width, np.int64)
+        parts[last] = lengths - (pieces - 1) * width
+        lengths = parts
+    elif (lengths > width).any():
+        raise _too_wide(lengths, width)
     if packed:
-        packed_places = _core.pack(lengths, width)
-        rows, columns = packed_places.rows, packed_places.columns
+        places = _core.pack(lengths, width)
+        rows, columns = places.rows, places.columns
     else:
         rows, columns = np.arange(len(lengths)), np.zeros(len(lengths), np.int64)
     shape = (int(rows.max()) + 1 if len(rows) else 0, width)
-    shift = rows * width + columns - batch.offsets[:-1]
-    places = np.arange(len(batch.input_ids)) + np.repeat(shift, lengths)
+    shift = rows * width + columns - starts_of(lengths)[:-1]
+    at = np.arange(len(batch.input_ids)) + np.repeat(shift, lengths)
     ids = np.full(shape, filler, np.int32)
     mask = np.zeros(shape, np.uint8)
     conversations = np.full(shape, -1, np.int32)
-    ids.ravel()[places] = batch.input_ids
-    mask.ravel()[places] = batch.loss_mask
+    ids.ravel()[at] = batch.input_ids
+    mask.ravel()[at] = batch.loss_mask
     if packed:  # the id before it is of another conversation
         mask[rows[lengths > 0], columns[lengths > 0]] = 0
-    conversations.ravel()[places] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
-    return RenderedBatch(ids, mask, conversations=conversations)
+    conversations.ravel()[at] = np.repeat(number, lengths)
+    fill = len(batch.input_ids) / ids.size if ids.size else 1.0
+    found = replace(found, rows=len(ids), fill=fill)
+    return RenderedBatch(ids, mask, conversations=conversations), found
+
+
+def _too_wide(lengths: NDArray[np.int64], width: int) -> ConversationError:
+    first = int(np.argmax(lengths > width))
+    return ConversationError(
+        f"conversation {first} has {lengths[first]:,} ids, and a row {width:,}; so do "
+        f"{int((lengths > width).sum()):,} of {len(lengths):,} conversations",
+        option="pack_to",
+        value=width,
+        hint=f'pass max_tokens={width} to cut them off, or truncate="turns" to drop their oldest '
+        'turns, or truncate="split" to continue them in the next row, or a larger row',
+    )
 
 
 def labelled(batch: RenderedBatch, ignore_index: int) -> RenderedBatch:
     """The batch with labels: the id where it is trained on, else `ignore_index`."""
     labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int64(ignore_index))
-    return RenderedBatch(
-        batch.input_ids, batch.loss_mask, labels, batch.offsets, batch.conversations
-    )
+    return replace(batch, labels=labels)

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair._internal.checks import place_of, refuse
-from bytepair.chat.batch import pad_id, padding, saved
+from bytepair.chat.batch import pad_id, padding
 from bytepair.chat.kinds import PAIRS
+from bytepair.chat.rendered import SkippedRows, saved
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Reader, Row, read_row
-from bytepair.chat.segments import Segments
+from bytepair.chat.segments import Items, Segments
 from bytepair.chat.sources import ConversationSource, read
 from bytepair.errors import (
     ArgumentError,
@@ -221,13 +222,13 @@ def render_preferences(
         (2, 9)
     """
     write = writer(tokenizer, template)
-    for option in ("rows", "train_on", "truncate"):
+    for option in ("rows", "train_on", "truncate", "require"):
         value, only = getattr(options, option), getattr(DEFAULT, option)
         if value != only:
             raise refuse(option, value, f"{only!r} for preference pairs")
     out = segments(write, pairs, options)
     encoded = out.encode(
-        tokenizer, join=write.join, max_tokens=max_tokens, errors=options.errors, threads=threads
+        tokenizer, join=write.join, max_tokens=max_tokens, errors="replace", threads=threads
     )
     ids, mask, offsets = encoded.ids, encoded.mask, encoded.offsets
     name = padding(tokenizer, write.template, pad)
@@ -241,18 +242,33 @@ def segments(writer: Any, pairs: ConversationSource, options: ChatOptions) -> Se
     Raises:
         ConversationError: if a row is no pair; the message contains its index.
     """
-    out = Segments()
-    for number, row in enumerate(read(pairs, replace(options, rows=PAIRS))):
+    out, skipped = Segments(), SkippedRows()
+    for place, row in read(pairs, replace(options, rows=PAIRS)):
+        place = place.replace("conversation", "pair")
         try:
+            if isinstance(row, ConversationError):
+                raise row
             count, *answers = _read(row, writer, options)
             halves = [writer.halves(answer, count, options) for answer in answers]
+            if options.errors != "replace":
+                _check_texts(halves)
         except ConversationError as error:
-            raise error.at(f"pair {number}") from None
+            if options.errors != "skip":
+                raise error.at(place) from None
+            skipped.add(place, error)
+            continue
         for items, trained in [halves[0][0], *map(_joined, halves)]:
             out.items += items
             out.trained += trained
             out.ends.append(len(out.items))
+    skipped.warn(f"{len(out.ends) // 3 + skipped.count:,} pairs")
     return out
+
+
+def _check_texts(halves: Sequence[tuple[Items, Items]]) -> None:
+    for half in halves:
+        items, trained = _joined(half)
+        Segments([*items], bytearray(trained), [len(items)]).check_texts()
 
 
 def batch(

@@ -8,15 +8,15 @@ first turn, such as the message of the system, is kept, and so is the last turn.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice, check_whole
+from bytepair._internal.checks import check_choice, check_whole, refuse
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions, Row, read_row, to_be_completed
-from bytepair.chat.segments import Conversation, Segments
+from bytepair.chat.segments import Conversation, Encoded, Segments
 from bytepair.errors import ConversationError
 
 
@@ -73,35 +73,78 @@ def render_prompt(
     options = options or DEFAULT
     write = writer(tokenizer, template)
 
-    def rendered(row: Row) -> list[int]:
+    def rendered(row: Row) -> Encoded:
         out = Segments()
         write.prompt(row, out)
-        return list(out.encode(tokenizer, join=write.join, errors=options.errors).ids.tolist())
+        return out.encode(tokenizer, join=write.join, errors=options.errors)
 
     row = to_be_completed(read_row(conversation, write, options), write.template.prompted)
-    ids = rendered(row)
-    if limit is None or len(ids) <= limit:
-        return FittedPrompt(ids, [])
+    if drop is None or limit is None:
+        prompt = rendered(row)
+        if limit is not None and len(prompt.ids) > limit:
+            raise _too_long("prompt", len(prompt.ids), limit)
+        return FittedPrompt(prompt.ids.tolist(), [])
+    prompt, dropped = fitted(row, rendered, limit, "prompt")
+    return FittedPrompt(prompt.ids.tolist(), dropped)
+
+
+def render_fitted(
+    tokenizer: _core.Tokenizer, write: Any, row: Row, options: ChatOptions, max_tokens: int | None
+) -> Encoded:
+    """Render a conversation for training, without the oldest turns if it is too long."""
+    if options.truncate == "split":
+        raise refuse("truncate", "split", '"tokens", "messages" or "turns" without rows')
+
+    def rendered(row: Row) -> Encoded:
+        out = Segments()
+        write.write(row, out, options)
+        return out.encode(tokenizer, join=write.join, errors=options.errors)
+
+    if max_tokens is None:
+        return rendered(row)
+    return fitted(row, rendered, max_tokens, "conversation")[0]
+
+
+def fitted(
+    row: Row, render: Callable[[Row], Encoded], limit: int, what: str
+) -> tuple[Encoded, list[Mapping[str, Any]]]:
+    """Render a row without its oldest turns, as few as make it fit.
+
+    Args:
+        row: the conversation.
+        render: renders it.
+        limit: the maximum number of ids.
+        what: its name in an error.
+
+    Returns:
+        The rendered rest, and the messages that were left out.
+
+    Raises:
+        ConversationError: if it does not fit without all turns but the last.
+    """
+    whole = render(row)
+    if len(whole.ids) <= limit:
+        return whole, []
     starts = [index for index, message in enumerate(row.messages) if message["role"] == "user"]
-    if drop is None or len(starts) < 2:
-        raise _too_long(len(ids), limit)
+    if len(starts) < 2:
+        raise _too_long(what, len(whole.ids), limit)
     first, later = starts[0], starts[1:]
 
     @cache
-    def ids_from(start: int) -> list[int]:
-        return rendered(_without(row, first, start))
+    def from_turn(start: int) -> Encoded:
+        return render(_without(row, first, start))
 
-    # The fewer turns, the shorter the prompt: the first start at which it fits is searched.
-    fitting = bisect_left(later, True, key=lambda start: len(ids_from(start)) <= limit)
+    # The fewer turns, the shorter: the first start at which it fits is searched.
+    fitting = bisect_left(later, True, key=lambda start: len(from_turn(start).ids) <= limit)
     start = later[min(fitting, len(later) - 1)]
-    if (length := len(ids_from(start))) > limit:
-        raise _too_long(length, limit, " without all turns but the last")
-    return FittedPrompt(ids_from(start), row.messages[first:start])
+    if (length := len(from_turn(start).ids)) > limit:
+        raise _too_long(what, length, limit, " without all turns but the last")
+    return from_turn(start), row.messages[first:start]
 
 
-def _too_long(length: int, limit: int, how: str = "") -> ConversationError:
+def _too_long(what: str, length: int, limit: int, how: str = "") -> ConversationError:
     return ConversationError(
-        f"the prompt has {length:,} tokens{how}, and max_tokens is {limit:,}",
+        f"the {what} has {length:,} tokens{how}, and max_tokens is {limit:,}",
         option="max_tokens",
         value=limit,
         hint='pass drop="oldest", or shorten messages with bytepair.tokenizer.truncate_text',
@@ -110,4 +153,9 @@ def _too_long(length: int, limit: int, how: str = "") -> ConversationError:
 
 def _without(row: Row, start: int, end: int) -> Row:
     """A row without some of its messages."""
-    return Row(row.messages[:start] + row.messages[end:], row.fields, {}, row.is_plain)
+    flags = {
+        index if index < start else index - (end - start): flag
+        for index, flag in row.flags.items()
+        if not start <= index < end
+    }
+    return Row(row.messages[:start] + row.messages[end:], row.fields, flags, row.is_plain)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 from bytepair._internal.checks import refuse
 from bytepair.chat.kinds import (
@@ -21,7 +21,7 @@ from bytepair.chat.kinds import (
     no_json,
     parsed_json,
 )
-from bytepair.chat.segments import Conversation, SurrogateErrors, Truncate, role_of
+from bytepair.chat.segments import Conversation, Truncate, role_of
 from bytepair.chat.template import FIELDS, MessageField
 from bytepair.errors import ConversationError
 
@@ -65,10 +65,17 @@ class ChatOptions:
             `"train": true` or `"weight": 1`.
         train_fields: which fields of these turns are trained on, of "content", "reasoning" and
             "tool_calls"; None means all. The end of a turn belongs to its last field.
-        truncate: "tokens" truncates after `max_tokens` ids, as nanochat does; "messages" drops
-            complete messages from the end until the rest fits.
+        truncate: what becomes of a conversation of more than `max_tokens` ids: "tokens" cuts it
+            there, as nanochat does; "messages" drops whole messages from its end; "turns" drops its
+            oldest turns, as few as possible, and keeps what is before the first, such as the
+            message of the system; "split" continues it in the next row of a batch.
         errors: what to do with a lone surrogate, half of a character, in a text: "strict" raises an
-            error, "replace" replaces it by U+FFFD, as `encode` does.
+            error, "replace" replaces it by U+FFFD, as `encode` does. With "skip", batches leave out
+            each row that has one or is invalid for another reason, and a `SkippedWarning` says how
+            many and names the first.
+        require: what a conversation must have: a "question", so that the first message after that
+            of the system is not the assistant's; an "answer", so that the last message is not the
+            user's. One without it is an error.
 
     Raises:
         ArgumentError: if an option has a value that it cannot have.
@@ -83,18 +90,21 @@ class ChatOptions:
     train_on: TrainOn = "all"
     train_fields: Collection[MessageField] | None = None
     truncate: Truncate = "tokens"
-    errors: SurrogateErrors = "strict"
+    errors: Literal["strict", "replace", "skip"] = "strict"
+    require: Collection[Literal["question", "answer"]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.rows not in KINDS:
             raise refuse("rows", self.rows, f"one of {', '.join(KINDS)}")
         if self.train_on not in ("all", "last", "flagged"):
             raise refuse("train_on", self.train_on, '"all", "last" or "flagged"')
-        if self.truncate not in ("tokens", "messages"):
-            raise refuse("truncate", self.truncate, '"tokens" or "messages"')
-        if self.errors not in ("strict", "replace"):
-            raise refuse("errors", self.errors, '"strict" or "replace"')
+        if self.truncate not in get_args(Truncate):
+            raise refuse("truncate", self.truncate, f"one of {', '.join(get_args(Truncate))}")
+        if self.errors not in ("strict", "replace", "skip"):
+            raise refuse("errors", self.errors, '"strict", "replace" or "skip"')
         names, fields = self.ignore_fields, self.train_fields
+        if not _are_names(self.require) or not set(self.require) <= {"question", "answer"}:
+            raise refuse("require", self.require, 'a list of some of "question" and "answer"')
         if not _are_names(names):
             raise refuse("ignore_fields", names, "a list of names")
         object.__setattr__(self, "ignore_fields", frozenset(names))
@@ -119,6 +129,11 @@ class Row:
     fields: dict[str, Any]
     flags: dict[int, bool]
     is_plain: bool = False
+
+    def first_role(self) -> str | None:
+        """The role of the first message after that of the system."""
+        roles = (message["role"] for message in self.messages)
+        return next((role for role in roles if role not in ("system", "developer")), None)
 
     def trained(self, train_on: TrainOn, role: str) -> list[bool] | None:
         """For each message, whether it is trained on if it is from this role; None if all are."""
@@ -198,6 +213,14 @@ def read_row(
     if fields:
         _read_fields(fields, reader)
     return Row(messages, fields, flags, not (has_more or has_result))
+
+
+def check_required(row: Row, options: ChatOptions) -> None:
+    """Raise a `ConversationError` if a conversation lacks what `options.require` names."""
+    if "question" in options.require and row.first_role() == "assistant":
+        raise ConversationError("it begins with the assistant", option="require", value="question")
+    if "answer" in options.require and row.messages[-1]["role"] == "user":
+        raise ConversationError("it ends with the user", option="require", value="answer")
 
 
 def to_be_completed(row: Row, role: str) -> Row:

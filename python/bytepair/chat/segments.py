@@ -18,8 +18,9 @@ from bytepair.errors import ArgumentError, ConversationError, SpecialTokenError
 #: A row: a mapping with a list of messages under "messages", or that list; see `rows`.
 Conversation: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
-#: What truncation may cut: any id, or whole messages only.
-Truncate: TypeAlias = Literal["tokens", "messages"]
+#: What truncation may cut: any id, whole messages from the end, or whole turns from the beginning;
+#: or whether the rest goes on in the next row.
+Truncate: TypeAlias = Literal["tokens", "messages", "turns", "split"]
 
 #: What to do with a conversation whose mask is all 0 or all 1.
 OnUntrained: TypeAlias = Literal["error", "keep"]
@@ -89,22 +90,22 @@ class Segments:
         join: bool,
         max_tokens: int | None = None,
         truncate: Truncate = "tokens",
-        errors: SurrogateErrors,
+        errors: Literal["strict", "replace", "skip"],
         threads: int | None = 1,
     ) -> Encoded:
         """Encode in parallel, and cut what is longer than `max_tokens`.
 
         Raises:
             ArgumentError: if an option has a value that it cannot have.
-            ConversationError: if `errors` is "strict" and a text has a lone surrogate.
+            ConversationError: if `errors` is not "replace" and a text has a lone surrogate.
         """
         if max_tokens is not None and max_tokens < 0:
             raise ArgumentError(
                 f"max_tokens is {max_tokens}; it cannot be negative", option="max_tokens"
             )
         texts = [item for item in self.items if isinstance(item, str)]
-        if errors == "strict" and (lone := _core.lone_surrogates(texts)):
-            raise self._lone_surrogate(lone[0], texts)
+        if errors != "replace" and _core.lone_surrogates(texts):
+            self.check_texts()
         items, ends = self.items, self.ends
         if join and BREAK in items:
             items = [None if item == BREAK else item for item in items]
@@ -137,12 +138,20 @@ class Segments:
         cut = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
         return Encoded(rendered.ids[here], rendered.mask[here], cut, lengths)
 
-    def _lone_surrogate(self, lone: Any, texts: list[str]) -> ConversationError:
-        """The error for a lone surrogate; it names the conversation if there are several."""
-        number, reason = lone.index, lone.reason
+    def check_texts(self, start: int = 0) -> None:
+        """Raise a `ConversationError` if a text from an item on has a lone surrogate.
+
+        It names the conversation if several are checked.
+        """
+        texts = [item for item in self.items[start:] if isinstance(item, str)]
+        lone = _core.lone_surrogates(texts)
+        if not lone:
+            return
+        number, reason = lone[0].index, lone[0].reason
         at = [index for index, item in enumerate(self.items) if isinstance(item, str)][number]
-        which = f"conversation {bisect_right(self.ends, at)}: " if len(self.ends) > 1 else ""
-        return ConversationError(
+        several = len(self.ends) > 1 and not start
+        which = f"conversation {bisect_right(self.ends, at)}: " if several else ""
+        raise ConversationError(
             f"{which}{reason}, of {texts[number][:200]!a}",
             option="errors",
             hint='repair it, or pass errors="replace"',

@@ -1,4 +1,4 @@
-"""A source of conversations in, its rows out: lists, files, Arrow data and data frames.
+"""A source of conversations in, its rows out, with their places: lists, files, tables.
 
 A table gives every row the same fields, and every struct in it too: what a row does not have is
 null there. Such nulls are removed, so that a row is the same whatever it was read from.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair.chat.kinds import COLUMNS, PAIRS, read_json
@@ -16,20 +17,28 @@ from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.corpus import documents
 from bytepair.corpus.column import Column, strings
-from bytepair.corpus.files import Input, files_of
+from bytepair.corpus.files import Input
 from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.names import files_matching
 from bytepair.corpus.source import Reading
 from bytepair.errors import BytepairWarning, ConversationError, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Conversations; an Arrow table or column, a data frame, a data set of Hugging Face; or files
-#: (parquet or jsonl, optionally compressed as `.gz` or `.zst`): a path, a folder, a glob or a URL.
+#: Conversations; an Arrow table or column, a data frame, a data set of Hugging Face; or files: a
+#: path, a folder, a glob or a URL. They are parquet, jsonl (optionally compressed as `.gz` or
+#: `.zst`), a list in `.json`, or Arrow IPC, also of a folder that `datasets.save_to_disk` wrote.
 ConversationSource: TypeAlias = Iterable[Conversation] | str | os.PathLike[str] | Any
+
+#: A row and its place in the source, for messages. What cannot be read is an error in its place.
+PlacedRow: TypeAlias = "tuple[str, Conversation | ConversationError]"
 
 #: Removes the nulls that a table adds to a value.
 _Clean: TypeAlias = "Callable[[Any], Any]"
+
+#: The suffixes of Arrow IPC, of files and of streams.
+_ARROW: Final = (".arrow", ".feather")
 
 #: The fields whose value may be any JSON.
 _FREE: Final = ("arguments", "tools", "parameters")
@@ -38,8 +47,8 @@ _FREE: Final = ("arguments", "tools", "parameters")
 _BATCH_ROWS: Final = 1024
 
 
-def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator[Conversation]:
-    """The rows of a source, in order.
+def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator[PlacedRow]:
+    """The rows of a source, in order; those of lists and tables are counted from 0.
 
     Raises:
         ConversationError: if a file or a table does not contain conversations, with its place.
@@ -47,10 +56,9 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
     """
     paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
     if paths or isinstance(source, str | os.PathLike):
-        files = files_of(source)
-        return itertools.chain.from_iterable(_read_file(file, options) for file in files)
+        return itertools.chain.from_iterable(_read_file(file, options) for file in _files(source))
     if is_table(source):
-        return _read_tables(_tables(source), "the table", options)
+        return _numbered(_read_tables(_tables(source), "the table", options))
     if isinstance(source, Mapping):
         raise ConversationError("this is one conversation", hint="pass a list of conversations")
     if not isinstance(source, Iterable):
@@ -58,7 +66,11 @@ def read(source: ConversationSource, options: ChatOptions = DEFAULT) -> Iterator
             f"a {type(source).__name__} has no conversations",
             hint="pass a list of them, files or a table",
         )
-    return iter(source)
+    return _numbered(source)
+
+
+def _numbered(rows: Iterable[Any]) -> Iterator[PlacedRow]:
+    return ((f"conversation {number}", row) for number, row in enumerate(rows))
 
 
 def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
@@ -75,7 +87,7 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
     if is_table(source):
         return _TableRows(*_rows_of(source, "the table", options))
     if isinstance(source, str | os.PathLike):
-        return list(read(source, options))
+        return [_valid(place, row) for place, row in read(source, options)]
     if isinstance(source, Mapping) or not all(
         hasattr(source, name) for name in ("__len__", "__getitem__")
     ):
@@ -85,6 +97,12 @@ def sequence(source: Any, options: ChatOptions) -> Sequence[Conversation]:
         )
     rows: Sequence[Conversation] = source
     return rows
+
+
+def _valid(place: str, row: Conversation | ConversationError) -> Conversation:
+    if isinstance(row, ConversationError):
+        raise row.at(place)
+    return row
 
 
 def is_table(source: Any) -> bool:
@@ -106,7 +124,37 @@ def _tables(source: Any) -> Iterator[Any]:
         yield source
 
 
-def _read_file(file: Input, options: ChatOptions) -> Iterator[Conversation]:
+# ---------------------------------------------------------------------------- files
+
+
+def _files(names: Any) -> list[Input]:
+    """The files of conversations that names stand for.
+
+    Raises:
+        CorpusError: if a name matches no file, or a file of an unsupported kind.
+    """
+    found: list[Input] = []
+    for name in [names] if isinstance(names, str | os.PathLike) else names:
+        path = Path(name)
+        if path.suffix.lower() in (".json", *_ARROW) and path.is_file():
+            found.append(_local(path))
+        elif path.is_dir() and list(path.glob(f"**/*{_ARROW[0]}")):  # of datasets.save_to_disk
+            found += map(_local, sorted(path.glob(f"**/*{_ARROW[0]}")))
+        else:
+            found += files_matching(name).files
+    return found
+
+
+def _local(path: Path) -> Input:
+    return Input(str(path), path.stat().st_size, None, str(path))
+
+
+def _read_file(file: Input, options: ChatOptions) -> Iterator[PlacedRow]:
+    suffix = PurePath(file.path).suffix.lower()
+    if suffix == ".json":
+        return _read_list(file)
+    if suffix in _ARROW:
+        return _placed(file, _read_tables(_arrow_batches(file), file.name, options))
     match kind_of(file.path):
         case "parquet" if compression_of(file.path) is None:
             from bytepair._internal.extras import pyarrow_parquet as pq
@@ -114,23 +162,61 @@ def _read_file(file: Input, options: ChatOptions) -> Iterator[Conversation]:
             columns = pq.read_schema(file.path, filesystem=file.system).names
             columns = [name for name in columns if name not in options.ignore_fields]
             table = pq.read_table(file.path, columns=columns, filesystem=file.system)
-            return _read_tables([table], file.name, options)
+            return _placed(file, _read_tables([table], file.name, options))
         case "jsonl":
-            return _read_jsonl(file)
-    raise ConversationError(f"{file.name} is not a .jsonl or .parquet file")
+            return _read_lines(file)
+    raise ConversationError(f"{file.name} is not a .jsonl, .json, .parquet or .arrow file")
 
 
-def _read_jsonl(file: Input) -> Iterator[Conversation]:
+def _placed(file: Input, rows: Iterator[Conversation]) -> Iterator[PlacedRow]:
+    return ((f"{file.name}, row {number}", row) for number, row in enumerate(rows, 1))
+
+
+def _read_lines(file: Input) -> Iterator[PlacedRow]:
     for column in documents.read(file, Reading(), kind="lines"):
         assert isinstance(column, Column)  # with errors="strict" there are no skips
         for number, line in enumerate(strings(column), column.first + 1):
-            if not line.strip():
-                continue
-            try:
-                row: Conversation = read_json(line)
-            except ValueError as error:
-                raise ConversationError(f"{file.name}, line {number}: {error}") from None
-            yield row
+            if line.strip():
+                yield _parsed(f"{file.name}, line {number}", line)
+
+
+def _parsed(place: str, line: str) -> PlacedRow:
+    try:
+        return place, read_json(line)
+    except ValueError as error:
+        return place, ConversationError(str(error))
+
+
+def _read_list(file: Input) -> Iterator[PlacedRow]:
+    """The rows of a list in one value of JSON, as Alpaca and ShareGPT are published."""
+    try:
+        rows = read_json(Path(file.path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConversationError(
+            f"{file.name}: {error}", hint="if each line is a row, rename it to .jsonl"
+        ) from None
+    if not isinstance(rows, list):
+        raise ConversationError(f"{file.name} must be a list of rows, not an object")
+    return _placed(file, iter(rows))
+
+
+def _arrow_batches(file: Input) -> Iterator[Any]:
+    """The record batches of an Arrow file, which has an index, or of a stream, which has none."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    source = pa.memory_map(file.path)
+    try:
+        try:
+            reader = pa.ipc.open_file(source)
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+        except pa.ArrowInvalid:
+            source.seek(0)
+            batches = iter(pa.ipc.open_stream(source))
+        for batch in batches:
+            batch.validate(full=True)  # Arrow trusts the offsets in a file
+            yield batch
+    except (pa.ArrowException, OSError) as error:
+        raise ConversationError(f"{file.name} is not a valid Arrow file: {error}") from error
 
 
 # ---------------------------------------------------------------------------- tables

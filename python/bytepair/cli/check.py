@@ -50,7 +50,9 @@ def compare(
     pattern: str | None,
     pattern_of_two: str | None,
     as_json: bool,
-    **options: Any,
+    by: Any,
+    special: Any,
+    **reading: Any,
 ) -> None:
     """Find where two tokenizers first differ: the text, the byte and the tokens.
 
@@ -66,7 +68,8 @@ def compare(
         names = [one, two] if one != two else ["one", "two"]
     comparison = bytepair.evaluate.compare(
         one, two, sources.files(source) if source else None,
-        names=(names[0], names[1]), patterns=(pattern, pattern_of_two), **options,
+        by=by, special=special, names=(names[0], names[1]), patterns=(pattern, pattern_of_two),
+        reading=bytepair.Reading(**reading),
     )  # fmt: skip
     click.echo(comparison.to_json() if as_json else str(comparison), nl=not as_json)
     sys.exit(0 if comparison else 1)

@@ -11,13 +11,11 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import option, sources
+from bytepair.cli import option
 from bytepair.cli.messages import Misuse, in_words, tell
 from bytepair.cli.outputs import OUTPUT_FILE
-from bytepair.corpus.column import Errors
-from bytepair.corpus.files import Files, Paths, files_of
-from bytepair.corpus.source import resolve_files
-from bytepair.corpus.splits import Split, splits_of
+from bytepair.corpus.files import Files, Split, announce, of_split, splits_of
+from bytepair.corpus.names import files_matching
 from bytepair.files.outputs import write_whole
 
 
@@ -26,7 +24,6 @@ from bytepair.files.outputs import write_whole
     "bytepair evaluate my-tokenizer --val 'shards/val*.parquet' --markdown > figures.md",
     "bytepair evaluate my-tokenizer --against other-tokenizer --json",
     "bytepair evaluate gpt2.tiktoken --pattern gpt2",
-    "bytepair evaluate my-tokenizer --parallel 'flores/*.txt' --base en",
 )
 @click.argument("tokenizer", default="tokenizer")
 @option.pattern_of_file
@@ -71,21 +68,11 @@ from bytepair.files.outputs import write_whole
     type=OUTPUT_FILE,
     help="Write the length in bytes of each id to this file: .npy, or .pt for torch.",
 )
-@click.option(
-    "--parallel",
-    multiple=True,
-    metavar="NAME=PATH",
-    help="Compare languages on parallel text instead: one source per language, with the same "
-    "sentences line by line; without NAME=, each file is a language. May be repeated.",
-)
-@click.option("--base", help="With --parallel: the reference language.")
 def evaluate(
     markdown: bool,
     as_json: bool,
     sizes: Path | None,
     token_bytes: Path | None,
-    parallel: tuple[str, ...],
-    base: str | None,
     **options: Any,
 ) -> None:
     """Compare tokenizers: compression by text and language, token usage, vocabulary, sizes.
@@ -94,20 +81,13 @@ def evaluate(
     "tokenizer".
     """
     option.one_of("markdown", "as_json")
-    if parallel:
-        option.refuse(
-            "--parallel reads its own text", "train", "val", "max_chars", "width", "sizes",
-            "max_document_bytes",
-        )  # fmt: skip
-    else:
-        option.refuse("it needs --parallel", "base")
     option.ending(sizes, ".csv", ".svg")
     option.ending(token_bytes, ".npy", ".pt")
-    if token_bytes:  # before measuring, which is slow: torch may be missing
+    if token_bytes:
         own = bytepair.load(options["tokenizer"], pattern=options["pattern"])
         bytepair.evaluate.save_token_bytes(own, token_bytes, overwrite=True)
-    evaluation = parallel_for(parallel, base, **options) if parallel else evaluation_for(**options)
-    if sizes and isinstance(evaluation, bytepair.evaluate.Evaluation):
+    evaluation = evaluation_for(**options)
+    if sizes:
         _write_sizes(evaluation, sizes)
     if as_json:
         click.echo(bytepair.evaluate.to_json(evaluation), nl=False)
@@ -155,38 +135,19 @@ def evaluation_for(
         },
         width=width,
     )
-    _print_missing(evaluation)
+    for reason in evaluation.missing.values():
+        tell("warning", *in_words(reason))
     return evaluation
 
 
 def _files_of(paths: Sequence[str], split: Split) -> Files:
     """The files of a split where the data set has it, else all that are named."""
-    files = files_of(paths)
-    has_split = split in {one or "train" for one in splits_of(files)} and any(splits_of(files))
-    return resolve_files(Paths(paths), split if has_split else "all")
-
-
-def parallel_for(
-    parallel: Sequence[str],
-    base: str | None,
-    tokenizer: str,
-    pattern: str | None,
-    against: Sequence[str],
-    column: str,
-    errors: Errors,
-    **_: Any,
-) -> bytepair.evaluate.ParallelText:
-    """Measure parallel text with these options; print what is missing to standard error."""
-    evaluation = bytepair.evaluate.measure_parallel(
-        bytepair.load(tokenizer, pattern=pattern),
-        sources.groups_of(parallel),
-        **_names(tokenizer, against),
-        base=base,
-        column=column,
-        errors=errors,
-    )
-    _print_missing(evaluation)
-    return evaluation
+    files = files_matching(paths)
+    splits = splits_of(files.files)
+    has_split = any(splits) and split in {one or "train" for one in splits}
+    files = of_split(files, split if has_split else "all")
+    announce(files)
+    return files
 
 
 def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
@@ -198,14 +159,7 @@ def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
     return {"name": f"{name} (ours)" if name in against else name, "against": rivals}
 
 
-def _print_missing(
-    evaluation: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText,
-) -> None:
-    for reason in evaluation.missing.values():
-        tell("warning", *in_words(reason))
-
-
-def _print(evaluation: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:
+def _print(evaluation: bytepair.evaluate.Evaluation) -> None:
     from rich.console import Console
 
     class Output(Console):
@@ -214,5 +168,5 @@ def _print(evaluation: bytepair.evaluate.Evaluation | bytepair.evaluate.Parallel
 
     # A table truncated to 80 columns would lose figures.
     console = Output() if sys.stdout.isatty() else Output(width=200)
-    for part in bytepair.evaluate.to_terminal(evaluation):
+    for part in bytepair.evaluate.to_terminal(evaluation, console.width):
         console.print(part, crop=False)

@@ -26,7 +26,7 @@ from bytepair.cli.outputs import (
     replacing,
 )
 from bytepair.corpus.column import Errors
-from bytepair.corpus.splits import Split
+from bytepair.corpus.files import Split
 
 PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(get_args(inspect.get_annotations(bytepair.train, eval_str=True)["ties"]))

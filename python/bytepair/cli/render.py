@@ -18,6 +18,7 @@ from bytepair.chat.segments import Truncate
 from bytepair.chat.template import FIELDS
 from bytepair.cli import option
 from bytepair.cli.outputs import OUTPUT_FILE
+from bytepair.files.outputs import write_whole
 
 _ANSWERS: Final = ("chosen", "rejected")
 
@@ -59,13 +60,32 @@ TEMPLATES: Final = {
     multiple=True,
     help="A field of these turns that is trained on; may be repeated.  [default: all]",
 )
+@click.option(
+    "--errors",
+    type=click.Choice(["strict", "replace", "skip"]),
+    default="strict",
+    help="With skip, leave out invalid rows, and name the first; with replace, put U+FFFD for half "
+    "a character.",
+)
+@click.option(
+    "--require",
+    type=click.Choice(["question", "answer"]),
+    multiple=True,
+    help="Refuse conversations that begin with the assistant, or end with the user.",
+)
+@click.option(
+    "--checks",
+    type=click.Choice(["error", "warn", "off"]),
+    help="What to do if a Jinja template drops text or never ends a turn.  [default: error]",
+)
 @click.option("--ignore-field", multiple=True, help="A field that is not read; may be repeated.")
 @click.option("--max-tokens", type=option.number, help="The most ids of a conversation.")
 @click.option(
     "--truncate",
     type=click.Choice(get_args(Truncate)),
     default="tokens",
-    help="Whether to cut anywhere, or to drop whole messages.",
+    help="What --max-tokens does: cut anywhere, drop the last messages or the oldest turns; or "
+    "split what is longer than a row.",
 )
 @click.option(
     "--on-untrained",
@@ -75,7 +95,9 @@ TEMPLATES: Final = {
 )
 @click.option("--pad-to", type=option.number, help="Pad each conversation to this many ids.")
 @click.option("--pack-to", type=option.number, help="Pack conversations into rows of so many ids.")
+@click.option("--pad", help="The special token that pads rows.  [default: the template's]")
 @option.threads
+@click.option("--statistics", type=OUTPUT_FILE, help="Write the numbers of the last line as JSON.")
 @click.option("--show", is_flag=True, help="Draw the tokens: green is trained on, red is not.")
 def render(
     source: str,
@@ -86,42 +108,63 @@ def render(
     rows: str,
     train_field: tuple[Any, ...],
     ignore_field: tuple[str, ...],
+    checks: str | None,
+    statistics: Path | None,
     show: bool,
     **options: Any,
 ) -> None:
     """Render conversations to ids and a mask of what is trained on.
 
-    SOURCE: a file (jsonl or parquet), a folder, a glob or a URL. Each conversation, or each row if
-    they are padded or packed, is written as a line of JSON, or as a row of a parquet file.
+    SOURCE: a file (jsonl, a list in .json, parquet, Arrow), a folder, a glob or a URL. Each
+    conversation, or each row if they are padded or packed, is written as a line of JSON, or as a
+    row of a parquet file. The last line, on standard error, says what was read and left out.
     """
     option.one_of("out", "show")
     option.one_of("pad_to", "pack_to")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    reads = ("train_on", "truncate")
+    reads = ("train_on", "truncate", "errors", "require")
     chosen = {name: value for name, value in options.items() if name in reads}
     others = {name: value for name, value in options.items() if name not in reads}
-    own_or_named: Any = template
-    if template is not None and template not in tok.chat_templates:
-        own_or_named = TEMPLATES.get(template, template)
-    if template is not None and template.endswith(".jinja"):
-        source_text = Path(template).read_text(encoding="utf-8")
-        own_or_named = chat.JinjaTemplate(source_text, name=template)
+    own_or_named = _template(tok, template, checks)
     batch: Any
     if rows == PAIRS:
-        no_pairs = (*reads, "pad_to", "pack_to")
+        no_pairs = ("train_on", "truncate", "require", "pad_to", "pack_to", "statistics")
         option.refuse("pairs have all turns of their answers, and no rows", *no_pairs)
         others = {name: value for name, value in others.items() if name not in no_pairs}
-        how = ChatOptions(ignore_fields=ignore_field, train_fields=train_field or None)
+        how = ChatOptions(
+            ignore_fields=ignore_field, train_fields=train_field or None, errors=options["errors"]
+        )
         batch = chat.render_preferences(tok, source, template=own_or_named, options=how, **others)
     else:
         how = ChatOptions(rows, ignore_field, train_fields=train_field or None, **chosen)  # type: ignore[arg-type]
         batch = tok.render_batch(source, template=own_or_named, options=how, **others)
+    if rows != PAIRS:
+        click.echo(batch.statistics, err=True)
+        if statistics is not None:
+            text = json.dumps(batch.statistics.to_json(), indent=2)
+            write_whole(statistics, f"{text}\n".encode(), overwrite=True)
     if out is not None:
         path = batch.save(out, overwrite=True)  # the command has checked it
         click.echo(f"{path}: {len(batch):,} {'pairs' if rows == PAIRS else 'rows'}")
         return
     for line in map(_drawing(tok) if show else _json, _rows(batch)):
         sys.stdout.write(f"{line}\n")
+
+
+def _template(tok: bytepair.Tokenizer, name: str | None, checks: str | None) -> Any:
+    """The template with a name, of the tokenizer or of this library, or in a file."""
+    source = None
+    if name is not None and name.endswith(".jinja"):
+        source = Path(name).read_text(encoding="utf-8")
+    elif checks is not None:
+        source = tok.chat_templates.get(name or "default")
+    if source is not None:
+        return chat.JinjaTemplate(source, name=name or "default", checks=checks or "error")  # type: ignore[arg-type]
+    if checks is not None:
+        raise click.UsageError("--checks is for Jinja templates; this one has fixed rules")
+    if name is not None and name not in tok.chat_templates:
+        return TEMPLATES.get(name, name)
+    return name
 
 
 def _rows(batch: Any) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import BadValue
-from bytepair.corpus.column import REPAIR, Errors, SkipLog, TextBatch, strings
+from bytepair.corpus.column import REPAIR, Errors, Skip, SkipLog, TextBatch, strings
 from bytepair.corpus.files import Files, Input
 from bytepair.corpus.kinds import LFS, is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
@@ -260,7 +260,7 @@ class _Inputs:
         try:
             yield iter(list(_pieces(file, name, "strict")))
         except CorpusError as error:
-            self.skips.add(name, 0, error.message)
+            self.skips.add(Skip(name, 0, 1, error.message))
 
 
 def _pieces(file: BinaryIO, name: str, errors: Errors) -> Iterator[str]:

@@ -41,9 +41,9 @@ def to_tiktoken(tokenizer: _core.Tokenizer, name: str = "bytepair") -> tiktoken.
         True
     """
     from bytepair._internal.extras import tiktoken
-    from bytepair.formats.tiktoken import values
+    from bytepair.formats.writing import encoding_values
 
-    return tiktoken.Encoding(name, **values(tokenizer, exact=True))
+    return tiktoken.Encoding(name, **encoding_values(tokenizer))
 
 
 def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> tokenizers.Tokenizer:
@@ -67,9 +67,9 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
         >>> bytepair.compat.to_huggingface(tok).encode("hello").ids == tok.encode("hello")
         True
     """
-    from bytepair.formats.huggingface import folder
+    from bytepair.formats import huggingface
 
-    return folder.of_tokenizers(tokenizer, special=special)
+    return huggingface.of_tokenizers(tokenizer, special=special)
 
 
 def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
@@ -96,9 +96,9 @@ def to_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokeni
         >>> theirs("hello").input_ids == tok.encode("hello"), theirs.eos_token
         (True, '<|assistant_end|>')
     """
-    from bytepair.formats.huggingface import folder
+    from bytepair.formats import huggingface
 
-    return folder.of_transformers(tokenizer)
+    return huggingface.of_transformers(tokenizer)
 
 
 def export_losses(
@@ -129,8 +129,8 @@ def export_losses(
         >>> bytepair.compat.export_losses(tok, "tiktoken")
         ['the split pattern', 'the special tokens']
     """
-    from bytepair.formats import registry
+    from bytepair.formats import writing
 
     if isinstance(format, os.PathLike):
-        format, path = registry.of_path(Path(format)), format
-    return registry.losses(tokenizer, format, None if path is None else Path(path))
+        format, path = writing.of_path(Path(format)), format
+    return writing.losses(tokenizer, format, None if path is None else Path(path))

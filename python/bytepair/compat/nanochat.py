@@ -32,7 +32,7 @@ from bytepair.training import NANOCHAT_SPECIAL_TOKENS, train
 
 if TYPE_CHECKING:
     from bytepair.chat.segments import Conversation
-    from bytepair.corpus.splits import Split
+    from bytepair.corpus.files import Split
     from bytepair.shards.texts import TextState
 
 __all__ = [

@@ -4,12 +4,11 @@
     >>> sum(batch.num_rows for batch in bytepair.corpus.read_documents(bytepair.sample.paths()))
     61
 
-The modules: `source` (what a source is, and `Reading`), `files` (the files that names stand for),
-`folders` (the files of a folder or glob), `splits` (which documents are for validation),
-`documents` (the documents of a file), `read` (batches of any source), `sampling` (a sample of one),
-`column` (documents in memory, and skipped ones), `kinds` (file suffixes), `bounds` (memory limits),
-`arrow` (Arrow columns), `read_ahead` (a reader thread), `inputs` (records of what a job read) and
-`download` (published data sets).
+The modules: `source` (what a source is, and `Reading`), `names` (the files that names stand for),
+`files` (these files, and which are for validation), `documents` (the documents of a file), `read`
+(batches of any source), `sampling` (a sample of one), `column` (documents in memory, and skipped
+ones), `kinds` (file suffixes), `bounds` (memory limits), `arrow` (Arrow columns), `read_ahead` (a
+reader thread), `inputs` (records of what a job read) and `download` (published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -20,17 +19,17 @@ if _TYPE_CHECKING:
     from bytepair.corpus import download
     from bytepair.corpus.documents import read_documents
     from bytepair.corpus.download import download_dataset
-    from bytepair.corpus.files import Paths, list_files
+    from bytepair.corpus.names import Paths, list_files
     from bytepair.corpus.source import Texts
 
 _lazy(
     __name__,
     {
-        "Paths": "bytepair.corpus.files",
+        "Paths": "bytepair.corpus.names",
         "Texts": "bytepair.corpus.source",
         "download": "bytepair.corpus.download",
         "download_dataset": "bytepair.corpus.download",
-        "list_files": "bytepair.corpus.files",
+        "list_files": "bytepair.corpus.names",
         "read_documents": "bytepair.corpus.documents",
     },
 )

@@ -21,11 +21,10 @@ from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, ReadBounds
 from bytepair.corpus.column import Column, Errors, Skip, SkipLog, until
-from bytepair.corpus.files import Input
+from bytepair.corpus.files import Input, Split
 from bytepair.corpus.kinds import CorpusFile, Kind, compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
-from bytepair.corpus.source import Reading, Source, files_by_position
-from bytepair.corpus.splits import Split
+from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def read_documents(
             that Arrow supports (`s3://`, `gs://`, `hf://` and others).
         column: the table column or JSON field that contains the text.
         split: "train", "val" or "all". A data set may say which of its files are for validation
-            (`bytepair.corpus.splits`); where none does, "val" means the last file and "train" all
+            (`bytepair.corpus.files`); where none does, "val" means the last file and "train" all
             others, as in nanochat. None means "train" of a data set that says it, else "all".
         start: the first row group of each parquet file to read; for jsonl, the first block of
             16 MB; for text files, the first file.
@@ -98,7 +97,7 @@ def read_documents(
         raise CorpusError(
             f"start is {start} and step is {step}", hint="pass start >= 0 and step >= 1"
         )
-    files = files_by_position(source, split)
+    files = resolve_files(source, split, by_position=True).files
     reading = Reading(column, errors, max_chars, doc_cap, max_document_bytes)
     stream = until(_strided(files, reading, DocumentSelection(0, start, step)), max_chars)
     return ahead(arrow.record_batch(texts, column) for texts in stream)
@@ -118,7 +117,7 @@ def _strided(
             if isinstance(piece, Column):
                 yield piece
             else:
-                skips.add(piece.input, piece.first, piece.reason, piece.hint)
+                skips.add(piece)
     skips.warn()
 
 
@@ -222,7 +221,7 @@ def _from_row(piece: Column | Skip, first: int) -> Column | Skip:
     if before <= 0:
         return piece
     if isinstance(piece, Skip):
-        return replace(piece, first=first, rows=piece.rows and piece.rows - before)
+        return piece._replace(first=first, rows=piece.rows and piece.rows - before)
     return piece[before:]
 
 

@@ -27,7 +27,7 @@ from threading import Event, Lock
 from typing import Any, Final
 
 from bytepair._internal.progress import Bar, Callback
-from bytepair._internal.system import sync
+from bytepair._internal.system import naming, sync
 from bytepair.errors import DownloadError, NotAFileError
 from bytepair.files.outputs import check_alone, check_inside, open_own, remove_own, write_whole
 from bytepair.files.safe import is_plain
@@ -315,6 +315,7 @@ def fetch(
     Raises:
         DownloadError: if the download fails or is stopped, or the file has the wrong size or hash.
         NotAFileError: if something other than a regular file with one name is in the way.
+        OSError: if the file cannot be written.
     """
     if path.is_file() and file.size in (None, path.stat().st_size):
         return path
@@ -330,6 +331,8 @@ def fetch(
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, DownloadError) and not isinstance(error, _RetryError):
                 raise
+            if _is_of_disk(error):  # such as a full one, which no retry empties
+                raise
             failures = 0 if transfer.size >= before + BLOCK_BYTES else failures + 1
             reached = transfer.has_answer or isinstance(error, _RetryError)
             most = attempts if reached else min(attempts, MOST_FAILURES_UNREACHED)
@@ -340,6 +343,12 @@ def fetch(
             longer = min(pause * 2**failures, MOST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
             if stop.wait(max(longer, getattr(error, "wait", 0.0))):
                 raise DownloadError(CANCELLED) from None
+
+
+def _is_of_disk(error: Exception) -> bool:
+    """Whether an error is about a file here; errors of the network name an address or nothing."""
+    network = (urllib.error.URLError, DownloadError, http.client.HTTPException)
+    return not isinstance(error, network) and getattr(error, "filename", None) is not None
 
 
 class _RetryError(DownloadError):
@@ -392,8 +401,8 @@ class _Transfer:
         if self._size is None or self.size != self._size:
             self._receive()
         self._check()
+        remove_own(self._tag)  # first: the next run looks no further than at a whole file
         self._partial.replace(self._path)
-        remove_own(self._tag)
         return self._path
 
     def _announced(self) -> tuple[int | None, str | None]:
@@ -435,8 +444,9 @@ class _Transfer:
                 out.seek(start)
                 out.truncate()
                 self._copy(response, out, start)
-                out.flush()
-                sync(out.fileno())
+                with naming(self._partial):
+                    out.flush()
+                    sync(out.fileno())
         if end is not None and self.size < end:
             raise _RetryError(f"the connection closed after {self.size:,} of {end:,} bytes")
 
@@ -451,7 +461,8 @@ class _Transfer:
                     f"{self._file.url} is corrupt: it has more than the announced {self._size:,} "
                     "bytes"
                 )
-            out.write(block)
+            with naming(self._partial):
+                out.write(block)
             self._on_bytes(len(block))
             waited = time.monotonic() - since
             if waited >= self._timeout:

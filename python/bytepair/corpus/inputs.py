@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair.corpus.files import Input, is_url
+from bytepair.corpus.files import Input
+from bytepair.corpus.names import is_url
 
 #: The names and sizes of the inputs, in a record.
 INPUTS: Final = "inputs"
@@ -44,12 +45,6 @@ def recorded(files: list[Input], folder: Path) -> dict[str, Any]:
 def is_same(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
     """Whether two records name the same inputs, in the same order; see `shared`."""
     return len(_pairs(record)) == len(_pairs(job)) == shared(record, job, folder)
-
-
-def is_interleaved(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> bool:
-    """Whether a record names all inputs of an earlier one in their order, with others between."""
-    names, later = _Names(record, job, folder), iter(_pairs(job))
-    return all(any(names.is_same(old, new) for new in later) for old in _pairs(record))
 
 
 def shared(record: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> int:

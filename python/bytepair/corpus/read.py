@@ -21,10 +21,8 @@ from bytepair.corpus.files import Files, Input
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import (
-    HubData,
     Reading,
     ResolvedSource,
-    Rows,
     Source,
     Texts,
     announce_column,
@@ -50,20 +48,11 @@ def read_batches(
 ) -> Iterator[TextBatch]:
     """Read a source as batches of documents, in order.
 
-    Args:
-        source: a source as defined in `bytepair.corpus.source`.
-        reading: which text is read. What is invalid raises an error at the latest in the consumer
-            of the documents; the limits of counting do not matter here.
-        share: updated with the fraction of the files that has been read.
-        on_skip: called for each skipped document, in order, with the name of its file or other
-            source, its row there, the reason, and what to do about it.
-
-    Raises:
-        CorpusError: if there is nothing to read, or a file is not valid for its suffix
-            (`bytepair.corpus.kinds`); the message contains the file and the place.
+    What is invalid raises an error at the latest in the consumer of the documents; the limits of
+    counting do not matter here. `share` is updated with the fraction of the files that has been
+    read, and `on_skip` is called for each skip.
 
     Example:
-        >>> from bytepair.corpus.read import read_batches
         >>> list(read_batches(["one text", "another"]))
         [['one text', 'another']]
     """
@@ -75,22 +64,15 @@ def read_batches(
 
 
 def _without_skips(stream: Iterator[TextBatch | Skip], on_skip: OnSkip) -> Iterator[TextBatch]:
-    """The valid documents; `on_skip` is called for the skipped ones."""
     for item in stream:
         if isinstance(item, Skip):
-            on_skip(item.input, item.first, item.reason, item.hint)
+            on_skip(item)
         else:
             yield item
 
 
 def batch_size(batch: TextBatch) -> int:
-    """The number of bytes of the documents of a batch.
-
-    Example:
-        >>> from bytepair.corpus.read import batch_size
-        >>> batch_size(["one", "é"])
-        5
-    """
+    """The number of bytes of the documents of a batch."""
     if isinstance(batch, Column):
         return batch.text_bytes
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
@@ -101,20 +83,17 @@ def _open(
 ) -> Iterator[TextBatch | Skip]:
     if isinstance(resolved, Files):
         return ahead(_read_files(resolved.files, reading, share))
-    if isinstance(resolved, Texts | Rows):
-        texts = (
-            resolved.texts
-            if isinstance(resolved, Texts)
-            else _fields(resolved.rows, reading.column)
-        )
-        return _capped(_checked_texts(_read_texts(texts), reading.errors), reading.doc_cap)
-    if isinstance(resolved, HubData):
-        columns = _read_columns(_tables(resolved.data, reading.column), reading.column)
+    column, cap = reading.column, reading.doc_cap
+    if isinstance(resolved, Texts) or resolved.kind == "rows":
+        texts = resolved.texts if isinstance(resolved, Texts) else _fields(resolved.data, column)
+        return _capped(_checked_texts(_read_texts(texts), reading.errors), cap)
+    if resolved.kind == "datasets":
+        columns = _read_columns(_tables(resolved.data, column), column)
     elif is_arrow(resolved.data):
-        columns = _read_arrow(resolved.data, reading.column, "the Arrow data")
+        columns = _read_arrow(resolved.data, column, "the Arrow data")
     else:
-        columns = _read_columns(resolved.data, reading.column)
-    return _capped(_checked(columns, reading.errors), reading.doc_cap)
+        columns = _read_columns(resolved.data, column)
+    return _capped(_checked(columns, reading.errors), cap)
 
 
 def _read_files(

@@ -137,7 +137,7 @@ def _blocks(
             if not isinstance(piece, Skip):
                 yield piece
             elif piece.rows == 1 or reading.errors == "skip":
-                skips.add(piece.input, piece.first, piece.reason, piece.hint)
+                skips.add(piece)
             else:
                 raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
         if not is_empty:

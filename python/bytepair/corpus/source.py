@@ -15,7 +15,7 @@ objects | Arrow data: a column of text, or the column `column` of a table |
 | a data set of the package `datasets`, also a streamed one | its column `column` |
 | an iterable of mappings, such as rows of jsonl | the field `column` of each |
 
-`files` finds the files that names stand for. Of a source with several columns, a line of the logger
+`names` finds the files that names stand for. Of a source with several columns, a line of the logger
 `bytepair` says before the work which one is read.
 """
 
@@ -26,27 +26,16 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from bytepair._internal.checks import MOST, check_choice, check_kind, check_whole
 from bytepair.corpus.arrow import is_arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import (
-    LOG,
-    MOST_NAMED,
-    Files,
-    Input,
-    Paths,
-    announce,
-    exists,
-    files_matching,
-    of_split,
-)
+from bytepair.corpus.files import LOG, MOST_NAMED, Files, Split, announce, of_split, unsplit
 from bytepair.corpus.kinds import has_known_ending
-from bytepair.corpus.splits import Split, part, unsplit
-from bytepair.errors import ArgumentError, CorpusError
+from bytepair.corpus.names import Paths, exists, files_matching
+from bytepair.errors import CorpusError
 
 #: The type of a source of text; see the table above.
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any
@@ -78,7 +67,7 @@ class Reading:
             this size. Text files may be longer if they are read in pieces: if they are counted
             completely, with a named pattern, and without `errors="skip"`.
         split: "train", "val" or "all", for data sets that say which of their files are for
-            validation (`bytepair.corpus.splits`: those that bytepair downloads, and others); None
+            validation (`bytepair.corpus.files`: those that bytepair downloads, and others); None
             means "train" for these and "all" for other sources.
         memory_limit: the approximate maximum memory of the counts while counting, in bytes. Counts
             beyond it are spilled to a temporary folder (in `TMPDIR`); the result is the same. A
@@ -121,13 +110,8 @@ class Reading:
         check_whole("max_document_bytes", self.max_document_bytes, least=1)
         if self.split is not None:
             check_choice("split", self.split, ("train", "val", "all"))
-        limit = self.memory_limit
-        if limit is not None and check_whole("memory_limit", limit, -MOST) < 1:
-            raise ArgumentError(
-                f"memory_limit is {limit}",
-                option="memory_limit",
-                hint="pass a positive number of bytes",
-            )
+        if self.memory_limit is not None:
+            check_whole("memory_limit", self.memory_limit, least=1)
 
     @property
     def is_whole(self) -> bool:
@@ -136,11 +120,7 @@ class Reading:
 
 
 def check_limits(max_chars: int | None = None, doc_cap: int | None = None) -> None:
-    """Check limits of characters: as slices, negative ones would silently cut text at the end.
-
-    Raises:
-        CorpusError: if a limit is below 1.
-    """
+    """Check limits of characters: as slices, negative ones would silently cut text at the end."""
     for name, value in (("max_chars", max_chars), ("doc_cap", doc_cap)):
         if value is not None and check_whole(name, value, -MOST) < 1:
             raise CorpusError(f"{name} is {value}", hint="pass at least 1, or None for no limit")
@@ -163,49 +143,30 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class ArrowData:
-    """A source of Arrow columns in memory.
+class TableData:
+    """A source of tables or rows in memory.
 
     Attributes:
-        data: an object with the Arrow interface, or an iterable of such objects.
+        kind: whether the data is Arrow data or an iterable of such, a data set of the package
+            `datasets`, or an iterable of mappings.
+        data: the data.
     """
 
+    kind: Literal["arrow", "datasets", "rows"]
     data: Any
-
-
-@dataclass(frozen=True)
-class HubData:
-    """A data set of the package `datasets`.
-
-    Attributes:
-        data: a `datasets.Dataset` or `datasets.IterableDataset`.
-    """
-
-    data: Any
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A source of rows in memory.
-
-    Attributes:
-        rows: mappings with the text in one of their fields.
-    """
-
-    rows: Iterable[Mapping[str, Any]]
 
 
 #: A resolved source.
-ResolvedSource: TypeAlias = Files | Texts | ArrowData | HubData | Rows
+ResolvedSource: TypeAlias = Files | Texts | TableData
 
 
 def resolve(
     source: Source | ResolvedSource, *, split: Split | None = None, logs: bool = True
 ) -> ResolvedSource:
-    """Determine what a source is.
+    """Determine what a source is; see the table above.
 
     Args:
-        source: see the table above.
+        source: the source.
         split: the split to read; None means `train` if a data set says what is for validation.
         logs: whether to log what is read.
 
@@ -214,17 +175,12 @@ def resolve(
             look like paths; or if the argument is not a source of text.
 
     Example:
-        >>> import bytepair
-        >>> from bytepair.corpus.source import Paths, resolve
         >>> resolve(["one text", "another"])
         Texts(texts=['one text', 'another'])
-        >>> names = list(map(str, bytepair.sample.paths()))
-        >>> resolve(bytepair.sample.paths()) == resolve(Paths(names))
-        True
     """
     if split is not None:
         check_choice("split", split, ("train", "val", "all"))
-    if isinstance(source, Files | ArrowData | HubData | Rows):
+    if isinstance(source, Files | TableData):
         return source
     resolved = _resolved(source)
     if isinstance(resolved, Files):
@@ -236,42 +192,32 @@ def resolve(
     return resolved
 
 
-def resolve_files(source: Source, split: Split | None = None, *, logs: bool = True) -> Files:
-    """Determine the files of a source that must be files; the arguments are those of `resolve`.
+def resolve_files(
+    source: Source, split: Split | None = None, *, logs: bool = True, by_position: bool = False
+) -> Files:
+    """Determine the files of a source that must be files.
+
+    Args:
+        source: the source.
+        split: as in `resolve`.
+        logs: as in `resolve`.
+        by_position: whether the last file is for validation where no data set says it.
 
     Raises:
         CorpusError: if the source is in memory, or as in `resolve`.
     """
+    if isinstance(source, Files):
+        return source
     # An error about the names then suggests no text.
     if isinstance(source, str | os.PathLike) or (isinstance(source, list) and not source):
         source = Paths(source)
-    resolved = resolve(source, split=split, logs=logs)
-    if isinstance(resolved, Files):
-        return resolved
-    message = "the source must be files: paths, folders, globs or URLs"
-    raise CorpusError(message, option="source", hint="pass paths")
-
-
-def files_by_position(source: Source, split: Split | None, *, logs: bool = True) -> list[Input]:
-    """The files of a split, where the last file is for validation if no data set says it.
-
-    Args:
-        source: as in `resolve_files`.
-        split: as in `corpus.read_documents`.
-        logs: whether to log what is read; of several ranks, the first does.
-
-    Raises:
-        CorpusError: as in `resolve_files`.
-    """
-    all_files = resolve_files(source, "all", logs=False)
-    if isinstance(source, Files):
-        return all_files.files
-    files = part(all_files.files, split)
-    left = [PurePosixPath(file.name).name for file in all_files.files if file not in files]
+    resolved = _resolved(source)
+    if not isinstance(resolved, Files):
+        message = "the source must be files: paths, folders, globs or URLs"
+        raise CorpusError(message, option="source", hint="pass paths")
+    files = of_split(resolved, split, by_position=by_position)
     if logs:
-        actual = (split or "train") if left else "all"
-        skipped = [*left, *all_files.skipped]
-        announce(Files(files, skipped, actual, all_files.is_listed or bool(left)))
+        announce(files)
     return files
 
 
@@ -289,14 +235,14 @@ def _resolved(source: Source) -> ResolvedSource:
     if isinstance(source, bytes):
         raise CorpusError("the source is bytes", hint="decode it to str and pass a list of texts")
     if is_arrow(source):
-        return ArrowData(source)
+        return TableData("arrow", source)
     if isinstance(source, Mapping):
         raise CorpusError(
-            (f"a mapping ({type(source).__name__}) is not a source of text, but its values may be"),
+            f"a mapping ({type(source).__name__}) is not a source of text, but its values may be",
             hint=f"pass one of {', '.join(map(repr, itertools.islice(source, MOST_NAMED)))}",
         )
-    if _is_of_datasets(source):
-        return HubData(source)
+    if all(hasattr(source, name) for name in _OF_DATASETS):
+        return TableData("datasets", source)
     if not isinstance(source, Iterable):
         collect = "call its method collect, or " if hasattr(source, "collect") else ""
         raise CorpusError(
@@ -306,15 +252,11 @@ def _resolved(source: Source) -> ResolvedSource:
     return _of_items(source)
 
 
-def _is_of_datasets(source: object) -> bool:
-    """Whether this is a data set of the package `datasets`."""
-    return all(hasattr(source, name) for name in _OF_DATASETS)
-
-
 def announce_column(resolved: ResolvedSource, column: str) -> None:
     """Log which column of a source in memory is read, if it has several."""
-    data = resolved.data if isinstance(resolved, ArrowData | HubData) else None
-    names = columns_of(data)
+    if not isinstance(resolved, TableData) or resolved.kind == "rows":
+        return
+    data, names = resolved.data, columns_of(resolved.data)
     if column in names and len(names) > 1:
         others = ", ".join(name for name in names if name != column)
         kind = type(data).__name__
@@ -352,9 +294,9 @@ def _of_items(items: Iterable[Any]) -> ResolvedSource:
             hint="pass all as pathlib.Path, or all as texts",
         )
     if any(is_arrow(item) for item in first):
-        return ArrowData(rest)
+        return TableData("arrow", rest)
     if any(isinstance(item, Mapping) for item in first):
-        return Rows(rest)
+        return TableData("rows", rest)
     _check_texts([item for item in first if isinstance(item, str)])
     return Texts(rest)
 
@@ -369,11 +311,7 @@ def _peeked(items: Iterable[Any]) -> tuple[list[Any], Iterable[Any]]:
 
 
 def _check_texts(first: list[str]) -> None:
-    """Check that texts do not look like paths.
-
-    Raises:
-        CorpusError: if one is the path of an existing file, or all look like paths.
-    """
+    """Refuse texts if one is the path of an existing file, or all look like paths."""
     path = next((text for text in first if _may_be_path(text) and exists(text)), None)
     if path is None and first and all(map(_looks_like_path, first)):
         path = first[0]

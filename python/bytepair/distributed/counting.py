@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from itertools import repeat
-from math import isqrt
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,17 +20,17 @@ import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.column import SkipLog, SkippedPlace
+from bytepair.corpus.column import Skip, SkipLog
 from bytepair.corpus.files import LOG, Files, Input
 from bytepair.corpus.inputs import recorded
 from bytepair.corpus.source import Reading, Source, resolve_files
-from bytepair.distributed import on_ray, tasks
-from bytepair.distributed.tasks import Task
+from bytepair.distributed import tasks
+from bytepair.distributed.tasks import Task, TaskFolder
 from bytepair.errors import ArgumentError, CountsError, InUseError, ShardError
 from bytepair.files.outputs import scratch
 from bytepair.shards import manifest, state
 from bytepair.shards.manifest import Fields
-from bytepair.training.counting import count_with_skips
+from bytepair.training.counting import CountOptions, count_with_skips
 from bytepair.training.counts import Counts, read_counts
 from bytepair.training.counts_file import check_counts_output, metadata_of
 
@@ -104,84 +103,76 @@ def count(
             )
     if out is None and not ray:
         raise ShardError("several ranks need a shared folder: pass out, the file to write")
-    options: dict[str, Any] = {
-        "pattern": _core.pattern(pattern), "doc_cap": reading.doc_cap, "column": reading.column,
-        "errors": reading.errors,
-    }  # fmt: skip
+    regex = _core.pattern(pattern)
+    options = CountOptions(regex, replace(reading, split=None), ranks.threads(threads))
     files = resolve_files(source, reading.split).files
     with scratch() if out is None else nullcontext(Path(out).parent) as folder:
         path = folder / ("counts.parquet" if out is None else Path(out).name)
         check_counts_output(path, overwrite=overwrite)
-        job = {**options, **recorded(files, folder), "unicode": _core.UNICODE_VERSION}
-        options["max_document_bytes"] = reading.max_document_bytes
-        options["threads"] = ranks.threads(threads)
-        return _count(CountTasks(path, job, options, task_bytes, overwrite), files, ranks)
+        job = {
+            "pattern": regex, "doc_cap": reading.doc_cap, "column": reading.column,
+            "errors": reading.errors, "unicode": _core.UNICODE_VERSION, **recorded(files, folder),
+        }  # fmt: skip
+        return _count(CountJob(path, job, options, task_bytes, overwrite), files, ranks)
 
 
 @dataclass(frozen=True)
-class CountTasks:
+class CountJob:
     """A count that is divided into tasks.
 
     Attributes:
         path: the output.
-        job: what determines the result.
-        options: the pattern, the threads and the values of `Reading` for each task.
+        values: what determines the result.
+        options: how each task counts.
         task_bytes: the approximate number of bytes of the files of a task.
         overwrite: whether the output may replace a file that holds no counts.
     """
 
     path: Path
-    job: dict[str, Any]
-    options: dict[str, Any]
+    values: dict[str, Any]
+    options: CountOptions
     task_bytes: int
     overwrite: bool
 
     @property
-    def root(self) -> Path:
+    def folder(self) -> TaskFolder:
         """The folder of the tasks."""
-        return self.path.with_name(f"{self.path.name}.parts")
-
-    @property
-    def task_job(self) -> dict[str, Any]:
-        """What determines the tasks."""
-        return {**self.job, "task_bytes": self.task_bytes}
+        root = self.path.with_name(f"{self.path.name}.parts")
+        return TaskFolder(root, {**self.values, "task_bytes": self.task_bytes}, (PART,))
 
 
-def _count(plan: CountTasks, files: list[Input], ranks: tasks.Ranks) -> Counts | None:
+def _count(job: CountJob, files: list[Input], ranks: tasks.Ranks) -> Counts | None:
     """Run the tasks of this process, and put all together if it is the last."""
-    if (counts := _finished(plan)) is not None:
+    if (counts := _finished(job)) is not None:
         return counts
-    root, work = plan.root, tasks.split(files, plan.task_bytes)
-    if not ranks.run(root, plan.task_job, work, count_task, root, plan.options):
+    folder, work = job.folder, tasks.split(files, job.task_bytes)
+    if not ranks.run(folder, work, count_task, job.options):
         # If another rank has finished meanwhile, it has removed what this one would wait for.
-        return _finished(plan)
-    try:
-        with manifest.locked(root):
-            if tasks.all_done(root, work):
-                return _put_together(plan, work, ray=ranks.ray)
-    except InUseError:
-        pass
+        return _finished(job)
+    with suppress(InUseError), manifest.locked(folder.root):
+        if folder.is_done(*work):
+            return _put_together(job, work)
     return None
 
 
-def _finished(plan: CountTasks) -> Counts | None:
+def _finished(job: CountJob) -> Counts | None:
     """The counts of a job that has finished, from its output; None if there are none.
 
     An output that is damaged, or that of another job, is counted again.
     """
-    if not Counts.is_counts_file(plan.path):
+    if not Counts.is_counts_file(job.path):
         return None
     try:
-        record = json.loads(metadata_of(plan.path)[JOB])
-        if state.differing(record["job"], plan.job, plan.path.parent):
+        record = json.loads(metadata_of(job.path)[JOB])
+        if state.differing(record["job"], job.values, job.path.parent):
             return None
-        counts = read_counts(plan.path)
+        counts = read_counts(job.path)
     except (CountsError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None
     if _checksum(counts) != record["checksum"]:
         return None
-    tasks.clear(plan.root, plan.task_job, [PART])
-    LOG.info("%s has the counts of these files already", plan.path)
+    job.folder.clear()
+    LOG.info("%s has the counts of these files already", job.path)
     return counts
 
 
@@ -194,58 +185,39 @@ def _checksum(counts: Counts) -> str:
     return f"{crc:08x}"
 
 
-def count_task(task: Task, root: Path, options: dict[str, Any]) -> None:
+def count_task(task: Task, folder: TaskFolder, options: CountOptions) -> None:
     """Count the files of a task, unless it is done."""
 
-    def work(task: Task, folder: Path) -> dict[str, Any]:
-        keywords = dict(options)
-        regex, threads = keywords.pop("pattern"), keywords.pop("threads")
-        reading, files = Reading(**keywords), Files(task.files)
+    def work(path: Path) -> dict[str, Any]:
         with Bar(False) as bar:
-            counts, skips = count_with_skips(files, regex, reading, threads, bar)
-        counts.save(folder / PART)
+            counts, skips = count_with_skips(Files(task.files), options, bar)
+        counts.save(path / PART)
         return {"skipped": skips.documents, "first": skips.first}
 
-    tasks.run(root, [task], [PART], work)
+    folder.run(task, work)
 
 
-def _put_together(plan: CountTasks, work: list[Task], *, ray: bool) -> Counts:
+def _put_together(job: CountJob, work: list[Task]) -> Counts:
     """Write the counts of all tasks, warn of what they skipped, and remove the tasks."""
-    root, skips = plan.root, SkipLog()
-    tasks.redo_broken(root, work, [PART], lambda task: count_task(task, root, plan.options))
+    folder, skips = job.folder, SkipLog()
+    folder.redo_broken(work, lambda task: count_task(task, folder, job.options))
     for task in work:
-        mark = tasks.mark_of(task, root)
-        skips.add_all(mark.count("skipped"), map(_skipped, mark.items("first"), repeat(mark)))
-    counts = _sum(root, work, ray=ray)
-    record = {"job": plan.job, "checksum": _checksum(counts)}
-    counts.save(plan.path, metadata={JOB: json.dumps(record)}, overwrite=plan.overwrite)
-    tasks.clear(root, plan.task_job, [PART])
+        mark = folder.mark(task)
+        first = map(_skipped, mark.items("first"), repeat(mark))
+        skips.add(*first, documents=mark.count("skipped"))
+    counts = added(read_counts(folder.of(task) / PART) for task in work)
+    record = {"job": job.values, "checksum": _checksum(counts)}
+    counts.save(job.path, metadata={JOB: json.dumps(record)}, overwrite=job.overwrite)
+    folder.clear()
     skips.warn()
     return counts
 
 
-def _sum(root: Path, work: list[Task], *, ray: bool) -> Counts:
-    """The counts of all tasks; with Ray, workers add up those of neighbours first."""
-    if not ray:
-        return added(read_counts(task.folder(root) / PART) for task in work)
-    size = isqrt(len(work)) + 1
-    groups = [work[at : at + size] for at in range(0, len(work), size)]
-    columns = on_ray.results(groups, columns_of_sum, (root,))
-    return added(Counts(_core.Counts.from_columns(*values)) for values in columns)
-
-
-def columns_of_sum(work: list[Task], root: Path) -> tuple[Any, ...]:
-    """The sum of the counts of some tasks, as values that can be sent."""
-    counts = _sum(root, work, ray=False)
-    columns = counts.core.columns()
-    return columns.data, columns.offsets, columns.counts, counts.pattern
-
-
-def _skipped(values: Any, mark: Fields) -> SkippedPlace:
+def _skipped(values: Any, mark: Fields) -> Skip:
     """A skipped document that a mark names."""
     match values:
-        case [str(source), int(row), str(reason), str(hint)] if manifest.is_count(row):
-            return SkippedPlace(source, row, reason, hint)
+        case [str(), int(row), int() | None, str(), str()] if manifest.is_count(row):
+            return Skip(*values)
     raise mark.wrong("first")
 
 
@@ -253,12 +225,6 @@ def added(parts: Iterable[Counts]) -> Counts:
     """The counts of consecutive texts as those of one.
 
     Neighbours are added in pairs, so that few counts are copied more often than others.
-
-    Example:
-        >>> import bytepair
-        >>> words = ["one", "two", "one"]
-        >>> added(bytepair.count([word]) for word in words) == bytepair.count(words)
-        True
     """
     sums: list[tuple[int, Counts]] = []
     for part in parts:

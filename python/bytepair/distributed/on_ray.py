@@ -40,32 +40,24 @@ def check() -> None:
         _check_reachable()
 
 
-def results(
-    items: Iterable[Any], function: Callable[..., Any], arguments: tuple[Any, ...]
-) -> list[Any]:
-    """Call a function for each item, on any worker, and return the results in order.
-
-    Raises:
-        ImportError: if Ray is not installed.
-        ConnectionError: if the cluster that Ray would use does not answer.
-    """
+def run(items: Iterable[Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Call a function for each item, on any worker."""
     check()
     from bytepair._internal.extras import ray
 
-    packed = [{"number": number, "item": pickle.dumps(item)} for number, item in enumerate(items)]
+    packed = [{"item": pickle.dumps(item)} for item in items]
     if not packed:
-        return []
+        return
 
     def call(row: dict[str, Any]) -> dict[str, Any]:
-        result = function(pickle.loads(row["item"]), *arguments)
-        return {"number": row["number"], "result": pickle.dumps(result)}
+        function(pickle.loads(row["item"]), *arguments)
+        return {"is_done": True}
 
     data = ray.data.from_items(packed, override_num_blocks=len(packed)).map(call)
     with _progress_on_terminals_only():
-        rows = sorted(data.take_all(), key=lambda row: row["number"])
-    if len(rows) != len(packed):
-        raise ShardError(f"Ray gave {len(rows)} results for {len(packed)} tasks")
-    return [pickle.loads(row["result"]) for row in rows]
+        done = len(data.take_all())
+    if done != len(packed):
+        raise ShardError(f"Ray has run {done} of {len(packed)} tasks")
 
 
 def _check_reachable() -> None:

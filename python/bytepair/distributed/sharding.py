@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self, Unpack
@@ -16,24 +16,17 @@ from typing import Any, Final, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.progress import Bar, Callback
+from bytepair._internal.progress import Bar, Callback, ShareRead
 from bytepair.corpus.source import Source, resolve_files
 from bytepair.distributed import tasks
-from bytepair.distributed.tasks import Task
+from bytepair.distributed.tasks import Task, TaskFolder
 from bytepair.errors import InUseError
 from bytepair.shards import Manifest, manifest
-from bytepair.shards.encode import Sink, encode_all
-from bytepair.shards.job import (
-    Address,
-    EncodedRows,
-    ShardJob,
-    ShardKeywords,
-    ShardOptions,
-    make_job,
-)
+from bytepair.shards.encode import EncodedRows, Sink, encode_all
+from bytepair.shards.job import ShardJob, ShardKeywords, ShardOptions, make_job
 from bytepair.shards.layout import DiskFile
-from bytepair.shards.manifest import MOST, Fields, SkipRecord, damaged, read_skip
-from bytepair.shards.state import FolderState, state_of
+from bytepair.shards.manifest import MOST, Address, Fields, SkipRecord, damaged, read_skip
+from bytepair.shards.state import state_of
 from bytepair.shards.writer import resumed
 from bytepair.tokenizer import Tokenizer
 
@@ -97,35 +90,23 @@ def shard(
     """
     ranks, folder = tasks.Ranks(rank, world_size, ray), Path(out)
     how = ShardOptions(**options)
-    job = make_job(resolve_files(source, how.files_split), tokenizer, how, folder)
-    state = state_of(folder, job.values, ignore=PARTS)
-    if state.manifest is not None:
-        return assemble(folder, job, [], task_bytes, threads, progress)
-    root = folder / PARTS
-    work = _unwritten(tasks.split(job.files, task_bytes), state)
-    task_job = {**job.values, "task_bytes": task_bytes}
-    if not ranks.run(root, task_job, work, encode_task, job, root, ranks.threads(threads)):
-        # If another rank has finished meanwhile, it has removed what this one would wait for.
-        state = state_of(folder, job.values, ignore=PARTS)
-        if state.manifest is None:
-            return None
-    return assemble(folder, job, work, task_bytes, threads, progress)
+    job = make_job(resolve_files(source, how.files_split).files, tokenizer, how, folder)
+    there = state_of(folder, job.values, ignore=PARTS)
+    parts = TaskFolder(folder / PARTS, {**job.values, "task_bytes": task_bytes}, FILES)
+    if there.manifest is not None:
+        return _assemble(folder, job, parts, [], threads, progress)
+    work = [t for t in tasks.split(job.files, task_bytes) if t.end > there.following.input]
+    is_done = ranks.run(parts, work, encode_task, job, ranks.threads(threads))
+    # If another rank has finished meanwhile, it has removed what this one would wait for.
+    if not is_done and state_of(folder, job.values, ignore=PARTS).manifest is None:
+        return None
+    return _assemble(folder, job, parts, work, threads, progress)
 
 
-def _unwritten(work: list[Task], state: FolderState) -> list[Task]:
-    """The tasks with documents that are in no finished shard."""
-    first = state.following[0]
-    return [task for task in work if _end(task) > first]
-
-
-def encode_task(task: Task, job: ShardJob, root: Path, threads: int | None) -> None:
+def encode_task(task: Task, parts: TaskFolder, job: ShardJob, threads: int | None) -> None:
     """Encode the files of a task to a part, unless it exists."""
-
-    def work(task: Task, folder: Path) -> dict[str, Any]:
-        part = replace(job, files=task.files, first_input=task.first_input)
-        return _write_part(part, folder, threads)
-
-    tasks.run(root, [task], FILES, work)
+    of_task = replace(job, files=task.files, first_input=task.first_input)
+    parts.run(task, lambda folder: _write_part(of_task, folder, threads))
 
 
 def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, Any]:
@@ -157,79 +138,60 @@ def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, A
     return {"tokens": tokens, "documents": documents, "skipped": skipped}
 
 
-def assemble(
-    folder: Path,
-    job: ShardJob,
-    work: list[Task],
-    task_bytes: int,
-    threads: int | None = None,
-    progress: bool | Callback | None = None,
-) -> Manifest | None:
+def _assemble(
+    folder: Path, job: ShardJob, parts: TaskFolder, work: list[Task], threads: int | None,
+    progress: bool | Callback | None,
+) -> Manifest | None:  # fmt: skip
     """Cut the parts of all tasks into shards; None if another process is doing so.
 
     It can be interrupted and called again, as `bytepair.shards.write` can. A document that is in no
     part, since its shard was finished before and is not whole, is encoded here.
     """
-    root = folder / PARTS
 
-    def feed(start: Address, take: Sink) -> None:
-        if not tasks.all_done(root, work) or not (work and work[0].first_input <= start.input):
-            encode_all(job, take, start, threads)
+    def feed(start: Address, take: Sink, share: ShareRead) -> None:
+        if not (work and work[0].first_input <= start.input and parts.is_done(*work)):
+            encode_all(job, take, start, threads, share)
             return
-        tasks.redo_broken(root, work, FILES, lambda task: encode_task(task, job, root, threads))
-        for item in _documents(root, work, start, job.dtype):
-            take(item)
+        parts.redo_broken(work, lambda task: encode_task(task, parts, job, threads))
+        for task in work:
+            share.enter(0, after=int(job.starts[task.end]))
+            for item in _documents(_Part.load(task, parts.mark(task), job.dtype), start):
+                take(item)
 
-    try:
-        with manifest.locked(folder), Bar(progress) as bar:
-            shards = resumed(folder, job, bar, feed, ignore=PARTS)
-            tasks.clear(root, {**job.values, "task_bytes": task_bytes}, FILES)
-            return shards
-    except InUseError:
-        return None
+    with suppress(InUseError), manifest.locked(folder), Bar(progress) as bar:
+        shards = resumed(folder, job, bar, feed, ignore=PARTS)
+        parts.clear()
+        return shards
+    return None
 
 
-def _documents(
-    root: Path, work: list[Task], start: Address, dtype: np.dtype[Any]
-) -> Iterator[EncodedRows | SkipRecord]:
-    """The documents of the parts from an address on, and what was skipped, in order.
+def _documents(part: _Part, start: Address) -> Iterator[EncodedRows | SkipRecord]:
+    """The documents of a part from an address on, and what was skipped, in order.
 
     What was skipped before the document at the address belongs to the shard before it.
     """
-    for task in work:
-        part = _Part.load(task, tasks.mark_of(task, root), dtype)
-        first = at = part.first_from(start)
-        is_begun = len(part.rows) > 0 and tuple(part.rows[0, 2:]) <= (start.input, start.row)
-        for place, left in part.skipped:
-            if place < first or (place == first and is_begun):
-                continue
-            yield from part.slices(at, place)
-            yield left
-            at = place
-        yield from part.slices(at, len(part.rows))
+    first = at = part.first_from(start)
+    is_begun = len(part.rows) > 0 and tuple(part.rows[0, 2:]) <= start
+    for place, left in part.skipped:
+        if place < first or (place == first and is_begun):
+            continue
+        yield from part.slices(at, place)
+        yield left
+        at = place
+    yield from part.slices(at, len(part.rows))
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The result of a task.
-
-    Attributes:
-        ids: of all documents, end to end.
-        rows: what `_write_part` writes of each document.
-        skipped: what was skipped, and the document before which.
-    """
+    """The result of a task: the ids and rows that `_write_part` writes, and what was skipped."""
 
     ids: NDArray[Any]
     rows: NDArray[np.int64]
-    skipped: list[tuple[int, SkipRecord]]
+    skipped: list[tuple[int, SkipRecord]]  # with the document before which it was
 
     @classmethod
     def load(cls, task: Task, mark: Fields, dtype: np.dtype[Any]) -> Self:
-        """Map the files of a task that is done, whose checksums are right.
-
-        Raises:
-            ShardError: if the mark or the numbers in the files are not those of a task.
-        """
+        """Map the files of a task that is done, whose checksums are right."""
         ids, documents = (mark.folder / name for name in FILES)
         tokens, rows = mark.count("tokens"), np.fromfile(documents, np.int64)
         skipped = [(left.count("document"), read_skip(left)) for left in mark.objects("skipped")]
@@ -237,7 +199,7 @@ class _Part:
         if sizes != [tokens * dtype.itemsize, 32 * mark.count("documents")]:
             raise damaged(mark.path, "its files have other sizes", mark.folder)
         rows = rows.reshape(-1, 4)
-        low, high = (0, 0, task.first_input, 0), (tokens + 1, MOST, _end(task), MOST)
+        low, high = (0, 0, task.first_input, 0), (tokens + 1, MOST, task.end, MOST)
         marked = [0, *(at for at, _ in skipped), len(rows)]
         is_right = ((rows >= low) & (rows < high)).all() and marked == sorted(marked)
         if not is_right or rows[:, 0].sum() != tokens:
@@ -265,8 +227,3 @@ class _Part:
             ids = self.ids[at : at + int(offsets[-1])]
             yield EncodedRows(ids, offsets, text_ends, starts, places)
             at += len(ids)
-
-
-def _end(task: Task) -> int:
-    """The number of the input behind those of a task."""
-    return task.first_input + len(task.files)

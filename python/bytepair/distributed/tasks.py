@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -44,25 +44,16 @@ _ARRAYS: Final = (
 
 @dataclass(frozen=True)
 class Task:
-    """A run of files.
-
-    Attributes:
-        number: the number of the task.
-        files: its inputs.
-        first_input: the number of its first file among all inputs.
-    """
+    """A run of files: the number of the task, its inputs, and the number of the first of them."""
 
     number: int
     files: list[Input]
     first_input: int = 0
 
-    def folder(self, root: Path) -> Path:
-        """The folder of its results."""
-        return root / f"{self.number:06}"
-
-    def is_done(self, root: Path) -> bool:
-        """Whether its mark exists."""
-        return (self.folder(root) / MARK).exists()
+    @property
+    def end(self) -> int:
+        """The number of the input behind its own."""
+        return self.first_input + len(self.files)
 
 
 def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
@@ -70,7 +61,6 @@ def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
 
     Example:
         >>> from bytepair.corpus.files import Input
-        >>> from bytepair.distributed.tasks import split
         >>> files = [Input(name, size, None, name) for name, size in [("a", 5), ("b", 6), ("c", 9)]]
         >>> [[file.name for file in task.files] for task in split(files, 10)]
         [['a', 'b'], ['c']]
@@ -84,10 +74,7 @@ def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
         groups[-1].append(file)
         size += file.size
     firsts = itertools.accumulate(map(len, groups), initial=0)
-    return [
-        Task(number, group, first)
-        for number, (group, first) in enumerate(zip(groups, firsts, strict=False))
-    ]
+    return [Task(*of) for of in zip(itertools.count(), groups, firsts, strict=False)]
 
 
 def place(
@@ -130,19 +117,129 @@ def place(
 
 
 @dataclass(frozen=True)
-class Ranks:
-    """Who runs tasks: this process, with its rank, or a Ray cluster.
+class TaskFolder:
+    """The folder of the tasks of a job, in the folder to which the record of its inputs refers.
 
     Attributes:
-        rank: as in `place`.
-        world_size: as in `place`.
-        ray: whether it is a Ray cluster.
-
-    Raises:
-        ShardError: if both are given.
-        ImportError: if Ray is not installed.
-        ConnectionError: if the Ray cluster does not answer.
+        root: the folder, which has a folder for each task.
+        job: what determines the results.
+        names: the files that a task writes.
     """
+
+    root: Path
+    job: dict[str, Any]
+    names: tuple[str, ...]
+
+    def begin(self) -> None:
+        """Create the folder; any number of ranks may call this.
+
+        Raises:
+            ShardError: if it belongs to another job, or has other content.
+        """
+        check_own_folder(self.root)
+        self.root.mkdir(parents=True, exist_ok=True)
+        # Listed before the job file is looked for: another rank writes that file before its tasks.
+        folders = self._folders()
+        state.check_contents(self.root, ROOT_NAMES)
+        path = self.root / manifest.JOB
+        if path.exists():
+            before = manifest.read_job(path, self.root)
+            state.check_job(self.root, before, self.job, self.root.parent)
+        elif folders:
+            raise ShardError(f"{folders[0]} is there without a {manifest.JOB}; move it elsewhere")
+        manifest.write_json(path, self.job)
+
+    def _folders(self) -> list[Path]:
+        """The folders of tasks, in whatever state."""
+        return [path for path in self.root.iterdir() if re.fullmatch("[0-9]{6,}", path.name)]
+
+    @property
+    def _task_names(self) -> str:
+        """The names of the files of a task, as a regular expression."""
+        return "|".join(map(re.escape, (*self.names, MARK)))
+
+    def of(self, task: Task) -> Path:
+        """The folder of a task."""
+        return self.root / f"{task.number:06}"
+
+    def is_done(self, *work: Task) -> bool:
+        """Whether every one of these tasks has its mark."""
+        return all((self.of(task) / MARK).exists() for task in work)
+
+    def mark(self, task: Task) -> Fields:
+        """The mark of a task."""
+        return Fields.read(self.of(task) / MARK, self.of(task))
+
+    def run(self, task: Task, work: Callable[[Path], dict[str, Any]]) -> None:
+        """Run a task unless it is done.
+
+        `work` writes the files into the given folder, and returns what the mark says besides their
+        checksums.
+
+        Raises:
+            ShardError: if another process is running it, or there are other files.
+        """
+        folder = self.of(task)
+        state.check_contents(folder, self._task_names)
+        if self.is_done(task):
+            return
+        with manifest.locked(folder):
+            if not self.is_done(task):
+                for name in self.names:
+                    check_alone(folder / name)
+                values = work(folder)
+                parts = [asdict(state.part_of(folder, name)) for name in self.names]
+                manifest.write_json(folder / MARK, {**values, "parts": parts})
+
+    def redo_broken(self, work: list[Task], redo: Callable[[Task], None]) -> None:
+        """Run the tasks again whose files are not as their marks say."""
+        for task in work:
+            if wrong := self._wrong(task):
+                folder = self.of(task)
+                warn(f"{folder} is not as it was written: {wrong}; it is written again")
+                remove_own(folder / MARK)
+                redo(task)
+
+    def _wrong(self, task: Task) -> str:
+        """What is wrong with the results of a task; empty if they are whole."""
+        folder, names = self.of(task), list(self.names)
+        state.check_contents(folder, self._task_names)
+        for name in (*names, MARK):
+            check_regular(folder / name)
+        try:
+            parts = [ShardPart.read(part) for part in self.mark(task).objects("parts")]
+            if [part.file for part in parts] != names or any(part.offset for part in parts):
+                return f"{MARK} does not name the files {', '.join(names)}"
+            wrong = [state.wrong_part(folder, part, end=part.bytes) for part in parts]
+            return "; ".join(filter(None, wrong))
+        except FileNotFoundError as error:
+            return f"{error.filename} is gone"
+        except DamageError as error:
+            return f"{MARK} is damaged: {error}"
+
+    def clear(self) -> None:
+        """Remove the files of the tasks and their folders, unless they are those of another job.
+
+        All is done then, so it is a warning if they belong to another user and cannot be removed.
+        """
+        check_own_folder(self.root)
+        path = self.root / manifest.JOB
+        if not path.exists():
+            return
+        if state.differing(manifest.read_job(path, self.root), self.job, self.root.parent):
+            return
+        state.check_contents(self.root, ROOT_NAMES)
+        try:
+            for folder in self._folders():
+                state.remove_folder(folder, self._task_names)
+            state.remove_folder(self.root, re.escape(manifest.JOB))
+        except PermissionError as error:
+            warn(f"the result is whole, but {self.root} cannot be removed: {error.strerror}")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Who runs tasks: this process, with its rank as in `place`, or a Ray cluster."""
 
     rank: int | None
     world_size: int | None
@@ -163,162 +260,22 @@ class Ranks:
         return threads or 1 if self.ray else threads
 
     def run(
-        self,
-        root: Path,
-        job: dict[str, Any],
-        work: list[Task],
-        function: Callable[..., object],
-        *arguments: Any,
+        self, folder: TaskFolder, work: list[Task], function: Callable[..., object], *more: Any
     ) -> bool:
         """Run the tasks that these ranks have to do, and return whether all tasks are done then.
 
-        Args:
-            root: the folder of the results.
-            job: the job, as `begin` takes it.
-            work: the tasks of all ranks.
-            function: runs a task; it is called with it and with `arguments`.
-            arguments: values that can be sent to other processes.
+        `function` is called with a task, the folder and `more`, all of which can be sent.
         """
         mine = work
         if not self.ray:
             rank, world_size = place(self.rank, self.world_size)
             mine = work[rank::world_size]
         if mine:
-            begin(root, job)
+            folder.begin()
         if self.ray:
-            on_ray.results([task for task in work if not task.is_done(root)], function, arguments)
+            left = [task for task in work if not folder.is_done(task)]
+            on_ray.run(left, function, (folder, *more))
         else:
             for task in mine:
-                function(task, *arguments)
-        return all_done(root, work)
-
-
-def begin(root: Path, job: dict[str, Any]) -> None:
-    """Create the folder of the tasks of a job; any number of ranks may call this.
-
-    Args:
-        root: the folder, in the folder to which the record of the inputs refers.
-        job: the job.
-
-    Raises:
-        ShardError: if the folder belongs to another job, or has other content.
-    """
-    check_own_folder(root)
-    root.mkdir(parents=True, exist_ok=True)
-    # Listed before the job file is looked for: another rank writes that file before its tasks.
-    folders = _folders(root)
-    state.check_contents(root, ROOT_NAMES)
-    path = root / manifest.JOB
-    if path.exists():
-        state.check_job(root, manifest.read_job(path, root), job, root.parent)
-    elif folders:
-        raise ShardError(f"{folders[0]} is there without a {manifest.JOB}; move it elsewhere")
-    manifest.write_json(path, job)
-
-
-def _pattern(names: Sequence[str]) -> str:
-    """The names of the files of a task, as a regular expression."""
-    return "|".join(map(re.escape, (*names, MARK)))
-
-
-def _folders(root: Path) -> list[Path]:
-    """The folders of tasks, in whatever state."""
-    return [path for path in root.iterdir() if re.fullmatch("[0-9]{6,}", path.name)]
-
-
-def run(
-    root: Path,
-    tasks: list[Task],
-    names: Sequence[str],
-    work: Callable[[Task, Path], dict[str, Any]],
-) -> None:
-    """Run the tasks that are not done, one after the other.
-
-    Args:
-        root: the folder of the results.
-        tasks: the tasks.
-        names: the names of the files that a task writes.
-        work: runs one task, writes these files into the given folder, and returns what the mark
-            says besides their checksums.
-
-    Raises:
-        ShardError: if another process is running one of them, or there are other files.
-    """
-    for task in tasks:
-        folder = task.folder(root)
-        state.check_contents(folder, _pattern(names))
-        if task.is_done(root):
-            continue
-        with manifest.locked(folder):
-            if not task.is_done(root):
-                for name in names:
-                    check_alone(folder / name)
-                values = work(task, folder)
-                parts = [asdict(state.part_of(folder, name)) for name in names]
-                manifest.write_json(folder / MARK, {**values, "parts": parts})
-
-
-def all_done(root: Path, tasks: list[Task]) -> bool:
-    """Whether every task has its mark."""
-    return all(task.is_done(root) for task in tasks)
-
-
-def mark_of(task: Task, root: Path) -> Fields:
-    """The mark of a task."""
-    return Fields.read(task.folder(root) / MARK, task.folder(root))
-
-
-def redo_broken(
-    root: Path, tasks: list[Task], names: Sequence[str], redo: Callable[[Task], None]
-) -> None:
-    """Run the tasks again whose files, of these names, are not as their marks say.
-
-    Raises:
-        ShardError: if one of them is a link, a folder, a pipe or a device.
-    """
-    for task in tasks:
-        folder = task.folder(root)
-        if wrong := _wrong(task, root, names):
-            warn(f"{folder} is not as it was written: {wrong}; it is written again")
-            remove_own(folder / MARK)
-            redo(task)
-
-
-def _wrong(task: Task, root: Path, names: Sequence[str]) -> str:
-    """What is wrong with the results of a task; empty if they are whole."""
-    folder = task.folder(root)
-    state.check_contents(folder, _pattern(names))
-    for name in (*names, MARK):
-        check_regular(folder / name)
-    try:
-        parts = [ShardPart.read(part) for part in mark_of(task, root).objects("parts")]
-        if [part.file for part in parts] != list(names) or any(part.offset for part in parts):
-            return f"{MARK} does not name the files {', '.join(names)}"
-        wrong = [state.wrong_part(folder, part, end=part.bytes) for part in parts]
-        return "; ".join(filter(None, wrong))
-    except FileNotFoundError as error:
-        return f"{error.filename} is gone"
-    except DamageError as error:
-        return f"{MARK} is damaged: {error}"
-
-
-def clear(root: Path, job: dict[str, Any], names: Sequence[str]) -> None:
-    """Remove the files of the tasks and their folders, unless they are those of another job.
-
-    All is done then, so it is a warning if they belong to another user and cannot be removed.
-
-    Raises:
-        ShardError: if there are files that no task writes.
-        OSError: if one of the files is a link, a pipe, a folder or has a second name.
-    """
-    check_own_folder(root)
-    path = root / manifest.JOB
-    if not path.exists() or state.differing(manifest.read_job(path, root), job, root.parent):
-        return
-    state.check_contents(root, ROOT_NAMES)
-    try:
-        for folder in _folders(root):
-            state.remove_folder(folder, _pattern(names))
-        state.remove_folder(root, re.escape(manifest.JOB))
-    except PermissionError as error:
-        warn(f"the result is whole, but {root} cannot be removed: {error.strerror}")
+                function(task, folder, *more)
+        return folder.is_done(*work)

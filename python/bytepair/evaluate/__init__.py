@@ -21,15 +21,13 @@ from bytepair.evaluate.evaluation import (
     measure,
     sweep,
 )
-from bytepair.evaluate.table import Cell, Table, summary, tables, to_json, to_markdown, to_terminal
+from bytepair.evaluate.table import Table, summary, tables, to_json, to_markdown, to_terminal
 from bytepair.evaluate.texts import (
     USUAL_RIVALS,
     Compression,
-    ParallelText,
     compress,
     documents,
     gini,
-    measure_parallel,
     samples,
 )
 from bytepair.evaluate.vocabulary import (
@@ -46,40 +44,9 @@ from bytepair.evaluate.vocabulary import (
 from bytepair.properties.tokens import token_lengths
 
 __all__ = [
-    "USUAL_RIVALS",
-    "Cell",
-    "Comparison",
-    "Compression",
-    "Difference",
-    "Evaluation",
-    "Language",
-    "ParallelText",
-    "Sweep",
-    "Table",
-    "Use",
-    "VocabularyReport",
-    "bits_per_byte",
-    "by_language",
-    "compare",
-    "compress",
-    "compression_curve",
-    "declarations",
-    "documents",
-    "gini",
-    "inspect",
-    "measure",
-    "measure_parallel",
-    "nats_and_bytes",
-    "renyi_efficiency",
-    "samples",
-    "save_token_bytes",
-    "summary",
-    "sweep",
-    "tables",
-    "to_json",
-    "to_markdown",
-    "to_terminal",
-    "token_lengths",
-    "unreachable",
-    "use",
-]
+    "USUAL_RIVALS", "Comparison", "Compression", "Difference", "Evaluation", "Language",
+    "Sweep", "Table", "Use", "VocabularyReport", "bits_per_byte", "by_language", "compare",
+    "compress", "compression_curve", "declarations", "documents", "gini", "inspect", "measure",
+    "nats_and_bytes", "renyi_efficiency", "samples", "save_token_bytes", "summary", "sweep",
+    "tables", "to_json", "to_markdown", "to_terminal", "token_lengths", "unreachable", "use",
+]  # fmt: skip

@@ -19,12 +19,10 @@ import numpy as np
 from bytepair import sample
 from bytepair._internal.checks import check_choice
 from bytepair._internal.drawing import readable
-from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Column, Errors, SkipLog, strings
+from bytepair.corpus.column import Column, SkipLog, strings
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Reading, Source, resolve
 from bytepair.formats import tiktoken
-from bytepair.formats.huggingface import folder
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -45,59 +43,39 @@ Encode: TypeAlias = "Callable[[list[str]], list[NDArray[np.int64]]]"
 
 @dataclass(frozen=True)
 class Side:
-    """One of two tokenizers.
+    """One of two tokenizers: its values, and how its own library encodes texts."""
 
-    Attributes:
-        name: what it is called in messages.
-        own: its values, loaded.
-        encode: gives the ids of texts, by its own library.
-    """
-
-    name: str
     own: Tokenizer
     encode: Encode
 
 
-def side_of(
-    source: Any, name: str, special: SpecialOrText, pattern: str | Sequence[str] | None = None
-) -> Side:
+def side_of(source: Any, special: SpecialOrText, pattern: str | None = None) -> Side:
     """What `source` is, and how it encodes."""
-    if isinstance(source, Tokenizer):
-        return Side(name, source, _ours(source, special))
-    own = load(source, pattern=pattern)
-    if isinstance(source, str | os.PathLike):
-        return Side(name, own, _ours(own, special))
-    if tiktoken.is_encoding(source):
-        return Side(name, own, _tiktokens(source, special))
-    assert folder.is_object(source)
-    inner = getattr(source, "backend_tokenizer", source)
-    return Side(name, own, _huggingfaces(inner, special))
+    own = source if isinstance(source, Tokenizer) else load(source, pattern=pattern)
 
-
-def _ours(tok: Tokenizer, special: SpecialOrText) -> Encode:
-    def encode(texts: list[str]) -> list[NDArray[np.int64]]:
-        ids, offsets = tok.encode_batch_to_numpy(texts, special=special)
+    def ours(texts: list[str]) -> list[NDArray[np.int64]]:
+        ids, offsets = own.encode_batch_to_numpy(texts, special=special)
         return np.split(ids.astype(np.int64), offsets[1:-1]) if texts else []
 
-    return encode
+    def tiktokens(texts: list[str]) -> list[NDArray[np.int64]]:
+        if special == "all":
+            return _arrays(source.encode_batch(texts, allowed_special="all"))
+        return _arrays(source.encode_ordinary_batch(texts))
 
-
-def _tiktokens(encoding: Any, special: SpecialOrText) -> Encode:
-    if special == "all":
-        return lambda texts: _arrays(encoding.encode_batch(texts, allowed_special="all"))
-    return lambda texts: _arrays(encoding.encode_ordinary_batch(texts))
+    if isinstance(source, Tokenizer | str | os.PathLike):
+        return Side(own, ours)
+    if tiktoken.is_encoding(source):
+        return Side(own, tiktokens)
+    return Side(own, _huggingfaces(getattr(source, "backend_tokenizer", source), special))
 
 
 def _huggingfaces(inner: Any, special: SpecialOrText) -> Encode:
     if special == "text":  # changes a copy: the object belongs to the caller
         inner = type(inner).from_str(inner.to_str())
         inner.encode_special_tokens = True
-
-    def encode(texts: list[str]) -> list[NDArray[np.int64]]:
-        encoded = inner.encode_batch(texts, add_special_tokens=False)
-        return _arrays([one.ids for one in encoded])
-
-    return encode
+    return lambda texts: _arrays(
+        [one.ids for one in inner.encode_batch(texts, add_special_tokens=False)]
+    )
 
 
 def _arrays(rows: list[list[int]]) -> list[NDArray[np.int64]]:
@@ -181,10 +159,7 @@ def compare(
     special: SpecialOrText = "all",
     names: tuple[str, str] = ("one", "two"),
     patterns: tuple[str | None, str | None] = (None, None),
-    max_chars: int | None = None,
-    column: str = "text",
-    errors: Errors = "strict",
-    max_document_bytes: int = DOCUMENT_BYTES,
+    reading: Reading = Reading(),
 ) -> Comparison:
     """Compare the ids of two tokenizers, and find the first difference.
 
@@ -201,10 +176,7 @@ def compare(
             ("text").
         names: the names of the tokenizers in the result.
         patterns: the split pattern of each, if its file contains none.
-        max_chars: as in `bytepair.train`.
-        column: as in `bytepair.train`.
-        errors: as in `bytepair.train`.
-        max_document_bytes: as in `bytepair.train`.
+        reading: which text of the source is read; of data sets with splits, all of it.
 
     Raises:
         CorpusError: if the texts cannot be read.
@@ -224,27 +196,29 @@ def compare(
     check_choice("by", by, ("ids", "tokens"))
     check_choice("special", special, ("all", "text"))
     source = sample.paths() if source is None else source
-    first, second = (
-        side_of(side, name, special, pattern)
-        for side, name, pattern in zip((one, two), names, patterns, strict=True)
-    )
-    shared = _Shared(first, second) if by == "tokens" else None
+    sides = [
+        side_of(side, special, pattern) for side, pattern in zip((one, two), patterns, strict=True)
+    ]
+    common: dict[tuple[bytes, bool], int] = {}
+    numbers_of = [_numbers(side.own, common) if by == "tokens" else None for side in sides]
     texts_read = tokens = differing = 0
     difference: Difference | None = None
     skips = SkipLog()
-    reading = Reading(column, errors, max_chars, max_document_bytes=max_document_bytes)
     batches = read_batches(resolve(source, split="all"), reading, on_skip=skips.add)
-    for place, documents in _addressed(batches):
-        rows = zip(first.encode(documents), second.encode(documents), strict=True)
-        for row, (a, b) in enumerate(rows, place[1]):
+    for (name, start), documents in _addressed(batches):
+        rows = zip(*(side.encode(documents) for side in sides), strict=True)
+        for row, ids in enumerate(rows, start):
             texts_read += 1
-            tokens += len(a)
-            if np.array_equal(*(shared.of(a, b) if shared else (a, b))):
+            tokens += len(ids[0])
+            compared = [
+                some if numbers is None else numbers[some]
+                for some, numbers in zip(ids, numbers_of, strict=True)
+            ]
+            if np.array_equal(*compared):
                 continue
             differing += 1
             if difference is None:
-                numbers = shared.of(a, b) if shared else (a, b)
-                difference = _difference(first, second, (place[0], row), (a, b), numbers)
+                difference = _difference(sides, (name, row), ids, compared)
     skips.warn()
     return Comparison(names, texts_read, tokens, differing, difference)
 
@@ -260,41 +234,30 @@ def _addressed(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, int], list[s
             read += len(batch)
 
 
-class _Shared:
-    """Common numbers for the tokens of both tokenizers."""
-
-    def __init__(self, one: Side, two: Side) -> None:
-        numbers: dict[tuple[bytes, bool], int] = {}
-        self._maps = [self._map(side.own, numbers) for side in (one, two)]
-
-    @staticmethod
-    def _map(tok: Tokenizer, numbers: dict[tuple[bytes, bool], int]) -> NDArray[np.int64]:
-        shared = np.full(tok.vocab_size, -1, np.int64)
-        tokens = {(token, False): id for token, id in tok.mergeable_ranks().items()}
-        tokens |= {(name.encode(), True): id for name, id in tok.special_tokens.items()}
-        for token, id in tokens.items():
-            shared[id] = numbers.setdefault(token, len(numbers))
-        return shared
-
-    def of(
-        self, one: NDArray[np.int64], two: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The ids of one tokenizer as common numbers."""
-        return self._maps[0][one], self._maps[1][two]
+def _numbers(tok: Tokenizer, common: dict[tuple[bytes, bool], int]) -> NDArray[np.int64]:
+    """For each id the number that its token has in both tokenizers."""
+    numbers = np.full(tok.vocab_size, -1, np.int64)
+    tokens = {(token, False): id for token, id in tok.mergeable_ranks().items()}
+    tokens |= {(name.encode(), True): id for name, id in tok.special_tokens.items()}
+    for token, id in tokens.items():
+        numbers[id] = common.setdefault(token, len(common))
+    return numbers
 
 
 def _difference(
-    one: Side,
-    two: Side,
+    sides: list[Side],
     place: tuple[str, int],
-    ids: tuple[NDArray[np.int64], NDArray[np.int64]],
-    numbers: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ids: Sequence[NDArray[np.int64]],
+    compared: Sequence[NDArray[np.int64]],
 ) -> Difference:
     """Where two rows of ids first differ; where the shorter ends, if it begins the other."""
-    length = min(map(len, numbers))
-    unequal = np.flatnonzero(numbers[0][:length] != numbers[1][:length])
+    length = min(map(len, compared))
+    unequal = np.flatnonzero(compared[0][:length] != compared[1][:length])
     at = int(unequal[0]) if unequal.size else length
-    rows = [[int(id) for id in some[at : at + TOKENS_SHOWN]] for some in ids]
-    tokens = [[s.own.token_bytes(i) for i in row] for s, row in zip((one, two), rows, strict=True)]
-    byte = sum(len(one.own.token_bytes(int(id))) for id in ids[0][:at])
-    return Difference(*place, byte, (tokens[0], tokens[1]), (rows[0], rows[1]))
+    one, two = ([int(id) for id in some[at : at + TOKENS_SHOWN]] for some in ids)
+    tokens = [
+        [side.own.token_bytes(id) for id in row]
+        for side, row in zip(sides, (one, two), strict=True)
+    ]
+    byte = sum(len(sides[0].own.token_bytes(int(id))) for id in ids[0][:at])
+    return Difference(*place, byte, (tokens[0], tokens[1]), (one, two))

@@ -21,11 +21,10 @@ from bytepair import _core, sample
 from bytepair._internal.checks import check_many
 from bytepair._internal.drawing import html_table
 from bytepair.corpus.sampling import Sample
-from bytepair.errors import VocabularyError
+from bytepair.errors import NotFetchedError, VocabularyError
 from bytepair.evaluate.texts import (
     USUAL_RIVALS,
     Compression,
-    Subject,
     compress,
     rivals_of,
     samples,
@@ -36,7 +35,7 @@ from bytepair.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Evaluation(Subject):
+class Evaluation:
     """The result of `measure`.
 
     Attributes:
@@ -54,6 +53,8 @@ class Evaluation(Subject):
             bytepair.
     """
 
+    tokenizers: dict[str, Tokenizer]
+    missing: dict[str, NotFetchedError]
     compression: list[Compression]
     overall: Compression
     languages: list[Language]
@@ -62,6 +63,20 @@ class Evaluation(Subject):
     use: Use
     corpus: str
     sweep: Sweep | None
+
+    @property
+    def name(self) -> str:
+        """The name of the evaluated tokenizer."""
+        return next(iter(self.tokenizers))
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The evaluated tokenizer."""
+        return self.tokenizers[self.name]
+
+    def label(self, who: str) -> str:
+        """A tokenizer's name with its size, since only equal sizes compare fairly."""
+        return f"{who} ({self.tokenizers[who].vocab_size:,} ids)"
 
 
 def measure(

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from bytepair._internal.drawing import html_table, readable
 from bytepair.evaluate.evaluation import Evaluation, Language
-from bytepair.evaluate.texts import Compression, ParallelText
+from bytepair.evaluate.texts import Compression
 from bytepair.evaluate.vocabulary import RENYI_ORDER
 from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions
     from rich.table import Table as RichTable
-
-Tone = Literal["", "good", "bad"]
-
-
-class Cell(NamedTuple):
-    """What stands in one place of a table."""
-
-    text: str
-    tone: Tone = ""
 
 
 @dataclass(frozen=True)
@@ -41,15 +31,15 @@ class Table:
     title: str
     note: str
     head: list[str]
-    rows: list[list[Cell]]
+    rows: list[list[str]]
 
     def _repr_html_(self) -> str:
         """The table for a notebook."""
-        return html_table(self.head, [[cell.text for cell in row] for row in self.rows])
+        return html_table(self.head, self.rows)
 
 
-def tables(result: Evaluation | ParallelText) -> list[Table]:
-    """Lay out an evaluation, or what a parallel text costs, as tables.
+def tables(evaluation: Evaluation) -> list[Table]:
+    """Lay out an evaluation as tables.
 
     Example:
         >>> import bytepair
@@ -57,10 +47,9 @@ def tables(result: Evaluation | ParallelText) -> list[Table]:
         >>> [table.title for table in tables(bytepair.evaluate.measure(tok, against=[]))]
         ['Compression', 'Languages', 'Use', 'Vocabulary', 'Numbers', 'Sizes']
     """
-    if isinstance(result, ParallelText):
-        return [_parallel(result)]
-    parts = [*_compression(result), _languages(result), _use(result), _vocabulary(result)]
-    return [*parts, _numbers(result), *([_sizes(result)] if result.sweep else [])]
+    parts = [*_compression(evaluation), _languages(evaluation), _use(evaluation)]
+    parts += [_vocabulary(evaluation), _numbers(evaluation)]
+    return [*parts, *([_sizes(evaluation)] if evaluation.sweep else [])]
 
 
 def summary(evaluation: Evaluation) -> str:
@@ -94,41 +83,28 @@ def summary(evaluation: Evaluation) -> str:
 
 def _compression(evaluation: Evaluation) -> list[Table]:
     ours, *rivals = evaluation.tokenizers
-    if rivals:
-        return [_comparison(evaluation, ours, rival) for rival in rivals]
-    head = ["text", "bytes", "tokens", "bytes per token"]
-    rows = [
-        [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, ours)]
-        for one in evaluation.compression
-    ]
-    return [Table("Compression", "", head, rows)]
+    texts = evaluation.compression
+    if not rivals:
+        head = ["text", "bytes", "tokens", "bytes per token"]
+        rows = [[one.text, f"{one.bytes:,}", *_counted(one, ours)] for one in texts]
+        return [Table("Compression", "", head, rows)]
+    found = []
+    for rival in rivals:
+        head = ["text", "bytes"]
+        for who in (rival, ours):
+            head += [f"{evaluation.label(who)}: tokens", "bytes per token"]
+        rows = [
+            [one.text, f"{one.bytes:,}", *_counted(one, rival), *_counted(one, ours),
+             one.in_words(ours, rival)]
+            for one in texts
+        ]  # fmt: skip
+        title = f"Compression, against {rival}"
+        found.append(Table(title, "", [*head, f"{ours} needs"], rows))
+    return found
 
 
-def _comparison(evaluation: Evaluation, ours: str, theirs: str) -> Table:
-    head = [
-        "text",
-        "bytes",
-        f"{evaluation.label(theirs)}: tokens",
-        "bytes per token",
-        f"{evaluation.label(ours)}: tokens",
-        "bytes per token",
-        f"{ours} needs",
-    ]
-    rows = []
-    for one in evaluation.compression:
-        row = [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, theirs), *_counted(one, ours)]
-        rows.append([*row, needed(one, ours, theirs)])
-    return Table(f"Compression, against {theirs}", "", head, rows)
-
-
-def needed(one: Compression, ours: str, theirs: str) -> Cell:
-    """How many more or fewer tokens ours needs than theirs."""
-    more = one.difference(ours, theirs)
-    return Cell(one.in_words(ours, theirs), "good" if more < 0 else "bad" if more > 0 else "")
-
-
-def _counted(one: Compression, who: str) -> list[Cell]:
-    return [Cell(f"{one.tokens[who]:,}"), Cell(f"{one.ratio(who):.2f}")]
+def _counted(one: Compression, who: str) -> list[str]:
+    return [f"{one.tokens[who]:,}", f"{one.ratio(who):.2f}"]
 
 
 def _languages(evaluation: Evaluation) -> Table:
@@ -140,15 +116,14 @@ def _languages(evaluation: Evaluation) -> Table:
     head = ["language", "tokens", "bytes per token", "tokens per word"]
     head += [f"parity, {evaluation.label(who)}" for who in evaluation.tokenizers]
     first_and_last = (evaluation.languages[0], *reversed(evaluation.languages[-10:]))
-    return Table("Languages", note, head, [language_row(evaluation, one) for one in first_and_last])
+    return Table("Languages", note, head, [_language(evaluation, one) for one in first_and_last])
 
 
-def language_row(evaluation: Evaluation, one: Language) -> list[Cell]:
-    """The figures of one language."""
+def _language(evaluation: Evaluation, one: Language) -> list[str]:
     fertility = "–" if one.fertility is None else f"{one.fertility:.2f}"
     numbers = [f"{one.tokens:,}", f"{one.bytes_per_token:.2f}", fertility]
     parities = [f"{evaluation.parity[who][one.code]:.2f}" for who in evaluation.tokenizers]
-    return [Cell(text) for text in (one.name, *numbers, *parities)]
+    return [one.name, *numbers, *parities]
 
 
 def _use(evaluation: Evaluation) -> Table:
@@ -188,11 +163,11 @@ def _vocabulary(evaluation: Evaluation) -> Table:
 
 
 def _numbers(evaluation: Evaluation) -> Table:
-    def split(tok: Tokenizer, number: str) -> Cell:
-        return Cell("|".join(mark(tok.token_bytes(id)) for id in tok.encode(number)))
+    def split(tok: Tokenizer, number: str) -> str:
+        return "|".join(mark(tok.token_bytes(id)) for id in tok.encode(number))
 
     rows = [
-        [Cell(number), *(split(tok, number) for tok in evaluation.tokenizers.values())]
+        [number, *(split(tok, number) for tok in evaluation.tokenizers.values())]
         for number in evaluation.vocabulary.numbers
     ]
     head = ["number", *map(evaluation.label, evaluation.tokenizers)]
@@ -208,7 +183,7 @@ def _sizes(evaluation: Evaluation) -> Table:
         heldout = sweep.heldout.get(size)
         texts = [f"{sweep.at(size):.3f}", "–" if heldout is None else f"{heldout:.3f}"]
         label = f"{size:,}" + (" (knee)" if size == sweep.knee else "")
-        rows.append([Cell(label), *map(Cell, [*texts, f"{size * sweep.width / 1e6:,.1f} M"])])
+        rows.append([label, *texts, f"{size * sweep.width / 1e6:,.1f} M"])
     text = evaluation.overall.text
     head = ["ids", "bytes per token, training", f"bytes per token, {text}", "embedding"]
     if not sweep.heldout:
@@ -218,8 +193,7 @@ def _sizes(evaluation: Evaluation) -> Table:
 
 
 def _pairs(title: str, note: str, rows: dict[str, str]) -> Table:
-    cells = [[Cell(key), Cell(value)] for key, value in rows.items()]
-    return Table(title, note, ["", "value"], cells)
+    return Table(title, note, ["", "value"], [[key, value] for key, value in rows.items()])
 
 
 def mark(token: bytes) -> str:
@@ -227,55 +201,20 @@ def mark(token: bytes) -> str:
     return readable(token).replace(" ", "·")
 
 
-# ---------------------------------------------------------------------------- parts
+# ---------------------------------------------------------------------------- to read
 
 
-def _parallel(result: ParallelText) -> Table:
-    """The table of languages, sorted by the tokens of the first tokenizer."""
-    head, to = ["language", "bytes"], [None, *([result.base] if result.base else [])]
-    for who in result.tokens:
-        head += [f"{result.label(who)}: tokens", *(f"to {other or 'the best'}" for other in to)]
-    rows = []
-    for name in sorted(result.bytes, key=lambda name: (result.tokens[result.name][name], name)):
-        row = [Cell(name), Cell(f"{result.bytes[name]:,}")]
-        for who, tokens in result.tokens.items():
-            row.append(Cell(f"{tokens[name]:,}"))
-            row += [Cell(f"{result.ratio(who, name, other):.2f}") for other in to]
-        rows.append(row)
-    coefficients = ", ".join(f"{who} {result.gini(who):.3f}" for who in result.tokens)
-    note = (
-        f"{result.lines:,} lines that say the same in each language. Gini coefficient of the "
-        f"tokens (0 if all languages have equally many): {coefficients}."
-    )
-    return Table("Parity", note, head, rows)
-
-
-def to_markdown(result: Evaluation | ParallelText) -> str:
-    """Write an evaluation, or what a parallel text costs, as Markdown."""
-    parts = [f"# {result.name}: {result.tokenizer!r}"]
-    if isinstance(result, Evaluation):
-        parts.append(summary(result))
-    parts += [f"Left out: {reason}." for reason in result.missing.values()]
-    for table in tables(result):
+def to_markdown(evaluation: Evaluation) -> str:
+    """Write an evaluation as Markdown."""
+    parts = [f"# {evaluation.name}: {evaluation.tokenizer!r}", summary(evaluation)]
+    parts += [f"Left out: {reason}." for reason in evaluation.missing.values()]
+    for table in tables(evaluation):
         lines = [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
-        lines.append("| " + " | ".join(_escape(text) for text in table.head) + " |")
+        lines.append("| " + " | ".join(map(_escape, table.head)) + " |")
         lines.append("| --- |" + " ---: |" * (len(table.head) - 1))
-        lines += ["| " + " | ".join(_escape(c.text) for c in row) + " |" for row in table.rows]
+        lines += ["| " + " | ".join(map(_escape, row)) + " |" for row in table.rows]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
-
-
-def _parallel_json(result: ParallelText) -> str:
-    value = {
-        "name": result.name,
-        "fingerprint": result.tokenizer.fingerprint,
-        "missing": {name: str(why) for name, why in result.missing.items()},
-        "lines": result.lines,
-        "bytes": result.bytes,
-        "tokens": result.tokens,
-        "gini": {who: result.gini(who) for who in result.tokens},
-    }
-    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
 def _escape(text: str) -> str:
@@ -285,62 +224,44 @@ def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "↵")
 
 
-def to_json(result: Evaluation | ParallelText) -> str:
-    """Write every number of an evaluation as JSON; the bytes of tokens as `readable` shows them."""
-    if isinstance(result, ParallelText):
-        return _parallel_json(result)
-    tok, one, usage, sweep = result.tokenizer, result.vocabulary, result.use, result.sweep
+def to_json(evaluation: Evaluation) -> str:
+    """Write every number as JSON, by the names of attributes; tokens as `readable` shows them."""
+    tok, vocabulary, sweep = evaluation.tokenizer, evaluation.vocabulary, evaluation.sweep
 
     def tokens_of(ids: Sequence[int]) -> list[dict[str, Any]]:
         return [{"id": id, "token": readable(tok.token_bytes(id))} for id in ids]
 
-    value = {
-        "name": result.name,
-        "fingerprint": tok.fingerprint,
-        "missing": {name: str(why) for name, why in result.missing.items()},
-        "sizes": {who: tokenizer.vocab_size for who, tokenizer in result.tokenizers.items()},
-        "compression": [vars(one) for one in result.compression],
-        "languages": [
-            vars(language)
-            | {"bytes_per_token": language.bytes_per_token, "fertility": language.fertility}
-            for language in result.languages
-        ],
-        "parity": result.parity,
-        "vocabulary": {
-            "size": one.size,
-            "special": one.special,
-            "lengths": one.lengths,
-            "longest": tokens_of(one.longest),
-            "unreachable": tokens_of(one.unreachable),
-            "not_whole_characters": tokens_of(one.unwhole),
-            "near_duplicates": [tokens_of(ids) for ids in one.duplicates],
-            "numbers": {n: [readable(t) for t in split] for n, split in one.numbers.items()},
-            "digits": one.digits,
-        },
-        "use": {
-            "corpus": result.corpus,
-            "bytes": usage.bytes,
-            "tokens": usage.tokens,
-            "unused": tokens_of(usage.unused),
-            "single_bytes": usage.single_bytes,
-            "broken_bytes": usage.broken_bytes,
-            "renyi_efficiency": usage.renyi,
-        },
-        "sweep": None
-        if sweep is None
-        else {
-            "knee": sweep.knee,
-            "width": sweep.width,
-            "text_bytes": sweep.text_bytes,
-            "smallest": int(sweep.sizes[0]),
-            "tokens": sweep.tokens.tolist(),
-            "heldout_bytes_per_token": sweep.heldout,
-        },
+    lists = ("longest", "unreachable", "unwhole")
+    use = {name: value for name, value in vars(evaluation.use).items() if name != "counts"}
+    numbers = {
+        number: [readable(token) for token in split] for number, split in vocabulary.numbers.items()
     }
-    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    value = {
+        "name": evaluation.name,
+        "fingerprint": tok.fingerprint,
+        "missing": {name: str(why) for name, why in evaluation.missing.items()},
+        "sizes": {who: one.vocab_size for who, one in evaluation.tokenizers.items()},
+        "compression": [vars(one) for one in evaluation.compression],
+        "languages": [
+            vars(one) | {"bytes_per_token": one.bytes_per_token, "fertility": one.fertility}
+            for one in evaluation.languages
+        ],
+        "parity": evaluation.parity,
+        "vocabulary": vars(vocabulary)
+        | {name: tokens_of(getattr(vocabulary, name)) for name in lists}
+        | {"duplicates": [*map(tokens_of, vocabulary.duplicates)], "numbers": numbers},
+        "use": use | {"corpus": evaluation.corpus, "unused": tokens_of(evaluation.use.unused)},
+        "sweep": sweep
+        and vars(sweep)
+        | {"knee": sweep.knee, "sizes": [int(sweep.sizes[0]), int(sweep.sizes[-1])]},
+    }
+    return json.dumps(value, ensure_ascii=False, indent=2, default=_listed) + "\n"
 
 
-_TONES: Final = {"good": "green", "bad": "red", "": ""}
+def _listed(array: Any) -> Any:
+    """An array as JSON."""
+    return array.tolist()
+
 
 #: Longer words may be folded; numbers never are.
 UNFOLDED_CHARS: Final = 16
@@ -348,78 +269,65 @@ UNFOLDED_CHARS: Final = 16
 GAP_SPACES: Final = 2
 
 
-def to_terminal(result: Evaluation | ParallelText) -> list[Any]:
-    """Make an evaluation something that a console of the package `rich` prints in colours."""
+def to_terminal(evaluation: Evaluation, width: int = 200) -> list[Any]:
+    """Make an evaluation what a console of the package `rich` prints in this many columns.
+
+    A table that does not fit becomes one of two columns for each of its rows.
+    """
     from rich.text import Text
 
-    parts: list[Any] = [Text(repr(result.tokenizer), style="bold")]
-    if isinstance(result, Evaluation):
-        parts.append(Text(summary(result)))
-    if result.missing:
-        parts.append(Text(f"left out: {', '.join(result.missing)}", style="dim"))
-    return [*parts, *(Fitted(table) for table in tables(result))]
-
-
-class Fitted:
-    """A table of `rich`, or one of two columns for each row if the console is too narrow for it."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
-        """The title, the table, the note."""
-        from rich.text import Text
-
-        head, rows = [Cell(name) for name in self._table.head], self._table.rows
-        yield Text(f"\n{self._table.title}\n", style="bold")
-        widths = _widths([head, *rows], options.max_width)
-        if self._table.head[1:] == ["value"]:
-            yield self._grid(rows)
-        elif widths is not None:
-            yield self._grid([head, *rows], widths)
+    parts: list[Any] = [Text(repr(evaluation.tokenizer), style="bold"), summary(evaluation)]
+    if evaluation.missing:
+        parts.append(Text(f"left out: {', '.join(evaluation.missing)}", style="dim"))
+    for table in tables(evaluation):
+        parts.append(Text(f"\n{table.title}\n", style="bold"))
+        justify = "left" if table.title in {"Use", "Vocabulary", "Numbers"} else "right"
+        rows = [table.head, *table.rows]
+        if table.head[1:] == ["value"]:
+            parts.append(_grid(table.rows, None, justify))
+        elif widths := _widths(rows, width):
+            parts.append(_grid(rows, widths, justify))
         else:
-            for row in rows:
-                yield self._grid(list(zip(head, row, strict=True)))
-                yield ""
-        if self._table.note:
-            yield Text(self._table.note, style="dim")
-
-    def _grid(self, rows: Sequence[Sequence[Cell]], widths: list[int] | None = None) -> RichTable:
-        """Rows as a table of `rich`; numbers are not folded."""
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        words = self._table.title in {"Use", "Vocabulary", "Numbers"}
-        grid = RichTable(box=None, padding=(0, GAP_SPACES, 0, 0), pad_edge=False, show_header=False)
-        for number, least in enumerate(_least(rows)):
-            grid.add_column(
-                justify="left" if words or not number else "right", overflow="fold",
-                min_width=least, width=widths[number] if widths else None, vertical="bottom",
-            )  # fmt: skip
-        for row in rows:
-            grid.add_row(*(Text(cell.text, style=_TONES[cell.tone]) for cell in row))
-        return grid
+            for row in table.rows:
+                pairs = [*map(list, zip(table.head, row, strict=True))]
+                parts += [_grid(pairs, None, justify), ""]
+        if table.note:
+            parts.append(Text(table.note, style="dim"))
+    return parts
 
 
-def _least(rows: Sequence[Sequence[Cell]]) -> list[int]:
+def _grid(rows: list[list[str]], widths: list[int] | None, justify: Any) -> RichTable:
+    """Rows as a table of `rich`; numbers are not folded."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid = RichTable.grid(padding=(0, GAP_SPACES, 0, 0))
+    for number, least in enumerate(_least(rows)):
+        grid.add_column(
+            justify=justify if number else "left", overflow="fold", vertical="bottom",
+            min_width=least, width=widths[number] if widths else None,
+        )  # fmt: skip
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    return grid
+
+
+def _least(rows: list[list[str]]) -> list[int]:
     """The width that each column has at least."""
     from rich.cells import cell_len
 
-    columns = (
-        [word for cell in column for word in cell.text.split()]
-        for column in zip(*rows, strict=True)
-    )
+    columns = (" ".join(column).split() for column in zip(*rows, strict=True))
     return [min(max(map(cell_len, words), default=0), UNFOLDED_CHARS) for words in columns]
 
 
-def _widths(rows: Sequence[Sequence[Cell]], most: int) -> list[int] | None:
-    """The width of each column; free space goes to the narrowest. None if they do not fit."""
+def _widths(rows: list[list[str]], most: int) -> list[int]:
+    """The width of each column; free space goes to the narrowest. Empty if they do not fit."""
     from rich.cells import cell_len
 
     widths = _least(rows)
-    natural = [max(cell_len(cell.text) for cell in column) for column in zip(*rows, strict=True)]
+    natural = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     free = most - sum(widths) - GAP_SPACES * (len(widths) - 1)
     for _ in range(free):
         if lacking := [n for n, width in enumerate(natural) if widths[n] < width]:
             widths[min(lacking, key=widths.__getitem__)] += 1
-    return widths if free >= 0 else None
+    return widths if free >= 0 else []

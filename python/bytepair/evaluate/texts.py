@@ -1,7 +1,6 @@
 """The texts and the tokenizers that are compared, and the tokens that each needs for them.
 
-The five samples are described in `texts/README.md`. A parallel text says the same in each language,
-so its tokens are comparable across languages.
+The five samples are described in `texts/README.md`.
 """
 
 from __future__ import annotations
@@ -145,33 +144,6 @@ def compress(
     return results
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A tokenizer, and those that it is compared with.
-
-    Attributes:
-        tokenizers: the tokenizers by name; the first is the evaluated one.
-        missing: the names of missing tokenizers, and the reason for each.
-    """
-
-    tokenizers: dict[str, Tokenizer]
-    missing: dict[str, NotFetchedError]
-
-    @property
-    def name(self) -> str:
-        """The name of the evaluated tokenizer."""
-        return next(iter(self.tokenizers))
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The evaluated tokenizer."""
-        return self.tokenizers[self.name]
-
-    def label(self, who: str) -> str:
-        """A tokenizer's name with its size, since only equal sizes compare fairly."""
-        return f"{who} ({self.tokenizers[who].vocab_size:,} ids)"
-
-
 def rivals_of(
     tokenizer: Tokenizer, name: str, against: Iterable[str] | Mapping[str, Tokenizer]
 ) -> tuple[dict[str, Tokenizer], dict[str, NotFetchedError]]:
@@ -186,24 +158,25 @@ def rivals_of(
         NotFoundError: if a path in `against` has no tokenizer.
         ValueError: if two tokenizers have the same name.
     """
-    tokenizers, missing = _rivals(against, name)
-    if name in tokenizers:
+    if isinstance(against, Mapping):
+        for rival in against.values():
+            check_kind("against", rival, Tokenizer)
+        rivals, missing = dict(against), dict[str, NotFetchedError]()
+    else:
+        rivals, missing = _loaded(against, name)
+    if name in rivals:
         raise ArgumentError(
             f"two tokenizers are named {name!r}",
             option="name",
             value=name,
             hint="pass another name",
         )
-    return {name: tokenizer, **tokenizers}, missing
+    return {name: tokenizer, **rivals}, missing
 
 
-def _rivals(
-    against: Iterable[str] | Mapping[str, Tokenizer], ours: str
+def _loaded(
+    against: Iterable[str], ours: str
 ) -> tuple[dict[str, Tokenizer], dict[str, NotFetchedError]]:
-    if isinstance(against, Mapping):
-        for rival in against.values():
-            check_kind("against", rival, Tokenizer)
-        return dict(against), {}
     rivals: dict[str, Tokenizer] = {}
     missing: dict[str, NotFetchedError] = {}
     for rival in against:
@@ -215,34 +188,6 @@ def _rivals(
         except NotFetchedError as error:
             missing[name] = error
     return rivals, missing
-
-
-@dataclass(frozen=True)
-class ParallelText(Subject):
-    """The number of tokens of a parallel text.
-
-    Attributes:
-        tokenizers: the tokenizers by name; the first is the evaluated one.
-        missing: the names of missing tokenizers, and the reason for each.
-        lines: the number of lines of each language.
-        bytes: the number of bytes of UTF-8, by language.
-        tokens: the number of tokens, by tokenizer and language.
-        base: the language that others are compared with; None means the one with fewest tokens.
-    """
-
-    lines: int
-    bytes: dict[str, int]
-    tokens: dict[str, dict[str, int]]
-    base: str | None = None
-
-    def ratio(self, who: str, language: str, to: str | None = None) -> float:
-        """The number of tokens of a language relative to another, or to the best."""
-        tokens = self.tokens[who]
-        return tokens[language] / (min(tokens.values()) if to is None else tokens[to])
-
-    def gini(self, who: str) -> float:
-        """The Gini coefficient of the tokens: 0 if all languages have the same number."""
-        return gini(self.tokens[who].values())
 
 
 def gini(numbers: Iterable[float]) -> float:
@@ -262,70 +207,3 @@ def gini(numbers: Iterable[float]) -> float:
     if not total:
         return 0.0
     return sum((2 * i - count + 1) * n for i, n in enumerate(ordered)) / (count * total)
-
-
-def measure_parallel(
-    tokenizer: Tokenizer,
-    texts: Mapping[str, Source],
-    *,
-    name: str = "ours",
-    against: Iterable[str] | Mapping[str, Tokenizer] = USUAL_RIVALS,
-    base: str | None = None,
-    column: str = "text",
-    errors: Errors = "strict",
-) -> ParallelText:
-    """Encode a parallel text with a tokenizer, and with others.
-
-    Args:
-        tokenizer: the tokenizer.
-        texts: the same text by language: sources as in `bytepair.train`. Each line of a document
-            is a line of the text.
-        name: the name of the tokenizer in the result.
-        against: as in `measure`.
-        base: the language to compare with.
-        column: the table column or JSON field that contains the text.
-        errors: as in `bytepair.count`.
-
-    Raises:
-        CorpusError: if there is no text, the numbers of lines differ, or `base` is not a language
-            of the text.
-        NotFoundError: if a path in `against` has no tokenizer.
-        ValueError: if two tokenizers have the same name.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["a cat, a cat"], 269)
-        >>> texts = {"en": ["a cat"], "de": ["ein Kater"]}
-        >>> costs = measure_parallel(tok, texts, against=[])
-        >>> costs.tokens["ours"], costs.ratio("ours", "de")
-        ({'en': 2, 'de': 8}, 4.0)
-    """
-    lines = {
-        key: _lines(documents(source, column=column, max_chars=None, errors=errors))
-        for key, source in texts.items()
-    }
-    if not lines or base not in {None, *lines}:
-        raise CorpusError(
-            f"there is no language {base!r} in the parallel text; it has {', '.join(lines)}"
-        )
-    first, *others = lines
-    for other in others:
-        if len(lines[other]) != len(lines[first]):
-            raise CorpusError(
-                f"a parallel text has the same lines in all languages: {first!r} has "
-                f"{len(lines[first]):,}, and {other!r} has {len(lines[other]):,}"
-            )
-    tokenizers, missing = rivals_of(tokenizer, name, against)
-    tokens = {
-        who: {key: int(_core.count_batch(one, text).sum()) for key, text in lines.items()}
-        for who, one in tokenizers.items()
-    }
-    sizes = {key: sum(len(line.encode()) for line in text) for key, text in lines.items()}
-    return ParallelText(tokenizers, missing, len(lines[first]), sizes, tokens, base)
-
-
-def _lines(texts: Iterable[str]) -> list[str]:
-    """The lines of documents; a final line end begins no further line."""
-    return [
-        line.removesuffix("\r") for text in texts for line in text.removesuffix("\n").split("\n")
-    ]

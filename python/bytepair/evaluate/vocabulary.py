@@ -23,6 +23,7 @@ from bytepair import _core
 from bytepair._internal.checks import check_kind, check_many, refuse
 from bytepair.errors import ArgumentError
 from bytepair.files.outputs import write_whole
+from bytepair.formats.nanochat import tensor_file
 from bytepair.properties.tokens import token_lengths
 from bytepair.tokenizer import Tokenizer, pruning
 
@@ -284,12 +285,11 @@ def save_token_bytes(
 
     Args:
         tokenizer: the tokenizer.
-        path: the file: `.npy` for numpy, or `.pt` for torch, which must be installed.
+        path: the file: `.npy` for numpy, or `.pt` for torch.
         overwrite: whether a file that exists is replaced.
 
     Raises:
         ArgumentError: if the file has another suffix.
-        ImportError: if torch is needed and not installed.
         OverwriteError: if the file exists, and `overwrite` is false.
 
     Example:
@@ -299,19 +299,14 @@ def save_token_bytes(
         ...     numpy.load(save_token_bytes(tok, f"{folder}/token_bytes.npy")).sum()
         np.int64(256)
     """
-    path, data, lengths = Path(path), io.BytesIO(), token_lengths(tokenizer)
+    path, lengths = Path(path), token_lengths(tokenizer)
     if path.suffix == ".npy":
-        np.save(data, lengths)
+        file = io.BytesIO()
+        np.save(file, lengths)
+        data = file.getvalue()
     elif path.suffix == ".pt":
-        try:
-            import torch  # type: ignore[import-not-found, unused-ignore]
-        except ImportError as error:
-            raise ImportError(
-                f"to write {path.name}, install torch: pip install 'bytepair[torch]'; a .npy file "
-                "needs only numpy"
-            ) from error
-        torch.save(torch.from_numpy(lengths), data)
+        data = tensor_file(lengths)
     else:
         raise ArgumentError(f"{path.name} must end in .npy or .pt")
-    write_whole(path, data.getvalue(), overwrite=overwrite)
+    write_whole(path, data, overwrite=overwrite)
     return path

@@ -32,12 +32,7 @@ YOUNG_SECONDS: Final = 60.0
 
 
 def check_output_file(path: Path) -> None:
-    """Check that a file can be written.
-
-    Raises:
-        OSError: if something other than a regular file with one name has this path, or its folder
-            does not exist or is not writable.
-    """
+    """Check that a file can be written: what stands there, and its folder."""
     if path.is_dir() and not path.is_symlink():
         raise NotAFileError(f"{str(path)!r} is a folder", hint="pass a file")
     check_alone(path)
@@ -52,15 +47,7 @@ def check_output_file(path: Path) -> None:
 def check_output(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False) -> None:
     """Check before the work begins that an output file may be written.
 
-    Args:
-        path: the output file.
-        inputs: the files that the same call reads.
-        overwrite: whether a file that exists may be replaced, unless it is an input.
-
-    Raises:
-        ArgumentError: if it is one of the inputs.
-        OverwriteError: if it exists, and `overwrite` is false.
-        OSError: if it cannot be written.
+    It may not be one of the inputs of the same call, and exist only if it may be overwritten.
     """
     check_output_file(path)
     if not path.exists():
@@ -72,11 +59,7 @@ def check_output(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = F
 
 
 def check_alone(path: Path) -> None:
-    """Check that what stands at a path, if anything, is a regular file with one name.
-
-    Raises:
-        NotAFileError: if it is a link, a pipe, a device or a folder, or has a second name.
-    """
+    """Check that what stands at a path, if anything, is a regular file with one name."""
     with suppress(FileNotFoundError):
         _check_status(path, path.lstat())
 
@@ -106,12 +89,7 @@ def check_inside(folder: Path, path: Path) -> None:
 
 
 def open_own(path: Path) -> BufferedRandom:
-    """Open a file that this job may have begun, for reading and writing; create it if it is new.
-
-    Raises:
-        NotAFileError: if something other than a regular file with one name has this path.
-        OSError: if the file cannot be opened.
-    """
+    """Open a file that this job may have begun, for reading and writing; create it if it is new."""
     check_alone(path)
     flags = os.O_RDWR | os.O_CREAT
     for name in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"):  # a pipe would wait for its other end
@@ -126,12 +104,7 @@ def open_own(path: Path) -> BufferedRandom:
 
 
 def remove_own(path: Path) -> None:
-    """Remove a file that this job has written, if it exists.
-
-    Raises:
-        NotAFileError: if something other than a regular file with one name has this path.
-        OSError: if it cannot be removed.
-    """
+    """Remove a file that this job has written, if it exists."""
     check_alone(path)
     path.unlink(missing_ok=True)
 
@@ -140,11 +113,7 @@ def write_whole(path: Path, data: bytes | memoryview, *, overwrite: bool = True)
     """Write a file atomically: create a temporary one beside it, sync, rename, sync the folder.
 
     A file that is replaced keeps its permissions, but not the one to act as its owner (setuid):
-    somebody else may have made it.
-
-    Raises:
-        OverwriteError: if the file exists, and `overwrite` is false.
-        OSError: if that fails; it names the file, and its size if the disk is full.
+    somebody else may have made it. An error names the file.
     """
     check_output(path, overwrite=overwrite)
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
@@ -184,12 +153,7 @@ def _opened(folder: Path) -> Iterator[int | None]:
 
 
 def check_output_folder(path: Path) -> None:
-    """Check that a folder can be created or written to.
-
-    Raises:
-        OSError: if the path is a file, does not exist and has the name of a file, or lies in a
-            folder that is not writable.
-    """
+    """Check that a folder, which is not new with the name of a file, can be made or written to."""
     if path.name.endswith(OF_FILES) and not path.exists():
         raise NotAFolderError(f"{str(path)!r} is the name of a file", hint="pass a folder")
     there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
@@ -201,11 +165,6 @@ def check_output_folder(path: Path) -> None:
 
 def not_written(error: OSError, path: Path, size: int) -> OSError:
     """The error of a write, with the path that the caller knows, and the size if the disk is full.
-
-    Args:
-        error: what the system says.
-        path: the file, which was written under a temporary name.
-        size: its size in bytes.
 
     Example:
         >>> full = OSError(errno.ENOSPC, "No space left on device", "/data/.a.0123")
@@ -277,27 +236,16 @@ def check_replaced(
     *,
     removed: Sequence[Path] = (),
 ) -> None:
-    """Check that writing a tokenizer would not replace other content.
+    """Check that writing a tokenizer would neither replace other content nor remove a file.
 
     Writing the same tokenizer again is allowed. So if an existing file differs from the new one,
-    the existing tokenizer is loaded, since it may still be an equal one.
-
-    Args:
-        tokenizer: the tokenizer to write.
-        files: the content of the files to write.
-        read: a function that reads the tokenizer that is there, in the same format.
-        removed: existing files that writing removes, whatever tokenizer is there.
-
-    Raises:
-        OverwriteError: if a file would be replaced that does not contain an equal tokenizer, or
-            removed.
-        NotAFileError: if something other than a regular file with one name is there.
+    the existing tokenizer is read, since it may still be an equal one.
     """
     for path in files:
         check_alone(path)
     if removed:
         raise OverwriteError(removed[0])
-    replaced = [path for path, data in files.items() if path.exists() and not _has(path, data)]
+    replaced = [path for path, data in files.items() if path.exists() and path.read_bytes() != data]
     if not replaced:
         return
     with suppress(ValueError, OSError):  # an unreadable file is different content
@@ -306,23 +254,10 @@ def check_replaced(
     raise OverwriteError(replaced[0])
 
 
-def _has(path: Path, data: bytes) -> bool:
-    """Whether this is a file with this content."""
-    return path.stat().st_size == len(data) and path.read_bytes() == data
-
-
 def write_files(path: Path, files: Mapping[Path, bytes], *, removed: Sequence[Path] = ()) -> None:
-    """Write a file, or several into a folder, each atomically, and remove others.
+    """Write a file, or several into the folder `path`, each atomically, and remove others.
 
     All are checked before the first is written.
-
-    Args:
-        path: the file; or the folder of all files, which is created if it does not exist.
-        files: their content.
-        removed: files that this job has written before.
-
-    Raises:
-        OSError: if that fails; see `write_whole` and `remove_own`.
     """
     for file in (*files, *removed):
         if file != path:

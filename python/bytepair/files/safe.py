@@ -72,15 +72,7 @@ def typed(value: Any, kind: type[_T], place: str) -> _T:
 
 
 def json_note(notes: Mapping[str, str], key: str, kind: type[_T]) -> _T:
-    """The value of a note that is JSON; an empty one if there is no such note.
-
-    Raises:
-        FormatError: if the note is damaged.
-
-    Example:
-        >>> json_note({"a": "[1]"}, "a", list), json_note({}, "a", list)
-        ([1], [])
-    """
+    """The value of a note that is JSON; an empty one if there is no such note."""
     text, place = notes.get(key), f"the note {key!r}"
     return typed(parse_json(text.encode(), place), kind, place) if text else kind()
 
@@ -107,11 +99,7 @@ def is_plain(name: str) -> bool:
 
 
 def check_plain(name: str, place: Path) -> None:
-    """Check a file name that stands in a file.
-
-    Raises:
-        ShardError: if it is a path, or no name on some system; it names the place.
-    """
+    """Check that a file name that stands in a file is plain."""
     if not is_plain(name):
         raise ShardError(
             f"{place} names the file {name[:200]!r}; it must be a plain file name, of a file in "
@@ -120,11 +108,7 @@ def check_plain(name: str, place: Path) -> None:
 
 
 def check_regular(path: Path) -> None:
-    """Check that what stands at a path, if anything, is a regular file and no link.
-
-    Raises:
-        ShardError: if it is a link, a folder, a pipe or a device.
-    """
+    """Check that what stands at a path, if anything, is a regular file and no link."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -135,11 +119,7 @@ def check_regular(path: Path) -> None:
 
 
 def check_own_folder(path: Path) -> None:
-    """Check that what stands at the path of a folder of bytepair's own is a folder and no link.
-
-    Raises:
-        ShardError: if it is a link or a file.
-    """
+    """Check that what stands at the path of a folder of bytepair's own is a folder and no link."""
     if path.is_symlink():
         raise ShardError(
             f"{path} is a symbolic link, and its target would be changed", hint="remove the link"

@@ -91,7 +91,11 @@ def read_vocabulary(ids: dict[str, int], place: str, options: LoadOptions) -> di
     tokens: dict[bytes, int] = {}
     names: dict[int, str] = {}
     for name, id in ids.items():
-        token = to_bytes(name)
+        try:
+            token = to_bytes(name)
+        except UnicodeEncodeError:
+            lone = "the token contains an unpaired surrogate"
+            raise FormatError(f"{place}[{name!r}]", lone) from None
         if not token:
             if options.lossy and name:
                 continue
@@ -183,9 +187,3 @@ def lookalikes(tokenizer: _core.Tokenizer) -> list[str]:
     ranks = tokenizer.mergeable_ranks()
     special = tokenizer.special_tokens.items()
     return [name for name, id in special if ranks.get(to_bytes(name) or b"", id) != id]
-
-
-def lost_twins(tokenizer: _core.Tokenizer) -> list[str]:
-    """The entry of `bytepair.compat.export_losses` for such special tokens, if there are any."""
-    twins = lookalikes(tokenizer)
-    return [f"special tokens equal to ordinary tokens, such as {twins[0]!r}"] if twins else []

@@ -127,7 +127,7 @@ def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
 
 def pickled(tokenizer: _core.Tokenizer) -> bytes:
     """The pickle of a `tiktoken.Encoding`, without importing tiktoken."""
-    values = {"name": "rustbpe", **tiktoken.values(tokenizer, exact=False)}
+    values = {"name": "rustbpe", **tiktoken.values(tokenizer)}
     state = pickle.dumps(values, 3).removeprefix(b"\x80\x03").removesuffix(b".")
     # Create an object of the class, and set its state.
     return b"\x80\x03ctiktoken.core\nEncoding\n)\x81" + state + b"b."

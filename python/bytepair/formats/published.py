@@ -1,8 +1,13 @@
-"""The name of a published encoding in, its values out: from a local rank file, or from tiktoken.
+"""The published vocabularies: a name in, its files out, from this machine or the network.
 
-Rank files are searched for in the cache of tiktoken and in packages (`places`): under the name of
-the encoding, and under the hash that tiktoken uses as a name. Each is checked against its SHA-256.
-tiktoken downloads and caches missing files.
+Encodings of tiktoken are rank files, which are searched for in its cache and in packages, under
+their names and under the hash that tiktoken uses as a name, and checked against their SHA-256.
+tiktoken downloads and caches missing files. Repositories of the Hugging Face Hub are folders of its
+cache, to which `huggingface_hub` downloads them; files there are named by their hash, which is
+checked here. A revision is a commit, a tag or a branch.
+
+A package of data names a module of its own as an entry point of the group `bytepair.vocabularies`;
+the files beside that module are looked up like a cache. Nothing of a package is run or imported.
 """
 
 from __future__ import annotations
@@ -10,16 +15,17 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
 from collections.abc import Iterator
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from bytepair import _core
-from bytepair.errors import FormatError, NotFetchedError, VocabularyError
+from bytepair.errors import FormatError, NotFetchedError, NotFoundError, VocabularyError
 from bytepair.files.safe import read_file
 from bytepair.formats import tiktoken
-from bytepair.formats.hub import rank_places
 from bytepair.formats.parts import Parts
 
 URL: Final = "https://openaipublic.blob.core.windows.net/encodings/"
@@ -109,8 +115,11 @@ def of_name(name: str) -> Parts:
         FormatError: if a file of its name is another.
         VocabularyError: if tiktoken cannot make it.
     """
-    if (parts := _from_local_files(name)) is not None:
-        return parts
+    if name in ENCODINGS and (path := rank_file(name)):
+        encoding = ENCODINGS[name]
+        ranks, notes = tiktoken.read_ranks(read_file(path))
+        regex = _core.PATTERNS[encoding.pattern]
+        return Parts(ranks, regex, encoding.special_tokens, notes=notes | {"name": name})
     try:
         from bytepair._internal.extras import tiktoken as library
 
@@ -121,16 +130,6 @@ def of_name(name: str) -> Parts:
         raise VocabularyError(f"tiktoken cannot give the encoding {name!r}: {error}") from error
     except OSError as error:  # includes the exceptions of requests
         raise _missing(name, type(error).__name__) from None
-
-
-def _from_local_files(name: str) -> Parts | None:
-    encoding = ENCODINGS.get(name)
-    path = None if encoding is None else rank_file(name)
-    if encoding is None or path is None:
-        return None
-    ranks, notes = tiktoken.read_ranks(read_file(path))
-    regex = _core.PATTERNS[encoding.pattern]
-    return Parts(ranks, regex, encoding.special_tokens, notes=notes | {"name": name})
 
 
 def rank_file(name: str) -> Path | None:
@@ -181,3 +180,181 @@ def _missing(name: str, reason: str) -> NotFetchedError:
         f"{what}; bytepair vocabularies lists what is here",
         hint=f"put {url} into {into} as {name}.tiktoken{then}",
     )
+
+
+# ---------------------------------------------------------------------------- folders
+
+#: The entry points of packages of data.
+GROUP: Final = "bytepair.vocabularies"
+
+#: Packages that bring rank files under the names of tiktoken's cache, and their folders.
+_PACKAGES: Final = {
+    "litellm": "litellm_core_utils/tokenizers",
+    "llama_index": "core/_static/tiktoken_cache",
+}
+
+
+class SearchedFolder(NamedTuple):
+    """A folder that is searched: what it is, and its path, which need not exist."""
+
+    what: str
+    path: Path
+
+
+def rank_places() -> Iterator[SearchedFolder]:
+    """The folders of rank files, in the order in which they are searched."""
+    variables = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
+    variable = next((name for name in variables if name in os.environ), None)
+    if variable is None:
+        folder = Path(tempfile.gettempdir(), "data-gym-cache")
+        yield SearchedFolder("the cache of tiktoken; TIKTOKEN_CACHE_DIR names another", folder)
+    elif name := os.environ[variable]:  # an empty value tells tiktoken not to cache
+        yield SearchedFolder(f"the cache of tiktoken ({variable})", Path(name))
+    yield from _package_places()
+    for package, below in _PACKAGES.items():
+        if installed := _folder(package):
+            yield SearchedFolder(f"the package {package}", installed / below)
+
+
+def _package_places() -> list[SearchedFolder]:
+    """The folders of packages of data."""
+    folders = ((point.name, _folder(point.module)) for point in metadata.entry_points(group=GROUP))
+    return [SearchedFolder(f"the package {name}", folder) for name, folder in folders if folder]
+
+
+def _folder(module: str) -> Path | None:
+    """The folder of a package, which is not imported; None if it is not installed."""
+    name, *below = module.split(".")
+    spec = find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(next(iter(spec.submodule_search_locations)), *below)
+
+
+def hub_place() -> SearchedFolder:
+    """The cache of the Hugging Face Hub."""
+    for variable, below in (
+        ("HF_HUB_CACHE", ""), ("HUGGINGFACE_HUB_CACHE", ""), ("HF_HOME", "hub"),
+        ("XDG_CACHE_HOME", "huggingface/hub"),
+    ):  # fmt: skip
+        if name := os.environ.get(variable):
+            return SearchedFolder(
+                f"the cache of the Hub ({variable})", Path(name).expanduser() / below
+            )
+    folder = Path.home() / ".cache/huggingface/hub"
+    return SearchedFolder("the cache of the Hub; HF_HOME names another", folder)
+
+
+# ---------------------------------------------------------------------------- repositories
+
+#: The files to download, as patterns: no weights.
+FILES: Final = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "additional_chat_templates/*.jinja",
+    "generation_config.json",
+    "vocab.json",
+    "merges.txt",
+    "tekken.json",
+)
+
+
+def is_repository(name: str) -> bool:
+    """Whether this may be the name of a repository.
+
+    Example:
+        >>> from bytepair.formats.published import is_repository
+        >>> [is_repository(name) for name in ("Qwen/Qwen3-8B", "a/b/c", "../x")]
+        [True, False, False]
+    """
+    return bool(re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", name))
+
+
+def folder(name: str, revision: str | None) -> Path:
+    """The folder of a repository's tokenizer, downloaded if possible; its files are checked.
+
+    Raises:
+        NotFoundError: if it is not on this machine and cannot be downloaded.
+        ImportError: if it is not on this machine, and `huggingface_hub` is not installed.
+        FormatError: if a file does not match its hash.
+    """
+    has_library = find_spec("huggingface_hub") is not None
+    path = (_downloaded(name, revision) if has_library else None) or cached(name, revision)
+    if path is None:
+        missing = (
+            f"there is no file {name!r}, and the repository {name} is not in {hub_place().path}"
+        )
+        if not has_library:
+            raise ImportError(f"{missing}; to download it, install bytepair[hub]")
+        raise NotFoundError(f"{missing}, and cannot be downloaded")
+    for pattern in FILES:
+        for file in path.glob(pattern):
+            if file.is_file():
+                check(file)
+    return path
+
+
+def _downloaded(name: str, revision: str | None) -> Path | None:
+    """The files in the cache, after downloading what is missing; None if that is impossible."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
+    except LocalEntryNotFoundError:
+        return None
+
+
+def cached(name: str, revision: str | None = None) -> Path | None:
+    """The folder of a repository on this machine: of its cache, or of a package; or None.
+
+    A revision of None means `main`, and any for packages.
+    """
+    repo = hub_place().path / f"models--{name.replace('/', '--')}"
+    version = revision or "main"
+    if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)*", version):
+        ref = repo / "refs" / version
+        commit = ref.read_text(encoding="utf-8").strip() if ref.is_file() else version
+        if re.fullmatch(r"[0-9a-f]{40}", commit) and (repo / "snapshots" / commit).is_dir():
+            return repo / "snapshots" / commit
+    if revision is None:
+        folders = (place.path / name for place in _package_places())
+        return next((folder for folder in folders if folder.is_dir()), None)
+    return None
+
+
+def repositories() -> dict[str, Path]:
+    """The repositories on this machine, by name, with the folder of the revision `main`."""
+    cache = hub_place().path
+    names = {path.name.removeprefix("models--").replace("--", "/", 1)
+             for path in cache.glob("models--*--*")}  # fmt: skip
+    names |= {
+        path.parent.relative_to(place.path).as_posix()
+        for place in _package_places()
+        for path in place.path.glob("*/*/tokenizer.json")
+    }
+    paths = {name: cached(name) for name in sorted(names) if is_repository(name)}
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def check(file: Path) -> None:
+    """Check a cached file against its hash, which is the name of the link target.
+
+    Large files are named by their SHA-256, others by their git SHA-1.
+    """
+    blob = file.resolve().name
+    data = file.read_bytes()
+    if re.fullmatch("[0-9a-f]{64}", blob):
+        digest = hashlib.sha256(data).hexdigest()
+    elif re.fullmatch("[0-9a-f]{40}", blob):
+        digest = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    else:
+        return
+    if digest != blob:
+        raise FormatError(
+            str(file),
+            f"its hash is {digest}, not {blob}",
+            hint="remove it and download it again",
+        )

@@ -1,4 +1,4 @@
-"""The table of all formats: how a file is recognized, read and written.
+"""The table of all formats, with what their files hold; how a file is recognized and read.
 
 The module of a format is imported when a file of it is met: most programs meet one.
 """
@@ -8,68 +8,118 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import (
     ArgumentError,
+    BytepairError,
     FormatError,
-    LossError,
-    NotAFolderError,
     NotFoundError,
     PatternError,
-    UnsupportedError,
     VocabularyError,
 )
 from bytepair.files.safe import read_file
-from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Losses, Parts, WrittenFormat
-from bytepair.properties.entries import NATIVE
+from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts
 
 #: The number of bytes at the beginning of a file that are inspected to detect its format.
 HEAD_BYTES: Final = 1 << 16
 
+#: How texts can be split: as the tokenizer asks; by one regular expression; by that of GPT-2; not
+#: at all, since the file has no pattern; or the module of the format compares.
+_Split: TypeAlias = Literal["all", "regex", "gpt2", "none", "own"]
+#: Which added tokens a file has: all, that which ends a text in GPT-2, or none.
+_Added: TypeAlias = Literal["all", "end", "none"]
+#: What merging starts from.
+Units: TypeAlias = Literal["bytes", "characters", "names"]
+
 
 @dataclass(frozen=True)
 class Format:
-    """One format.
+    """One format: where it is read and written, and what its files hold.
 
     Attributes:
         module: the module below `bytepair.formats` with its functions. `read(path, options)` makes
             parts of a path; it raises a `FormatError` if the file breaks a rule, or does not say
             what the caller does not say either; and an `UnsupportedError` if the file asks for what
             is not done exactly. `files(tokenizer, path)` gives the content of the files to write;
-            it raises a `LossError` for what no program could read.
+            it raises a `LossError` for what no program could read. `losses(tokenizer)`, if it has
+            one, says what else is lost than the values below tell, and `hints(tokenizer)` how less
+            is lost.
         suffixes: how the names of its files end.
         layout: the layout, where one module has several formats.
+        reader: the program that reads them.
+        units: what merging may start from.
+        split: how texts can be split.
+        added: which added tokens a file has.
+        flags: the flags of added tokens that a file has; "ordinary" means not special.
+        merges: whether a list of merges is held, beside the rule of ranks.
+        whole_pretokens: whether a pretoken that is a token is never merged.
+        characters: whether tokens are written in the characters of GPT-2, so that one name may
+            stand for two of them.
+        normalizer: whether texts can be normalized.
+        uncovered: what the reader does with a byte that no token covers; None if it does the same,
+            or cannot have such a tokenizer.
     """
 
     module: str
     suffixes: tuple[str, ...] = ()
     layout: str | None = None
+    reader: str = "the reader"
+    units: tuple[Units, ...] = ("bytes",)
+    split: _Split = "regex"
+    added: _Added = "all"
+    flags: tuple[str, ...] = ()
+    merges: bool = False
+    whole_pretokens: bool = True
+    characters: bool = False
+    normalizer: bool = False
+    uncovered: str | None = None
 
     def function(self, name: str) -> Any:
-        """A function of the module."""
+        """A function of the module; None if it has none of this name."""
         module = import_module(f"bytepair.formats.{self.module}")
-        function = getattr(module, name)
-        return partial(function, layout=getattr(module, self.layout)) if self.layout else function
+        function = getattr(module, name, None)
+        if function is None or self.layout is None:
+            return function
+        return partial(function, layout=getattr(module, self.layout))
 
 
 FORMATS: Final[dict[str, Format]] = {
-    "huggingface": Format("huggingface.folder", ("tokenizer.json",)),
-    "tiktoken": Format("tiktoken", (".tiktoken",)),
-    "gpt2": Format("gpt2", ("merges.txt", "vocab.json")),
-    "nanochat": Format("nanochat", (".pkl",)),
-    "llama2c": Format("llama2c"),
-    "qwen3": Format("llama2c", (".tokenizer",), layout="QWEN3"),
-    "gguf": Format("gguf.file", (".gguf",)),
-    "tekken": Format("tekken", ("tekken.json",)),
-    "sentencepiece": Format("sentencepiece"),
-}
+    "huggingface": Format(
+        "huggingface", ("tokenizer.json",), reader="tokenizers", split="all", merges=True,
+        units=("bytes", "characters", "names"), normalizer=True,
+        flags=("lstrip", "rstrip", "single_word", "normalized", "ordinary"),
+    ),
+    "tiktoken": Format(
+        "tiktoken", (".tiktoken",), reader="tiktoken", split="none", added="none",
+        uncovered="tiktoken panics",
+    ),
+    "gpt2": Format(
+        "gpt2", ("merges.txt", "vocab.json"), split="gpt2", added="end", merges=True,
+        whole_pretokens=False, characters=True, uncovered="readers drop them",
+    ),
+    "nanochat": Format("nanochat", (".pkl",), reader="tiktoken", uncovered="tiktoken panics"),
+    "llama2c": Format("llama2c", reader="the engines", split="none", added="none"),
+    "qwen3": Format(
+        "llama2c", (".tokenizer",), "QWEN3", reader="the engines", split="none", added="none"
+    ),
+    "gguf": Format(
+        "gguf", (".gguf",), reader="llama.cpp", units=("bytes", "characters"), split="own",
+        flags=("ordinary",), merges=True, characters=True, uncovered="llama.cpp drops them",
+    ),
+    "tekken": Format(
+        "tekken", ("tekken.json",), reader="mistral-common", uncovered="tiktoken panics"
+    ),
+    "sentencepiece": Format(
+        "sentencepiece", reader="sentencepiece", units=("characters",), split="none",
+        flags=("ordinary",),
+    ),
+}  # fmt: skip
 
 #: The tokenizer files that a folder may contain, in order of preference.
 _IN_FOLDERS: Final = {
@@ -88,39 +138,39 @@ def read(
 ) -> Parts:
     """Read a tokenizer of any foreign format; see `bytepair.load`."""
     if not isinstance(source, str | os.PathLike):
-        _check_ignored(
-            type(source).__name__, "an object in memory", format=format, revision=revision
-        )
-        from bytepair.formats import tiktoken
-        from bytepair.formats.huggingface import folder as huggingface
-
-        if tiktoken.is_encoding(source):
-            return tiktoken.of_encoding(source)
-        if huggingface.is_object(source):
-            return huggingface.of_object(source, options)
-        raise ArgumentError(
-            "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
-            f"loaded, not {type(source).__name__}"
-        )
+        kind = type(source).__name__
+        _check_ignored(kind, "an object in memory", format=format, revision=revision)
+        return _of_object(source, options)
     path = Path(source)
     if path.exists():
         _check_ignored(str(path), "a file or folder", revision=revision)
-    else:
-        from bytepair.formats import hub, published
+        return _read_path(path, format, options)
+    from bytepair.formats import published
 
-        if isinstance(source, str) and published.is_name(source):
-            _check_ignored(source, "a published encoding", format=format, revision=revision)
-            return published.of_name(source)
-        if isinstance(source, str) and hub.is_name(source):
-            path = hub.folder(source, revision)
-        else:
-            meant = published.near(str(source))
-            way_out = f"did you mean {meant!r}, a published encoding?" if meant else (
-                "train one and save it there, or name an encoding of tiktoken or a repository of "
-                "the hub"
-            )  # fmt: skip
-            raise NotFoundError(f"there is no tokenizer at {path}", hint=way_out)
-    return _read_path(path, format, options)
+    name = str(source)
+    if isinstance(source, str) and published.is_name(name):
+        _check_ignored(name, "a published encoding", format=format, revision=revision)
+        return published.of_name(name)
+    if isinstance(source, str) and published.is_repository(name):
+        return _read_path(published.folder(name, revision), format, options)
+    meant = published.near(name)
+    way_out = f"did you mean {meant!r}, a published encoding?" if meant else (
+        "train one and save it there, or name an encoding of tiktoken or a repository of the hub"
+    )  # fmt: skip
+    raise NotFoundError(f"there is no tokenizer at {path}", hint=way_out)
+
+
+def _of_object(source: Any, options: LoadOptions) -> Parts:
+    from bytepair.formats import huggingface, tiktoken
+
+    if tiktoken.is_encoding(source):
+        return tiktoken.of_encoding(source)
+    if huggingface.is_object(source):
+        return huggingface.of_object(source, options)
+    raise ArgumentError(
+        "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
+        f"loaded, not {type(source).__name__}"
+    )
 
 
 def _check_ignored(place: str, kind: str, **options: str | None) -> None:
@@ -138,7 +188,7 @@ def _check_ignored(place: str, kind: str, **options: str | None) -> None:
 def _read_path(path: Path, format: str | None, options: LoadOptions) -> Parts:
     if format is None:
         path, format = recognize(path)
-    read: Callable[[Path, LoadOptions], Parts] = _format(format).function("read")
+    read: Callable[[Path, LoadOptions], Parts] = format_of(format).function("read")
     try:
         return read(path, options)
     except FormatError as error:
@@ -161,7 +211,8 @@ def model(parts: Parts, source: Any, options: LoadOptions) -> _core.Model:
         ) from None
 
 
-def _format(name: str) -> Format:
+def format_of(name: str) -> Format:
+    """The format of a name; an error if there is none."""
     if name not in FORMATS:
         raise ArgumentError(
             f"there is no format {name!r}; there are bytepair, {', '.join(FORMATS)}"
@@ -221,116 +272,63 @@ def _of_binary(path: Path, head: bytes) -> str:
     )
 
 
-# ---------------------------------------------------------------------------- writing
+# ---------------------------------------------------------------------------- by name
 
 
-def save(tokenizer: _core.Tokenizer, folder: Path, *, tables: bool, overwrite: bool) -> Path:
-    """Write the native file into a folder; see `Tokenizer.save`."""
-    from bytepair.files.outputs import check_output_folder
+@dataclass(frozen=True)
+class Vocabularies:
+    """What `list_vocabularies` found. As a string, it is a list for people.
 
-    try:
-        check_output_folder(folder)
-    except NotAFolderError as error:
-        hint = ", or ".join(filter(None, [error.hint, "write the file with export"]))
-        raise NotAFolderError(error.message, hint=hint) from None
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / NATIVE
-    try:
-        _write(tokenizer, path, tables=tables, overwrite=overwrite)
-    except BaseException:
-        if is_new:
-            with suppress(OSError):  # it is not empty
-                folder.rmdir()
-        raise
-    return path
-
-
-def _write(tokenizer: _core.Tokenizer, path: Path, *, tables: bool = True, overwrite: bool) -> None:
-    """Write the native file."""
-    from bytepair.files.outputs import check_replaced, write_whole
-
-    data = tokenizer.to_bytes(tables=tables)
-    if not overwrite:
-        check_replaced(tokenizer, {path: data}, lambda: _core.Model.map(path))
-    write_whole(path, data)
-
-
-def export(
-    tokenizer: _core.Tokenizer, path: Path, format: str | None, *, lossy: bool, overwrite: bool
-) -> Path:
-    """Write the tokenizer in any format; see `Tokenizer.export`."""
-    written_format = format or of_path(path)
-    if written_format != "bytepair":
-        return _write_other(tokenizer, path, written_format, lossy=lossy, overwrite=overwrite)
-    if not path.name.endswith(".bytepair"):
-        return save(tokenizer, path, tables=True, overwrite=overwrite)
-    _write(tokenizer, path, overwrite=overwrite)
-    return path
-
-
-def _write_other(
-    tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool, overwrite: bool
-) -> Path:
-    """Write a tokenizer in a foreign format."""
-    if format not in FORMATS:
-        raise ArgumentError(f"there is no format {format!r}; these are written: {written()}")
-    if format not in get_args(WrittenFormat):
-        raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
-    from bytepair.files.outputs import check_replaced, write_files
-    from bytepair.formats.losses import lost_units
-
-    if reason := lost_units(tokenizer, format):
-        raise UnsupportedError(
-            format, f"{reason}", hint="write huggingface (tokenizer.json) or bytepair"
-        )
-    lost = losses(tokenizer, format, path)
-    if lost and not lossy:
-        raise LossError(format, lost, hint=lost.hint)
-    entry = FORMATS[format]
-    files = entry.function("files")(tokenizer, path)
-    removed: list[Path] = []
-    if format == "huggingface" and path.is_dir():
-        from bytepair.formats.huggingface import companions
-
-        removed = companions.stale(tokenizer, path)
-    if not overwrite:
-        options = LoadOptions(
-            tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True
-        )
-        read = entry.function("read")
-        check_replaced(tokenizer, files, lambda: read(path, options).model(), removed=removed)
-    write_files(path, files, removed=removed)
-    return path
-
-
-def written() -> str:
-    """The names of the formats that are written, for messages."""
-    return ", ".join(get_args(WrittenFormat))
-
-
-def losses(tokenizer: _core.Tokenizer, format: str, path: Path | None = None) -> Losses:
-    """What a format cannot represent of a tokenizer; see `bytepair.compat.export_losses`.
-
-    A path with the name of one file has no place for what the format writes into other files.
+    Attributes:
+        files: for each name that `bytepair.load` takes without a network, its file or folder.
+        broken: for each name whose files cannot be used, the reason.
+        searched: the folders that were searched, each with what it is, in order.
     """
-    if format == "bytepair":
-        return Losses()
-    _format(format)
-    from bytepair.formats.losses import losses as losses_of
 
-    return losses_of(tokenizer, format, path)
+    files: dict[str, Path]
+    broken: dict[str, str]
+    searched: dict[Path, str]
+
+    def __str__(self) -> str:
+        lines = [f"{name:<24}  {path}" for name, path in self.files.items()]
+        lines += [f"{name:<24}  cannot be used: {why}" for name, why in self.broken.items()]
+        lines = lines or ["No published vocabulary is on this machine."]
+        lines += ["", "Searched, in this order:"]
+        for path, what in self.searched.items():
+            missing = "" if path.is_dir() else " (there is no such folder)"
+            lines.append(f"  {path}{missing}: {what}")
+        return "\n".join(lines)
 
 
-def of_path(path: Path) -> str:
-    """The format according to the name of a file; an error if there is none."""
-    if path.name.endswith(".bytepair"):
-        return "bytepair"
-    for name, format in FORMATS.items():
-        if path.name.endswith(format.suffixes) and format.suffixes:
-            return name
-    raise ArgumentError(
-        f"the name {path.name!r} does not say which format to write",
-        option="format",
-        hint=f"pass format=, one of {written()}",
-    )
+def list_vocabularies() -> Vocabularies:
+    """List the published vocabularies that `bytepair.load` can load here without a network.
+
+    Encodings of tiktoken are found in its cache and in packages, checked by their SHA-256;
+    repositories of the Hugging Face Hub in its cache, if they have files of a tokenizer.
+
+    Example:
+        >>> import bytepair
+        >>> vocabularies = bytepair.list_vocabularies()
+        >>> all(path.exists() for path in vocabularies.files.values())
+        True
+    """
+    from bytepair.formats import published
+
+    files: dict[str, Path] = {}
+    broken: dict[str, str] = {}
+    for name in published.ENCODINGS:
+        try:
+            path = published.rank_file(name)
+        except BytepairError as error:
+            broken[name] = str(error)
+            continue
+        if path is not None:
+            files[name] = path
+    for name, folder in published.repositories().items():
+        try:
+            recognize(folder)
+        except (BytepairError, OSError):
+            continue  # a model without a tokenizer of a known format
+        files[name] = folder
+    places = [*published.rank_places(), published.hub_place()]
+    return Vocabularies(files, broken, {place.path: place.what for place in places})

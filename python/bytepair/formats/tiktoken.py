@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import ArgumentError, warn
+from bytepair.errors import warn
 from bytepair.files.safe import read_file
 from bytepair.formats.parts import LoadOptions, Parts
-from bytepair.properties.rules import unspeakable
 from bytepair.properties.tokens import EMPTY, empty_token
 
 
@@ -62,15 +61,8 @@ def is_encoding(value: Any) -> bool:
     return (type(value).__module__, type(value).__name__) in ENCODING_CLASSES
 
 
-def values(tokenizer: _core.Tokenizer, *, exact: bool) -> dict[str, Any]:
-    """The arguments of an `Encoding` with the same ids; a `ValueError` if there are none."""
-    if exact and (asks := unspeakable(tokenizer)):
-        raise ArgumentError(f"tiktoken does not do what the tokenizer asks for: {asks}")
-    if exact and tokenizer.merge_rule != "ranks":
-        raise ArgumentError(
-            "tiktoken merges by rank, this tokenizer by a list of merges; ids would "
-            "differ, so there is no tiktoken.Encoding of it"
-        )
+def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """The arguments of an `Encoding` of a tokenizer."""
     return {
         "pat_str": tokenizer.pattern,
         "mergeable_ranks": tokenizer.mergeable_ranks(),

@@ -32,31 +32,6 @@ def flags(tokenizer: _core.Tokenizer) -> dict[str, _core.AddedToken]:
     return {token.content: token for token in _core.added_tokens(tokenizer)}
 
 
-def unspeakable(tokenizer: _core.Tokenizer) -> str | None:
-    """What a tokenizer does to a text that a regular expression and special tokens cannot say.
-
-    Returns:
-        The first such thing, to follow the word "that" or "asks"; None if there is none.
-    """
-    rules = _core.text_rules(tokenizer)
-    if rules.normalizer:
-        spaces = rules.normalizer[0].startswith("spaces")
-        return "to replace spaces in texts" if spaces else f"to normalize texts to {form(rules)}"
-    if any(token.single_word for token in _core.added_tokens(tokenizer)):
-        return "to find added tokens only as words"
-    if strips(tokenizer):
-        return "that special tokens strip white space"
-    if ordinary(tokenizer):
-        return "to find added tokens in every text"
-    if rules.user_defined:
-        return "to find user-defined tokens before merging"
-    if rules.has_symbols or rules.decodes_names:
-        return "to merge and decode tokens by their names"
-    if rules.pattern is None:
-        return "to split in another way than by a regular expression"
-    return "to split in several steps" if isinstance(rules.pattern, tuple) else None
-
-
 def pattern_text(tokenizer: _core.Tokenizer) -> str:
     """How a tokenizer splits: the name of its pattern, or its regular expressions.
 

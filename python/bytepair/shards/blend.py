@@ -26,9 +26,7 @@ from bytepair.shards.order import (
     Packing,
     State,
     TokenAddress,
-    check_epochs,
     check_numbers,
-    check_packing,
     delivered,
 )  # fmt: skip
 from bytepair.shards.read import Dataset
@@ -116,14 +114,11 @@ class Blend:
         Raises:
             ShardError: as in `Dataset.batches`, or if the state has other weights.
         """
-        check_numbers(rank, world_size, batch_size=batch_size, length=length, buffer=buffer)
-        check_epochs(epochs)
-        check_packing(packing)
         orders = {
             name: data.order(length, seed, packing, buffer) for name, data in self.datasets.items()
         }
-        shape = (batch_size, rank, world_size)
-        return BlendedBatches(orders, self.weights, shape, epochs, torch, state)
+        ranks = (rank, world_size)
+        return BlendedBatches(orders, self.weights, batch_size, ranks, epochs, torch, state)
 
     def torch_stream(
         self,
@@ -161,14 +156,16 @@ class BlendedBatches:
         self,
         orders: Mapping[str, Order],
         weights: Mapping[str, Fraction],
-        shape: tuple[int, int, int],
+        batch_size: int,
+        rank: tuple[int, int],
         epochs: int | None,
         torch: bool,
         state: State | None,
     ) -> None:
+        check_numbers(*rank, batch_size=batch_size, epochs=1 if epochs is None else epochs)
         self._orders, self._weights = list(orders.values()), dict(weights)
-        self._batch_size, self._rank, self._world = shape
-        self._epochs, self._torch = epochs, torch
+        self._batch_size, self._torch, self._epochs = batch_size, torch, epochs
+        self._rank, self._world = rank
         common = lcm(*(weight.denominator for weight in weights.values()))
         self._shares = [int(weight * common) for weight in weights.values()]
         self._rows = [0] * len(orders)
@@ -243,15 +240,7 @@ class BlendedBatches:
 def chosen_rows(
     shares: list[int], rows: list[int], count: int
 ) -> tuple[NDArray[np.int64], list[int]]:
-    """From which folder each of the next rows comes.
-
-    Args:
-        shares: the share of each folder, as integers.
-        rows: how many rows of each were taken before.
-        count: the number of rows to choose.
-
-    Returns:
-        int64, the number of a folder for each row; and how many of each were taken then.
+    """The folders of the next rows, and how many rows of each folder, of `shares`, are taken then.
 
     Example:
         >>> chosen, rows = chosen_rows([2, 1], [0, 0], 6)

@@ -7,7 +7,7 @@ is filled with the longest waiting ones that fit. The rest of a row is padding; 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice
 from typing import Any, Final, TypeAlias
@@ -15,19 +15,20 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair.chat.batch import RenderedBatch, pad_id, padding
+from bytepair._internal.checks import check_kind
+from bytepair.chat.batch import pad_id, padding
+from bytepair.chat.rendered import RenderedBatch
 from bytepair.chat.renderer import TemplateOrName, writer
 from bytepair.chat.rows import DEFAULT, ChatOptions
 from bytepair.chat.segments import Conversation
 from bytepair.chat.sources import ConversationSource, sequence
-from bytepair.errors import ConversationError, ShardError
+from bytepair.errors import ConversationError, ShardError, SkippedWarning, warn
 from bytepair.shards.manifest import is_count
 from bytepair.shards.order import (
     State,
     Unpicklable,
     WaitingDocuments,
     check_numbers,
-    check_tokenizer,
     delivered,
 )
 from bytepair.tokenizer import Tokenizer
@@ -88,8 +89,8 @@ class ConversationBatches(Unpicklable):
     Raises:
         ArgumentError: if an option has an invalid value.
         ConversationError: if a conversation breaks a rule of the template.
-        ShardError: if there is no conversation for this rank, a number is out of range, or the
-            state is of other conversations or ranks.
+        ShardError: if there is no conversation for this rank, or the state is of other
+            conversations or ranks.
         SpecialTokenError: if the tokenizer lacks a special token of the template.
 
     Iteration yields inputs and targets of the shape (batch_size, length). A target is the id that
@@ -122,7 +123,7 @@ class ConversationBatches(Unpicklable):
         torch: bool = False,
     ) -> None:
         max_tokens = length if options.max_tokens is None else options.max_tokens
-        check_tokenizer(tokenizer)
+        check_kind("tokenizer", tokenizer, Tokenizer, "load it with bytepair.load")
         check_numbers(rank, world_size, batch_size=batch_size, length=length, max_tokens=max_tokens)
         if max_tokens > length + 1:
             raise ShardError(
@@ -133,8 +134,10 @@ class ConversationBatches(Unpicklable):
             raise ShardError(
                 f"rank {rank} of {world_size} has none of the {len(conversations)} conversations"
             )
+        skips = options.chat.errors == "skip"
+        chat = replace(options.chat, errors="strict") if skips else options.chat
         render = partial(
-            tokenizer.render_batch, template=options.template, options=options.chat,
+            tokenizer.render_batch, template=options.template, options=chat,
             max_tokens=max_tokens, on_untrained="keep", threads=threads,
         )  # fmt: skip
         self._count, self._step = len(conversations), world_size
@@ -142,7 +145,7 @@ class ConversationBatches(Unpicklable):
         self._used, self._next, self._numbers = rank, rank, list[int]()
         waiting = [] if state is None else self._resume(state)
         numbers = chain(waiting, count(self._next, world_size))
-        self._rendered = _rendered(conversations, numbers, render)
+        self._rendered = _rendered(conversations, numbers, render, skips)
         template = writer(tokenizer, options.template).template
         self._filler = pad_id(tokenizer, padding(tokenizer, template, options.pad))
         self._shape, self._torch = (batch_size, length), torch
@@ -202,7 +205,7 @@ class ConversationBatches(Unpicklable):
         for (number, ids, mask), length in pieces:
             row[filled : filled + length] = ids
             row_mask[filled : filled + length] = mask
-            row_mask[filled] = 0  # the id before it is of another conversation
+            row_mask[filled : filled + 1] = 0  # the id before it is of another conversation
             filled += length
             self._used += self._step
             self._numbers.remove(number)
@@ -212,20 +215,20 @@ def _rendered(
     conversations: Sequence[Conversation],
     numbers: Iterator[int],
     render: Callable[..., RenderedBatch],
+    skips: bool,
 ) -> Iterator[Rendered]:
     """Conversations, of which some are rendered in advance, on all threads.
 
-    Numbers go on after the last conversation, with the first again.
+    Numbers go on after the last conversation, with the first again. An invalid one that `skips`
+    leaves out has no ids.
     """
     empty, total = 0, len(conversations)
     while True:
         some = list(islice(numbers, BATCH_CONVERSATIONS))
         try:
-            batch = render([conversations[number % total] for number in some])
-        except ConversationError:
-            for number in some:  # the position in the error counts from the first of these
-                _check(conversations[number % total], number % total, render)
-            raise
+            batch: Any = render([conversations[number % total] for number in some])
+        except ConversationError:  # the position in it counts from the first of these
+            batch = [_one(conversations[n % total], n % total, render, skips) for n in some]
         for number, (ids, mask) in zip(some, batch, strict=True):
             empty = 0 if len(ids) else empty + 1
             if empty > total:  # at least one pass over those of this rank
@@ -233,10 +236,16 @@ def _rendered(
             yield number, ids, mask
 
 
-def _check(conversation: Conversation, number: int, render: Callable[..., RenderedBatch]) -> None:
-    """Raise a `ConversationError` with the number of the conversation, if it breaks a rule."""
+def _one(
+    conversation: Conversation, number: int, render: Callable[..., RenderedBatch], skips: bool
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Render one conversation; if it is invalid, raise an error with its number, or skip it."""
     try:
-        render([conversation])
+        return render([conversation])[0]
     except ConversationError as error:
         why = str(error).removeprefix("conversation 0: ")
-        raise ConversationError(f"conversation {number}: {why}") from None
+        problem = ConversationError(f"conversation {number}: {why}")
+        if not skips:
+            raise problem from None
+    warn(SkippedWarning(f"{problem}; it is skipped", option="errors", value="skip"))
+    return np.empty(0, np.int32), np.empty(0, np.uint8)

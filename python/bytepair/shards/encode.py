@@ -8,17 +8,20 @@ row of each document is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.progress import ShareRead
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import Expansion
-from bytepair.corpus.column import Column, Skip, SkipLog, TextBatch, strings
+from bytepair.corpus.column import Column, Skip, SkipLog, strings
 from bytepair.corpus.documents import DocumentSelection, read
 from bytepair.corpus.files import Files, Input, of_split
 from bytepair.corpus.kinds import compression_of, kind_of
@@ -26,8 +29,8 @@ from bytepair.corpus.read import read_batches
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.files.outputs import scratch
-from bytepair.shards.job import Address, EncodedRows, ShardJob, ShardOptions
-from bytepair.shards.manifest import SkipRecord
+from bytepair.shards.job import ShardJob, ShardOptions
+from bytepair.shards.manifest import Address, SkipRecord
 from bytepair.shards.order import GOLDEN, mixed
 
 #: Takes documents, and what is left out, in order.
@@ -46,19 +49,37 @@ JOIN_COLUMNS: Final = 1 << 10
 LARGE_BYTES: Final = 1 << 25
 
 
+@dataclass(frozen=True)
+class EncodedRows:
+    """Documents as ids.
+
+    Attributes:
+        ids: of all documents, concatenated.
+        offsets: int64, the start of each document, and the end of the last.
+        text_ends: the same for the bytes of their text.
+        starts: int64, the first document of each run of rows.
+        places: the address of each of these documents.
+    """
+
+    ids: NDArray[Any]
+    offsets: NDArray[np.int64]
+    text_ends: NDArray[Any]
+    starts: NDArray[np.int64]
+    places: list[Address]
+
+    def place(self, document: int) -> Address:
+        """The address of a document."""
+        run = int(np.searchsorted(self.starts, document, side="right")) - 1
+        place = self.places[run]
+        return Address(place.input, place.row + document - int(self.starts[run]))
+
+
 @contextmanager
 def on_disk(source: Source, options: ShardOptions) -> Iterator[Files]:
     """The files of a source, else a parquet file with its text, which is removed at the end.
 
     Shards can be resumed and written again, since each document has an address: a file and a row in
     it. Texts, data frames and data sets have none; the same source gives the same file.
-
-    Args:
-        source: as in `write`.
-        options: the column, and how to treat invalid texts.
-
-    Raises:
-        CorpusError: as in `bytepair.train`.
     """
     resolved = resolve(source, split=options.files_split)
     if isinstance(resolved, Files):
@@ -79,91 +100,71 @@ def _write_texts(resolved: ResolvedSource, path: str, options: ShardOptions) -> 
     skips = SkipLog()
     most = options.max_document_bytes
     reading = Reading(options.column, options.errors, max_document_bytes=most)
-    batches = read_batches(resolved, reading, on_skip=skips.add)
     schema = pa.schema([(options.column, pa.large_string())])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(arrow.record_batch(_column(batch), options.column))
+        for batch in read_batches(resolved, reading, on_skip=skips.add):
+            if isinstance(batch, list):
+                texts = [text.encode() for text in batch]
+                data = np.frombuffer(b"".join(texts), np.uint8)
+                batch = Column(data, np.cumsum([0, *map(len, texts)]), IN_MEMORY)
+            writer.write_batch(arrow.record_batch(batch, options.column))
     skips.warn()
-
-
-def _column(batch: TextBatch) -> Column:
-    """Documents as the column that they are, or as one of the bytes of texts."""
-    if isinstance(batch, Column):
-        return batch
-    texts = [text.encode() for text in batch]
-    offsets = np.cumsum([0, *map(len, texts)])
-    return Column(np.frombuffer(b"".join(texts), np.uint8), offsets, IN_MEMORY)
 
 
 def encode_all(
     job: ShardJob,
     take: Sink,
-    start: Address = Address(0, 0),  # noqa: B008 - it is frozen
+    start: Address = Address(0, 0),  # noqa: B008 - it is immutable
     threads: int | None = None,
+    share: ShareRead = ShareRead(),  # noqa: B008 - without a size it says nothing
 ) -> None:
-    """Read and encode the documents from an address on.
-
-    Args:
-        job: says what is read, and how it is encoded.
-        take: is called with batches of documents, and with what is left out, in order.
-        start: the address of the first document.
-        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-            processors.
-    """
+    """Call `take` with the documents from an address on, and with what is left out, in order."""
     place = start
     while place.input < len(job.files):
-        stop = _end_of_run(job, place.input)
-        if not _is_table(job, place.input):
-            place = encode_in_order(job, place, stop, take, threads)
-            continue
-        begun = place
-        place = encode_tables(job, place, stop, take, threads)
-        if place.input < min(stop, begun.input + OPEN_FILES):
-            place = encode_in_order(job, place, place.input + 1, take, threads)
-
-
-def _end_of_run(job: ShardJob, first: int) -> int:
-    """The end of the run of inputs from `first` that are read in the same way."""
-    stop = first + 1
-    while stop < len(job.files) and _is_table(job, stop) == _is_table(job, first):
-        stop += 1
-    return stop
+        is_table = _is_table(job, place.input)
+        others = range(place.input + 1, len(job.files))
+        stop = next((n for n in others if _is_table(job, n) != is_table), len(job.files))
+        if is_table:
+            whole = min(stop, place.input + OPEN_FILES)
+            place = encode_tables(job, place, whole, take, threads, share)
+            if place.input == whole:
+                continue
+            stop = place.input + 1
+        place = encode_in_order(job, place, stop, take, threads, share)
 
 
 def _is_table(job: ShardJob, number: int) -> bool:
     """Whether the threads of the core may read an input."""
     file = job.files[number]
     is_plain = compression_of(file.path) is None and kind_of(file.path) == "parquet"
-    return is_plain and file.cloud is None and not job.drops_merges
+    return is_plain and file.cloud is None and "dropout" not in job.values
 
 
 def encode_tables(
-    job: ShardJob, start: Address, stop: int, take: Sink, threads: int | None
+    job: ShardJob, start: Address, stop: int, take: Sink, threads: int | None, share: ShareRead
 ) -> Address:
     """Read and encode documents of parquet files up to the input number `stop`, exclusive.
 
     The core reads rows in parts. If a part cannot be read or encoded as a whole, nothing of it is
-    taken, and `encode_in_order` continues at its beginning. So the shards do not depend on which of
-    the two read the documents.
-
-    Returns:
-        The address of the first document that is left: the input `stop`, the input after
-        `OPEN_FILES` inputs, or the place at which the core cannot read or encode.
+    taken, and its address is returned, so that `encode_in_order` goes on there. So the shards do
+    not depend on which of the two read the documents.
     """
-    files = job.files[start.input : min(stop, start.input + OPEN_FILES)]
+    files, column = job.files[start.input : stop], job.values["column"]
     expansions = [Expansion(file.name, file.size) for file in files]
+    rows_of = lru_cache(1)(lambda number: _core.parquet_rows(files[number].path, column) or 1)
 
     def took(ids: Any, offsets: Any, text_ends: Any, parts: list[_core.RowRange]) -> None:
-        ends = np.cumsum([part.rows for part in parts])
-        starts = np.concatenate([[0], ends[:-1]])
+        starts = np.cumsum([0, *(part.rows for part in parts[:-1])])
         places = [Address(start.input + part.file, part.row) for part in parts]
         for part, size in zip(parts, np.diff(text_ends[[*starts, -1]]), strict=True):
             expansions[part.file].add(int(size))
+        last = parts[-1]
+        share.enter(files[last.file].size, after=int(job.starts[start.input + last.file]))
+        share.within((last.row + last.rows) / rows_of(last.file))
         take(EncodedRows(ids.astype(job.dtype, copy=False), offsets, text_ends, starts, places))
 
     end = _core.encode_rows(
-        job.tokenizer, [file.path for file in files], job.values["column"], took,
+        job.tokenizer, [file.path for file in files], column, took,
         first=start.row, doc_cap=job.values["doc_cap"],
         prepend=job.values["bos"], append=job.values["eos"],
         most_bytes=job.values["max_document_bytes"], threads=threads,
@@ -172,14 +173,14 @@ def encode_tables(
 
 
 def encode_in_order(
-    job: ShardJob, start: Address, stop: int, take: Sink, threads: int | None
+    job: ShardJob, start: Address, stop: int, take: Sink, threads: int | None, share: ShareRead
 ) -> Address:
-    """Read and encode documents of any files up to the input number `stop`, which is returned.
+    """Read and encode documents of any files up to the input number `stop`, exclusive.
 
     One thread reads columns of documents, a second one encodes them on all threads, and the caller
     takes the ids.
     """
-    texts = ahead(_gathered(_pieces(job, start, stop)), _is_large)
+    texts = ahead(_gathered(_pieces(job, start, stop, share)), _is_large)
     with closing(ahead(_encoded(texts, job, threads), _is_large)) as stream:
         for item in stream:
             take(item)
@@ -197,13 +198,17 @@ def _is_large(item: list[Placed] | EncodedRows | SkipRecord) -> bool:
     return size > LARGE_BYTES
 
 
-def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | SkipRecord]:
+def _pieces(
+    job: ShardJob, start: Address, stop: int, share: ShareRead
+) -> Iterator[Placed | SkipRecord]:
     """The columns of the inputs with their addresses, and what is left out."""
     names = ("column", "errors", "doc_cap", "max_document_bytes")
     reading = Reading(**{name: job.values[name] for name in names})
     for number in range(start.input, stop):
+        file = job.files[number]
+        share.enter(file.size, after=int(job.starts[number]))
         selection = DocumentSelection(first=start.row if number == start.input else 0)
-        for piece in read(job.files[number], reading, selection):
+        for piece in read(file, reading, selection, share):
             if isinstance(piece, Skip):
                 yield piece.record()
             else:
@@ -235,13 +240,13 @@ def _gathered(pieces: Iterator[Placed | SkipRecord]) -> Iterator[list[Placed] | 
 
 def _encoded(
     stream: Iterator[list[Placed] | SkipRecord], job: ShardJob, threads: int | None
-) -> Generator[EncodedRows | SkipRecord, None, None]:
+) -> Iterator[EncodedRows | SkipRecord]:
     for item in stream:
         if isinstance(item, dict):
             yield item
             continue
         texts = _joined([column for _, column in item])
-        if job.drops_merges:
+        if "dropout" in job.values:
             ids, offsets = _encode_with_dropout(job, item, threads)
         else:
             ids, offsets = _core.encode_utf8(
@@ -272,11 +277,13 @@ def _encode_with_dropout(
     """The ids of documents, end to end, and where each begins and the last ends.
 
     The random numbers of a document depend on the seed, the number of its input and its row there.
-    So the ids are the same for any batches, threads and processes, and after an interruption.
+    So the ids are the same for any batches, threads and processes, and after an interruption: row
+    `i` of an input is text `i` of a batch whose seed is number `input` of SplitMix64.
     """
     parts, ends = [], [np.zeros(1, np.int64)]
     for place, column in placed:
-        seed = input_seed(job.values["seed"], job.first_input + place.input)
+        state = job.values["seed"] + (job.first_input + place.input + 1) * GOLDEN
+        seed = int(mixed(np.array([state % (1 << 64)], np.uint64))[0])
         ids, offsets = job.tokenizer.encode_batch_to_numpy(
             strings(column), prepend=job.values["bos"], append=job.values["eos"],
             dropout=job.values["dropout"], seed=(seed + place.row * GOLDEN) % (1 << 64),
@@ -285,13 +292,3 @@ def _encode_with_dropout(
         parts.append(ids)
         ends.append(ends[-1][-1] + offsets[1:])
     return np.concatenate(parts), np.concatenate(ends)
-
-
-def input_seed(seed: int, number: int) -> int:
-    """The seed of an input, from 0 on: row `i` of it is text `i` of a batch with this seed.
-
-    >>> input_seed(1234567, 1)
-    3203168211198807973
-    """
-    state = (seed + (number + 1) * GOLDEN) % (1 << 64)
-    return int(mixed(np.array([state], np.uint64))[0])

@@ -1,7 +1,4 @@
-"""This file collects everything that determines shards: a source, a tokenizer and options.
-
-Also the values passed on while a job runs: documents as ids, and their addresses.
-"""
+"""This file collects everything that determines shards: inputs, a tokenizer and options."""
 
 from __future__ import annotations
 
@@ -13,16 +10,14 @@ from typing import Any, Final, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.checks import MOST, check_choice, check_whole
+from bytepair._internal.checks import check_choice, check_whole
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.files import Files, Input
+from bytepair.corpus.files import Files, Input, Split, of_split
 from bytepair.corpus.inputs import recorded
-from bytepair.corpus.source import check_limits
-from bytepair.corpus.splits import Split, part
-from bytepair.errors import ShardError, SpecialTokenError
+from bytepair.errors import SpecialTokenError
 from bytepair.shards.layout import Layout, layout
-from bytepair.shards.manifest import InputSplit, ShardFormat, ShardSplit
+from bytepair.shards.manifest import InputSplit, ShardFormat
 from bytepair.tokenizer import Tokenizer
 
 TOKENS_PER_SHARD: Final = 100_000_000
@@ -74,37 +69,15 @@ class ShardOptions:
 
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
-        for name in ("tokens_per_shard", "max_document_bytes", "doc_cap", "seed"):
-            value = getattr(self, name)
-            if value is not None or name in ("tokens_per_shard", "max_document_bytes"):
-                object.__setattr__(self, name, check_whole(name, value, -MOST))
         check_choice("errors", self.errors, ("strict", "replace", "skip"))
-        if self.tokens_per_shard < 1:
-            raise ShardError(
-                f"tokens_per_shard is {self.tokens_per_shard}",
-                option="tokens_per_shard",
-                hint="pass at least 1",
-            )
-        check_limits(doc_cap=self.doc_cap)
-        _check_dropout(self.dropout, self.seed)
+        for name in ("tokens_per_shard", "max_document_bytes", "doc_cap"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, check_whole(name, value, least=1))
 
     @property
     def files_split(self) -> Split | None:
         """The split of the source that is read; `make_job` divides all for "both"."""
         return "all" if self.split == "both" else self.split
-
-
-def _check_dropout(dropout: float | None, seed: int | None) -> None:
-    if dropout is None and seed is None:
-        return
-    if dropout is None:
-        raise ShardError("seed would be ignored", option="seed", hint="pass dropout with it")
-    if not 0 <= dropout <= 1:
-        raise ShardError(f"dropout is {dropout}; it must be a probability between 0 and 1")
-    if seed is None:
-        raise ShardError("dropout needs a seed", hint="pass one, and another one in each epoch")
-    if not isinstance(seed, int) or not 0 <= seed < 1 << 64:
-        raise ShardError(f"seed is {seed!r}; it must be a number from 0 to 2^64 - 1")
 
 
 class ShardKeywords(TypedDict, total=False):
@@ -140,17 +113,6 @@ class ShardJob:
     values: dict[str, Any]
     first_input: int = 0
 
-    @property
-    def drops_merges(self) -> bool:
-        """Whether this is BPE-dropout."""
-        return "dropout" in self.values
-
-    def split_of(self, shard: int, first: Address) -> ShardSplit:
-        """What a shard is for, which begins with a document."""
-        if "val_inputs" in self.values:
-            return "val" if first.input < self.values["val_inputs"] else "train"
-        return "val" if self.layout.validation and not shard else "train"
-
     @cached_property
     def layout(self) -> Layout:
         """The format."""
@@ -162,53 +124,22 @@ class ShardJob:
         dtype: np.dtype[Any] = np.dtype(self.values["dtype"])
         return dtype
 
-
-@dataclass(frozen=True)
-class Address:
-    """The address of a document: the number of its input, and its row there."""
-
-    input: int
-    row: int
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """How many bytes the inputs before each one have, and all together."""
+        return np.cumsum([0, *(file.size for file in self.files)])
 
 
-@dataclass(frozen=True)
-class EncodedRows:
-    """Documents as ids.
-
-    Attributes:
-        ids: of all documents, concatenated.
-        offsets: int64, the start of each document, and the end of the last.
-        text_ends: the same for the bytes of their text.
-        starts: int64, the first document of each run of rows.
-        places: the address of each of these documents.
-    """
-
-    ids: NDArray[Any]
-    offsets: NDArray[np.int64]
-    text_ends: NDArray[Any]
-    starts: NDArray[np.int64]
-    places: list[Address]
-
-    def place(self, document: int) -> Address:
-        """The address of a document."""
-        run = int(np.searchsorted(self.starts, document, side="right")) - 1
-        place = self.places[run]
-        return Address(place.input, place.row + document - int(self.starts[run]))
-
-
-def make_job(source: Files, tokenizer: Tokenizer, options: ShardOptions, folder: Path) -> ShardJob:
-    """Collect everything that determines the shards.
-
-    Args:
-        source: the inputs.
-        tokenizer: encodes them.
-        options: the options.
-        folder: the folder of the shards.
-    """
-    files, val = source.files, []
+def make_job(
+    files: list[Input], tokenizer: Tokenizer, options: ShardOptions, folder: Path
+) -> ShardJob:
+    """Collect everything that determines the shards in a folder."""
+    # The core checks these two.
+    tokenizer.encode_batch_to_numpy([], dropout=options.dropout, seed=options.seed)
+    val: list[Input] = []
     if options.split == "both":
-        val = part(files, "val")
-        files = [*val, *part(files, "train")]
+        val = of_split(Files(files), "val", by_position=True).files
+        files = [*val, *of_split(Files(files), "train", by_position=True).files]
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
         "dtype": layout(options.format).dtype(largest).name,
@@ -217,10 +148,11 @@ def make_job(source: Files, tokenizer: Tokenizer, options: ShardOptions, folder:
         "eos": special_id(tokenizer, options.eos, "eos"),
         **recorded(files, folder),
     }
-    if not options.dropout:
+    del values["split"]  # the inputs say which was read
+    if options.dropout and options.seed is not None:
+        values["seed"] = int(options.seed)
+    else:
         del values["dropout"], values["seed"]
-    # The inputs say which split was read.
-    del values["split"]
     if val:
         values["val_inputs"] = len(val)
     return ShardJob(tokenizer, files, values)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.system import sync
+from bytepair._internal.system import naming, sync
 from bytepair.errors import ShardError, warn
 from bytepair.files.outputs import check_alone, open_own
 from bytepair.properties.entries import NATIVE
@@ -201,11 +201,14 @@ class Arrow(Layout):
         # A name that nobody can foresee, so that nothing stands there.
         name = path.name.removeprefix(".").removesuffix(".partial")
         other = path.with_name(f".{name}.{os.urandom(8).hex()}")
-        _write_lists(other, _mapped(path, dtype, 0, int(lengths.sum())), lengths)
-        with other.open("r+b") as file:
-            sync(file.fileno())
-        check_alone(path)
-        other.replace(path)  # no longer mapped, otherwise Windows would refuse
+        try:
+            with naming(other):
+                _write_lists(other, _mapped(path, dtype, 0, int(lengths.sum())), lengths)
+            check_alone(path)
+            other.replace(path)  # no longer mapped, otherwise Windows would refuse
+        except BaseException:
+            other.unlink(missing_ok=True)
+            raise
 
     def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
         """Map the file; its one batch has the ids end to end."""
@@ -223,8 +226,11 @@ def _write_lists(path: Path, ids: Ids, lengths: NDArray[np.int64]) -> None:
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(ids))
     batch = pa.RecordBatch.from_arrays([lists], ["input_ids"])
-    with path.open("xb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+    with path.open("xb") as sink:
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        sink.flush()
+        sync(sink.fileno())
 
 
 def _lists(path: Path) -> pa.LargeListArray:
@@ -311,8 +317,9 @@ class DiskFile:
         self.crc = 0
         self._offset, self._path = offset, path
         self._file = open_own(path).detach()  # what a full disk refused is not written at the end
-        self._file.truncate(offset + header)
-        self._file.seek(offset + header)
+        with naming(path):
+            self._file.truncate(offset + header)
+            self._file.seek(offset + header)
 
     def add(self, array: NDArray[Any]) -> None:
         """Write the bytes of a contiguous array.
@@ -328,17 +335,16 @@ class DiskFile:
 
     def _write(self, data: Any) -> None:
         left = memoryview(data)
-        try:
+        with naming(self._path):
             while left:
                 left = left[self._file.write(left) :]
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self._path)) from error
 
     def finish(self, header: bytes = b"") -> None:
         """Write the header, sync and close."""
         self._file.seek(self._offset)
         self._write(header)
-        sync(self._file.fileno())
+        with naming(self._path):
+            sync(self._file.fileno())
         self.close()
 
     def close(self) -> None:

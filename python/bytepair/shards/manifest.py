@@ -12,11 +12,11 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from bytepair._internal import system
 from bytepair.corpus.inputs import INPUTS
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ShardFormat: TypeAlias = Literal["bytepair", "llmc", "nanogpt", "megatron", "arrow"]
 #: What a shard is for.
 ShardSplit: TypeAlias = Literal["train", "val"]
-#: What is read of a data set: as `bytepair.corpus.splits.Split`, or first "val", then "train".
+#: What is read of a data set: as `bytepair.corpus.files.Split`, or first "val", then "train".
 InputSplit: TypeAlias = Literal["train", "val", "all", "both"]
 #: A record of skipped documents: the input, the row, the number of rows (None means the rest), and
 #: the reason.
@@ -49,6 +49,13 @@ MOST: Final = 1 << 48
 DTYPES: Final = ("uint16", "uint32", "int32")
 
 
+class Address(NamedTuple):
+    """The address of a document: the number of its input, and its row there."""
+
+    input: int
+    row: int
+
+
 class DamageError(ShardError):
     """A manifest or a mark is damaged."""
 
@@ -57,10 +64,7 @@ class DamageError(ShardError):
 class Fields:
     """The members of a JSON object in a file, each checked when it is read.
 
-    Attributes:
-        values: the object.
-        path: the file.
-        folder: what to remove if it is damaged, for the message.
+    If the file is damaged, `folder` is what to remove.
     """
 
     values: dict[str, Any]
@@ -69,11 +73,7 @@ class Fields:
 
     @classmethod
     def read(cls, path: Path, folder: Path) -> Self:
-        """Read a JSON object.
-
-        Raises:
-            ShardError: if it is damaged, a link or a pipe.
-        """
+        """Read a JSON object from a regular file."""
         check_regular(path)
         try:
             values = json.loads(path.read_bytes(), parse_constant=_not_a_number)
@@ -84,32 +84,27 @@ class Fields:
         return cls(values, path, folder)
 
     def wrong(self, name: str) -> DamageError:
-        """The error for a member that is missing, or not what it must be."""
-        if name not in self.values:
-            return damaged(self.path, f"{name} is missing", self.folder)
-        shown = repr(self.values[name]) if _is_plain(self.values[name]) else "not what it must be"
-        return damaged(self.path, f"{name} is {shown[:99]}", self.folder)
+        """The error for a member."""
+        return damaged(self.path, f"{name} is missing, or not what it must be", self.folder)
+
+    def get(self, name: str, is_right: Callable[[Any], object]) -> Any:
+        """A member that passes a test."""
+        if name not in self.values or not is_right(self.values[name]):
+            raise self.wrong(name)
+        return self.values[name]
 
     def count(self, name: str) -> int:
         """A number from 0 to `MOST`."""
-        value: Any = self.values.get(name)
-        if not is_count(value):
-            raise self.wrong(name)
-        return int(value)
+        return int(self.get(name, is_count))
 
-    def text(self, name: str, allowed: tuple[str, ...] = ()) -> str:
-        """A text, one of a few if these are given."""
-        value = self.values.get(name)
-        if not isinstance(value, str) or (allowed and value not in allowed):
-            raise self.wrong(name)
-        return value
+    def text(self, name: str, pattern: str = ".*") -> str:
+        """A text that matches a regular expression."""
+        right = re.compile(pattern, re.DOTALL)
+        return str(self.get(name, lambda text: isinstance(text, str) and right.fullmatch(text)))
 
     def items(self, name: str) -> list[Any]:
         """A list."""
-        value = self.values.get(name)
-        if not isinstance(value, list):
-            raise self.wrong(name)
-        return value
+        return list(self.get(name, lambda items: isinstance(items, list)))
 
     def objects(self, name: str) -> list[Self]:
         """A list of objects."""
@@ -148,29 +143,19 @@ def _is_plain(value: object, levels: int = 2) -> bool:
 
 
 def read_job(path: Path, folder: Path) -> dict[str, Any]:
-    """Read the job of a run: plain values, the inputs among them.
-
-    Args:
-        path: the file.
-        folder: what to remove if it is damaged, for the message.
-
-    Raises:
-        ShardError: if it is damaged, a link or a pipe.
-    """
-    fields = Fields.read(path, folder)
-    _check_job(fields)
-    return fields.values
+    """Read the job of a run: plain values, the inputs among them."""
+    return _checked_job(Fields.read(path, folder))
 
 
-def _check_job(fields: Fields) -> None:
-    for name, value in fields.values.items():
-        if not _is_plain(value):
-            raise fields.wrong(name)
+def _checked_job(fields: Fields) -> dict[str, Any]:
+    for name in fields.values:
+        fields.get(name, _is_plain)
     for item in fields.items(INPUTS) if INPUTS in fields.values else ():
         match item:
             case [str(), int(size)] if is_count(size):
                 continue
         raise fields.wrong(INPUTS)
+    return fields.values
 
 
 @dataclass(frozen=True)
@@ -190,12 +175,9 @@ class ShardPart:
             ShardError: if a value is missing or invalid, or the file is not in the same folder.
         """
         part = cls(
-            fields.text("file"), fields.count("offset"), fields.count("bytes"),
-            fields.text("crc32"),
+            fields.text("file", "[\0-\x7f]*"), fields.count("offset"), fields.count("bytes"),
+            fields.text("crc32", "[0-9a-f]{8}"),
         )  # fmt: skip
-        for name, allowed in (("file", "[\0-\x7f]*"), ("crc32", "[0-9a-f]{8}")):
-            if not re.fullmatch(allowed, fields.text(name)):
-                raise fields.wrong(name)
         check_plain(part.file, fields.path)
         return part
 
@@ -223,7 +205,7 @@ class Shard:
     documents: int
     parts: list[ShardPart]
     text_bytes: int
-    following: tuple[int, int] | None
+    following: Address | None
     skipped: list[SkipRecord] = field(default_factory=list)
 
     @classmethod
@@ -235,10 +217,11 @@ class Shard:
         """
         following = None
         if fields.values.get("following", ()) is not None:
-            following = tuple(fields.items("following"))
-            if len(following) != 2 or not all(map(is_count, following)):
+            items = fields.items("following")
+            if len(items) != 2 or not all(map(is_count, items)):
                 raise fields.wrong("following")
-        split: Any = fields.text("split", get_args(ShardSplit))
+            following = Address(*items)
+        split: Any = fields.text("split", "train|val")
         parts = [ShardPart.read(part) for part in fields.objects("parts")]
         if not parts:
             raise damaged(fields.path, "parts is empty: a file is missing", fields.folder)
@@ -310,8 +293,10 @@ class Manifest:
 
     def __str__(self) -> str:
         """The amount of data, in one line."""
-        documents = _number(self.documents, "document")
-        shards = _number(len(self.shards), "shard")
+        documents, shards = (
+            f"{count:,} {what}{'s' * (count != 1)}"
+            for count, what in ((self.documents, "document"), (len(self.shards), "shard"))
+        )
         return f"{self.tokens:,} tokens ({self.dtype.name}) of {documents} in {shards}"
 
     def save(self, folder: Path) -> None:
@@ -340,22 +325,16 @@ class Manifest:
             raise ShardError(f"there is no {path}: no shards are here")
         fields = Fields.read(path, root)
         _check_version(fields)
-        if not isinstance(fields.values.get("job"), dict):
-            raise fields.wrong("job")
-        job = Fields(fields.values["job"], path, root)
-        _check_job(job)
-        job.text("format", get_args(ShardFormat))
-        job.text("dtype", DTYPES)
+        job = Fields(fields.get("job", lambda job: isinstance(job, dict)), path, root)
+        _checked_job(job)
+        job.text("format", "|".join(get_args(ShardFormat)))
+        job.text("dtype", "|".join(DTYPES))
         job.text("tokenizer")
         shards = [Shard.read(shard) for shard in fields.objects("shards")]
         check_order(job, shards)
         for name in {part.file for shard in shards for part in shard.parts}:
             check_regular(root / name)
         return cls(job.values, shards)
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _check_version(fields: Fields) -> None:
@@ -374,11 +353,7 @@ def _check_version(fields: Fields) -> None:
 
 
 def check_order(job: Fields, shards: list[Shard]) -> None:
-    """Check that shards are in order, and that each but the last names the next document.
-
-    Raises:
-        ShardError: if they are not, or a document is none of the inputs of the job.
-    """
+    """Check that shards are in order, and that each but the last names the next document."""
     before = (0, -1)
     inputs = len(job.items(INPUTS))
     for number, shard in enumerate(shards):
@@ -397,11 +372,7 @@ def save_mark(folder: Path, shard: Shard) -> None:
 
 
 def load_marks(folder: Path) -> list[Shard]:
-    """The finished shards of a run in progress, each of which has a document behind it.
-
-    Raises:
-        ShardError: if a mark is damaged.
-    """
+    """The finished shards of a run in progress, each of which has a document behind it."""
     shards: list[Shard] = []
     while (path := mark_path(folder, len(shards))).exists():
         shard = Shard.read(Fields.read(path, folder))

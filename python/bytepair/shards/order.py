@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair._internal.checks import check_choice
+from bytepair._internal.checks import check_choice, check_whole
 from bytepair.corpus.files import LOG
-from bytepair.errors import ArgumentError, ShardError
+from bytepair.errors import ShardError
 from bytepair.shards.manifest import Shard
-from bytepair.tokenizer import Tokenizer
 
 T = TypeVar("T")
 
@@ -52,18 +51,10 @@ BUFFER_DOCUMENTS: Final = 1000
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """The rows of one chunk, as pieces of shards.
-
-    Attributes:
-        sources: the ids of the shards that occur.
-        which: for each piece, which of these it is from.
-        starts: where it begins there.
-        lengths: how many ids it has.
-        ends: where the pieces of each row end.
-    """
+    """The rows of one chunk, as pieces of shards; `ends` says where those of each row end."""
 
     sources: list[NDArray[Any]]
-    which: Index
+    which: Index  # the source of each piece
     starts: Index
     lengths: Index
     ends: Index
@@ -80,25 +71,18 @@ class EpochPlan:
 
 @dataclass
 class Order:
-    """The rows of all epochs.
-
-    Attributes:
-        shards: the shards, in order.
-        mapped: gives the ids of a shard, and where its documents end.
-        width: ids of a row.
-        seed: of the shuffle; None means in order.
-        packing: "best-fit" or "stream".
-        buffer: how many documents wait for a row.
-    """
+    """The rows of all epochs."""
 
     shards: list[Shard]
-    mapped: Mapped
+    mapped: Mapped  # gives the ids of a shard, and where its documents end
     width: int
     seed: int | None
     packing: Packing
     buffer: int
 
     def __post_init__(self) -> None:
+        check_choice("packing", self.packing, get_args(Packing))
+        check_numbers(0, 1, length=self.width - 1, buffer=self.buffer)
         shards, width, stream = self.shards, self.width, self.packing == "stream"
         self.dtype = self.mapped(0)[0].dtype if shards else np.dtype(np.uint16)
         units = [max(s.tokens - 1, 0) // (width - 1) if stream else s.documents for s in shards]
@@ -119,11 +103,7 @@ class Order:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def place_of(self, state: State, epochs: int | None) -> TokenAddress:
-        """The place of a state, which must belong to the same data and options.
-
-        Raises:
-            ShardError: if it does not, or its epoch is not below `epochs`.
-        """
+        """The place of a state, which must belong to the same data, options and epochs."""
         for key, value in self.identity.items():
             if state.get(key) != value:
                 raise ShardError(
@@ -227,11 +207,6 @@ def shuffled(count: int, seed: int | None, *salt: int) -> Index:
     """An order of so many things that follows from the seed and the salt, now and for ever.
 
     The things are sorted by a hash of their number (the finaliser of SplitMix64).
-
-    Example:
-        >>> from bytepair.shards.order import shuffled
-        >>> shuffled(5, None).tolist(), sorted(shuffled(5, 1, 2).tolist())
-        ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4])
     """
     numbers = np.arange(count, dtype=np.uint64)
     if seed is None:
@@ -253,36 +228,10 @@ def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def check_numbers(rank: int, world_size: int, **positive: int) -> None:
-    """Raise a `ShardError` that names the first of these numbers that is out of range."""
+    """Raise an `ArgumentError` that names the first of these numbers that is out of range."""
     for name, value in {**positive, "world_size": world_size}.items():
-        if value < 1:
-            raise ShardError(f"{name} is {value}; it must be positive", option=name)
-    if not 0 <= rank < world_size:
-        raise ShardError(
-            f"rank is {rank}; it must be from 0 to {world_size - 1} (world_size - 1)", option="rank"
-        )
-
-
-def check_epochs(epochs: int | None) -> None:
-    """Raise a `ShardError` unless this is a number of passes, or None for no end."""
-    if epochs is not None and epochs < 1:
-        raise ShardError(
-            f"epochs is {epochs}", option="epochs", hint="pass at least 1, or None for no end"
-        )
-
-
-def check_packing(packing: str) -> None:
-    """Raise an `ArgumentError` unless this is a way of filling rows."""
-    check_choice("packing", packing, get_args(Packing))
-
-
-def check_tokenizer(tokenizer: object) -> None:
-    """Raise a `TypeError` unless this is a tokenizer."""
-    if not isinstance(tokenizer, Tokenizer):
-        kind = type(tokenizer).__name__
-        raise ArgumentError(
-            f"tokenizer is of type {kind}", hint="pass a Tokenizer, as bytepair.load gives"
-        )
+        check_whole(name, value, least=1)
+    check_whole("rank", rank, most=world_size - 1)
 
 
 class Unpicklable:
@@ -292,21 +241,17 @@ class Unpicklable:
         name = type(self).__name__
         raise TypeError(
             f"{name} cannot be pickled: it reads files in a thread; build it in the process that "
-            f"uses it, as an IterableDataset (TextBatches.torch_stream) does in each worker"
+            "uses it, as a TorchStream does in each worker"
         )
 
 
 class WaitingDocuments(Generic[T]):
     """Documents that wait for a row, each with a length and whatever it consists of.
 
-    Args:
-        width: the number of ids in a row.
-        buffer: a row is filled only while at least this many documents wait.
-        cut: whether the shortest document is cut to fill a row into which none fits; otherwise the
-            row ends there.
+    A row is filled only while at least `buffer` documents wait. If none fits, the shortest is cut
+    to fill it (`cut`), or the row ends there.
 
     Example:
-        >>> from bytepair.shards.order import WaitingDocuments
         >>> waiting = WaitingDocuments(7, 3, cut=True)
         >>> for length, document in [(5, "five"), (3, "three"), (3, "other"), (2, "two")]:
         ...     waiting.add(length, document)

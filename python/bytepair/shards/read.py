@@ -15,21 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair._internal.checks import check_choice, place_of, refuse
+from bytepair._internal.checks import check_choice, place_of
 from bytepair.errors import ShardError
 from bytepair.properties.entries import NATIVE
 from bytepair.shards.layout import layout
-from bytepair.shards.manifest import Manifest, Shard, ShardSplit
-from bytepair.shards.order import (
-    BUFFER_DOCUMENTS,
-    Order,
-    Packing,
-    State,
-    check_epochs,
-    check_numbers,
-    check_packing,
-    delivered,
-)  # fmt: skip
+from bytepair.shards.manifest import Manifest, ShardSplit
+from bytepair.shards.order import BUFFER_DOCUMENTS, Order, Packing, State, check_numbers, delivered
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -79,10 +70,6 @@ class Dataset:
                 f"{folder} was made by tokenizer {self.manifest.fingerprint[:12]}, not by "
                 f"{tokenizer.fingerprint[:12]}; its ids are those of another vocabulary"
             )
-        try:
-            np.dtype(dtype)
-        except (TypeError, ValueError):
-            raise refuse("dtype", dtype, "a type of numpy or None") from None
         if dtype is not None and np.dtype(dtype) != self.manifest.dtype:
             raise ShardError(f"{folder} holds {self.manifest.dtype.name}, not {np.dtype(dtype)}")
         self.shards = [s for s in self.manifest.shards if split in (None, s.split)]
@@ -133,9 +120,8 @@ class Dataset:
     def mapped(self, shard: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The ids of a shard and where its documents end; the last few shards stay mapped."""
         if shard not in self._open:
-            entry: Shard = self.shards[shard]
             how = layout(self.manifest.format)
-            ids, ends = how.open(self._folder, entry, self.manifest.dtype)
+            ids, ends = how.open(self._folder, self.shards[shard], self.manifest.dtype)
             if len(ends) and (
                 (ends[1:] < ends[:-1]).any() or not 0 <= ends[0] <= ends[-1] <= len(ids)
             ):
@@ -184,12 +170,9 @@ class Dataset:
             `bytepair` says how many.
 
         Raises:
-            ShardError: if a number is not positive, the rank is out of range, or the state
-                belongs to other data or options.
+            ArgumentError: if a number is not positive, or the rank is out of range.
+            ShardError: if the state belongs to other data or options.
         """
-        check_numbers(rank, world_size, batch_size=batch_size, length=length, buffer=buffer)
-        check_epochs(epochs)
-        check_packing(packing)
         order = self.order(length, seed, packing, buffer)
         return Batches(order, batch_size, (rank, world_size), epochs, torch, state)
 
@@ -291,6 +274,7 @@ class Batches:
         self._order, self._batch_size, self._torch = order, batch_size, torch
         self._rank, self._world = rank
         self._epochs = epochs
+        check_numbers(*rank, batch_size=batch_size, epochs=1 if epochs is None else epochs)
         self._place = (0, 0, 0) if state is None else order.place_of(state, epochs)
 
     @property

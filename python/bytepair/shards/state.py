@@ -17,30 +17,24 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
-from bytepair.corpus.inputs import BASE, INPUTS, is_interleaved, is_same, shared
+from bytepair.corpus.inputs import BASE, INPUTS, is_same, shared
 from bytepair.errors import ShardError
 from bytepair.files.outputs import check_alone, remove_own
 from bytepair.files.safe import check_own_folder, check_regular
 from bytepair.properties.entries import NATIVE
 from bytepair.shards import manifest
 from bytepair.shards.layout import LAYOUTS, partial
-from bytepair.shards.manifest import Fields, Manifest, Shard, ShardPart
-
-#: The input and the row of a document.
-DocumentPlace: TypeAlias = tuple[int, int]
+from bytepair.shards.manifest import Address, Fields, Manifest, Shard, ShardPart
 
 #: Regular expressions of the names of marks, and of files that are incomplete.
 MARKS: Final = r"[0-9]{6,}\.json"
 TEMPORARY: Final = r"\.{}\.(?:partial|[0-9a-f]{{16}})"
-
-#: The first document.
-START: Final[DocumentPlace] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -58,18 +52,15 @@ class FolderState:
     damage: str = ""
 
     @property
-    def following(self) -> DocumentPlace:
+    def following(self) -> Address:
         """The document with which the shard after these begins, if the run has not finished."""
-        return (self.shards[-1].following if self.shards else None) or START
+        return (self.shards[-1].following if self.shards else None) or Address(0, 0)
 
 
 def state_of(folder: Path, job: dict[str, Any], *, ignore: str = manifest.PROGRESS) -> FolderState:
     """The shards that an earlier run has written for a job, unchecked; nothing is changed.
 
-    Args:
-        folder: the folder.
-        job: the job.
-        ignore: the name of a file that may be in a new folder.
+    The file or folder `ignore` may be in a new folder.
 
     Raises:
         ShardError: if the folder has other content, or that of another job.
@@ -87,22 +78,18 @@ def _state_of(folder: Path, job: dict[str, Any], ignore: str) -> FolderState:
         whole = Manifest.load(folder)
         if _common(folder, whole.job, job) == len(whole.job[INPUTS]) < len(job[INPUTS]):
             return FolderState(whole.shards[:-1])
-        _check_same(folder, whole.job, job)
+        check_job(folder, whole.job, job, folder)
         return FolderState(whole.shards, whole)
     if names <= {manifest.LOCK, ignore}:
         return FolderState()
     before = _recorded(folder)
-    shards, common = manifest.load_marks(folder), _common(folder, before, job)
-    if shards and not _last(shards) < (common, 0):
-        _check_same(folder, before, job)
-    if not shards and not common:  # nothing is finished, so nothing can be lost
+    there, common = FolderState(manifest.load_marks(folder)), _common(folder, before, job)
+    if there.shards and not there.following < (common, 0):
+        check_job(folder, before, job, folder)
+    if not there.shards and not common:  # nothing is finished, so nothing can be lost
         _check_empty(folder, {*names} - {ignore}, before)
-    manifest.check_order(Fields(job, folder / manifest.PROGRESS, folder), shards)
-    return FolderState(shards)
-
-
-def _last(shards: list[Shard]) -> DocumentPlace:
-    return shards[-1].following or START
+    manifest.check_order(Fields(job, folder / manifest.PROGRESS, folder), there.shards)
+    return there
 
 
 def _recorded(folder: Path) -> dict[str, Any]:
@@ -120,19 +107,6 @@ def _common(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> int:
         return 0
     count = min(len(before.get(INPUTS, ())), len(job[INPUTS]))
     return count if shared(before, job, folder) == count else 0
-
-
-def _check_same(folder: Path, before: dict[str, Any], job: dict[str, Any]) -> None:
-    """Raise a `ShardError` that names what differs between two jobs, and the way out."""
-    wrong = differing(before, job, folder)
-    if wrong == [INPUTS] and is_interleaved(before, job, folder):
-        new = job[INPUTS][shared(before, job, folder)][0]
-        raise ShardError(
-            f"{folder} belongs to a run with different inputs: {new} is new, and inputs that are "
-            "in the shards come after it, so these would change; to add new inputs, pass them "
-            "after the old ones, or choose another folder"
-        )
-    check_job(folder, before, job, folder)
 
 
 def _check_empty(folder: Path, names: set[str], before: dict[str, Any]) -> None:
@@ -154,20 +128,23 @@ def _check_empty(folder: Path, names: set[str], before: dict[str, Any]) -> None:
 
 
 def check_job(folder: Path, before: dict[str, Any], job: dict[str, Any], base: Path) -> None:
-    """Raise a `ShardError` that names what differs between two jobs.
+    """Raise a `ShardError` that names what differs between the job of a folder and another one.
 
-    Args:
-        folder: the folder of the results, for the message.
-        before: the job of the results.
-        job: the job of this run.
-        base: the folder to which the records of the inputs refer; see `bytepair.corpus.inputs`.
+    The records of the inputs refer to the folder `base`; see `bytepair.corpus.inputs`.
     """
-    if wrong := differing(before, job, base):
-        name, old, new = _difference(wrong[0], before, job, base)
-        raise ShardError(
-            f"{folder} belongs to a run with different {name} ({_short(old)}, now {_short(new)})",
-            hint="choose another folder, or remove it",
-        )
+    if not (wrong := differing(before, job, base)):
+        return
+    name, hint = wrong[0], "choose another folder, or remove it"
+    old, new = before.get(name), json.loads(json.dumps(job.get(name)))
+    if name == INPUTS and isinstance(old, list):
+        at = shared(before, job, base)
+        name = f"{name}[{at}]"
+        old, new = (some[at] if at < len(some) else None for some in (old, new))
+        hint += "; new inputs are only added after all old ones"
+    raise ShardError(
+        f"{folder} belongs to a run with different {name} ({_short(old)}, now {_short(new)})",
+        hint=hint,
+    )
 
 
 def differing(before: dict[str, Any], job: dict[str, Any], base: Path) -> list[str]:
@@ -183,24 +160,8 @@ def differing(before: dict[str, Any], job: dict[str, Any], base: Path) -> list[s
     return sorted(changes if is_same(before, plain, base) else [*changes, INPUTS])
 
 
-def _difference(
-    key: str, before: dict[str, Any], job: dict[str, Any], base: Path
-) -> tuple[str, Any, Any]:
-    """The name and the values of what differs; of two lists, the first items that differ."""
-    old, new = before.get(key), json.loads(json.dumps(job.get(key)))
-    if not (isinstance(old, list) and isinstance(new, list)):
-        return key, old, new
-    pairs = list(itertools.zip_longest(old, new))
-    at = shared(before, job, base) if key == INPUTS else -1
-    if not 0 <= at < len(pairs):
-        at = next(at for at, (one, two) in enumerate(pairs) if one != two)
-    return f"{key}[{at}]", *pairs[at]
-
-
 def _short(value: object) -> str:
-    if value is None:
-        return "none"
-    text = json.dumps(value)
+    text = "none" if value is None else json.dumps(value)
     return text if len(text) <= 60 else f"{text[:20]}...{text[-37:]}"
 
 
@@ -228,14 +189,8 @@ def part_of(folder: Path, name: str) -> ShardPart:
 def wrong_part(folder: Path, part: ShardPart, *, end: int | None = None) -> str:
     """What is wrong with a range of a file, in one sentence; empty if it is whole.
 
-    Args:
-        folder: the folder of the file.
-        part: the range.
-        end: the size of the file, if it must have one. While a run is unfinished (None), a file
-            that several shards share grows, and has its temporary name.
-
-    Raises:
-        ShardError: if the file is a link, a folder, a pipe or a device.
+    The file must end at `end`. While a run is unfinished (None), a file that several shards share
+    grows, and has its temporary name.
     """
     path = folder / part.file
     check_regular(path)
@@ -260,10 +215,7 @@ def wrong_shards(
 ) -> Iterator[tuple[Shard, list[str]]]:
     """Each shard of a folder with what is wrong with its files, in order.
 
-    Args:
-        folder: the folder.
-        shards: the shards.
-        is_finished: whether these are all shards, so that no file has more than they say.
+    If these are all shards of a finished run, no file has more than they say.
     """
     ends: dict[str, int] = {}
     for part in itertools.chain.from_iterable(shard.parts for shard in shards):
@@ -344,14 +296,9 @@ def temporary_files(folder: Path, job: dict[str, Any], shards: int) -> list[Path
 
 
 def check_contents(folder: Path, names: str) -> None:
-    """Check that a folder of bytepair's own has no files but its own, and incomplete ones of these.
+    """Check that a folder of bytepair's own, if it exists, has no other files.
 
-    Args:
-        folder: the folder, if it exists.
-        names: the names of its files, as a regular expression.
-
-    Raises:
-        ShardError: if it is a link, or has another file.
+    Its files are those that match the regular expression `names`, and incomplete ones of these.
     """
     check_own_folder(folder)
     own = re.compile(rf"{names}|{TEMPORARY.format(f'({names})')}|{re.escape(manifest.LOCK)}")
@@ -361,16 +308,7 @@ def check_contents(folder: Path, names: str) -> None:
 
 
 def remove_folder(folder: Path, names: str) -> None:
-    """Remove a folder of bytepair's own, if it exists and has no other files.
-
-    Args:
-        folder: the folder.
-        names: as in `check_contents`.
-
-    Raises:
-        ShardError: if it is a link, or has another file; then nothing is removed.
-        OSError: if one of them is a link, a pipe, a folder or has a second name.
-    """
+    """Remove a folder of bytepair's own, if it exists and passes `check_contents`."""
     check_contents(folder, names)
     if folder.exists():
         for path in folder.iterdir():

@@ -9,24 +9,25 @@ begins after that row group.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import groupby, pairwise
+from itertools import count, groupby, islice, pairwise
 from operator import itemgetter
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.checks import check_choice, check_kind
 from bytepair.corpus.column import Column, Errors
 from bytepair.corpus.documents import DocumentSelection, read
+from bytepair.corpus.files import Split
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Reading, Source, files_by_position
-from bytepair.corpus.splits import Split
+from bytepair.corpus.source import Reading, Source, resolve_files
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
 from bytepair.shards.order import (
@@ -35,8 +36,6 @@ from bytepair.shards.order import (
     Unpicklable,
     WaitingDocuments,
     check_numbers,
-    check_packing,
-    check_tokenizer,
     delivered,
 )
 from bytepair.tokenizer import Tokenizer
@@ -49,9 +48,9 @@ if TYPE_CHECKING:
 TextState: TypeAlias = dict[str, Any]
 #: The same as numbers: the file, the row group in it, and the epoch, from 1.
 TextPlace: TypeAlias = "tuple[int, int, int]"
-#: Text of a row group, or its ids with offsets: its place, and the row where it begins.
-GroupPart: TypeAlias = "tuple[TextPlace, int, Column]"
-EncodedPart: TypeAlias = "tuple[TextPlace, int, tuple[NDArray[Any], NDArray[np.int64]]]"
+#: Text of a row group with its place, and the same as ids and offsets.
+GroupPart: TypeAlias = "tuple[TextPlace, Column]"
+EncodedPart: TypeAlias = "tuple[TextPlace, tuple[NDArray[Any], NDArray[np.int64]]]"
 
 #: The number of documents that nanochat encodes at once and adds to those that wait.
 GROUP_DOCUMENTS: Final = 128
@@ -75,8 +74,7 @@ class TextOptions:
         group: the number of documents to read at once, all from one row group.
 
     Raises:
-        ArgumentError: if the packing does not exist.
-        ShardError: if a number is not positive.
+        ArgumentError: if the packing does not exist, or a number is not positive.
     """
 
     split: Split | None = "train"
@@ -90,7 +88,7 @@ class TextOptions:
     def __post_init__(self) -> None:
         """Check the values before anything is read."""
         check_numbers(0, 1, buffer=self.buffer, group=self.group)
-        check_packing(self.packing)
+        check_choice("packing", self.packing, get_args(Packing))
 
 
 class TextBatches(Unpicklable):
@@ -111,8 +109,9 @@ class TextBatches(Unpicklable):
 
     Raises:
         CorpusError: if there is nothing to read, or something cannot be read, with its place.
-        ShardError: if a number is out of range, a file is not parquet, this rank has no row group,
-            or the state is of other files.
+        ArgumentError: if a number is out of range.
+        ShardError: if a file is not parquet, this rank has no row group, or the state is of other
+            files.
         SpecialTokenError: if the tokenizer lacks the special token.
 
     Iteration yields inputs and targets, new arrays of the shape (batch_size, length); targets are
@@ -148,7 +147,7 @@ class TextBatches(Unpicklable):
         threads: int | None = None,
         torch: bool = False,
     ) -> None:
-        check_tokenizer(tokenizer)
+        check_kind("tokenizer", tokenizer, Tokenizer, "load it with bytepair.load")
         check_numbers(rank, world_size, batch_size=batch_size, length=length)
         self._shape, self._torch = (batch_size, length), torch
         reader = _RankReader(source, options, rank, world_size)
@@ -156,9 +155,10 @@ class TextBatches(Unpicklable):
         self._place = None if state is None else reader.place_of(state)
         first = special_id(tokenizer, options.bos, "bos")
         encode = partial(_core.encode_utf8, tokenizer, prepend=first, threads=threads)
-        encoded = ahead(_encoded(reader.parts(self._place), encode))
+        texts = reader.parts(self._place)
+        encoded = ahead((place, encode(text.data, text.offsets)) for place, text in texts)
         parts = _from_first_text(encoded, first is not None, is_resumed=state is not None)
-        self._groups = groupby(_documents(parts, options.group), key=itemgetter(0))
+        self._groups = _groups(parts, options.group)
         self._waiting = WaitingDocuments[NDArray[Any]](length + 1, options.buffer, cut=True)
         self._rest = tokenizer.encode_batch_to_numpy([""]).ids
 
@@ -213,7 +213,7 @@ class TextBatches(Unpicklable):
         """
         from bytepair.shards.torch_data import TorchStream
 
-        check_tokenizer(tokenizer)
+        check_kind("tokenizer", tokenizer, Tokenizer, "load it with bytepair.load")
         check_numbers(rank, world_size, length=length)
         batches = partial(cls, source, tokenizer, 1, length, options, threads=threads)
         return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
@@ -246,26 +246,17 @@ class TextBatches(Unpicklable):
 
     def _next_group(self) -> list[NDArray[Any]]:
         """The next documents, all of one row group; updates the state."""
-        (file, row_group, epoch, _), documents = next(self._groups)
-        self._place = file, row_group, epoch
-        return [ids for _, ids in documents]
-
-
-def _encoded(parts: Iterator[GroupPart], encode: Callable[..., Any]) -> Iterator[EncodedPart]:
-    return ((place, first, encode(text.data, text.offsets)) for place, first, text in parts)
+        self._place, documents = next(self._groups)
+        return documents
 
 
 def _from_first_text(
     parts: Iterator[EncodedPart], has_bos: bool, *, is_resumed: bool
 ) -> Iterator[EncodedPart]:
-    """The parts, as soon as one has tokens of text.
-
-    Raises:
-        ShardError: if a whole pass has none.
-    """
+    """The parts, as soon as one has tokens of text; it is an error if a whole pass has none."""
     waiting: list[EncodedPart] = []
     for part in parts:
-        (_, _, epoch), _, (ids, offsets) = part
+        (_, _, epoch), (ids, offsets) = part
         waiting.append(part)
         if len(ids) > has_bos * (len(offsets) - 1):
             break
@@ -279,20 +270,26 @@ def _from_first_text(
     yield from parts
 
 
-def _documents(
-    parts: Iterator[EncodedPart], group: int
-) -> Iterator[tuple[tuple[int, int, int, int], NDArray[Any]]]:
-    """The ids of documents, each with its place and the number of its group in the row group."""
-    for place, start, (ids, offsets) in parts:
-        for number, (begin, end) in enumerate(pairwise(offsets.tolist()), start):
-            yield (*place, number // group), ids[begin:end]
+def _groups(
+    parts: Iterator[EncodedPart], size: int
+) -> Iterator[tuple[TextPlace, list[NDArray[Any]]]]:
+    """The ids of some documents of a row group, at most `size` together, with its place."""
+    for place, of_one in groupby(parts, key=itemgetter(0)):
+        documents = (
+            ids[begin:end]
+            for _, (ids, offsets) in of_one
+            for begin, end in pairwise(offsets.tolist())
+        )
+        while some := list(islice(documents, size)):
+            yield place, some
 
 
 class _RankReader:
     """The text of one rank: every `world_size`-th row group of each file."""
 
     def __init__(self, source: Source, options: TextOptions, rank: int, world_size: int) -> None:
-        self._files = files_by_position(source, options.split, logs=rank == 0)
+        files = resolve_files(source, options.split, logs=rank == 0, by_position=True)
+        self._files = files.files
         self._reading = Reading(options.column, options.errors)
         self._rank, self._world_size = rank, world_size
         for file in self._files:
@@ -322,33 +319,25 @@ class _RankReader:
 
     def parts(self, after: TextPlace | None) -> Iterator[GroupPart]:
         """The text after a position, or from the beginning, repeated without end."""
-        epoch = 1
+        file, row_group, first = (0, 0, 1) if after is None else after
         if after is not None:
-            file, row_group, epoch = after
-            turn = row_group // self._world_size + 1
-            yield from self._once(epoch, file, turn * self._world_size)
-            epoch += 1
-        while True:
-            is_empty = True
-            for part in self._once(epoch):
-                is_empty = False
+            row_group = (row_group // self._world_size + 1) * self._world_size
+        for epoch in count(first):
+            part = None
+            for part in self._once(epoch, file, row_group):
                 yield part
-            if is_empty:
+            if part is None and not row_group:
                 raise ShardError(
                     f"there is no document for rank {self._rank} of {self._world_size}; the files "
                     "have fewer row groups than there are ranks, or no rows"
                 )
-            epoch += 1
+            file = row_group = 0
 
-    def _once(self, epoch: int, file: int = 0, row_group: int = 0) -> Iterator[GroupPart]:
+    def _once(self, epoch: int, file: int, row_group: int) -> Iterator[GroupPart]:
         """The text from a row group of a file on, to the end of the last file."""
         for number in range(file, len(self._files)):
-            unit = top = -1
             selection = DocumentSelection(0, self._rank + row_group, self._world_size)
             for column in read(self._files[number], self._reading, selection):
-                if not isinstance(column, Column):
-                    continue  # a skipped document, which each epoch meets again
-                if column.unit != unit:
-                    unit, top = column.unit, column.first
-                yield (number, unit, epoch), column.first - top, column
+                if isinstance(column, Column):  # each epoch meets a skipped document again
+                    yield (number, column.unit, epoch), column
             row_group = 0

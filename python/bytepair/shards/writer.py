@@ -23,29 +23,20 @@ from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback, ShareRead
 from bytepair._internal.system import sync_folder
 from bytepair.corpus.files import LOG
-from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Source
 from bytepair.errors import BytepairWarning, CorpusError, warn
 from bytepair.files.outputs import write_whole
 from bytepair.files.safe import check_regular
 from bytepair.properties.entries import NATIVE
 from bytepair.shards import manifest, state
-from bytepair.shards.encode import Sink, encode_all, on_disk
-from bytepair.shards.job import (
-    Address,
-    EncodedRows,
-    ShardJob,
-    ShardKeywords,
-    ShardOptions,
-    make_job,
-)
+from bytepair.shards.encode import EncodedRows, Sink, encode_all, on_disk
+from bytepair.shards.job import ShardJob, ShardKeywords, ShardOptions, make_job
 from bytepair.shards.layout import DiskFile, Ids, partial
-from bytepair.shards.manifest import Manifest, Shard, ShardPart, ShardSplit, SkipRecord
-from bytepair.shards.state import FolderState
+from bytepair.shards.manifest import Address, Manifest, Shard, ShardPart, ShardSplit, SkipRecord
 from bytepair.tokenizer import Tokenizer
 
-#: Passes on the documents from an address on.
-Producer: TypeAlias = "Callable[[Address, Sink], None]"
+#: Passes on the documents from an address on, and says which share of the inputs is read.
+Producer: TypeAlias = "Callable[[Address, Sink, ShareRead], None]"
 
 
 def write(
@@ -94,60 +85,48 @@ def write(
     check_kind("tokenizer", tokenizer, _core.Tokenizer, "load it with bytepair.load")
     folder, values = Path(out), ShardOptions(**options)
     with on_disk(source, values) as files:
-        job = make_job(files, tokenizer, values, folder)
+        job = make_job(files.files, tokenizer, values, folder)
 
-        def feed(start: Address, take: Sink) -> None:
-            encode_all(job, take, start, threads)
+        def feed(start: Address, take: Sink, share: ShareRead) -> None:
+            encode_all(job, take, start, threads, share)
 
         with manifest.locked(folder), Bar(progress) as bar:
             return resumed(folder, job, bar, feed)
 
 
 def resumed(
-    folder: Path,
-    job: ShardJob,
-    bar: Bar,
-    feed: Producer,
-    *,
-    ignore: str = manifest.PROGRESS,
+    folder: Path, job: ShardJob, bar: Bar, feed: Producer, *, ignore: str = manifest.PROGRESS
 ) -> Manifest:
     """Write what is missing of the shards of a job, in a locked folder.
 
-    Args:
-        folder: the folder.
-        job: the job.
-        bar: shows the progress.
-        feed: passes on the documents from an address on.
-        ignore: the name of a file that may be in a new folder.
+    `feed` passes on the documents from an address on; `ignore` may be in a new folder.
     """
-    there = state.state_of(folder, job.values, ignore=ignore)
-    there = state.checked(folder, there, bar)
-    _tell(folder, there)
-    if there.manifest is not None:
-        _write_tokenizer(folder, job)
-        state.remove_marks(folder, job.values, len(there.shards))
-        return there.manifest
-    state.begin(folder, job.values, there)
-    run = Sharder(job, folder, there.shards, bar)
-    run.write(Address(*there.following), feed)
-    _write_tokenizer(folder, job)
-    result = state.finish(folder, job.values, run.shards)
-    if job.layout.validation:
-        _warn_of_validation(result)
-    return result
-
-
-def _tell(folder: Path, there: FolderState) -> None:
-    """Say what is there already, and what is written again, and why."""
+    there = state.checked(folder, state.state_of(folder, job.values, ignore=ignore), bar)
     if there.damage:
         warn(
             f"{folder} is not as it was written: {there.damage}; it is written again, with all "
             "behind it"
         )
-    elif there.manifest is not None:
-        LOG.info("%s has all shards already", folder)
     elif there.shards:
-        LOG.info("%s has %s shards already", folder, f"{len(there.shards):,}")
+        many = "all" if there.manifest is not None else f"{len(there.shards):,}"
+        LOG.info("%s has %s shards already", folder, many)
+    if there.manifest is None:
+        state.begin(folder, job.values, there)
+        run = Sharder(job, folder, there.shards, bar)
+        run.write(there.following, feed)
+    _write_tokenizer(folder, job)
+    if there.manifest is not None:
+        state.remove_marks(folder, job.values, len(there.shards))
+        return there.manifest
+    result = state.finish(folder, job.values, run.shards)
+    if job.layout.validation and result.tokens and result.shards[-1].split == "val":
+        message = (
+            f"all {result.tokens:,} tokens are in the first shard, which is for validation in the "
+            f"format {result.format!r}"
+        )
+        hint = "pass a smaller tokens_per_shard"
+        warn(BytepairWarning(message, option="tokens_per_shard", hint=hint))
+    return result
 
 
 def _write_tokenizer(folder: Path, job: ShardJob) -> None:
@@ -158,29 +137,8 @@ def _write_tokenizer(folder: Path, job: ShardJob) -> None:
         write_whole(path, data)
 
 
-def _warn_of_validation(result: Manifest) -> None:
-    """Warn if there are shards, and all of them are for validation."""
-    if result.tokens and result.shards[-1].split == "val":
-        message = (
-            f"all {result.tokens:,} tokens are in the first shard, which is for validation in the "
-            f"format {result.format!r}"
-        )
-        hint = "pass a smaller tokens_per_shard"
-        warn(BytepairWarning(message, option="tokens_per_shard", hint=hint))
-
-
 class Sharder:
-    """Divides documents into shards and writes them.
-
-    Args:
-        job: defines the shards.
-        folder: the output folder.
-        shards: the earlier shards.
-        bar: shows the progress.
-
-    Attributes:
-        shards: the earlier shards and those that this object has finished.
-    """
+    """Divides the documents of a job into shards and writes them behind the earlier ones."""
 
     def __init__(self, job: ShardJob, folder: Path, shards: list[Shard], bar: Bar) -> None:
         self._job, self._folder, self._bar = job, folder, bar
@@ -189,6 +147,7 @@ class Sharder:
         self._limit: int = job.values["tokens_per_shard"]
         self._val_inputs: int = job.values.get("val_inputs", 0)
         self._skipped: list[SkipRecord] = []
+        self._share = ShareRead(int(job.starts[-1]))
 
     def write(self, start: Address, feed: Producer) -> None:
         """Write the documents from an address on; an unfinished shard is closed as it is.
@@ -196,18 +155,21 @@ class Sharder:
         Raises:
             CorpusError: if no document could be read.
         """
-        self._read = Progress(self._job, start)
         self._writer = self._open(start)
         try:
-            feed(start, self._take)
+            feed(start, self._take, self._share)
             self._finish()
         except BaseException:
             self._writer.abandon()
             raise
 
     def _open(self, first: Address) -> ShardWriter:
-        """Begin the next shard, with a document."""
-        layout, split = self._job.layout, self._job.split_of(len(self.shards), first)
+        """Begin the next shard, with the document at an address."""
+        layout = self._job.layout
+        is_val = layout.validation and not self.shards
+        if self._val_inputs:
+            is_val = first.input < self._val_inputs
+        split: ShardSplit = "val" if is_val else "train"
         offset = 0
         if layout.joined:
             tokens = sum(shard.tokens for shard in self.shards if shard.split == split)
@@ -219,18 +181,15 @@ class Sharder:
         if isinstance(item, dict):
             self._skipped.append(item)
             return
-        self._read.move(item)
         self._add(item)
         done = self._before + self._writer.text_bytes
-        self._bar.update("shard", done, self._read.position.total(done))
+        self._bar.update("shard", done, self._share.total(done))
 
     def _add(self, batch: EncodedRows) -> None:
         """Write a batch; begin new shards as needed."""
         start, count = 0, len(batch.offsets) - 1
         while start < count:
-            end = self._fitting(batch.offsets, start)
-            if self._val_inputs and self._writer.split == "val":
-                end = min(end, self._border(batch))
+            end = self._end_of_shard(batch, start)
             if end == start:
                 self._close(batch.place(start))
                 self._writer = self._open(batch.place(start))
@@ -240,19 +199,18 @@ class Sharder:
             self._writer.add(ids, lengths, int(batch.text_ends[end]) - int(batch.text_ends[start]))
             start = end
 
-    def _border(self, batch: EncodedRows) -> int:
-        """The first document of a batch that is for training."""
-        after = (start for start, place in zip(batch.starts, batch.places, strict=True)
-                 if place.input >= self._val_inputs)  # fmt: skip
-        return int(next(after, len(batch.offsets)))
-
-    def _fitting(self, offsets: NDArray[np.int64], start: int) -> int:
+    def _end_of_shard(self, batch: EncodedRows, start: int) -> int:
         """The end of the documents that fit this shard; an empty shard takes at least one."""
-        if self._job.layout.joined and self._val_inputs and self._writer.split == "val":
-            return len(offsets) - 1  # one file, and so one shard
         room = self._limit - self._writer.tokens
-        end = int(np.searchsorted(offsets, offsets[start] + room, side="right")) - 1
-        return max(end, start + (self._writer.documents == 0))
+        end = int(np.searchsorted(batch.offsets, batch.offsets[start] + room, side="right")) - 1
+        end = max(end, start + (self._writer.documents == 0))
+        if not (self._val_inputs and self._writer.split == "val"):
+            return end
+        if self._job.layout.joined:  # one file, and so one shard
+            end = len(batch.offsets) - 1
+        training = (first for first, place in zip(batch.starts, batch.places, strict=True)
+                    if place.input >= self._val_inputs)  # fmt: skip
+        return min(end, int(next(training, end)))
 
     def _finish(self) -> None:
         if self._skipped and not (self.shards or self._writer.documents):
@@ -265,9 +223,8 @@ class Sharder:
 
     def _close(self, following: Address | None) -> None:
         """Finish a shard, which has the address at which the next one begins."""
-        after = None if following is None else (following.input, following.row)
-        shard = self._writer.close(after, self._skipped)
-        if after is not None:  # the last shard needs no mark, since the manifest follows at once
+        shard = self._writer.close(following, self._skipped)
+        if following is not None:  # the last shard needs no mark: the manifest follows at once
             manifest.save_mark(self._folder, shard)
         self._before += shard.text_bytes
         self.shards.append(shard)
@@ -275,15 +232,7 @@ class Sharder:
 
 
 class ShardWriter:
-    """One shard on its way to disk.
-
-    Args:
-        job: has the format and the type of the ids.
-        folder: where the files go.
-        number: of the shard.
-        split: what it is for.
-        offset: where in the file to begin, in bytes, for formats that join shards.
-    """
+    """One shard on its way to disk, from an offset of its file on."""
 
     def __init__(
         self, job: ShardJob, folder: Path, number: int, split: ShardSplit, offset: int
@@ -304,13 +253,8 @@ class ShardWriter:
         self.documents += len(lengths)
         self.text_bytes += text_bytes
 
-    def close(self, following: tuple[int, int] | None, skipped: list[SkipRecord]) -> Shard:
-        """Finish the files, sync them and give them their names.
-
-        Args:
-            following: the address of the next document, for the description of the shard.
-            skipped: what was skipped, also for the description.
-        """
+    def close(self, following: Address | None, skipped: list[SkipRecord]) -> Shard:
+        """Finish the files, sync them, give them their names, and describe the shard."""
         lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
         header = self._layout.header(self.tokens, self._dtype)
         self._file.finish(header)
@@ -342,49 +286,3 @@ class ShardWriter:
     def abandon(self) -> None:
         """Close the file; the next run begins it anew."""
         self._file.close()
-
-
-class Progress:
-    """Follows the position in the inputs of a job while documents are taken.
-
-    Within a local parquet file the position follows from the row, within other local files from the
-    share of bytes read. Within a compressed file, or a file in cloud storage, it does not move.
-
-    Args:
-        job: has the inputs.
-        start: the address of the first document.
-
-    Attributes:
-        position: the position.
-    """
-
-    def __init__(self, job: ShardJob, start: Address) -> None:
-        self._files, self._column = job.files, job.values["column"]
-        self.position = ShareRead(sum(file.size for file in job.files))
-        self._input = -1
-        self._rows = self._bytes = 0
-        self._enter(start.input)
-
-    def _enter(self, number: int) -> None:
-        """Move the position to the beginning of an input."""
-        if number > self._input:
-            for file in self._files[self._input + 1 : number + 1]:
-                self.position.enter(file.size)
-            self._input, self._bytes = number, 0
-            file = self._files[number]
-            is_table = file.cloud is None and file.path.lower().endswith(".parquet")
-            self._rows = (_core.parquet_rows(file.path, self._column) or 0) if is_table else 0
-
-    def move(self, batch: EncodedRows) -> None:
-        """Move the position to the end of a batch of documents."""
-        if not batch.places:
-            return
-        last, first = batch.places[-1], int(batch.starts[-1])
-        self._enter(last.input)
-        self._bytes += int(batch.text_ends[-1]) - int(batch.text_ends[first])
-        file = self._files[self._input]
-        if self._rows:
-            row = last.row + len(batch.offsets) - 1 - first
-            self.position.within(row / self._rows)
-        elif compression_of(file.path) is None and kind_of(file.path) != "parquet":
-            self.position.within(self._bytes / max(file.size, 1))

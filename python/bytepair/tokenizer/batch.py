@@ -13,7 +13,7 @@ from typing import Any
 
 from bytepair import _core
 from bytepair._internal.checks import check_choice, check_many
-from bytepair.corpus.column import SkipLog, TextBatch
+from bytepair.corpus.column import Skip, SkipLog, TextBatch
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Reading
@@ -108,5 +108,5 @@ def _documents(path: Path, ending: bytes | None, skips: SkipLog) -> list[str]:
             texts.append(document.decode())
         except UnicodeDecodeError as error:
             reason = f"the document is not UTF-8 at byte {error.start}"
-            skips.add(str(path), number, reason)
+            skips.add(Skip(str(path), number, 1, reason))
     return texts

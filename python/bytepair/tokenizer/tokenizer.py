@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bytepair.chat.batch import RenderedBatch
+    from bytepair.chat.rendered import RenderedBatch
     from bytepair.chat.renderer import TemplateOrName
     from bytepair.chat.rows import ChatOptions
     from bytepair.chat.segments import Conversation, OnUntrained, RenderedIds
@@ -457,17 +457,24 @@ class Tokenizer(_core.Tokenizer):
             >>> mask
             [0, 0, 0, 0, 0, 0, 1, 1, 1]
         """
+        from bytepair.chat.prompt import render_fitted
         from bytepair.chat.renderer import untrained, writer
-        from bytepair.chat.rows import DEFAULT, read_row
+        from bytepair.chat.rows import DEFAULT, check_required, read_row
         from bytepair.chat.segments import RenderedIds, Segments
 
         options = options or DEFAULT
         write, out = writer(self, template), Segments()
-        write.write(read_row(conversation, write, options), out, options)
-        encoded = out.encode(
-            self, join=write.join, max_tokens=max_tokens, truncate=options.truncate,
-            errors=options.errors,
-        )  # fmt: skip
+        row = read_row(conversation, write, options)
+        if options.require:
+            check_required(row, options)
+        if options.truncate in ("turns", "split"):
+            encoded = render_fitted(self, write, row, options, max_tokens)
+        else:
+            write.write(row, out, options)
+            encoded = out.encode(
+                self, join=write.join, max_tokens=max_tokens, truncate=options.truncate,
+                errors=options.errors,
+            )  # fmt: skip
         ids, mask = encoded.ids.tolist(), encoded.mask.tolist()
         trained = sum(mask)
         if on_untrained == "error" and write.has_mask and trained in (0, len(mask)):
@@ -537,13 +544,13 @@ class Tokenizer(_core.Tokenizer):
                 Face. A null that a table has in place of a field means that there is no field.
             template: as in `render_conversation`.
             options: as in `render_conversation`.
-            max_tokens: the maximum number of ids of each conversation; None means the row width, or
-                no limit without rows.
+            max_tokens: the maximum number of ids of each conversation, for `truncate` of `options`;
+                None means the row width if `truncate` names what to drop, else no limit: then a
+                conversation longer than a row is an error.
             on_untrained: what to do with a conversation whose mask is all 0 or all 1: "error",
                 "keep", or "drop".
             pad_to: pad each conversation to a row of this many ids.
-            pack_to: pack conversations into rows of this many ids (best fit); conversations are not
-                split across rows.
+            pack_to: pack conversations into rows of this many ids (best fit).
             pad: the special token that pads rows; None means the template's.
             ignore_index: if given, `labels` are created, with this value where the mask is 0.
             threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
@@ -551,12 +558,14 @@ class Tokenizer(_core.Tokenizer):
 
         Returns:
             A `bytepair.chat.RenderedBatch` with the arrays `input_ids`, `loss_mask` and, with
-            `ignore_index`, `labels`.
+            `ignore_index`, `labels`; of rows also `position_ids` and `lengths`. `statistics` says
+            how many conversations were read, skipped, dropped and cut.
 
         Raises:
             ArgumentError: if an option has another value.
-            ConversationError: as in `render_conversation`; the message also contains the index of
-                the conversation.
+            ConversationError: as in `render_conversation`; the message also contains the place of
+                the conversation: its file and line, or its index. With `errors="skip"` in
+                `options`, such a conversation is left out.
             SpecialTokenError: if the tokenizer lacks a special token of the template.
 
         Example:
@@ -648,9 +657,9 @@ class Tokenizer(_core.Tokenizer):
             ...     path.name, bytepair.load(folder) == tok
             ('tokenizer.bytepair', True)
         """
-        from bytepair.formats import registry
+        from bytepair.formats import writing
 
-        return registry.save(self, Path(folder), tables=tables, overwrite=overwrite)
+        return writing.save(self, Path(folder), tables=tables, overwrite=overwrite)
 
     def export(
         self,
@@ -688,9 +697,9 @@ class Tokenizer(_core.Tokenizer):
             ...     bytepair.load(path) == tok
             True
         """
-        from bytepair.formats import registry
+        from bytepair.formats import writing
 
-        return registry.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
+        return writing.export(self, Path(path), format, lossy=lossy, overwrite=overwrite)
 
     def _with_repeats(self, limit: int) -> Self:
         """This tokenizer with another size limit for the cache of repeated text."""

@@ -68,7 +68,7 @@ class Checkpoint:
             raise damaged(path)
         self.texts, self.bytes, self.reached = state.texts, state.bytes, state.reached
         self._bytes_on_disk = state.bytes
-        self.skips = SkipLog(*state.skips)
+        self.skips = state.skips
         differing = [name for name, value in self._job.items() if state.job.get(name) != value]
         differing = [name for name in differing if name not in (INPUTS, BASE)]
         if not is_same(state.job, self._job, path.parent):
@@ -145,9 +145,7 @@ class Checkpoint:
         self.texts, self.bytes, self._saved_at = texts, size, time.monotonic()
         if self.path is None:
             return counts
-        state = CountState(
-            self._job, texts, size, self.reached, counts.total, self.skips.state(), complete
-        )
+        state = CountState(self._job, texts, size, self.reached, counts.total, self.skips, complete)
         try:
             counts.save(self.path, metadata={STATE: state.to_json()})
             self._bytes_on_disk = size

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar, Callback, ShareRead
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import Expansion, ReadBounds, most_page_bytes
-from bytepair.corpus.column import SkipLog, SkippedPlace, TextBatch
+from bytepair.corpus.column import Skip, SkipLog, TextBatch
 from bytepair.corpus.files import Files
 from bytepair.corpus.inputs import INPUTS, recorded
 from bytepair.corpus.kinds import corpus_file, kind_of
@@ -70,69 +71,53 @@ def count(
         >>> counts.items()
         [(b'one', 1), (b' two', 1), (b' one', 1)]
     """
-    regex = _core.pattern(pattern)
-    resolved = resolve_for_count(source, reading)
-    with Bar(progress) as bar:
-        return count_text(resolved, regex, reading, threads, bar)
-
-
-def resolve_for_count(source: Source, reading: Reading) -> ResolvedSource:
-    """Check that a source can be counted, before anything is read; return what it is.
-
-    Raises:
-        CorpusError: as in `bytepair.train`.
-        OSError: if the checkpoint cannot be written.
-    """
-    check_kind("reading", reading, Reading)
+    how = CountOptions(_core.pattern(pattern), check_kind("reading", reading, Reading), threads)
     if reading.checkpoint is not None:
         check_output_file(Path(reading.checkpoint))
-    return resolve(source, split=reading.split)
+    resolved = resolve(source, split=reading.split)
+    with Bar(progress) as bar:
+        return count_text(resolved, how, bar)
 
 
-def count_text(
-    source: ResolvedSource,
-    regex: str | tuple[str, ...],
-    reading: Reading,
-    threads: int | None,
-    bar: Bar,
-) -> Counts:
+@dataclass(frozen=True)
+class CountOptions:
+    """How text is counted: the pattern, which text is read, and the maximum number of threads."""
+
+    pattern: str | tuple[str, ...]
+    reading: Reading
+    threads: int | None
+
+
+def count_text(source: ResolvedSource, how: CountOptions, bar: Bar) -> Counts:
     """Count a source, report to an open progress bar, and warn about skipped documents."""
-    counts, skips = count_with_skips(source, regex, reading, threads, bar)
+    counts, skips = count_with_skips(source, how, bar)
     skips.warn()
     return counts
 
 
-def count_with_skips(
-    source: ResolvedSource,
-    regex: str | tuple[str, ...],
-    reading: Reading,
-    threads: int | None,
-    bar: Bar,
-) -> tuple[Counts, SkipLog]:
+def count_with_skips(source: ResolvedSource, how: CountOptions, bar: Bar) -> tuple[Counts, SkipLog]:
     """Count a source; return the counts and the log of skipped documents."""
+    reading = how.reading
     path = None if reading.checkpoint is None else Path(reading.checkpoint)
+    # The values that must be equal to resume.
+    job: dict[str, Any] = {
+        "column": reading.column, "errors": reading.errors,
+        "limits": [reading.max_chars, reading.doc_cap], INPUTS: None,
+    }  # fmt: skip
+    if path is not None and isinstance(source, Files):
+        job |= recorded(source.files, path.parent)
     with contextlib.ExitStack() as stack:
         if path is not None:
             stack.enter_context(locked(path))
         folder = stack.enter_context(scratch())
-        checkpoint = Checkpoint(path, regex, _job(source, reading, path))
-        work = _Count(source, regex, reading, threads, folder, checkpoint, bar)
+        work = _Count(source, how, folder, Checkpoint(path, how.pattern, job), bar)
         try:
             work.add_all()
             counts = work.finish()
         except BaseException as error:
-            checkpoint.save_rest(work.counter, error)
+            work.checkpoint.save_rest(work.counter, error)
             raise
-    return counts, checkpoint.skips
-
-
-def _job(source: ResolvedSource, reading: Reading, path: Path | None) -> dict[str, Any]:
-    """The values that must be equal to resume from a checkpoint."""
-    limits = [reading.max_chars, reading.doc_cap]
-    options = {"column": reading.column, "errors": reading.errors, "limits": limits}
-    if path is None or not isinstance(source, Files):
-        return {**options, INPUTS: None}
-    return {**options, **recorded(source.files, path.parent)}
+    return counts, work.checkpoint.skips
 
 
 class _Count:
@@ -141,59 +126,50 @@ class _Count:
     def __init__(
         self,
         source: ResolvedSource,
-        regex: str | tuple[str, ...],
-        reading: Reading,
-        threads: int | None,
+        how: CountOptions,
         folder: Path,
         checkpoint: Checkpoint,
         bar: Bar,
     ) -> None:
-        self._source, self._regex, self._reading = source, regex, reading
-        self._threads, self._folder, self._parts = threads, folder, 0
-        self._checkpoint, self._bar = checkpoint, bar
+        self._source, self._how, self._reading = source, how, how.reading
+        self._folder, self._parts, self._bar = folder, 0, bar
+        self.checkpoint = checkpoint
         size = source.size if isinstance(source, Files) and not bar.is_silent else None
         self._share = ShareRead(size)
         #: None after a checkpoint, until there is more text.
-        self.counter: _core.Counter | None = self._new_counter()
-
-    def _new_counter(self) -> _core.Counter:
-        """A new counter, which spills to its own folder."""
-        limit = self._reading.memory_limit or round(MEMORY_FRACTION * memory())
-        folder = self._folder / str(self._parts)
-        folder.mkdir()
-        self._parts += 1
-        # A checkpoint must contain complete batches, even if the pattern fails on a text.
-        careful = self._checkpoint.path is not None
-        return _core.Counter(
-            self._regex, self._threads,
-            memory_limit=limit or None, spill_folder=folder, careful=careful,
-        )  # fmt: skip
+        self.counter: _core.Counter | None = None
+        self._current()
 
     def _current(self) -> _core.Counter:
-        """The current counter; a new one after a checkpoint."""
+        """The current counter, which spills to its own folder; a new one after a checkpoint."""
         if self.counter is None:
-            self.counter = self._new_counter()
+            folder = self._folder / str(self._parts)
+            folder.mkdir()
+            self._parts += 1
+            limit = self._reading.memory_limit or round(MEMORY_FRACTION * memory())
+            self.counter = _core.Counter(
+                self._how.pattern, self._how.threads,
+                memory_limit=limit or None, spill_folder=folder,
+                # A checkpoint must contain complete batches, even if the pattern fails on a text.
+                careful=self.checkpoint.path is not None,
+            )  # fmt: skip
         return self.counter
 
     def finish(self) -> Counts:
         """Return all counts; write them to the checkpoint, if there is one."""
-        if self._checkpoint.path is None:
-            return self._checkpoint.total(self._current())
+        if self.checkpoint.path is None:
+            return self.checkpoint.total(self._current())
         return self._save(complete=True)
 
     def _save(self, *, complete: bool = False) -> Counts:
         try:
-            return self._checkpoint.save(self._current(), complete=complete)
+            return self.checkpoint.save(self._current(), complete=complete)
         finally:
             self.counter = None  # it is consumed, also if Ctrl-C was pressed meanwhile
 
-    def _save_if_due(self) -> None:
-        if self._checkpoint.is_due:
-            self._save()
-
     def _show(self, size: int) -> None:
         """Report progress: this many bytes in addition to those of the checkpoint."""
-        size += self._checkpoint.bytes
+        size += self.checkpoint.bytes
         self._bar.update("count", size, self._share.total(size))
 
     # ------------------------------------------------------------------------ what reads
@@ -201,7 +177,7 @@ class _Count:
     def add_all(self) -> None:
         """Count the source; if possible, the counting threads read the files themselves."""
         files = self._source.paths if isinstance(self._source, Files) else None
-        if files is None or not self._core_reads(files) or self._checkpoint.is_of_stream:
+        if files is None or not self._core_reads(files) or self.checkpoint.is_of_stream:
             self._add_stream(self._source)
             return
         first = 0
@@ -216,7 +192,7 @@ class _Count:
         If all of the text is counted at once, the core tries, and only what it cannot read is
         streamed.
         """
-        if self._reading.is_whole and self._checkpoint.path is None:
+        if self._reading.is_whole and self.checkpoint.path is None:
             return True
         tables = [file for file in files if _is_parquet(file)]
         column = self._reading.column
@@ -224,7 +200,7 @@ class _Count:
 
     def _add_stream(self, source: ResolvedSource) -> None:
         """Read a source and count it, batch by batch."""
-        checkpoint = self._checkpoint
+        checkpoint = self.checkpoint
         if checkpoint.path is not None:
             checkpoint.skips = SkipLog()  # the documents of the checkpoint are read again
         batches = read_batches(
@@ -233,7 +209,8 @@ class _Count:
         for batch in checkpoint.uncounted(batches):
             self._add(batch)
             self._show(self._current().text_bytes)
-            self._save_if_due()
+            if checkpoint.is_due:
+                self._save()
 
     def _add(self, batch: TextBatch) -> None:
         """Count a batch."""
@@ -248,16 +225,13 @@ class _Count:
     # ------------------------------------------------------------------------ the core reads
 
     def _add_group(self, files: list[Path], first: int) -> bool:
-        """Count text and jsonl files, or parquet files, in the core.
+        """Count text and jsonl files, or parquet files, in the core, if it can read them.
 
         Args:
             files: the files.
             first: the index of the first one among the files of the source.
-
-        Returns:
-            Whether the core can read them.
         """
-        share, checkpoint = self._share, self._checkpoint
+        share, checkpoint = self._share, self.checkpoint
         share.enter(max(sum(file.stat().st_size for file in files), 1))
         end = first + len(files)
         add = self._add_parquet if _is_parquet(files[0]) else self._add_files
@@ -266,7 +240,8 @@ class _Count:
             with contextlib.suppress(_SaveDueError):
                 is_read = add(files, first)
                 checkpoint.reached = FilePlace(end, chars=checkpoint.reached.chars)
-            self._save_if_due()
+            if checkpoint.is_due:
+                self._save()
         if is_read:
             share.within(1.0)
             self._show(self._current().text_bytes)
@@ -276,21 +251,18 @@ class _Count:
 
     def _place_in(self, first: int) -> _core.FilePlace:
         """The place from which the core continues, in the files from the index `first` on."""
-        reached = self._checkpoint.reached
+        reached = self.checkpoint.reached
         return _core.FilePlace(*reached._replace(file=max(reached.file - first, 0)))
 
     def _note(self, files: list[Path], first: int, counter: _core.Counter) -> None:
         """Note the place that the core has reached, and the documents that it has skipped."""
         place = counter.reached
-        self._checkpoint.reached = FilePlace(
+        self.checkpoint.reached = FilePlace(
             first + place.file, place.byte, place.line, place.row, place.chars
         )
         skips = counter.take_skips()
-        rows = (
-            SkippedPlace(str(files[skip.file]), skip.row, skip.reason, skip.hint)
-            for skip in skips.first
-        )
-        self._checkpoint.skips.add_all(skips.documents, rows)
+        named = (Skip(str(files[s.file]), s.row, 1, s.reason, s.hint) for s in skips.first)
+        self.checkpoint.skips.add(*named, documents=skips.documents)
 
     def _add_files(self, files: list[Path], first: int) -> bool:
         """Count text and jsonl files from the current place until a checkpoint is due."""
@@ -346,7 +318,7 @@ class _Count:
         if (most := self._reading.max_chars) is not None:
             self._share.limit(chars / most)
         self._show(size)
-        if size and share < 1 and self._checkpoint.is_due:
+        if size and share < 1 and self.checkpoint.is_due:
             raise _SaveDueError
 
 

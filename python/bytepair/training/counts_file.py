@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from bytepair import _core
-from bytepair.corpus.column import SkippedPlace, SkipState
+from bytepair.corpus.column import Skip, SkipLog
 from bytepair.errors import CountsError, NotFoundError, OverwriteError
 from bytepair.files.outputs import check_output_file
 from bytepair.files.safe import read_file
@@ -199,7 +199,7 @@ class CountState:
     bytes: int = 0
     reached: FilePlace = START
     pretokens: int = 0
-    skips: SkipState = field(default_factory=lambda: SkipState(0, []))
+    skips: SkipLog = field(default_factory=SkipLog)
     complete: bool = False
 
     def to_json(self) -> str:
@@ -221,33 +221,19 @@ class CountState:
         try:
             values = json.loads(text)
             if values.pop("crc32") == _crc_of(values):
-                return cls._checked(**values)
+                skips = values["skips"]
+                values["skips"] = SkipLog(
+                    skips["documents"], [Skip(*one) for one in skips["first"]]
+                )
+                values["reached"] = FilePlace._make(values["reached"])
+                values["job"] = dict(values["job"])
+                state = cls(**values)
+                numbers = (state.texts, state.bytes, state.pretokens, state.skips.documents)
+                if all(type(n) is int and n >= 0 for n in (*numbers, *state.reached)):
+                    return state
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass
         raise damaged(path)
-
-    @classmethod
-    def _checked(
-        cls,
-        *,
-        job: Any,
-        texts: Any,
-        bytes: Any,
-        reached: Any,
-        pretokens: Any,
-        skips: Any,
-        complete: Any,
-    ) -> Self:
-        """The state of values of any type; a `ValueError` or `TypeError` if one is wrong."""
-        skipped, first = skips
-        state_of_skips = SkipState(int(skipped), [SkippedPlace.of(*place) for place in first])
-        state = cls(
-            dict(job), int(texts), int(bytes), FilePlace._make(map(int, reached)),
-            int(pretokens), state_of_skips, bool(complete),
-        )  # fmt: skip
-        if min(state.texts, state.bytes, state.skips.documents, *state.reached) < 0:
-            raise ValueError("a number is negative")
-        return state
 
 
 def damaged(path: str | Path) -> CountsError:

@@ -19,9 +19,10 @@ from bytepair.corpus.source import Reading, Source
 from bytepair.errors import ArgumentError, CountsError, ExhaustedWarning, warn
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import with_roles_of
+from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainSettings
-from bytepair.training.sources import counter_of, splitting
+from bytepair.training.sources import check_groups, count_groups, splitting
 from bytepair.training.superwords import NOTE, Stages
 from bytepair.training.trainer import exhausted, with_denominator
 
@@ -80,9 +81,10 @@ def resume(
         vocab_size=vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
     stages = Stages.of(tokenizer)
-    count = counter_of(source, splitting(tokenizer), reading, threads)
+    how = CountOptions(splitting(tokenizer), reading, threads)
+    groups = check_groups(source, how)
     with Bar(progress) as bar:
-        counts = count(bar)
+        counts = count_groups(groups, how, bar)[""]
         options = with_denominator(options, counts)
         limits = None if stages is None else stages.limits
         learn = partial(_core.resume, tokenizer, counts.core, options, superwords=limits)
@@ -149,9 +151,10 @@ def extend(
             hint="pass at least 0, the maximum number of tokens",
         )
     options = TrainSettings(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
-    count = counter_of(source, splitting(tokenizer), reading, threads)
+    how = CountOptions(splitting(tokenizer), reading, threads)
+    groups = check_groups(source, how)
     with Bar(progress) as bar:
-        counts = count(bar)
+        counts = count_groups(groups, how, bar)[""]
         options = with_denominator(options, counts)
         learn = partial(_core.extend, tokenizer, counts.core, extra, options)
         grown = _grown(tokenizer, learn, bar)

@@ -18,7 +18,8 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Reading
 from bytepair.errors import ArgumentError, CorpusError
 from bytepair.tokenizer import Tokenizer
-from bytepair.training.sources import Groups, group_counter, splitting
+from bytepair.training.counting import CountOptions
+from bytepair.training.sources import Groups, check_groups, count_groups, splitting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,10 +131,11 @@ def infer_mixture(
 
     # Nothing is trained, so files are read as they are named.
     how = replace(reading, split=reading.split or "all")
-    count = group_counter(sources, splitting(tokenizer), "infer_mixture", how, threads)
+    count = CountOptions(splitting(tokenizer), how, threads)
+    groups = check_groups(sources, count, "infer_mixture")
     first = tokenizer.merges()[:merges]
     with Bar(progress) as bar:
-        counts = count(bar)
+        counts = count_groups(groups, count, bar)
         for name, sample in counts.items():
             if not sample.text_bytes:
                 raise CorpusError(f"the sample {name!r} has no text", hint="check its path")

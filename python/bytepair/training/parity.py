@@ -10,15 +10,15 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite, lcm
-from typing import Any, Final
+from typing import Final
 
 from bytepair import _core
-from bytepair._internal.progress import Bar
-from bytepair.corpus.source import Reading, Source
+from bytepair.corpus.source import Source
 from bytepair.errors import ArgumentError, CorpusError
+from bytepair.training.counting import CountOptions
 from bytepair.training.counts import Counts, check_names
 from bytepair.training.options import TrainSettings
-from bytepair.training.sources import group_counter
+from bytepair.training.sources import CheckedGroups, check_groups
 
 #: The note of a tokenizer that records the number of merges of each group.
 NOTE: Final = "parity"
@@ -88,39 +88,17 @@ class Parity:
             )
 
 
-def parity_counter(
-    groups: object,
-    parity: Parity,
-    regex: str | tuple[str, ...],
-    reading: Reading,
-    threads: int | None,
-) -> Callable[[Bar], ParityCounts]:
-    """A function that counts the groups and their development sets, with a progress bar.
-
-    Args:
-        groups: sources of text, or counts, by name.
-        parity: how groups are selected.
-        regex: the pattern that counts must have.
-        reading: which text of each group is read; development sets are read completely.
-        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-            processors.
-
-    Raises:
-        ArgumentError: if the source is not a mapping of groups, or development sets or ratios have
-            different names.
-        CorpusError: as in `train`.
-        CountsError: as in `counter_of`.
-    """
-    count = group_counter(groups, regex, "parity", reading, threads)
-    names: Mapping[str, Any] = groups if isinstance(groups, Mapping) else {}
-    development: Callable[[Bar], dict[str, Counts]] = lambda _: {}  # noqa: E731
-    if parity.development is not None:
-        check_names("development", parity.development, names)
-        whole = replace(reading, max_chars=None)
-        development = group_counter(parity.development, regex, "development", whole, threads)
+def check_development(
+    parity: Parity, groups: CheckedGroups, how: CountOptions
+) -> tuple[CheckedGroups, CountOptions]:
+    """Check the development sets and ratios of groups; the sets, and how they are counted."""
+    whole = replace(how, reading=replace(how.reading, max_chars=None))
     if parity.ratios is not None:
-        check_names("ratios", parity.ratios, names)
-    return lambda bar: ParityCounts(parity, count(bar), development(bar))
+        check_names("ratios", parity.ratios, groups)
+    if parity.development is None:
+        return {}, whole
+    check_names("development", parity.development, groups)
+    return check_groups(parity.development, whole, "development"), whole
 
 
 @dataclass(frozen=True)

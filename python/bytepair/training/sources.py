@@ -1,29 +1,33 @@
 """Obtain counts from what one trains on: a source, counts, or named groups of either.
 
-Groups are a mapping of names to sources, such as `{"english": "en/", "code": "code.parquet"}`. In a
-`Mixture`, each group has a given share of the bytes. Each function checks its arguments, and
-returns a function that reads: with a progress bar in, counts out.
+Groups are a mapping of names to sources, such as `{"english": "en/", "code": "code.parquet"}`; one
+source is a group without a name. `check_groups` checks all of them before the work begins,
+`count_groups` reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from bytepair import _core
+from bytepair._internal.checks import check_kind
 from bytepair._internal.progress import Bar
 from bytepair.corpus.files import Files, announce
-from bytepair.corpus.source import Reading, Source, resolve
-from bytepair.corpus.splits import Split
+from bytepair.corpus.source import Reading, ResolvedSource, Source, resolve
 from bytepair.errors import ArgumentError, CountsError, PatternError
-from bytepair.training.counting import count_text, resolve_for_count
-from bytepair.training.counts import Counts, check_names
+from bytepair.files.outputs import check_output_file
+from bytepair.training.counting import CountOptions, count_text
+from bytepair.training.counts import Counts
 
 #: Sources of text, or counts, by name.
 Groups: TypeAlias = Mapping[str, Source | Counts]
+
+#: Groups that are checked and not yet read.
+CheckedGroups: TypeAlias = dict[str, ResolvedSource | Counts]
 
 
 @dataclass(frozen=True)
@@ -50,12 +54,7 @@ class Mixture:
 def pattern_of(
     source: Source | Counts | Groups, pattern: str | Sequence[str] | None
 ) -> str | tuple[str, ...]:
-    """The split pattern: the given one, or else that of the counts.
-
-    Args:
-        source: a source of text, counts, or groups.
-        pattern: a name in `bytepair.PATTERNS`, a regular expression, several of these, or None.
-    """
+    """The split pattern: the given one, or else that of the counts, or nanochat's."""
     if pattern is not None:
         return _core.pattern(pattern)
     parts = source.values() if isinstance(source, Mapping) else [source]
@@ -70,14 +69,15 @@ def splitting(tokenizer: _core.Tokenizer) -> str | tuple[str, ...]:
         PatternError: if the tokenizer normalizes texts, or splits them in another way than by a
             pattern.
     """
-    if _core.text_rules(tokenizer).normalizer:
+    rules = _core.text_rules(tokenizer)
+    if rules.normalizer:
         raise PatternError(
             "texts are counted without normalization, but the tokenizer normalizes them to "
-            f"{', '.join(_core.text_rules(tokenizer).normalizer)}"
+            f"{', '.join(rules.normalizer)}"
         )
     pattern: str | tuple[str, ...] | None = tokenizer.pattern
     if pattern is None:
-        kinds = ", ".join(_core.text_rules(tokenizer).pre_tokenizer) or "not at all"
+        kinds = ", ".join(rules.pre_tokenizer) or "not at all"
         raise PatternError(
             f"the tokenizer splits texts in another way than by regular expressions ({kinds}), so "
             "they cannot be counted for it"
@@ -85,49 +85,53 @@ def splitting(tokenizer: _core.Tokenizer) -> str | tuple[str, ...]:
     return pattern
 
 
-def counter_of(
-    source: Source | Counts, regex: str | tuple[str, ...], reading: Reading, threads: int | None
-) -> Callable[[Bar], Counts]:
-    """A function that counts a source with a progress bar; for counts it returns them.
+def check_groups(source: object, how: CountOptions, purpose: str = "") -> CheckedGroups:
+    """Check that groups can be counted, before anything is read, and log what will be read.
 
     Args:
-        source: a source of text, or counts.
-        regex: the pattern that the counts must have.
-        reading: which text is read, and how it is counted.
-        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-            processors.
+        source: groups; without a purpose, one source or counts, which become the group "".
+        how: how they are counted.
+        purpose: what requires groups, for error messages.
 
     Raises:
+        ArgumentError: if the source is not as said above, or there is a checkpoint for groups.
         CountsError: if counts have a different pattern, or options for reading text are given.
         CorpusError: as in `train`.
+        OSError: if the checkpoint cannot be written.
     """
-    if isinstance(source, Mapping):
+    check_kind("reading", how.reading, Reading)
+    if purpose:
+        refuse_checkpoint(how.reading, purpose)
+    if purpose and (not isinstance(source, Mapping) or not source):
+        raise ArgumentError(
+            f"{purpose} needs groups of text: pass sources by name, such as "
+            '{"english": "en.txt", "code": "code/"}'
+        )
+    if isinstance(source, Mapping) and not purpose:
         raise ArgumentError(
             "the source is a mapping of groups, but no recipe says how to train on it",
             option="recipe",
             hint="pass a Mixture or Parity, or a list of files to train on all text equally",
         )
-    if not isinstance(source, Counts):
-        resolved = resolve_for_count(source, reading)
-        return lambda bar: count_text(resolved, regex, reading, threads, bar)
-    _check_unread(reading)
-    if regex != source.pattern:
-        raise CountsError(
-            f"the counts have the pattern {source.pattern!r}, not {regex!r}",
-            hint=(
-                "pass no pattern to use that of the counts, or count the text again with the "
-                "other one"
-            ),
-        )
-    return lambda _: source
+    if how.reading.checkpoint is not None and not isinstance(source, Counts):
+        check_output_file(Path(how.reading.checkpoint))
+    groups: Mapping[str, Any] = source if isinstance(source, Mapping) else {"": source}
+    checked = {name: _checked(part, how) for name, part in groups.items()}
+    announce({
+        name: part
+        for name, part in checked.items()
+        if isinstance(part, Files) and part is not groups[name]
+    })  # fmt: skip
+    return checked
 
 
-def _check_unread(reading: Reading) -> None:
-    """Check that nothing of the options is ignored because the source is counts."""
-    usual = Reading()
-    values = {one.name: getattr(reading, one.name) for one in fields(reading)}
-    changed = [name for name, value in values.items() if value != getattr(usual, name)]
-    if reading.split == "all":  # ignores nothing
+def _checked(part: Source | Counts, how: CountOptions) -> ResolvedSource | Counts:
+    if not isinstance(part, Counts):
+        return resolve(part, split=how.reading.split, logs=False)
+    usual = vars(Reading())
+    values = {one.name: getattr(how.reading, one.name) for one in fields(Reading)}
+    changed = [name for name, value in values.items() if value != usual[name]]
+    if how.reading.split == "all":  # ignores nothing
         changed.remove("split")
     if changed:
         raise CountsError(
@@ -136,18 +140,25 @@ def _check_unread(reading: Reading) -> None:
             value=values[changed[0]],
             hint="pass options for reading text to bytepair.count",
         )
+    if how.pattern != part.pattern:
+        raise CountsError(
+            f"the counts have the pattern {part.pattern!r}, not {how.pattern!r}",
+            hint="pass no pattern to use that of the counts, or count the text again with the "
+            "other one",
+        )
+    return part
+
+
+def count_groups(groups: CheckedGroups, how: CountOptions, bar: Bar) -> dict[str, Counts]:
+    """Count each group, in their order, with an open progress bar."""
+    return {
+        name: part if isinstance(part, Counts) else count_text(part, how, bar)
+        for name, part in groups.items()
+    }
 
 
 def refuse_checkpoint(reading: Reading, purpose: str) -> None:
-    """Refuse a checkpoint where more than one count is needed.
-
-    Args:
-        reading: the options for reading text.
-        purpose: what needs several counts, for the error message.
-
-    Raises:
-        ArgumentError: if there is a checkpoint.
-    """
+    """Refuse a checkpoint where more than one count is needed."""
     if reading.checkpoint is not None:
         raise ArgumentError(
             f"checkpoint and {purpose} cannot be combined: a checkpoint is for one count",
@@ -155,91 +166,3 @@ def refuse_checkpoint(reading: Reading, purpose: str) -> None:
             value=reading.checkpoint,
             hint="count each source with bytepair.count and a checkpoint, and train on the counts",
         )
-
-
-def resolved_once(source: Any, split: Split | None) -> Any:
-    """A source, or groups of them, resolved and logged once, so that it can be read twice.
-
-    Args:
-        source: a source of text, counts, or groups of these.
-        split: the split to read.
-
-    Raises:
-        CorpusError: as in `train`.
-    """
-    if isinstance(source, Counts):
-        return source
-    if not isinstance(source, Mapping):
-        inputs = resolve(source, split=split)
-        return inputs if isinstance(inputs, Files) else source
-    groups = {name: _resolved_part(part, split) for name, part in source.items()}
-    new = {n: p for n, p in groups.items() if isinstance(p, Files) and p is not source[n]}
-    announce(new)
-    return groups
-
-
-def _resolved_part(part: Any, split: Split | None) -> Any:
-    """The files of a group, or counts or texts as they are: texts may be read twice."""
-    if isinstance(part, Counts):
-        return part
-    inputs = resolve(part, split=split, logs=False)
-    return inputs if isinstance(inputs, Files) or isinstance(part, Iterator) else part
-
-
-def group_counter(
-    groups: object,
-    regex: str | tuple[str, ...],
-    purpose: str,
-    reading: Reading,
-    threads: int | None,
-) -> Callable[[Bar], dict[str, Counts]]:
-    """A function that counts each group, in the order of the groups, with a progress bar.
-
-    Args:
-        groups: sources of text, or counts, by name.
-        regex: the pattern that counts must have.
-        purpose: what requires groups, for error messages.
-        reading: which text of each group is read, and how it is counted.
-        threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
-            processors.
-
-    Raises:
-        ArgumentError: if the source is not a mapping of groups, or empty.
-        CountsError: as in `counter_of`.
-        CorpusError: as in `train`.
-    """
-    if not isinstance(groups, Mapping) or not groups:
-        raise ArgumentError(
-            f"{purpose} needs groups of text: pass sources by name, such as "
-            '{"english": "en.txt", "code": "code/"}'
-        )
-    refuse_checkpoint(reading, purpose)
-    resolved = resolved_once(groups, reading.split)
-    counters = {
-        name: counter_of(source, regex, reading, threads) for name, source in resolved.items()
-    }
-    return lambda bar: {name: count(bar) for name, count in counters.items()}
-
-
-def mixture_counter(
-    groups: object,
-    mixture: Mixture,
-    regex: str | tuple[str, ...],
-    reading: Reading,
-    threads: int | None,
-) -> Callable[[Bar], Counts]:
-    """A function that counts a mixture, with a progress bar; the arguments of `group_counter`.
-
-    Raises:
-        ArgumentError: as in `group_counter`, or if shares and groups have different names.
-        CountsError: as in `Counts.mixture`.
-        CorpusError: as in `train`.
-    """
-    count = group_counter(groups, regex, "mixture", reading, threads)
-    if isinstance(groups, Mapping):  # check this before reading the text
-        check_names("mixture", mixture.shares, groups)
-    return partial(_mixed, count, mixture)
-
-
-def _mixed(count: Callable[[Bar], dict[str, Counts]], mixture: Mixture, bar: Bar) -> Counts:
-    return Counts.mixture(count(bar), mixture.shares)

@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias
 from bytepair import _core
 from bytepair._internal.checks import check_kind, refuse
 from bytepair._internal.progress import Bar, Callback
-from bytepair.corpus.source import Reading, Source, Texts
+from bytepair.corpus.files import Files
+from bytepair.corpus.source import Reading, Source, Texts, resolve
 from bytepair.errors import (
     ArgumentError,
     BytepairWarning,
@@ -21,17 +22,18 @@ from bytepair.errors import (
 )
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.vocabulary import padding
-from bytepair.training.counts import Counts
+from bytepair.training.counting import CountOptions
+from bytepair.training.counts import Counts, check_names
 from bytepair.training.options import Ties, TrainOptions, TrainSettings
-from bytepair.training.parity import Parity, parity_counter
+from bytepair.training.parity import Parity, ParityCounts, check_development
 from bytepair.training.sources import (
+    CheckedGroups,
     Groups,
     Mixture,
-    counter_of,
-    mixture_counter,
+    check_groups,
+    count_groups,
     pattern_of,
     refuse_checkpoint,
-    resolved_once,
 )
 from bytepair.training.superwords import NOTE, Superwords
 
@@ -113,32 +115,34 @@ def train(
         **vars(check_kind("options", options, TrainOptions)),
         vocab_size=vocab_size, special_tokens=special_tokens, ties=ties,
     )  # fmt: skip
-    regex = pattern_of(source, pattern)
-    check(settings, regex)
+    how = CountOptions(pattern_of(source, pattern), reading, threads)
+    check(settings, how.pattern)
     mixture, parity, superwords = _recipes(recipe)
-    if parity is not None:
-        counted_groups = parity_counter(source, parity, regex, reading, threads)
-        with Bar(progress) as bar:
-            tokenizer = _learnt(counted_groups(bar).learn, settings, threads, bar)
-            _report_end(tokenizer, settings, bar)
-        return _finished(tokenizer, settings)
-    second = None
     if superwords is not None:
-        source = _checked_twice(source, superwords, regex, reading)
-        second = _second_stage(source, superwords, mixture, settings, regex, reading, threads)
-    count = _counter(source, mixture, regex, reading, threads)
+        _check_read_twice(source, superwords, how)
+        first = _first_settings(superwords, settings, how)
+    groups = check_groups(source, how, "parity" if parity else "mixture" if mixture else "")
+    if parity is not None:
+        return _train_parity(parity, groups, how, settings, progress)
+    if mixture is not None:
+        check_names("mixture", mixture.shares, groups)
     with Bar(progress) as bar:
-        counts = count(bar)
+        counts = _counted(groups, how, mixture, bar)
         # If there are no merges to learn, no text is needed: the 256 bytes are a tokenizer.
         if not counts.text_bytes and vocab_size > settings.smallest:
             raise CorpusError(
-                ("there is no text to train on: the source has no documents, or only empty ones"),
+                "there is no text to train on: the source has no documents, or only empty ones",
                 hint="check the path and the column, or whether an iterator was already consumed",
             )
-        first = with_denominator(settings if second is None else second.first, counts)
-        tokenizer = _learnt(partial(_core.train, counts.core), first, threads, bar)
-        if second is not None:
-            tokenizer = second.learn(tokenizer, threads, bar)
+        learn = partial(_core.train, counts.core)
+        if superwords is None:
+            tokenizer = _learnt(learn, with_denominator(settings, counts), threads, bar)
+        else:
+            tokenizer = _learnt(learn, with_denominator(first, counts), threads, bar)
+            lines = replace(how, pattern=superwords.regex(how.pattern))
+            if (second := superwords.counts) is None:
+                second = _counted(_again(source, groups), lines, mixture, bar)
+            tokenizer = _with_superwords(tokenizer, second, superwords, settings, how, bar)
         _report_end(tokenizer, settings, bar)
     return _finished(tokenizer, settings)
 
@@ -146,13 +150,12 @@ def train(
 def _recipes(
     recipe: Recipe | Sequence[Recipe] | None,
 ) -> tuple[Mixture | None, Parity | None, Superwords | None]:
-    """The parts of a recipe.
-
-    Raises:
-        ArgumentError: if one is no recipe, or they cannot be combined.
-    """
+    """The parts of a recipe, which can be combined."""
     parts = list(recipe) if isinstance(recipe, list | tuple) else [recipe] if recipe else []
-    of_kind: dict[type, Any] = {type(check_recipe(part)): part for part in parts}
+    for part in parts:
+        if not isinstance(part, Recipe):
+            raise refuse("recipe", part, "a Mixture, Parity or Superwords")
+    of_kind: dict[type, Any] = {type(part): part for part in parts}
     if len(of_kind) < len(parts) or (Parity in of_kind and len(parts) > 1):
         names = " and ".join(type(part).__name__ for part in parts)
         raise ArgumentError(
@@ -161,15 +164,10 @@ def _recipes(
     return of_kind.get(Mixture), of_kind.get(Parity), of_kind.get(Superwords)
 
 
-def check_recipe(value: object) -> object:
-    """A value that is a recipe.
-
-    Raises:
-        ArgumentError: if it is none.
-    """
-    if not isinstance(value, Recipe):
-        raise refuse("recipe", value, "a Mixture, Parity or Superwords")
-    return value
+def _counted(groups: CheckedGroups, how: CountOptions, mixture: Mixture | None, bar: Bar) -> Counts:
+    """The counts of the only group, or of the mixture of all."""
+    counts = count_groups(groups, how, bar)
+    return counts[""] if mixture is None else Counts.mixture(counts, mixture.shares)
 
 
 def _learnt(
@@ -194,14 +192,12 @@ def _finished(tokenizer: Tokenizer, options: TrainSettings) -> Tokenizer:
     ranks = tokenizer.mergeable_ranks() if options.special_tokens else {}
     for name in options.special_tokens:
         if (id := ranks.get(name.encode())) is not None:
-            warning = BytepairWarning(
-                (
-                    f"the special token {name!r} became an ordinary token (id {id}) as well, as "
-                    "the text contains it"
-                ),
-                hint="choose a name that no text contains, such as <|name|>",
+            text = (
+                f"the special token {name!r} became an ordinary token (id {id}) as well, as "
+                "the text contains it"
             )
-            warn(warning)
+            hint = "choose a name that no text contains, such as <|name|>"
+            warn(BytepairWarning(text, hint=hint))
     if tokenizer.notes.get("exhausted") == "true":
         warn(exhausted(tokenizer, options))
     if tokenizer.vocab_size % options.padded_to:
@@ -210,87 +206,85 @@ def _finished(tokenizer: Tokenizer, options: TrainSettings) -> Tokenizer:
     return tokenizer
 
 
-def _counter(
-    source: Source | Counts | Groups,
-    mixture: Mixture | None,
-    regex: str | tuple[str, ...],
-    reading: Reading,
-    threads: int | None,
-) -> Callable[[Bar], Counts]:
-    """A function that counts the source."""
-    if mixture is None:
-        return counter_of(source, regex, reading, threads)
-    return mixture_counter(source, mixture, regex, reading, threads)
+def _train_parity(
+    parity: Parity,
+    groups: CheckedGroups,
+    how: CountOptions,
+    settings: TrainSettings,
+    progress: bool | Callback | None,
+) -> Tokenizer:
+    """Count groups and their development sets, and train on them."""
+    development, whole = check_development(parity, groups, how)
+    with Bar(progress) as bar:
+        counts = count_groups(groups, how, bar)
+        both = ParityCounts(parity, counts, count_groups(development, whole, bar))
+        tokenizer = _learnt(both.learn, settings, how.threads, bar)
+        _report_end(tokenizer, settings, bar)
+    return _finished(tokenizer, settings)
 
 
-def _checked_twice(
-    source: Any, superwords: Superwords, words: str | tuple[str, ...], reading: Reading
-) -> Any:
-    """Check before reading that the source can be counted with both patterns; resolve it once."""
-    refuse_checkpoint(reading, "superwords")
+# ---------------------------------------------------------------------------- superwords
+
+
+def _check_read_twice(source: Any, superwords: Superwords, how: CountOptions) -> None:
+    """Check before reading that the source can be counted with both patterns."""
+    refuse_checkpoint(how.reading, "superwords")
     parts = source.values() if isinstance(source, Mapping) else [source]
     if any(isinstance(part, Counts) == (superwords.counts is None) for part in parts):
         raise CountsError(
             "superwords need counts with two patterns",
             option="superword_counts",
-            hint=(
-                "pass both as counts, the second as Superwords(counts=bytepair.count(..., "
-                f"pattern={superwords.regex(words)!r})), or the text"
-            ),
+            hint="pass both as counts, the second as Superwords(counts=bytepair.count(..., "
+            f"pattern={superwords.regex(how.pattern)!r})), or the text",
         )
     if any(isinstance(part.texts if isinstance(part, Texts) else part, Iterator) for part in parts):
         raise CorpusError(
             "superwords read the text twice, but an iterator can be read only once",
             hint="pass a list, files, or an object whose __iter__ returns a new iterator",
         )
-    return resolved_once(source, reading.split)
 
 
-def _second_stage(
-    source: Any,
+def _first_settings(
+    superwords: Superwords, settings: TrainSettings, how: CountOptions
+) -> TrainSettings:
+    """The options of the first stage; those of the second are checked as well."""
+    size = superwords.first_size(settings.vocab_size, settings.smallest)
+    first = replace(settings, vocab_size=size, padded_to=1)
+    lines = replace(how, pattern=superwords.regex(how.pattern), reading=Reading())
+    check(first, lines.pattern)
+    if superwords.counts is not None:
+        check_groups(superwords.counts, lines)
+    return first
+
+
+def _again(source: Any, groups: CheckedGroups) -> CheckedGroups:
+    """The groups for a second reading: the same files, and texts in memory from their beginning."""
+    sources = source if isinstance(source, Mapping) else {"": source}
+    return {
+        name: part if isinstance(part, Files) else resolve(sources[name])
+        for name, part in groups.items()
+    }
+
+
+def _with_superwords(
+    tokenizer: Tokenizer,
+    counts: Counts,
     superwords: Superwords,
-    mixture: Mixture | None,
     settings: TrainSettings,
-    words: str | tuple[str, ...],
-    reading: Reading,
-    threads: int | None,
-) -> _Second:
-    """The second stage of training, with the function that counts for it."""
-    regex, counts = superwords.regex(words), superwords.counts
-    if counts is None:
-        count = _counter(source, mixture, regex, reading, threads)
-    else:
-        count = counter_of(counts, regex, Reading(), threads)
-    return _Second(superwords, settings, words, count)
+    how: CountOptions,
+    bar: Bar,
+) -> Tokenizer:
+    """The tokenizer of the first stage with the merges of the second."""
+    before, whole = len(tokenizer.merges()), settings.vocab_size - settings.smallest
+    model = _core.resume(
+        tokenizer, counts.core, with_denominator(settings, counts),
+        superwords=superwords.limits, threads=how.threads,
+        on_progress=lambda done, _: bar.update("merge", before + done, whole, "merges"),
+    )  # fmt: skip
+    return Tokenizer(model).replace(notes={NOTE: superwords.note(before, how.pattern)})
 
 
-class _Second:
-    """The second stage of training: superwords."""
-
-    def __init__(
-        self,
-        superwords: Superwords,
-        options: TrainSettings,
-        words: str | tuple[str, ...],
-        count: Callable[[Bar], Counts],
-    ) -> None:
-        self.superwords, self.options, self.words, self._count = superwords, options, words, count
-        size = superwords.first_size(options.vocab_size, options.smallest)
-        #: The options of the first stage.
-        self.first = replace(options, vocab_size=size, padded_to=1)
-        check(self.first, superwords.regex(words))
-
-    def learn(self, tokenizer: Tokenizer, threads: int | None, bar: Bar) -> Tokenizer:
-        """Add the merges of the second stage to the tokenizer of the first."""
-        counts, before = self._count(bar), len(tokenizer.merges())
-        whole = self.options.vocab_size - self.options.smallest
-        model = _core.resume(
-            tokenizer, counts.core, with_denominator(self.options, counts),
-            superwords=self.superwords.limits, threads=threads,
-            on_progress=lambda done, _: bar.update("merge", before + done, whole, "merges"),
-        )  # fmt: skip
-        note = {NOTE: self.superwords.note(before, self.words)}
-        return Tokenizer(model).replace(notes=note)
+# ---------------------------------------------------------------------------- what others need
 
 
 def check(options: TrainSettings, regex: str | tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from bytepair import _core
 from bytepair.compat.huggingface.engine import Added, Engine, Frame, LookedFor, Place
@@ -24,25 +24,12 @@ T = TypeVar("T")
 Settings: TypeAlias = tuple[bool, dict[str, Any] | None, dict[str, Any] | None]
 
 
-class Owner(Protocol):
-    """The tokenizer that made an encoding, as far as the encoding asks it."""
-
-    def id_to_token(self, id: int) -> str | None:
-        """The token of an id."""
-
-    def encode_original(
-        self, texts: tuple[str, ...], special: bool, settings: Settings
-    ) -> tokenizers.Encoding:
-        """Have the original encode one text or two."""
-        ...
-
-
 @dataclass(frozen=True)
 class Call:
     """How texts are encoded: what does it, and the settings of the moment.
 
     Attributes:
-        owner: the tokenizer that was called.
+        owner: the `Tokenizer` that was called.
         engine: what encodes for it.
         special: whether the post-processor adds its tokens.
         split: whether special tokens in texts are text (`encode_special_tokens`).
@@ -50,7 +37,7 @@ class Call:
         padding: how encodings are padded, if they are.
     """
 
-    owner: Owner
+    owner: Any
     engine: Engine
     special: bool
     split: bool
@@ -66,7 +53,8 @@ class Call:
         """Have the original encode texts, to be padded to a length."""
         padding = self.padding and {**self.padding, "length": length, "pad_to_multiple_of": None}
         settings = (self.split, self.truncation, padding)
-        return self.owner.encode_original(texts, self.special, settings)
+        theirs: tokenizers.Encoding = self.owner.encode_original(texts, self.special, settings)
+        return theirs
 
 
 class Encoding:
@@ -238,62 +226,18 @@ class Encoding:
             self._theirs = theirs
         return self._theirs
 
-    @property
-    def word_ids(self) -> list[int | None]:
-        """The word of each token, None for what was added."""
-        return self.original.word_ids
+    def __getattr__(self, name: str) -> Any:
+        """What is seldom asked for is the original's; the names stand below."""
+        if name in _CHANGES:
+            return getattr(self._changed(), name)
+        if name in _SELDOM:
+            return getattr(self.original, name)
+        raise AttributeError(f"an Encoding has no attribute {name!r}")
 
-    @property
-    def words(self) -> list[int | None]:
-        """The same as `word_ids`."""
-        return self.original.words
-
-    @property
-    def sequence_ids(self) -> list[int | None]:
-        """The text of each token, None for what was added."""
-        return self.original.sequence_ids
-
-    def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
-        """The token of a character."""
-        return self.original.char_to_token(char_pos, sequence_index)
-
-    def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
-        """The word of a character."""
-        return self.original.char_to_word(char_pos, sequence_index)
-
-    def token_to_chars(self, token_index: int) -> tuple[int, int] | None:
-        """The place of a token in its text."""
-        return self.original.token_to_chars(token_index)
-
-    def token_to_sequence(self, token_index: int) -> int | None:
-        """The text of a token."""
-        return self.original.token_to_sequence(token_index)
-
-    def token_to_word(self, token_index: int) -> int | None:
-        """The word of a token."""
-        return self.original.token_to_word(token_index)
-
-    def word_to_chars(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
-        """The place of a word in its text."""
-        return self.original.word_to_chars(word_index, sequence_index)
-
-    def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
-        """The first token of a word, and the one behind its last."""
-        return self.original.word_to_tokens(word_index, sequence_index)
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *_SELDOM, *_CHANGES]
 
     # ------------------------------------------------------------ changes and copies
-
-    def pad(self, length: int, **how: Any) -> None:
-        """Pad to a length; see `tokenizers.Encoding.pad`."""
-        self._changed().pad(length, **how)
-
-    def truncate(self, max_length: int, stride: int = 0, direction: str = "right") -> None:
-        """Keep this many tokens, the rest is in `overflowing`."""
-        self._changed().truncate(max_length, stride, direction)
-
-    def set_sequence_id(self, sequence_id: int) -> None:
-        """Say of which text the tokens are."""
-        self._changed().set_sequence_id(sequence_id)
 
     def _changed(self) -> tokenizers.Encoding:
         """The encoding of `tokenizers`, which replaces all other state from here on."""
@@ -317,6 +261,14 @@ class Encoding:
             f"Encoding(num_tokens={len(self)}, attributes=[ids, type_ids, tokens, offsets, "
             "attention_mask, special_tokens_mask, overflowing])"
         )
+
+
+#: What the encoding of `tokenizers` knows besides, and what changes it.
+_SELDOM: Final = (
+    "word_ids", "words", "sequence_ids", "char_to_token", "char_to_word", "token_to_chars",
+    "token_to_sequence", "token_to_word", "word_to_chars", "word_to_tokens",
+)  # fmt: skip
+_CHANGES: Final = ("pad", "truncate", "set_sequence_id")
 
 
 def theirs(encoding: Any) -> Any:

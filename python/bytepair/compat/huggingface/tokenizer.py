@@ -290,10 +290,6 @@ class Tokenizer:
         with self._lock:
             return self._original.post_process(theirs(encoding), theirs(pair), add_special_tokens)
 
-    def num_special_tokens_to_add(self, is_pair: bool) -> int:
-        """The number of tokens that the post-processor adds."""
-        return self._original.num_special_tokens_to_add(is_pair)
-
     async def async_encode(self, *args: Any, **kwargs: Any) -> Any:
         """See `encode`; a thread encodes, while other tasks continue."""
         return await asyncio.to_thread(self.encode, *args, **kwargs)
@@ -339,25 +335,14 @@ class Tokenizer:
 
     # ------------------------------------------------------------ the vocabulary
 
-    def token_to_id(self, token: str) -> int | None:
-        """The id of a token, as it is written in the vocabulary."""
-        return self._original.token_to_id(token)
+    def __getattr__(self, name: str) -> Any:
+        """What depends on no setting is the original's."""
+        if name in _OF_ORIGINAL:
+            return getattr(self._original, name)
+        raise AttributeError(f"a Tokenizer has no attribute {name!r}")
 
-    def id_to_token(self, id: int) -> str | None:
-        """The token of an id, as it is written in the vocabulary."""
-        return self._original.id_to_token(id)
-
-    def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
-        """The tokens and their ids."""
-        return self._original.get_vocab(with_added_tokens)
-
-    def get_vocab_size(self, with_added_tokens: bool = True) -> int:
-        """The number of tokens."""
-        return self._original.get_vocab_size(with_added_tokens)
-
-    def get_added_tokens_decoder(self) -> dict[int, tokenizers.AddedToken]:
-        """The added tokens by their ids."""
-        return self._original.get_added_tokens_decoder()
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *_OF_ORIGINAL]
 
     def add_tokens(self, tokens: list[Any]) -> int:
         """Add tokens that are searched for in texts; returns the number of new ones."""
@@ -442,6 +427,13 @@ class Tokenizer:
         with self._lock:
             setattr(self._original, name, value)
             self._forget(name)
+
+
+#: The questions that the original answers.
+_OF_ORIGINAL = (
+    "token_to_id", "id_to_token", "get_vocab", "get_vocab_size", "get_added_tokens_decoder",
+    "num_special_tokens_to_add",
+)  # fmt: skip
 
 
 def _component(name: str) -> property:

@@ -20,7 +20,7 @@ from bytepair import _core
 from bytepair._internal.checks import check_many
 from bytepair.compat.tiktoken._unstable import completions, unstable_length
 from bytepair.errors import UnknownIdError
-from bytepair.formats.tiktoken import values
+from bytepair.formats.writing import encoding_values
 from bytepair.tokenizer import Tokenizer
 
 Allowed: TypeAlias = Literal["all"] | AbstractSet[str]
@@ -77,7 +77,7 @@ class Encoding:
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer, name: str = "bytepair") -> Encoding:
         """A tokenizer with the API of tiktoken; see `bytepair.compat.to_tiktoken`."""
-        return cls(name, **values(tokenizer, exact=True))
+        return cls(name, **encoding_values(tokenizer))
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"

@@ -1,1 +1,351 @@
-"""GGUF: the file, its keys of metadata, its pieces, and the split rules of llama.cpp."""
+"""GGUF: the keys `tokenizer.ggml.*` of a model file, or of a file with only these keys.
+
+A file contains the name of a split rule of llama.cpp instead of a pattern, so a tokenizer can be
+written exactly only if llama.cpp has a name for its pattern. Tokenizers with byte fallback are
+stored in another way, as pieces with scores (`gguf_pieces`).
+
+A file is read as llama.cpp reads it. The keys of bytepair's own restore nothing that changes ids.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair import _core
+from bytepair._core import to_bytes, to_characters
+from bytepair.errors import FormatError, LossError, UnsupportedError
+from bytepair.files.safe import MAX_VOCAB_SIZE, Cursor, read_file, typed
+from bytepair.formats.gguf import llamacpp
+from bytepair.formats.gguf import metadata as gguf_metadata
+from bytepair.formats.gguf import pieces as gguf_pieces
+from bytepair.formats.gpt2 import (
+    check_merges,
+    merge_lines,
+    read_pair,
+    read_vocabulary,
+)
+from bytepair.formats.parts import GGUF_MAGIC, LoadOptions, Parts, Rules
+from bytepair.formats.pieces import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+)
+from bytepair.properties.rules import form, ordinary
+from bytepair.properties.tokens import is_rule_of_ranks
+
+VERSIONS: Final = (2, 3)
+
+# The types of values.
+_NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
+                   12: "d"}  # fmt: skip
+_U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
+
+#: The user-defined tokens of a tokenizer with byte fallback; llama.cpp has one type for them and
+#: for added tokens that are not special.
+_USERS_KEY: Final = "bytepair.user_defined"
+_RULE_KEY: Final = "bytepair.merge_rule"
+
+# ---------------------------------------------------------------------------- reading
+
+
+def read(path: Path, options: LoadOptions) -> Parts:
+    """Read the tokenizer of a GGUF file; all other content is ignored."""
+    read_file(path, len(GGUF_MAGIC))  # a pipe would never open
+    with path.open("rb") as file:
+        try:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (ValueError, OSError) as error:  # an empty file, or not a file
+            raise FormatError(str(path), f"it cannot be memory-mapped: {error}") from None
+        with data:
+            return _parts(_values(Cursor(data)), options)
+
+
+def _values(cursor: Cursor) -> dict[str, Any]:
+    """The keys and values of the header."""
+    if cursor.take(4, "the magic number") != GGUF_MAGIC:
+        raise FormatError("byte 0", "it does not start with GGUF")
+    version = cursor.u32("the version")
+    if version not in VERSIONS:
+        raise UnsupportedError("byte 4", f"version {version} is not one of {VERSIONS}")
+    cursor.u64("the number of tensors")
+    count = cursor.u64("the number of keys")
+    if count > cursor.left // 13:  # each has a length, a type and at least one byte
+        raise FormatError("byte 16", f"{count} keys do not fit {cursor.left} bytes")
+    values: dict[str, Any] = {}
+    for _ in range(count):
+        at = cursor.at
+        key = _string(cursor)
+        if key in values:
+            raise FormatError(f"byte {at}", f"the key {key!r} is a duplicate")
+        values[key] = _value(cursor, key.startswith(("tokenizer.", "bytepair.")))
+    return values
+
+
+def _value(cursor: Cursor, is_kept: bool) -> Any:
+    """A value after its type; unneeded arrays of numbers are skipped."""
+    at = cursor.at
+    kind = cursor.u32("a kind")
+    if kind == _STRING:
+        return _string(cursor)
+    if kind != _ARRAY:
+        return cursor.number(_number(kind, at), "a number")
+    at = cursor.at
+    kind, count = cursor.u32("a kind"), cursor.u64("a count")
+    if kind == _ARRAY:
+        raise UnsupportedError(f"byte {at}", "arrays of arrays are not supported")
+    if kind == _STRING:
+        if count > cursor.left // 8:
+            raise FormatError(f"byte {at}", f"{count} strings do not fit {cursor.left} bytes")
+        return [_string(cursor) for _ in range(count)]
+    layout = struct.Struct("<" + _number(kind, at))
+    data = cursor.take(count * layout.size, "an array")
+    return [value for (value,) in layout.iter_unpack(data)] if is_kept else None
+
+
+def _string(cursor: Cursor) -> str:
+    at = cursor.at
+    data = cursor.take(cursor.u64("a length"), "a text")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise FormatError(f"byte {at}", "a text is not UTF-8") from None
+
+
+def _number(kind: int, at: int) -> str:
+    """The code of a number in the module `struct`."""
+    if kind not in _NUMBERS:
+        raise FormatError(f"byte {at}", f"{kind} is not a type of value")
+    return _NUMBERS[kind]
+
+
+def _parts(values: dict[str, Any], options: LoadOptions) -> Parts:
+    model = values.get("tokenizer.ggml.model")
+    if model not in {"gpt2", gguf_pieces.NAME}:
+        raise UnsupportedError(
+            "tokenizer.ggml.model",
+            f"{model!r} is neither gpt2 (byte-level BPE) nor llama (BPE with byte fallback)",
+        )
+    names, kinds = _names_and_kinds(values)
+    is_pieces = model == gguf_pieces.NAME
+    read = _parts_of_pieces if is_pieces else _parts_of_bytes
+    parts = read(values, names, kinds, options)
+    special = parts.special_tokens
+    users = {
+        name: _core.AddedToken(name, id, special=False)
+        for name, id in special.items()
+        if kinds[id] == USER_DEFINED  # llama.cpp finds them in every text
+    }
+    stated = gguf_metadata.read(values, names, special)
+    return replace(parts, notes=stated.to_notes(), flags=users)
+
+
+def _parts_of_bytes(
+    values: dict[str, Any], names: list[str], kinds: list[int], options: LoadOptions
+) -> Parts:
+    """The tokenizer of a file whose tokens are written in the characters of GPT-2."""
+    rules, ignore = _splitting(values, options)
+    ids, special = _ids(names, kinds)
+    tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", options)
+    place = "tokenizer.ggml.merges"
+    lines = enumerate(_list(values, place, str))
+    pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
+    tokens |= _merged_names(special, pairs)
+    merges = check_merges(pairs, tokens, place)
+    if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
+        return Parts(tokens, rules, special)
+    return Parts(tokens, rules, special, merges, ignore)
+
+
+def _merged_names(
+    special: Mapping[str, int], pairs: Iterable[tuple[bytes, bytes]]
+) -> dict[bytes, int]:
+    """The special tokens that are merged from texts as well, since llama.cpp asks for no type."""
+    merged = {token for left, right in pairs for token in (left, right, left + right)}
+    names = {name.encode(): id for name, id in special.items() if to_bytes(name) == name.encode()}
+    return {token: id for token, id in names.items() if token in merged}
+
+
+def _parts_of_pieces(
+    values: dict[str, Any], names: list[str], kinds: list[int], options: LoadOptions
+) -> Parts:
+    """The tokenizer of a file whose tokens have scores."""
+    key = "tokenizer.ggml.scores"
+    scores = _list(values, key, float)
+    if len(scores) != len(names):
+        raise FormatError(key, f"there are {len(scores)} scores for {len(names)} tokens")
+    own = values.get(_USERS_KEY) and set(_list(values, _USERS_KEY, int))
+    entries = {
+        id: entry
+        for id, entry in enumerate(zip(names, scores, kinds, strict=True))
+        if not (entry[2] == UNUSED and entry[0] == _hole(id))
+    }
+    return gguf_pieces.parts(values, entries, own, options)
+
+
+def _names_and_kinds(values: dict[str, Any]) -> tuple[list[str], list[int]]:
+    """The text of each id, and its type as llama.cpp sees it."""
+    names = _list(values, "tokenizer.ggml.tokens", str)
+    if len(names) > MAX_VOCAB_SIZE:
+        raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE} tokens")
+    key = "tokenizer.ggml.token_type"
+    kinds = _list(values, key, int) if key in values else [NORMAL] * len(names)
+    if len(kinds) != len(names):
+        raise FormatError(key, f"there are {len(kinds)} types for {len(names)} tokens")
+    return names, llamacpp.kinds(names, kinds)
+
+
+def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
+    items = typed(values.get(key), list, key)
+    if all(type(value) is kind for value in items):
+        return items
+    return [typed(value, kind, f"{key}[{number}]") for number, value in enumerate(items)]
+
+
+def _splitting(values: dict[str, Any], options: LoadOptions) -> tuple[Rules, bool]:
+    """The rules, and whether a pretoken that is a token is not merged."""
+    name = values.get("tokenizer.ggml.pre", "default")
+    rule = llamacpp.rule(name) if isinstance(name, str) else None
+    if rule:
+        return rule
+    if options.pattern is None:
+        raise UnsupportedError(
+            "tokenizer.ggml.pre",
+            f"the split pattern {name!r} is not known exactly",
+            option="pattern",
+            hint="pass pattern= to choose one",
+        )
+    return options.pattern, False
+
+
+def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Ordinary tokens as characters, and special tokens, each with its id."""
+    ids: dict[str, int] = {}
+    special: dict[str, int] = {}
+    for id, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        place = f"tokenizer.ggml.tokens[{id}]"
+        if name in ids or name in special:
+            raise FormatError(place, f"{name!r} is a duplicate")
+        if kind == BYTE:
+            raise UnsupportedError(
+                place, "a byte token in a byte-level vocabulary is not supported"
+            )
+        if kind in (UNKNOWN, CONTROL, USER_DEFINED):
+            special[name] = id
+        elif not (kind == UNUSED and name == _hole(id)):
+            ids[name] = id
+    return ids, special
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What a GGUF file loses beside the values that the table of formats has."""
+    is_pieces = tokenizer.merge_rule == "characters"
+    lost = gguf_pieces.losses(tokenizer) if is_pieces else llamacpp.losses(tokenizer)
+    kinds, ranks = dict(_added(tokenizer).values()), tokenizer.mergeable_ranks()
+    known = (name for name in llamacpp.RETYPED if name not in kinds and name.encode() in ranks)
+    kinds |= dict.fromkeys(known, NORMAL)
+    return [*lost, *llamacpp.lost_kinds(kinds), *gguf_metadata.losses(tokenizer)]
+
+
+def hints(tokenizer: _core.Tokenizer) -> list[str]:
+    """How a file loses less."""
+    return gguf_metadata.hints(tokenizer)
+
+
+def _added(tokenizer: _core.Tokenizer) -> dict[int, tuple[str, int]]:
+    """The text and the type of each added token."""
+    users = ordinary(tokenizer)
+    return {
+        id: (name, USER_DEFINED if id in users else CONTROL)
+        for name, id in tokenizer.special_tokens.items()
+    }
+
+
+def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
+    """A file without tensors; llama.cpp rejects files in which two ids have the same text."""
+    is_pieces = tokenizer.merge_rule == "characters"
+    values: dict[str, gguf_metadata.Value] = {
+        "general.architecture": "llama",
+        **(_keys_of_pieces(tokenizer) if is_pieces else _keys_of_bytes(tokenizer)),
+        **gguf_metadata.keys(tokenizer),
+    }
+    header = struct.pack("<4sIQQ", GGUF_MAGIC, 3, 0, len(values))
+    return {path: header + b"".join(_text(key) + _typed(values[key]) for key in values)}
+
+
+def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, gguf_metadata.Value]:
+    """The keys of a byte-level tokenizer."""
+    entries = {i: (to_characters(t), NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
+    entries |= _added(tokenizer)
+    ids = range(tokenizer.vocab_size)
+    names, kinds = zip(*(entries.get(id, (_hole(id), UNUSED)) for id in ids), strict=True)
+    return {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": llamacpp.nearest(tokenizer),
+        "tokenizer.ggml.tokens": _distinct(names),
+        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.merges": merge_lines(tokenizer),
+        "tokenizer.ggml.add_space_prefix": False,
+        _RULE_KEY: tokenizer.merge_rule,
+    }
+
+
+def _keys_of_pieces(tokenizer: _core.Tokenizer) -> dict[str, gguf_metadata.Value]:
+    """The keys of a tokenizer with byte fallback."""
+    entries, ids = gguf_pieces.entries(tokenizer), range(tokenizer.vocab_size)
+    names, scores, kinds = zip(
+        *(entries.get(id, (_hole(id), 0.0, UNUSED)) for id in ids), strict=True
+    )
+    rules = _core.text_rules(tokenizer)
+    return {
+        "tokenizer.ggml.model": gguf_pieces.NAME,
+        "tokenizer.ggml.pre": "default",
+        "tokenizer.ggml.tokens": _distinct(names),
+        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.scores": scores,
+        "tokenizer.ggml.add_space_prefix": form(rules) != "spaces",
+        _USERS_KEY: rules.user_defined,
+    }
+
+
+def _distinct(names: Sequence[str]) -> Sequence[str]:
+    """The texts of all ids; an unused id has an unused name."""
+    if len(set(names)) < len(names):
+        ((twin, _),) = Counter(names).most_common(1)
+        raise LossError("gguf", [f"two ids with the same text {twin!r}"])
+    return names
+
+
+def _typed(value: gguf_metadata.Value) -> bytes:
+    """The type of a value, and the value."""
+    if isinstance(value, str):
+        return struct.pack("<I", _STRING) + _text(value)
+    if isinstance(value, bool):
+        return struct.pack("<I?", _BOOL, value)
+    if isinstance(value, int):
+        return struct.pack("<II", _U32, value)
+    texts = [_text(each) for each in value if isinstance(each, str)]
+    if len(texts) == len(value):  # also an empty list: llama.cpp expects merges to be texts
+        return struct.pack("<IIQ", _ARRAY, _STRING, len(texts)) + b"".join(texts)
+    kind, code = (_F32, "f") if any(isinstance(each, float) for each in value) else (_I32, "i")
+    return struct.pack(f"<IIQ{len(value)}{code}", _ARRAY, kind, len(value), *value)
+
+
+def _hole(id: int) -> str:
+    return f"[PAD{id}]"
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data

@@ -12,13 +12,14 @@ If it has no name for a pattern, the name is used that gives the fewest texts ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import re  # noqa: F401 - for the examples
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import BytepairError
-from bytepair.formats.gguf import differences
 from bytepair.formats.pieces import CONTROL, NORMAL, USER_DEFINED
 from bytepair.properties.rules import splitter
 from bytepair.properties.tokens import unmade
@@ -264,13 +265,13 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
         return name
     splits = {kind: splitter(_pattern(kind)).pretokenize for kind in _STEPS}
     split = partial(_core.pretokenize, tokenizer)
-    kinds = differences.nearest(split, splits, _ids_of_pretokens(tokenizer))
+    kinds = nearest_splits(split, splits, _ids_of_pretokens(tokenizer))
     candidates = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
              for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
     return min(candidates, key=lambda entry: (not entry[0], entry[1]))[2]
 
 
-def _ids_of_pretokens(tokenizer: _core.Tokenizer) -> differences.EncodeText:
+def _ids_of_pretokens(tokenizer: _core.Tokenizer) -> EncodeText:
     """The ids of a pretoken; of one with a byte that no token covers, the pretoken itself."""
     rules, tokens = _core.TextRules(r"(?s:.+)"), tokenizer.mergeable_ranks()
     if tokenizer.merge_rule == "merges":
@@ -302,7 +303,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
         every = {_pattern(kind) for kind in _STEPS}
         names = [name for name, regex in _core.PATTERNS.items() if regex in every]
         split = partial(_core.pretokenize, tokenizer)
-        how = differences.described(split, splitter(regex).pretokenize)
+        how = described(split, splitter(regex).pretokenize)
         lost.append(
             f"the split pattern: llama.cpp has no name for it (it supports "
             f"{', '.join(names)}); its rule {name!r} differs least: {how}"
@@ -324,3 +325,112 @@ def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
 def _pattern(kind: str) -> str | tuple[str, ...]:
     """The pattern of a kind of rule, in the form as read from a `tokenizer.json`."""
     return _core.composed_pattern(_STEPS[kind])
+
+
+# ---------------------------------------------------------------------------- differences
+
+# How two ways to split a text differ is found by splitting all short texts made of characters of
+# every class. Everything that a rule distinguishes (classes, case, contractions, the length of
+# numbers, neighbours of white space) is visible in a few adjacent characters.
+
+#: The symbols that texts are made of, and their descriptions; ASCII first.
+_ASCII: Final = {
+    "a": "letters", "s": "letters", "A": "letters", "'": "apostrophes", "'ll": "apostrophes",
+    "1": "numbers", "!": "punctuation", "_": "punctuation", "/": "punctuation",
+    ",": "punctuation", "$": "symbols", "+": "symbols", " ": "spaces", "\t": "spaces",
+    "\n": "line breaks", "\r": "line breaks", "\x01": "control characters",
+}  # fmt: skip
+_OUTSIDE: Final = " outside ASCII"
+_OTHERS: Final = {
+    "é": "letters" + _OUTSIDE, "É": "letters" + _OUTSIDE, "中": "letters" + _OUTSIDE,
+    "ʰ": "letters" + _OUTSIDE, "\u0301": "marks", "\u093f": "marks",
+    "\u0663": "numbers" + _OUTSIDE, "²": "numbers" + _OUTSIDE,
+    "。": "punctuation" + _OUTSIDE, "😀": "symbols" + _OUTSIDE, "\xa0": "spaces" + _OUTSIDE,
+}  # fmt: skip
+_SYMBOLS: Final = _ASCII | _OTHERS
+
+#: The maximum number of adjacent symbols, and of differences to describe.
+_MOST: Final = 3
+
+#: The pretokens of a text.
+SplitText: TypeAlias = Callable[[str], list[str]]
+#: The ids of a pretoken.
+EncodeText: TypeAlias = Callable[[str], Sequence[object]]
+#: The symbols of a text.
+_Parts: TypeAlias = tuple[str, ...]
+
+
+def nearest_splits(split: SplitText, others: Mapping[str, SplitText], ids: EncodeText) -> list[str]:
+    r"""The names of the ways to split with which the fewest texts get other ids.
+
+    ASCII texts count first, then all; among equals, the texts with other pretokens in this order.
+
+    Example:
+        >>> regexes = {"own": r"\d{1,2}|\D+", "words": r"\w+|\W+", "threes": r"\d{1,3}|\D+"}
+        >>> splits = {name: re.compile(regex).findall for name, regex in regexes.items()}
+        >>> nearest_splits(splits.pop("own"), splits, lambda pretoken: [pretoken])
+        ['threes']
+    """
+
+    def distance(other: SplitText) -> tuple[int, int, int, int]:
+        (ascii_ids, ascii_pretokens), (every_id, every_pretoken) = (
+            _differences(own, [other(text) for text in texts], ids) for texts, own in samples
+        )
+        return ascii_ids, every_id, ascii_pretokens, every_pretoken
+
+    texts = [["".join(parts) for parts in _texts(list(symbols))] for symbols in (_ASCII, _SYMBOLS)]
+    samples = [(each, [split(text) for text in each]) for each in texts]
+    distances = {name: distance(other) for name, other in others.items()}
+    return [name for name in others if distances[name] == min(distances.values())]
+
+
+def _differences(
+    own: Iterable[list[str]], other: Iterable[list[str]], ids: EncodeText
+) -> tuple[int, int]:
+    """How many texts get other ids, and how many other pretokens."""
+    pairs = [(one, two) for one, two in zip(own, other, strict=True) if one != two]
+
+    def all_ids(pretokens: list[str]) -> list[object]:
+        return [id for pretoken in pretokens for id in ids(pretoken)]
+
+    return sum(1 for one, two in pairs if all_ids(one) != all_ids(two)), len(pairs)
+
+
+def described(split: SplitText, other: SplitText) -> str:
+    r"""The kinds of characters that are split differently, each with the shortest example.
+
+    Example:
+        >>> described(re.compile(r"\d{1,2}|\D+").findall, re.compile(r"\d{1,3}|\D+").findall)
+        "numbers ('111' becomes '111', not '11' '1')"
+    """
+    descriptions: dict[frozenset[str], str] = {}
+    for parts in differing(split, other, _SYMBOLS):
+        kinds = dict.fromkeys(_SYMBOLS[part] for part in parts)
+        alike = kinds.keys() | {kind.removesuffix(_OUTSIDE) for kind in kinds}
+        if not any(kinds_before <= alike for kinds_before in descriptions):
+            text = "".join(parts)
+            here, there = (" ".join(map(repr, one(text))) for one in (split, other))
+            example = f"{text!r} becomes {there}, not {here}"
+            descriptions[frozenset(kinds)] = f"{' next to '.join(kinds)} ({example})"
+    more = len(descriptions) - _MOST
+    lines = [
+        *list(descriptions.values())[:_MOST],
+        *([f"and {more} more kinds"] if more > 0 else []),
+    ]
+    return ", ".join(lines) or "no difference on short texts"
+
+
+def differing(split: SplitText, other: SplitText, symbols: Iterable[str]) -> Iterator[_Parts]:
+    """The texts of some symbols, shortest first, that are split differently."""
+    return (
+        parts for parts in _texts(list(symbols)) if split("".join(parts)) != other("".join(parts))
+    )
+
+
+def _texts(symbols: list[str]) -> Iterator[_Parts]:
+    for length in range(1, _MOST + 1):
+        yield from itertools.product(symbols, repeat=length)
+    for times in range(_MOST + 1, 9):
+        for symbol in symbols:
+            yield (symbol,) * times
+            yield from ((symbol,) * times + (behind,) for behind in symbols)

@@ -55,22 +55,13 @@ _Merges: TypeAlias = Iterable[tuple[str, str]]
 def parts(
     values: Mapping[str, Any],
     entries: Mapping[int, Entry],
-    notes: dict[str, str],
     own: Collection[int] | None,
     options: LoadOptions,
 ) -> Parts:
-    """The tokenizer of a file.
+    """The tokenizer of a file with these keys and the entries of the ids that are used.
 
-    Args:
-        values: the keys and values of the header.
-        entries: the text, score and type of each id that is used.
-        notes: other content of the file.
-        own: the ids of the user-defined tokens, if bytepair listed them.
-        options: the options passed by the caller.
-
-    Raises:
-        FormatError: if a piece breaks a rule.
-        UnsupportedError: if llama.cpp would encode in a way that cannot be reproduced.
+    If bytepair listed the ids of the user-defined tokens, they are `own`. What llama.cpp does that
+    cannot be reproduced is an `UnsupportedError`.
     """
     for key in ("remove_extra_whitespaces", "precompiled_charsmap"):
         if values.get(f"tokenizer.ggml.{key}"):
@@ -99,7 +90,7 @@ def parts(
             value=False,
             hint="pass lossy=True to find it there as well",
         )
-    return pieces.parts(pieces_by_id, spaces, notes, _TOKENS)
+    return pieces.parts(pieces_by_id, spaces, {}, _TOKENS)
 
 
 def _merged_names(scored: Iterable[ScoredPiece]) -> list[str]:
@@ -232,8 +223,3 @@ def entries(tokenizer: _core.Tokenizer) -> dict[int, Entry]:
         id: (p.text.replace(META, " ") if id in user_defined else p.text, p.score, p.kind)
         for id, p in pieces_of(tokenizer).items()
     }
-
-
-def puts_spaces(tokenizer: _core.Tokenizer) -> bool:
-    """Whether a space is put before text."""
-    return form(_core.text_rules(tokenizer)) != "spaces"

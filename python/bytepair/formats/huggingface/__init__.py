@@ -1,1 +1,157 @@
-"""Hugging Face: the folder with `tokenizer.json`, the files beside it, and objects in memory."""
+"""Hugging Face: `tokenizer.json` and the files beside it.
+
+The core reads and writes `tokenizer.json`; here are the folder around it and the objects of
+`tokenizers` and `transformers`. `docs/formats/tokenizer-json.md` lists what each part of a file
+becomes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bytepair import _core
+from bytepair.errors import FormatError, LossError, PatternError, VocabularyError
+from bytepair.files.outputs import write_files
+from bytepair.files.safe import read_file
+from bytepair.formats.huggingface import added, companions
+from bytepair.formats.parts import LoadOptions, Parts
+from bytepair.properties import post_processor
+from bytepair.properties.entries import GENERATION, Metadata
+from bytepair.properties.rules import flags
+
+if TYPE_CHECKING:
+    import tokenizers
+    import transformers
+
+FILE: Final = "tokenizer.json"
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def read(path: Path, options: LoadOptions) -> Parts:
+    """Read a `tokenizer.json`, or a folder with one and the files that `transformers` wrote.
+
+    Raises:
+        FormatError: if a file is invalid.
+        UnsupportedError: if it uses a feature that cannot be reproduced exactly.
+    """
+    folder = path if path.is_dir() else path.parent
+    file = path / FILE if path.is_dir() else path
+    data = read_file(file)
+    parts = parse(data, options)
+    if file.name == FILE:
+        files = companions.objects(folder)
+        if not added.is_complete(parts, files):
+            parts = parse(added.completed(data, files, lossy=options.lossy), options)
+        stated = companions.read(folder, Metadata.of(parts.notes), parts.special_tokens, files)
+        parts.notes.update(stated.to_notes())
+    return _with_implied(parts)
+
+
+def _with_implied(parts: Parts) -> Parts:
+    """The values with the flags and roles that the post-processor implies."""
+    stated = post_processor.with_implied(Metadata.of(parts.notes), parts.special_tokens)
+    parts.notes.update(stated.to_notes())
+    return parts
+
+
+def parse(data: bytes, options: LoadOptions) -> Parts:
+    """The values in the bytes of a `tokenizer.json`.
+
+    Args:
+        data: the bytes.
+        options: the options passed by the caller.
+
+    Raises:
+        FormatError: if the file breaks a rule, or its values contradict each other.
+        UnsupportedError: if it uses a feature that cannot be reproduced exactly.
+    """
+    try:
+        model = _core.Model.from_tokenizer_json(data, options.lossy)
+    except (VocabularyError, PatternError) as error:
+        raise FormatError(FILE, str(error)) from None
+    read = _core.Tokenizer(model)
+    return Parts(
+        model, _core.text_rules(read), read.special_tokens, notes=read.notes, flags=flags(read)
+    )
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What `tokenizer.json` cannot represent."""
+    return _core.tokenizer_json_losses(tokenizer)
+
+
+def text(tokenizer: _core.Tokenizer) -> str:
+    """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
+    processor = post_processor.written(tokenizer)
+    if post_processor.from_notes(tokenizer.notes) != processor:
+        new = {post_processor.NOTE: ""} | Metadata(post_processor=processor).to_notes()
+        notes = tokenizer.notes | new
+        tokenizer = _core.Tokenizer(_core.with_notes(tokenizer, notes))
+    return _core.tokenizer_json(tokenizer)
+
+
+def is_alone(path: Path) -> bool:
+    """Whether this is the path of a `tokenizer.json` alone, and not of a folder."""
+    return path.suffix == ".json"
+
+
+def files(tokenizer: _core.Tokenizer, path: Path) -> dict[Path, bytes]:
+    """The content of a `tokenizer.json`, or of all files of a folder of `transformers`."""
+    data = text(tokenizer).encode()
+    if is_alone(path):
+        return {path: data}
+    return companions.files(tokenizer, path) | {path / FILE: data}
+
+
+# ---------------------------------------------------------------------------- objects
+
+
+def is_object(value: Any) -> bool:
+    """Whether this is a tokenizer of `tokenizers`, of our wrapper of it, or of `transformers`."""
+    return hasattr(value, "backend_tokenizer") or hasattr(value, "to_str")
+
+
+def of_object(value: Any, options: LoadOptions) -> Parts:
+    """Read a tokenizer object through the `tokenizer.json` that it would write."""
+    inner = getattr(value, "backend_tokenizer", value)
+    parts = parse(inner.to_str().encode(), options)
+    stated = companions.of_object(value, Metadata.of(parts.notes), parts.special_tokens)
+    parts.notes.update(stated.to_notes())
+    return _with_implied(parts)
+
+
+def of_tokenizers(tokenizer: _core.Tokenizer, *, special: bool) -> tokenizers.Tokenizer:
+    """See `bytepair.compat.to_huggingface`."""
+    from bytepair._internal.extras import tokenizers
+
+    if lost := losses(tokenizer):
+        raise LossError("huggingface", lost)
+    exported: tokenizers.Tokenizer = tokenizers.tokenizers.Tokenizer.from_str(text(tokenizer))
+    exported.encode_special_tokens = not special
+    return exported
+
+
+def of_transformers(tokenizer: _core.Tokenizer) -> transformers.PreTrainedTokenizerFast:
+    """See `bytepair.compat.to_transformers`."""
+    from tempfile import TemporaryDirectory
+
+    from bytepair._internal.extras import transformers
+
+    if lost := losses(tokenizer):
+        raise LossError("huggingface", lost)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_files(folder, files(tokenizer, folder))
+        fast = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+        stops = (folder / GENERATION).is_file()
+        kind = transformers.GenerationConfig
+        fast.generation_config = kind.from_pretrained(folder) if stops else kind()
+    fast.name_or_path = tokenizer.notes.get("name", "")
+    fast.init_kwargs["name_or_path"] = fast.name_or_path
+    return fast

@@ -216,9 +216,8 @@ impl Lookup {
         self.duplicates.clear();
         self.second.resize(self.probes.len(), 0);
         let count = self.read_lines();
-        for &number in &self.second[..count] {
-            self.cache.prefetch_previous(self.probes[number].key);
-        }
+        let keys = self.second[..count].iter().map(|&number| self.probes[number].key);
+        self.cache.prefetch_previous(keys);
         for number in 0..count {
             self.read_again(self.probes[self.second[number]], start, ends);
         }

@@ -9,8 +9,11 @@ use std::path::Path;
 /// keeps its permissions, but not the one to act as its owner (setuid): somebody else may have made
 /// it.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    // A random name, because a killed process may have left a temporary file.
-    let random = RandomState::new().build_hasher().finish();
+    // A random name, because a killed process may have left a temporary file. What is random is the
+    // same in a forked process, its number is not.
+    let mut random = RandomState::new().build_hasher();
+    random.write_u32(std::process::id());
+    let random = random.finish();
     let name = path.file_name().ok_or(ErrorKind::InvalidFilename)?.display();
     let temporary = path.with_file_name(format!(".{name}.{random:016x}"));
     let written = File::create_new(&temporary).and_then(|mut file| {

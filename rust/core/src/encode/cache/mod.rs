@@ -4,10 +4,10 @@
 //! line. The ids are in a [`table`] that all threads share, so a pretoken that one thread has merged
 //! is not merged by another.
 //!
-//! A crowded table is followed by an empty one, larger until the full size is reached: the next
-//! *generation*. A pretoken that is not found there is looked up in the table before, and copied.
-//! So each lookup pays for its own entry and no call copies a table; and at full size, entries that
-//! are not used for a generation are evicted.
+//! A crowded table is followed by another: the next *generation*. It is larger until the full size
+//! is reached, and has the entries of the table before; it is filled in steps, so that no call pays
+//! for all of it. At full size it starts empty, and a pretoken that is not found there is looked up
+//! in the table before and copied, so entries that are not used for a generation are evicted.
 
 pub(crate) mod entry;
 
@@ -45,10 +45,6 @@ const SECOND_BITS: u32 = 11;
 const HALF_EIGHTHS: [usize; 2] = [4, 4];
 const FULL_EIGHTHS: [usize; 2] = [7, 16];
 
-/// The fill level, in the same units, from which a larger table has what is still used of the smaller
-/// one before it. That had an eighth as many entries; from here on, lookups there rarely hit.
-const COPIED_EIGHTHS: [usize; 2] = [2, 2];
-
 /// After an allocation fails, this many requests for the next generation are ignored.
 const REQUESTS_IGNORED: usize = 1 << 12;
 
@@ -73,7 +69,7 @@ pub(crate) struct SharedCache {
 #[derive(Debug)]
 struct Latest {
     generation: Generation,
-    /// The table of the next generation, and the number of its pages that are touched.
+    /// The table of the next generation, and the number of steps that are done.
     next: Option<(CacheTable, usize)>,
     /// The number of requests for the next generation to ignore, since memory was short.
     ignored: usize,
@@ -135,13 +131,15 @@ impl SharedCache {
         if latest.generation.table.bits() < self.max_bits
             && let Some(table) = self.table(&mut latest, self.max_bits)
         {
+            table.copy_part(&latest.generation.table, 0, 1);
             self.publish(&mut latest, table);
         }
     }
 
-    /// Do a step towards the next generation, if this one is the latest: touch a page of its table,
-    /// or publish it once all are touched. A huge page is cleared when it is first touched, which
-    /// takes a tenth of a millisecond; without steps, one call would pay for all pages.
+    /// Do a step towards the next generation, if this one is the latest: first touch each page of its
+    /// table, then copy the entries in as many parts if it is larger, and last publish it. A huge
+    /// page is cleared when it is first touched, which takes a tenth of a millisecond, as a part does;
+    /// without steps, one call would pay for all.
     ///
     /// No thread waits for the lock: in a forked process, the thread that held it may not exist.
     #[cold]
@@ -156,12 +154,17 @@ impl SharedCache {
             let table = self.table(&mut latest, larger.min(self.max_bits))?;
             Some((table, 0))
         });
-        let Some((table, touched)) = next else { return };
-        if table.touch_page(touched) {
-            latest.next = Some((table, touched + 1));
+        let Some((table, step)) = next else { return };
+        let pages = table.pages().count();
+        let parts = if table.bits() > bits { pages + 1 } else { 0 };
+        if let Some(word) = table.pages().nth(step) {
+            word.store(0, Relaxed);
+        } else if step < pages + parts {
+            table.copy_part(&crowded.table, step - pages, parts);
         } else {
-            self.publish(&mut latest, table);
+            return self.publish(&mut latest, table);
         }
+        latest.next = Some((table, step + 1));
     }
 
     /// An empty table, unless memory is short.
@@ -178,10 +181,11 @@ impl SharedCache {
         table.ok()
     }
 
-    /// Start the next generation with this table.
+    /// Start the next generation with this table. A larger one has the entries of the one before.
     fn publish(&self, latest: &mut Latest, table: CacheTable) {
         let previous = std::mem::replace(&mut latest.generation.table, Arc::new(table));
-        latest.generation.previous = Some(previous);
+        let is_larger = latest.generation.table.bits() > previous.bits();
+        latest.generation.previous = (!is_larger).then_some(previous);
         latest.generation.number += 1;
         latest.next = None;
         self.number.store(latest.generation.number, Relaxed);
@@ -203,13 +207,7 @@ impl Cache {
             shared.grow(&self.generation);
         }
         if shared.number.load(Relaxed) != self.generation.number {
-            return self.take_latest(shared);
-        }
-        let is_smaller = |previous: &Arc<CacheTable>| previous.bits() < table.bits();
-        if self.generation.previous.as_ref().is_some_and(is_smaller)
-            && table.is_filled(COPIED_EIGHTHS)
-        {
-            self.generation.previous = None;
+            self.take_latest(shared);
         }
     }
 
@@ -244,11 +242,11 @@ impl Cache {
         self.table().find_beside(key, line).or_else(|| self.recall(key, line))
     }
 
-    /// Prefetch the line of a pretoken in the previous generation.
+    /// Prefetch the lines of pretokens in the previous generation.
     #[inline]
-    pub(crate) fn prefetch_previous(&self, key: Key) {
+    pub(crate) fn prefetch_previous(&self, keys: impl Iterator<Item = Key>) {
         if let Some(previous) = &self.generation.previous {
-            previous.locate(key);
+            keys.for_each(|key| _ = previous.locate(key));
         }
     }
 

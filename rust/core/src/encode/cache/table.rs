@@ -57,14 +57,27 @@ impl CacheTable {
         self.bits
     }
 
-    /// Touch a huge page of a table that no other thread knows yet, counted through the lines and
-    /// then the overflow; false if there are fewer.
-    pub(crate) fn touch_page(&self, page: usize) -> bool {
+    /// The first word of each whole huge page: of the lines, then of the overflow.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = &AtomicU64> {
         const PAGE_WORDS: usize = HUGE_PAGE_BYTES / size_of::<AtomicU64>();
         let pages =
             [&*self.words, self.overflow.words()].map(|words| words.chunks_exact(PAGE_WORDS));
-        let first = pages.into_iter().flatten().nth(page).and_then(|words| words.first());
-        first.inspect(|word| word.store(0, Relaxed)).is_some()
+        pages.into_iter().flatten().filter_map(|words| words.first())
+    }
+
+    /// Add the entries of one of several equal parts of another table, as far as there is room. Those
+    /// that other threads add to that part later are not copied.
+    pub(crate) fn copy_part(&self, other: &Self, part: usize, parts: usize) {
+        let [start, end] = [part, part + 1].map(|part| (part << other.bits) / parts * LINE);
+        let entries = other.words[start..end].as_chunks::<{ entry::WORDS }>().0.iter();
+        let filled = entries
+            .map(|words| read(words, 0))
+            .filter(|entry| entry[1] != 0 && entry[1] != CLAIMED);
+        let added = filled.filter(|&entry| {
+            let place = self.place(entry::key(&entry));
+            self.put_again(place, other, entry).is_some_and(|(_, is_new)| is_new)
+        });
+        self.count_added(added.count());
     }
 
     /// Report that this many entries were added.

@@ -1,0 +1,251 @@
+"""Messy data sets of conversations: skipped rows, statistics, usual files, cutting and packing."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import bytepair
+from bytepair.chat import CHATML, ChatOptions, RenderStatistics
+from bytepair.errors import ArgumentError, ConversationError, SkippedWarning
+from bytepair.shards import ConversationBatches, ConversationOptions
+
+TOK = bytepair.train(["hi yo, what is this? it is that"] * 3, vocab_size=279)
+#: A tokenizer for ChatML, whose roles may come in any order.
+CHAT = bytepair.train(
+    ["hi yo, what is this? it is that"] * 3, vocab_size=272,
+    special_tokens=["<|im_start|>", "<|im_end|>", "<|endoftext|>"],
+)  # fmt: skip
+ASK, SAY = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
+TALK = [ASK, SAY]
+
+
+def turns(count: int, text: str = "what is this?") -> list[dict[str, str]]:
+    system = [{"role": "system", "content": "it is"}]
+    pairs = [[{"role": "user", "content": f"{n} {text}"}, SAY] for n in range(count)]
+    return system + [message for pair in pairs for message in pair]
+
+
+# ---------------------------------------------------------------------------- skipped rows
+
+BROKEN = [
+    "{oops",
+    json.dumps({"messages": []}),
+    json.dumps({"messages": [{"role": "robot", "content": "hi"}, SAY]}),
+    json.dumps([ASK, {"role": "assistant", "content": "half \ud83d"}]),
+    json.dumps({"text": "no talk"}),
+    json.dumps([{"role": "user", "content": None}, SAY]),
+]
+
+
+@pytest.fixture
+def messy(tmp_path: Path) -> Path:
+    path = tmp_path / "talks.jsonl"
+    lines = [json.dumps(TALK), "", *BROKEN, json.dumps(turns(2))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_broken_rows_are_skipped_and_named(messy: Path) -> None:
+    with pytest.warns(SkippedWarning, match="6 of 8 conversations are skipped") as caught:
+        batch = TOK.render_batch(messy, options=ChatOptions(errors="skip"))
+    good = TOK.render_batch([TALK, turns(2)])
+    assert batch.input_ids.tolist() == good.input_ids.tolist()
+    assert batch.offsets is not None
+    assert good.offsets is not None
+    assert batch.offsets.tolist() == good.offsets.tolist()
+    assert batch.statistics is not None
+    assert (batch.statistics.conversations, batch.statistics.skipped) == (8, 6)
+    places = [reason.split(":")[0] for reason in batch.statistics.first_skipped]
+    assert places == [f"{messy}, line {line}" for line in range(3, 9)]
+    assert all(place in str(caught[0].message) for place in places)
+
+
+def test_a_broken_row_is_an_error_with_its_file_and_line(messy: Path) -> None:
+    for line in range(3, 9):
+        lines = messy.read_text().splitlines()
+        lines[2:8] = [text if n == line else "" for n, text in enumerate(lines[2:8], 3)]
+        path = messy.with_name(f"{line}.jsonl")
+        path.write_text("\n".join(lines))
+        with pytest.raises(ConversationError, match=rf"{line}\.jsonl, line {line}: "):
+            TOK.render_batch(path)
+
+
+def test_at_most_ten_skipped_rows_are_named() -> None:
+    rows: Any = [TALK, *[[]] * 12]
+    with pytest.warns(SkippedWarning, match="conversation 10: .*; and 2 more$"):
+        batch = TOK.render_batch(rows, options=ChatOptions(errors="skip"))
+    assert batch.statistics is not None
+    assert len(batch.statistics.first_skipped) == 10
+
+
+def test_broken_pairs_are_skipped_and_named() -> None:
+    pair = {"prompt": "hi", "chosen": "yo", "rejected": "it"}
+    rows: Any = [pair, {**pair, "chosen": "half \ud83d"}, {"prompt": "hi"}, pair]
+    with pytest.warns(SkippedWarning, match=r"2 of 4 pairs are skipped: pair 1: .*; pair 2: "):
+        pairs = bytepair.chat.render_preferences(TOK, rows, options=ChatOptions(errors="skip"))
+    assert len(pairs) == 2
+    with pytest.raises(ConversationError, match="pair 1: the text has the lone surrogate"):
+        bytepair.chat.render_preferences(TOK, rows)
+
+
+def test_batches_go_on_without_broken_conversations() -> None:
+    rows: Any = [TALK, [], turns(1)]
+    options = ConversationOptions(chat=ChatOptions(errors="skip"))
+    with pytest.warns(SkippedWarning, match="conversation 1: .*; it is skipped"):
+        found = list(islice(ConversationBatches(rows, TOK, 2, 80, options), 3))
+    plain = ConversationBatches([TALK, turns(1)], TOK, 2, 80)
+    inside = {bytes(row) for inputs, _ in found for row in inputs}
+    assert inside <= {bytes(row) for _ in range(40) for row in next(plain)[0]}
+    with pytest.raises(ConversationError, match="conversation 1: "):
+        next(ConversationBatches(rows, TOK, 2, 80))
+
+
+def test_statistics_are_what_one_counts() -> None:
+    odd: list[Any] = [TALK, [SAY, ASK], [ASK], turns(9), turns(1)]
+    with pytest.warns(SkippedWarning):
+        batch = CHAT.render_batch(
+            odd, template=CHATML, options=ChatOptions(truncate="turns"), pack_to=90,
+            on_untrained="drop",
+        )  # fmt: skip
+    found = batch.statistics
+    assert isinstance(found, RenderStatistics)
+    whole = [
+        len(CHAT.render_conversation(talk, template=CHATML, on_untrained="keep").ids)
+        for talk in odd
+    ]
+    assert batch.conversations is not None
+    assert (found.conversations, found.dropped, found.untrained) == (5, 1, 1)
+    assert (found.cut, found.longest) == (1, max(whole))
+    assert (found.unanswered, found.unasked) == (2, 1)
+    assert found.rows == len(batch)
+    assert found.fill == (batch.conversations >= 0).mean()
+    assert found.trained == batch.loss_mask.sum()
+    assert found.ids == (batch.conversations >= 0).sum()
+    assert json.loads(json.dumps(found.to_json()))["conversations"] == 5
+    assert "5 conversations, 1 dropped, 1 cut, 1 untrained, 2 unanswered, 1 unasked" in str(found)
+
+
+def test_what_a_conversation_must_have() -> None:
+    both = ChatOptions(require=["question", "answer"])
+    plain = CHAT.render_conversation(TALK, template=CHATML)
+    assert CHAT.render_conversation(TALK, template=CHATML, options=both) == plain
+    for row, rule in (([SAY, ASK, SAY], "begins with the assistant"), ([*TALK, ASK], "ends with")):
+        assert CHAT.render_conversation(row, template=CHATML).ids
+        with pytest.raises(ConversationError, match=rule):
+            CHAT.render_conversation(row, template=CHATML, options=both)
+        with pytest.raises(ConversationError, match=f"conversation 1: .*{rule}"):
+            CHAT.render_batch([TALK, row], template=CHATML, options=both)
+    with pytest.raises(ArgumentError, match="require"):
+        ChatOptions(require=["answers"])  # type: ignore[list-item]
+
+
+# ---------------------------------------------------------------------------- usual files
+
+
+def test_lists_in_json(tmp_path: Path) -> None:
+    alpaca = [{"instruction": "what is this?", "input": "", "output": "that"}]
+    (tmp_path / "alpaca.json").write_text(json.dumps(alpaca, indent=2))
+    options = ChatOptions(rows="alpaca")
+    batch = TOK.render_batch(tmp_path / "alpaca.json", options=options)
+    assert batch.input_ids.tolist() == TOK.render_batch(alpaca, options=options).input_ids.tolist()
+    (tmp_path / "object.json").write_text("{}")
+    with pytest.raises(ConversationError, match="must be a list of rows"):
+        TOK.render_batch(tmp_path / "object.json")
+    (tmp_path / "lines.json").write_text("[]\n[]\n")
+    with pytest.raises(ConversationError, match=r"rename it to \.jsonl"):
+        TOK.render_batch(tmp_path / "lines.json")
+    (tmp_path / "row.json").write_text(json.dumps([TALK, []]))
+    with pytest.raises(ConversationError, match=r"row\.json, row 2: "):
+        TOK.render_batch(tmp_path / "row.json")
+
+
+@pytest.mark.parametrize("form", ["file", "stream"])
+def test_arrow_files(tmp_path: Path, form: str) -> None:
+    table = pa.Table.from_pylist([{"messages": TALK}, {"messages": turns(2)}])
+    new = pa.ipc.new_file if form == "file" else pa.ipc.new_stream
+    with new(tmp_path / "data.arrow", table.schema) as sink:
+        sink.write_table(table)
+    expected = TOK.render_batch(table).input_ids.tolist()
+    assert TOK.render_batch(tmp_path / "data.arrow").input_ids.tolist() == expected
+    (tmp_path / "state.json").write_text("{}")  # as `datasets.save_to_disk` writes a folder
+    assert TOK.render_batch(tmp_path).input_ids.tolist() == expected
+    (tmp_path / "data.arrow").write_bytes(b"ARROW1 no more")
+    with pytest.raises(ConversationError, match="not a valid Arrow file"):
+        TOK.render_batch(tmp_path / "data.arrow")
+
+
+# ---------------------------------------------------------------------------- cutting and packing
+
+
+def test_turns_keep_the_system_and_the_last_question() -> None:
+    talk = turns(9)
+    whole = TOK.render_conversation(talk).ids
+    options = ChatOptions(truncate="turns")
+    for limit in range(len(whole) - 1, 60, -7):
+        ids, mask = TOK.render_conversation(talk, limit, options=options)
+        kept = [talk[:1] + talk[1 + 2 * n :] for n in range(1, 9)]
+        fitting = [TOK.render_conversation(rest) for rest in kept]
+        assert (ids, mask) == next(one for one in fitting if len(one.ids) <= limit)
+        with pytest.warns(SkippedWarning, match="1 of 3 conversations are longer"):
+            batch = TOK.render_batch([TALK, talk, TALK], max_tokens=limit, options=options)
+        assert (batch[1][0].tolist(), batch[1][1].tolist()) == (ids, mask)
+        assert batch[2][0].tolist() == TOK.render_conversation(TALK).ids
+    with pytest.raises(ConversationError, match="without all turns but the last"):
+        TOK.render_conversation(talk, 10, options=options)
+    with pytest.raises(ConversationError, match=r"conversation 1: .*without all turns"):
+        TOK.render_batch([TALK, talk], max_tokens=10, options=options)
+
+
+def test_flags_stay_with_their_messages_when_turns_are_dropped() -> None:
+    talk: list[dict[str, Any]] = [dict(message) for message in turns(4)]
+    talk[-1]["train"] = False
+    short = TOK.render_conversation(talk[:1] + talk[-4:])
+    limited = TOK.render_conversation(talk, len(short.ids), options=ChatOptions(truncate="turns"))
+    assert limited == short
+
+
+def test_long_conversations_go_on_in_the_next_row() -> None:
+    talks = [TALK, turns(9), TALK, turns(2)]
+    batch = TOK.render_batch(talks, pack_to=50, options=ChatOptions(truncate="split"))
+    ragged = TOK.render_batch(talks)
+    assert batch.conversations is not None
+    assert batch.statistics is not None
+    assert batch.statistics.split == sum(len(ids) > 50 for ids, _ in ragged)
+    for number, (ids, mask) in enumerate(ragged):
+        rows, columns = np.nonzero(batch.conversations == number)
+        pieces = [batch.input_ids[r, columns[rows == r]] for r in dict.fromkeys(rows.tolist())]
+        assert sorted(map(bytes, pieces)) == sorted(
+            bytes(ids[start : start + 50]) for start in range(0, len(ids), 50)
+        )
+        assert batch.loss_mask[rows, columns].sum() <= mask.sum()
+    with pytest.raises(ArgumentError, match="pack_to"):
+        TOK.render_batch(talks, options=ChatOptions(truncate="split"))
+    with pytest.raises(ArgumentError, match="without rows"):
+        TOK.render_conversation(TALK, options=ChatOptions(truncate="split"))
+
+
+def test_position_ids_and_lengths_tell_conversations_apart() -> None:
+    talks = [TALK, turns(1), TALK, turns(2), TALK]
+    batch = TOK.render_batch(talks, pack_to=90)
+    positions, lengths, owners = batch.position_ids, batch.lengths, batch.conversations
+    assert positions is not None
+    assert lengths is not None
+    assert owners is not None
+    sizes = [len(ids) for ids, _ in TOK.render_batch(talks)]
+    assert sorted(size for row in lengths for size in row) == sorted(sizes)
+    for row, row_lengths in enumerate(lengths):
+        expected = [place for size in row_lengths for place in range(size)]
+        assert positions[row].tolist() == expected + [0] * (90 - len(expected))
+        assert (owners[row] >= 0).sum() == len(expected)
+    table = batch.to_arrow()
+    assert table["lengths"].to_pylist() == lengths
+    assert table["position_ids"].to_pylist() == positions.tolist()
+    assert TOK.render_batch(talks).position_ids is None
+    assert TOK.render_batch(talks).lengths is None
