@@ -5,7 +5,7 @@
 //! repetition whose part tries to match no characters before it tries others, as in `(?:a|b?|c)+`: some
 //! leave the repetition then, this one goes on.
 
-use fancy_regex::{Expr, ExprTree};
+use fancy_regex::Expr;
 
 use crate::error::{Error, Result};
 
@@ -20,15 +20,15 @@ const SHOWN_CHARS: usize = 100;
 /// The bytes of an expression if its repetitions are written out. An automaton takes up to about a
 /// kilobyte of memory for each.
 pub(crate) fn written_bytes(regex: &str) -> usize {
-    parsed(regex).map_or(regex.len(), |tree| written(&tree.expr))
+    parsed(regex).map_or(regex.len(), |expr| written(&expr))
 }
 
-/// The tree of an expression; `None` if it is not valid, or too long.
-fn parsed(regex: &str) -> Option<ExprTree> {
+/// An expression as a tree; `None` if it is not valid, or too long.
+pub(crate) fn parsed(regex: &str) -> Option<Expr> {
     if regex.len() > MAX_WRITTEN_BYTES {
         return None; // the tree might take too much memory
     }
-    Expr::parse_tree(regex).ok()
+    Expr::parse_tree(regex).ok().map(|tree| tree.expr)
 }
 
 fn written(expr: &Expr) -> usize {
@@ -59,8 +59,8 @@ pub(super) fn check_length(regex: &str) -> Result<()> {
 /// Fails with [`Error::Pattern`] if an expression repeats a part that tries to match no characters before
 /// it tries others.
 pub(super) fn check_repetitions(regex: &str) -> Result<()> {
-    let Some(tree) = parsed(regex) else { return Ok(()) };
-    if !repeats_early_end(&tree.expr) {
+    let Some(expr) = parsed(regex) else { return Ok(()) };
+    if !repeats_early_end(&expr) {
         return Ok(());
     }
     let reason = "it repeats a part that may match no characters before it tries to match some, and \
@@ -103,7 +103,7 @@ fn ends_early(expr: &Expr) -> bool {
 /// assert_eq!(match_lengths(r"\s*"), (0, usize::MAX));
 /// ```
 pub fn match_lengths(regex: &str) -> (usize, usize) {
-    parsed(regex).and_then(|tree| lengths(&tree.expr)).unwrap_or((0, usize::MAX))
+    parsed(regex).and_then(|expr| lengths(&expr)).unwrap_or((0, usize::MAX))
 }
 
 /// The lengths of an expression; `None` if it has an unsupported part.
