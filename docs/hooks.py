@@ -24,7 +24,7 @@ _EXAMPLE = re.compile(r"^```python\n>>>", re.MULTILINE)
 #: How much more a guide counts in the search than an explanation, a lesson or the command line.
 GUIDE_BOOST = 5
 #: A page of the site, as the repository has it: a lesson, or all of them.
-_LESSON = re.compile(r"lessons(/\d\d-[\w-]+\.ipynb)?")
+_LESSON = re.compile(r"lessons(/\d\d-[\w-]+\.(?:ipynb|md))?")
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -65,7 +65,7 @@ def from_folder(markdown: str, folder: str) -> str:
         if path.startswith("docs/") and not path.startswith("docs/maintainers/"):
             return f"]({posixpath.relpath(path.removeprefix('docs/'), here)}"
         if _LESSON.fullmatch(path):
-            name = path.removesuffix(".ipynb") + ".md" if "." in path else "lessons/index.md"
+            name = f"{posixpath.splitext(path)[0]}.md" if "." in path else "lessons/index.md"
             return f"]({posixpath.relpath(name, here)}"
         kind = "tree" if (ROOT / path).is_dir() else "blob"
         return f"]({REPOSITORY}/{kind}/main/{path}"

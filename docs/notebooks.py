@@ -14,6 +14,8 @@ from typing import Any
 from hooks import REPOSITORY, from_folder  # beside this file
 
 LESSONS = Path(__file__).resolve().parents[1] / "lessons"
+#: The lesson that is no notebook.
+LOOK = LESSONS / "00-look-at-tokens.md"
 #: The language of a block that is an output, which the style sheet tells from code.
 _PLAIN = "{ .text .output }"
 _FOLDED = re.compile(r"<details>\s*<summary>(.*?)</summary>(.*?)</details>", re.S)
@@ -24,7 +26,7 @@ def on_config(config: Any) -> Any:
     learn = next(each["Learn"] for each in config.nav if "Learn" in each)
     section = next(each for each in learn if "Lessons" in each)
     names = [f"lessons/{path.stem}.md" for path in _lessons()]
-    section["Lessons"] = ["lessons/index.md", *names]
+    section["Lessons"] = ["lessons/index.md", f"lessons/{LOOK.name}", *names]
     return config
 
 
@@ -34,6 +36,7 @@ def on_files(files: Any, config: Any) -> Any:
 
     index = (LESSONS / "README.md").read_text(encoding="utf-8")
     pages = {"index": from_folder(index, "lessons")}
+    pages[LOOK.stem] = _prose(LOOK.read_text(encoding="utf-8"))
     pages |= {path.stem: page(path) for path in _lessons()}
     for name, content in pages.items():
         files.append(File.generated(config, f"lessons/{name}.md", content=content))
@@ -48,7 +51,7 @@ def page(path: Path) -> str:
     """
     copy = LESSONS / "executed" / path.name
     title, *cells = "\n\n".join(
-        _markdown(cell) if cell["cell_type"] == "markdown" else _code(cell, done)
+        _prose("".join(cell["source"])) if cell["cell_type"] == "markdown" else _code(cell, done)
         for cell, done in zip(_cells(path), _cells(copy), strict=True)
     ).split("\n")
     address = f"{REPOSITORY}/blob/main/lessons/{path.name}"
@@ -64,8 +67,9 @@ def _cells(path: Path) -> list[dict[str, Any]]:
     return cells
 
 
-def _markdown(cell: dict[str, Any]) -> str:
-    text = from_folder("".join(cell["source"]), "lessons")
+def _prose(text: str) -> str:
+    """Write text with its links for the site, and with what is folded in it."""
+    text = from_folder(text, "lessons")
     return _FOLDED.sub(lambda found: _fold("tip", found[1].strip(), found[2]), text)
 
 

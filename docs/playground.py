@@ -7,6 +7,7 @@ and `playground/source.js`, which says where these are.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,19 @@ HERE = Path(__file__).parent
 PAGE = Path(explore.__file__).parent / "page"
 ALONE = PAGE.parent / "alone"
 
-#: Vocabularies that are trained for the site, by their sizes, and those that are fetched for it.
+#: Vocabularies that are trained for the site, by their sizes, and those that are fetched for it,
+#: with the names by which visitors know them. The page opens with the latter, if they are there.
 TRAINED = (1000, 8192)
-PUBLISHED = ("gpt2", "cl100k_base", "o200k_base")
+PUBLISHED = {"gpt2": "GPT-2", "cl100k_base": "GPT-4 (cl100k_base)", "o200k_base": "GPT-4o"}
 
 HUB = "https://huggingface.co https://*.huggingface.co https://*.hf.co"
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; "
     f"connect-src 'self' {HUB}; worker-src 'self'; base-uri 'none'; form-action 'none'"
+)
+NOTE = (
+    '<p class="notice">Nothing that you type or open leaves your browser. '
+    '<a href="../explore/">What this page shows</a> · <a href="../">Documentation</a></p>'
 )
 NOT_BUILT = (
     "<!doctype html><title>Playground</title><p>This site was built without the playground, which "
@@ -50,12 +56,12 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def pages(published: tuple[str, ...] = ()) -> dict[str, bytes]:
+def pages(published: Mapping[str, str] = {}) -> dict[str, bytes]:
     """The files of the page.
 
     Args:
-        published: the names of published vocabularies to offer; those that cannot be fetched are
-            left out.
+        published: published vocabularies to offer, and how they are called; those that cannot be
+            fetched are left out.
 
     Raises:
         ArgumentError: if this installation does not have the module for browsers.
@@ -71,29 +77,31 @@ def pages(published: tuple[str, ...] = ()) -> dict[str, bytes]:
     html = html.replace(
         "bytepair <small>explore</small>", '<a href="../">bytepair</a> <small>playground</small>'
     )
+    html = html.replace("<title>bytepair explore</title>", "<title>bytepair playground</title>")
+    html = html.replace('<p id="notice"', f'{NOTE}\n<p id="notice"')
     found["index.html"] = html.encode()
     found |= {"worker.js": worker, "bytepair_bg.wasm": wasm}
     found["material.json"] = material().encode()
     return found | shelf(published)
 
 
-def shelf(published: tuple[str, ...]) -> dict[str, bytes]:
+def shelf(published: Mapping[str, str]) -> dict[str, bytes]:
     """The tokenizers of the page, and their list, `shelf.json`."""
-    names = {f"sample, {size:,} ids": size for size in TRAINED}
-    tokenizers = {
-        name: bytepair.train(bytepair.sample.paths(), size) for name, size in names.items()
-    }
-    for name in published:
+    tokenizers = {}
+    for name, shown in published.items():
         try:
-            tokenizers[name] = bytepair.load(name)
+            tokenizers[shown] = bytepair.load(name)
         except (BytepairError, OSError):
             continue
+    few = len(tokenizers) or len(TRAINED)
+    for size in TRAINED:
+        tokenizers[f"sample, {size:,} ids"] = bytepair.train(bytepair.sample.paths(), size)
     files = {
         f"tokenizer-{n}.bytepair": tok.to_bytes(tables=False)
         for n, tok in enumerate(tokenizers.values())
     }
     listed = [
-        {"name": name, "file": file, "first": name in names}
-        for name, file in zip(tokenizers, files, strict=True)
+        {"name": name, "file": file, "first": n < few}
+        for n, (name, file) in enumerate(zip(tokenizers, files, strict=True))
     ]
     return {**files, "shelf.json": json.dumps(listed).encode()}

@@ -565,7 +565,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: tokenizers.Tokenizer(models.WordPiece()),
         "a WordPiece model is not BPE",
     ),
-    "a token like bytes": (lambda: changed("a token like bytes"), "names of characters"),
     "a text twice": (lambda: changed("post-processor twice"), "it has the text 2 times"),
     "dropout": (lambda: changed("dropout in place"), "model.dropout"),
 }  # fmt: skip
@@ -587,6 +586,41 @@ def test_an_unsupported_tokenizer_is_kept_and_the_reason_logged(
         assert huggingface.wrap(theirs) is theirs
     assert reason in caplog.text
     assert len(caplog.records) == 1
+
+
+#: Files whose tokens are names of characters, or strip white space, and one that lacks bytes.
+NAMED = ["clip", "falcon", "llama2", "mistral-7b-v0.3", "phi-3-mini", "roberta-base"]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_tokens_that_are_names_run_on_bytepair(name: str, shared: Path) -> None:
+    file = str(shared / "tokenizers" / f"{name}.tokenizer.json")
+    ours, theirs = huggingface.Tokenizer.from_file(file), tokenizers.Tokenizer.from_file(file)
+    assert ours.reason is None
+    texts = [
+        "Hello <s>  world</s> \n\t x", "<|user|>\nHi<|end|> a", " lead\x0bing é日😀 ", "", " ",
+        "\u2581a<0x0A> <mask> y", "[INST] hi [/INST]",
+    ]  # fmt: skip
+    for split in (False, True):
+        ours.encode_special_tokens = theirs.encode_special_tokens = split
+        for text in texts:
+            check(ours.encode(text), theirs.encode(text))
+            ids = theirs.encode(text).ids
+            assert ours.decode(ids) == theirs.decode(ids)
+        for pair in zip(texts, reversed(texts), strict=True):
+            check(ours.encode(*pair), theirs.encode(*pair))
+
+
+def test_one_patch_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizers, "Tokenizer", huggingface.Tokenizer)
+    trained: Any = tokenizers.Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trained.train_from_iterator(
+        ["hello hello"], tokenizers.trainers.BpeTrainer(show_progress=False)
+    )
+    assert (trained.reason, len(trained.encode("hello x hello").ids)) == (None, 3)
+    again = tokenizers.Tokenizer.from_str(trained.to_str())
+    assert pickle.loads(pickle.dumps(again)).encode("hello").ids == trained.encode("hello").ids
 
 
 def test_what_is_no_tokenizer_is_not_wrapped() -> None:

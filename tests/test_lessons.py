@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import bytepair
 import checking
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -134,6 +135,22 @@ def test_a_lesson_explains_its_assertions_from_its_first_code_on(path: Path) -> 
     first, *others = code_of(path)
     assert re.match(r"from checking import explain\b.*\n\nexplain\(\)", first["source"])
     assert all("explain()" not in cell["source"] for cell in others)
+
+
+def test_lesson_0_has_the_counts_of_the_three_vocabularies(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(shared / "vocabularies"))
+    three = [bytepair.load(name) for name in ("gpt2", "cl100k_base", "o200k_base")]
+    page = (ROOT / "lessons/00-look-at-tokens.md").read_text("utf-8")
+    english, korean, hindi = re.findall(r"`([^`]{30,})`", page.partition("## Languages")[2])[:3]
+    named = {"the two lines": "    if x:\n        return x\n", "English": english}
+    named |= {"Korean": korean, "Hindi": hindi}
+    rows = re.findall(r"^\| ([^|]+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.M)
+    assert len(rows) == 12
+    for shown, *counts in rows:
+        text = named.get(shown) or shown.strip("`").replace("␣", " ")
+        assert [tok.count(text) for tok in three] == [int(count) for count in counts], shown
 
 
 def outcome(source: str, **names: Any) -> str:
@@ -272,6 +289,7 @@ def shown(cell: Cell) -> list[Any]:
     return outputs
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)  # those in Rust compile
 @pytest.mark.filterwarnings("ignore")  # those of the libraries that run notebooks
 @every

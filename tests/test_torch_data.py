@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from bytepair.errors import ArgumentError
 from loaders import text_batches
 
 torch = pytest.importorskip("torch")
+torch_data: Any = import_module("bytepair.shards.torch_data")
+TorchRows, TorchStream = torch_data.TorchRows, torch_data.TorchStream
 LENGTH = 24
 
 
@@ -46,13 +50,13 @@ def loader(rows: Any, **options: Any) -> Any:
 
 
 def test_rows_by_number_are_those_of_a_stream_without_shuffle(data: shards.Dataset) -> None:
-    rows: Any = data.torch_rows(LENGTH)
+    rows: Any = TorchRows(data, LENGTH)
     expected = plain(data.batches(1, LENGTH, seed=None, packing="stream"))
     assert len(rows) == len(expected)
     assert plain(rows[index] for index in range(len(rows))) == expected
     assert plain([rows[-1]]) == expected[-1:]
     assert rows[0][0].dtype == torch.int64
-    labelled: Any = data.torch_rows(LENGTH, labels=True)[3]
+    labelled: Any = TorchRows(data, LENGTH, labels=True)[3]
     assert labelled["input_ids"].tolist() == labelled["labels"].tolist() == expected[3][0]
     with pytest.raises(IndexError, match="there is no row"):
         rows[len(rows)]
@@ -61,7 +65,7 @@ def test_rows_by_number_are_those_of_a_stream_without_shuffle(data: shards.Datas
 
 
 def test_workers_shuffle_rows_by_number(data: shards.Dataset) -> None:
-    rows = data.torch_rows(LENGTH)
+    rows = TorchRows(data, LENGTH)
     batches = torch.utils.data.DataLoader(rows, batch_size=4, shuffle=True, num_workers=2)
     shuffled = [row.tolist() for inputs, _ in batches for row in inputs]
     assert sorted(shuffled) == sorted(inputs for inputs, _ in plain(rows))
@@ -72,8 +76,10 @@ def test_ranks_and_workers_share_a_stream(data: shards.Dataset, workers: int) ->
     expected = plain(data.batches(1, LENGTH, seed=3))
     for world_size in (1, 2):
         parts = [
-            plain(loader(data.torch_stream(LENGTH, seed=3, rank=rank, world_size=world_size),
-                         num_workers=workers))
+            plain(loader(
+                TorchStream(data.batches, LENGTH, seed=3, rank=rank, world_size=world_size),
+                num_workers=workers,
+            ))
             for rank in range(world_size)
         ]  # fmt: skip
         readers = world_size * max(workers, 1)
@@ -83,13 +89,13 @@ def test_ranks_and_workers_share_a_stream(data: shards.Dataset, workers: int) ->
 
 
 def test_a_worker_that_is_spawned_reads_the_same(data: shards.Dataset) -> None:
-    stream = data.torch_stream(LENGTH, seed=3)
+    stream = TorchStream(data.batches, LENGTH, seed=3)
     rows = plain(loader(stream, num_workers=1, multiprocessing_context="spawn"))
     assert rows == plain(stream)
 
 
 def test_epochs_have_orders_of_their_own_and_states_resume(data: shards.Dataset) -> None:
-    stream = data.torch_stream(LENGTH, seed=3)
+    stream = TorchStream(data.batches, LENGTH, seed=3)
     first = plain(stream)
     stream.set_epoch(1)
     second = plain(stream)
@@ -98,7 +104,7 @@ def test_epochs_have_orders_of_their_own_and_states_resume(data: shards.Dataset)
     for _ in range(5):
         next(rows)
     state = json.loads(json.dumps(stream.state_dict()))
-    resumed = data.torch_stream(LENGTH, seed=3)
+    resumed = TorchStream(data.batches, LENGTH, seed=3)
     resumed.load_state_dict(state)
     assert resumed.state_dict() == state
     assert plain(resumed) == second[5:] == plain(rows)
@@ -109,13 +115,13 @@ def test_a_loader_with_a_state_resumes(data: shards.Dataset) -> None:
     stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
     for workers in (0, 2):
         options = {"batch_size": None, "num_workers": workers}
-        loader = stateful(data.torch_stream(LENGTH, seed=3), **options)
+        loader = stateful(TorchStream(data.batches, LENGTH, seed=3), **options)
         rows = iter(loader)
         for _ in range(7):
             next(rows)
         state = loader.state_dict()
         rest = plain(rows)
-        again = stateful(data.torch_stream(LENGTH, seed=3), **options)
+        again = stateful(TorchStream(data.batches, LENGTH, seed=3), **options)
         again.load_state_dict(state)
         assert plain(again) == rest
 
@@ -135,13 +141,14 @@ class Recorder(torch.nn.Module):  # type: ignore[misc, name-defined, unused-igno
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["torch_rows", "torch_stream"])
+@pytest.mark.parametrize("is_stream", [False, True])
 def test_the_trainer_of_transformers_takes_rows(
-    data: shards.Dataset, kind: str, tmp_path: Path
+    data: shards.Dataset, is_stream: bool, tmp_path: Path
 ) -> None:
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("accelerate")
-    rows = getattr(data, kind)(LENGTH, labels=True)
+    kind, source = (TorchStream, data.batches) if is_stream else (TorchRows, data)
+    rows = kind(source, LENGTH, labels=True)
     expected = [row["input_ids"].tolist() for row in rows]
     steps = len(expected) // 4
     arguments = transformers.TrainingArguments(
@@ -151,7 +158,7 @@ def test_the_trainer_of_transformers_takes_rows(
     model = Recorder()
     transformers.Trainer(model, arguments, train_dataset=rows).train()
     assert len(model.rows) == 4 * steps
-    if kind == "torch_stream":
+    if is_stream:
         assert model.rows == expected[: 4 * steps]
     else:  # the trainer shuffles it
         assert model.rows != expected[: 4 * steps]
@@ -160,30 +167,29 @@ def test_the_trainer_of_transformers_takes_rows(
 
 def test_texts_are_encoded_by_the_workers(rows_file: Path, tok: bytepair.Tokenizer) -> None:
     options: dict[str, Any] = {"split": "all", "buffer": 9}
-    stream = shards.TextBatches.torch_stream(
-        rows_file, tok, LENGTH, shards.TextOptions(**options), labels=True
-    )
-    batches = iter(torch.utils.data.DataLoader(stream, batch_size=3, num_workers=2))
+    batches = partial(shards.TextBatches, rows_file, tok)
+    stream = TorchStream(batches, LENGTH, options=shards.TextOptions(**options), labels=True)
+    rows = iter(torch.utils.data.DataLoader(stream, batch_size=3, num_workers=2))
     parts = [
         text_batches(rows_file, tok, 3, LENGTH, rank=rank, world_size=2, **options)
         for rank in (0, 1)
     ]
     for _ in range(3):
         for part in parts:
-            batch, (inputs, _) = next(batches), next(part)
+            batch, (inputs, _) = next(rows), next(part)
             assert batch["input_ids"].tolist() == batch["labels"].tolist() == inputs.tolist()
     with pytest.raises(TypeError, match="unexpected keyword argument 'nope'"):
-        shards.TextBatches.torch_stream(rows_file, tok, LENGTH, nope=1)  # type: ignore[call-arg]
+        TorchStream(batches, LENGTH, nope=1)
     with pytest.raises(ArgumentError, match="rank is 2"):
-        shards.TextBatches.torch_stream(rows_file, tok, LENGTH, rank=2, world_size=2)
+        TorchStream(batches, LENGTH, rank=2, world_size=2)
 
 
 def test_a_blend_is_a_stream(data: shards.Dataset) -> None:
     blend = shards.Blend({"a": data, "b": data}, {"a": 2, "b": 1})
-    stream, batches = blend.torch_stream(LENGTH, seed=1), blend.batches(1, LENGTH, seed=1)
+    stream, batches = TorchStream(blend.batches, LENGTH, seed=1), blend.batches(1, LENGTH, seed=1)
     rows = iter(stream)
     head = [next(rows) for _ in range(30)]
     assert plain(head) == plain(next(batches) for _ in range(30))
-    resumed = blend.torch_stream(LENGTH, seed=1)
+    resumed = TorchStream(blend.batches, LENGTH, seed=1)
     resumed.load_state_dict(stream.state_dict())
     assert plain([next(iter(resumed))]) == plain([next(batches)])

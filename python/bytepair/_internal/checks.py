@@ -66,13 +66,7 @@ def check_choice(name: str, value: T, choices: Collection[T]) -> T:
 
 
 def check_kind(name: str, value: Any, kind: type[T], hint: str = "") -> T:
-    """A value of a class.
-
-    Example:
-        >>> check_kind("counts", 3, dict)
-        Traceback (most recent call last):
-        bytepair.errors.ArgumentError: counts is 3; it must be a dict
-    """
+    """A value of a class."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise refuse(name, value, f"{article} {kind.__name__}", hint)
@@ -97,12 +91,7 @@ def check_many(name: str, values: Any, items: str = "str") -> Iterable[Any]:
 
 
 def integers(name: str, values: Any) -> list[int]:
-    """The integers of a list, an array or any iterable.
-
-    Example:
-        >>> integers("ids", (3, 4))
-        [3, 4]
-    """
+    """The integers of a list, an array or any iterable."""
     try:
         return [operator.index(value) for value in check_many(name, values, "integers")]
     except TypeError:
@@ -110,15 +99,7 @@ def integers(name: str, values: Any) -> list[int]:
 
 
 def place_of(item: str, index: Any, count: int) -> int:
-    """The place of one of `count` items, from 0; a negative index counts from the end.
-
-    Raises:
-        IndexError: if there is no such item.
-
-    Example:
-        >>> place_of("document", -1, 3)
-        2
-    """
+    """The place of one of `count` items, from 0; a negative index counts from the end."""
     number = check_whole(f"the index of a {item}", index, -MOST)
     if not -count <= number < count:
         raise IndexError(f"there is no {item} {number}; there are {count}")

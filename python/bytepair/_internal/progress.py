@@ -25,7 +25,7 @@ _LOG: Final = logging.getLogger("bytepair")
 
 
 class ShareRead:
-    """The share of its files, of `size` bytes together, that a reader has read.
+    """The share that a reader has read of its files, whose sizes are `size` together.
 
     The reading thread updates it; the reporting thread reads it.
 
@@ -73,17 +73,9 @@ class ShareRead:
 
 
 class Bar:
-    """Reports progress to a bar, to a function, or not at all.
+    """Reports progress to a function, to a bar (True), not at all (False), or as usual (None).
 
-    Args:
-        progress: a function; True for a bar; False for silence; None for a bar if standard error is
-            a terminal.
-
-    Example:
-        >>> from bytepair._internal.progress import Bar
-        >>> with Bar(lambda stage, done, total: print(stage, done, total)) as bar:
-        ...     bar.update("count", 10, None)
-        count 10 None
+    Usual is a bar if standard error is a terminal.
     """
 
     def __init__(self, progress: bool | Callback | None) -> None:

@@ -13,7 +13,7 @@ import click
 import bytepair
 from bytepair.cli import option
 from bytepair.cli.messages import Misuse, in_words, tell
-from bytepair.cli.outputs import OUTPUT_FILE
+from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.corpus.files import Files, Split, announce, of_split, splits_of
 from bytepair.corpus.names import files_matching
 from bytepair.files.outputs import write_whole

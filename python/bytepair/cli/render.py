@@ -17,7 +17,7 @@ from bytepair.chat.rows import ChatOptions, TrainOn
 from bytepair.chat.segments import Truncate
 from bytepair.chat.template import FIELDS
 from bytepair.cli import option
-from bytepair.cli.outputs import OUTPUT_FILE
+from bytepair.cli.paths import OUTPUT_FILE
 from bytepair.files.outputs import write_whole
 
 _ANSWERS: Final = ("chosen", "rejected")
@@ -46,7 +46,7 @@ TEMPLATES: Final = {
     "--rows",
     type=click.Choice([*get_args(RowKind), PAIRS]),
     default="messages",
-    help="What the fields of a row are.",
+    help="The layout of each row.",
 )
 @click.option(
     "--train-on",
@@ -94,7 +94,9 @@ TEMPLATES: Final = {
     help="What to do with a conversation that has nothing to train on.",
 )
 @click.option("--pad-to", type=option.number, help="Pad each conversation to this many ids.")
-@click.option("--pack-to", type=option.number, help="Pack conversations into rows of so many ids.")
+@click.option(
+    "--pack-to", type=option.number, help="Pack conversations into rows of this many ids."
+)
 @click.option("--pad", help="The special token that pads rows.  [default: the template's]")
 @option.threads
 @click.option("--statistics", type=OUTPUT_FILE, help="Write the numbers of the last line as JSON.")

@@ -29,7 +29,7 @@ from bytepair.evaluate.texts import (
     rivals_of,
     samples,
 )
-from bytepair.evaluate.vocabulary import Use, VocabularyReport, inspect, use
+from bytepair.evaluate.vocabulary import Use, VocabularyReport, brief, inspect, use
 from bytepair.files.outputs import write_whole
 from bytepair.tokenizer import Tokenizer
 
@@ -63,6 +63,8 @@ class Evaluation:
     use: Use
     corpus: str
     sweep: Sweep | None
+
+    __repr__ = brief
 
     @property
     def name(self) -> str:
@@ -255,6 +257,8 @@ class Sweep:
     text_bytes: int
     width: int
     heldout: dict[int, float] = field(default_factory=dict)
+
+    __repr__ = brief
 
     @property
     def bytes_per_token(self) -> NDArray[np.float64]:

@@ -154,6 +154,7 @@ def _vocabulary(evaluation: Evaluation) -> Table:
         "bytes of a token": f"{mean:.2f} on average, {max(one.lengths, default=0)} at most",
         "longest": shown(one.longest, 5),
         "unreachable by merges": f"{len(one.unreachable):,}  {shown(one.unreachable)}".strip(),
+        "split by the pattern": f"{len(one.split):,}  {shown(one.split)}".strip(),
         "not whole characters": f"{len(one.unwhole):,}  {shown(one.unwhole)}".strip(),
         "near-duplicates (case, leading space)": f"{one.extra:,} in {len(one.duplicates):,} groups",
         "largest groups": groups or "none",
@@ -231,7 +232,7 @@ def to_json(evaluation: Evaluation) -> str:
     def tokens_of(ids: Sequence[int]) -> list[dict[str, Any]]:
         return [{"id": id, "token": readable(tok.token_bytes(id))} for id in ids]
 
-    lists = ("longest", "unreachable", "unwhole")
+    lists = ("longest", "unreachable", "split", "unwhole")
     use = {name: value for name, value in vars(evaluation.use).items() if name != "counts"}
     numbers = {
         number: [readable(token) for token in split] for number, split in vocabulary.numbers.items()

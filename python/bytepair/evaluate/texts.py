@@ -18,7 +18,7 @@ from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.sampling import Sample
 from bytepair.corpus.sampling import sample as sample_of
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Reading, Source
 from bytepair.errors import ArgumentError, CorpusError, NotFetchedError
 from bytepair.tokenizer import Tokenizer, load
 
@@ -67,10 +67,8 @@ def documents(
         >>> print(documents(["one", "two"]))
         all 6 characters
     """
-    drawn = sample_of(
-        source, column=column, max_chars=max_chars,
-        max_document_bytes=max_document_bytes, errors=errors,
-    )  # fmt: skip
+    reading = Reading(column, errors, max_chars, max_document_bytes=max_document_bytes)
+    drawn = sample_of(source, reading)
     if not any(drawn):
         raise CorpusError("the source holds no text to evaluate on")
     return drawn

@@ -89,6 +89,9 @@ class Format:
         return partial(function, layout=getattr(module, self.layout))
 
 
+#: What a reader does with a byte that no token covers, as a tokenizer may do itself.
+DROPS: Final = "drops them"
+
 FORMATS: Final[dict[str, Format]] = {
     "huggingface": Format(
         "huggingface", ("tokenizer.json",), reader="tokenizers", split="all", merges=True,
@@ -97,23 +100,23 @@ FORMATS: Final[dict[str, Format]] = {
     ),
     "tiktoken": Format(
         "tiktoken", (".tiktoken",), reader="tiktoken", split="none", added="none",
-        uncovered="tiktoken panics",
+        uncovered="panics",
     ),
     "gpt2": Format(
         "gpt2", ("merges.txt", "vocab.json"), split="gpt2", added="end", merges=True,
-        whole_pretokens=False, characters=True, uncovered="readers drop them",
+        whole_pretokens=False, characters=True, uncovered=DROPS,
     ),
-    "nanochat": Format("nanochat", (".pkl",), reader="tiktoken", uncovered="tiktoken panics"),
+    "nanochat": Format("nanochat", (".pkl",), reader="tiktoken", uncovered="panics"),
     "llama2c": Format("llama2c", reader="the engines", split="none", added="none"),
     "qwen3": Format(
         "llama2c", (".tokenizer",), "QWEN3", reader="the engines", split="none", added="none"
     ),
     "gguf": Format(
         "gguf", (".gguf",), reader="llama.cpp", units=("bytes", "characters"), split="own",
-        flags=("ordinary",), merges=True, characters=True, uncovered="llama.cpp drops them",
+        flags=("ordinary",), merges=True, characters=True, uncovered=DROPS,
     ),
     "tekken": Format(
-        "tekken", ("tekken.json",), reader="mistral-common", uncovered="tiktoken panics"
+        "tekken", ("tekken.json",), reader="mistral-common", uncovered="panics"
     ),
     "sentencepiece": Format(
         "sentencepiece", reader="sentencepiece", units=("characters",), split="none",

@@ -17,7 +17,7 @@ from bytepair.files.outputs import check_output_folder, check_replaced, write_fi
 from bytepair.formats import gpt2, huggingface, tiktoken
 from bytepair.formats.huggingface import companions
 from bytepair.formats.parts import LoadOptions, Losses, WrittenFormat
-from bytepair.formats.registry import FORMATS, Format, Units, format_of
+from bytepair.formats.registry import DROPS, FORMATS, Format, Units, format_of
 from bytepair.properties import metadata
 from bytepair.properties.entries import NATIVE
 from bytepair.properties.rules import form
@@ -226,7 +226,11 @@ def _lost_bytes(tokenizer: _core.Tokenizer, can: Format) -> Iterator[str]:
     is_named = can.characters and tokenizer.merge_rule != "characters"
     if is_named and (twins := gpt2.lookalikes(tokenizer)):
         yield f"special tokens equal to ordinary tokens, such as {twins[0]!r}"
-    if can.uncovered and (missing := uncovered(tokenizer)):
+    drops = _core.text_rules(tokenizer).drops_uncovered
+    differs = can.uncovered is not None and not (drops and can.uncovered == DROPS)
+    if differs and (missing := uncovered(tokenizer)):
         shown = ", ".join(f"{byte:#04x}" for byte in missing[:3])
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        yield f"the error for bytes that no token covers ({shown}{more}): {can.uncovered}"
+        kept = "the omission of" if drops else "the error for"
+        what = f"{kept} bytes that no token covers"
+        yield f"{what} ({shown}{more}): {can.reader} {can.uncovered}"

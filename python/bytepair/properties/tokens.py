@@ -114,14 +114,21 @@ def listed_merges(tokenizer: _core.Tokenizer) -> list[tuple[bytes, bytes]]:
 
 
 def uncovered(tokenizer: _core.Tokenizer) -> list[int]:
-    """The bytes that a text may have and that are no token, so that encoding them is an error.
+    """The bytes that a text may have and that are no token.
 
-    Bytes that no UTF-8 has are left out.
+    Encoding them is an error, or they are left out: see `bytepair.load(uncovered=)`.
+
+    Args:
+        tokenizer: the tokenizer.
+
+    Returns:
+        The bytes, in ascending order, without those that no UTF-8 has.
 
     Example:
+        >>> import bytepair
         >>> tokens = {bytes([byte]): byte for byte in range(1, 192)}
-        >>> model = _core.Model.from_ranks(tokens, "gpt2", {})
-        >>> uncovered(_core.Tokenizer(model))[:3]
+        >>> tok = bytepair.Tokenizer.from_ranks(tokens, pattern="gpt2")
+        >>> bytepair.tokenizer.uncovered(tok)[:3]
         [0, 194, 195]
     """
     if tokenizer.merge_rule == "characters" or _core.text_rules(tokenizer).has_symbols:
@@ -136,6 +143,8 @@ _UTF_8: Final = (*range(0xC0), *range(0xC2, 0xF5))
 
 def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
     """The tokens of several bytes that no merge produces; only a whole pretoken can become one."""
+    if tokenizer.merge_rule == "ranks":
+        return [tokenizer.token_bytes(id) for id in _core.unmade_ids(tokenizer)]
     results = {left + right for left, right in tokenizer.merges()}
     return [
         token for token in tokenizer.mergeable_ranks() if len(token) > 1 and token not in results

@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from functools import partial
 from math import inf, lcm
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +30,6 @@ from bytepair.shards.order import (
 )  # fmt: skip
 from bytepair.shards.read import Dataset
 from bytepair.training.counts import check_names
-
-if TYPE_CHECKING:
-    from bytepair.shards.torch_data import TorchStream
 
 
 class Blend:
@@ -120,34 +116,6 @@ class Blend:
         ranks = (rank, world_size)
         return BlendedBatches(orders, self.weights, batch_size, ranks, epochs, torch, state)
 
-    def torch_stream(
-        self,
-        length: int,
-        *,
-        labels: bool = False,
-        rank: int = 0,
-        world_size: int = 1,
-        **options: Any,
-    ) -> TorchStream:
-        """Rows without end as an iterable data set of torch, as `Dataset.torch_stream` gives them.
-
-        Args:
-            length: the number of ids in a row.
-            labels: as in `Dataset.torch_rows`.
-            rank: as in `Dataset.torch_stream`.
-            world_size: the number of ranks.
-            options: `seed`, `packing` and `buffer`, as in `batches`.
-
-        Raises:
-            ImportError: if torch is not installed.
-            ShardError: as in `batches`.
-        """
-        from bytepair.shards.torch_data import TorchStream
-
-        self.batches(1, length, rank=rank, world_size=world_size, **options)
-        batches = partial(self.batches, 1, length, **options)
-        return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
-
 
 class BlendedBatches:
     """The batches of one rank; `state` is the position. Made by `Blend.batches`."""
@@ -229,9 +197,7 @@ class BlendedBatches:
             if step is None:
                 raise StopIteration
             low, high = np.searchsorted(at, (first, first + self._batch_size)).tolist()
-            some = np.empty((high - low, width), rows.dtype)
-            order.copy(step[0], low, high, some)
-            rows[at[low:high] - first] = some
+            rows[at[low:high] - first] = order.copied(step[0], low, high)
             places.append(step[1])
         self._rows, self._places = totals, places
         return delivered(rows[:, :-1], rows[:, 1:], self._torch)

@@ -282,7 +282,7 @@ LAYOUTS: Final[dict[str, Layout]] = {
 
 
 def layout(name: str) -> Layout:
-    """The layout of a name; where there is none, a `ShardError` says which there are."""
+    """The layout of a name."""
     if name not in LAYOUTS:
         formats = ", ".join(LAYOUTS)
         raise ShardError(f"there is no format {name!r}; there are {formats}", option="format")
@@ -302,19 +302,13 @@ def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArra
 
 
 class DiskFile:
-    """A file that is written from an offset to its end.
+    """A file that is created, or written again from an offset to its end.
 
-    Args:
-        path: the file; it is created if it does not exist, else truncated to `offset`.
-        offset: where writing begins, in bytes.
-        header: the number of bytes to reserve there for the header, which `finish` writes.
-
-    Attributes:
-        crc: the CRC-32 of the bytes after the header.
+    There, bytes are reserved for the header, which `finish` writes.
     """
 
     def __init__(self, path: Path, offset: int = 0, header: int = 0) -> None:
-        self.crc = 0
+        self.crc = 0  # of the bytes after the header
         self._offset, self._path = offset, path
         self._file = open_own(path).detach()  # what a full disk refused is not written at the end
         with naming(path):
@@ -322,11 +316,7 @@ class DiskFile:
             self._file.seek(offset + header)
 
     def add(self, array: NDArray[Any]) -> None:
-        """Write the bytes of a contiguous array.
-
-        Raises:
-            OSError: if the disk is full.
-        """
+        """Write the bytes of a contiguous array."""
         data = array.view(np.uint8)
         for start in range(0, len(data), PIECE_BYTES):
             piece = data[start : start + PIECE_BYTES]

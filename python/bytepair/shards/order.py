@@ -152,15 +152,17 @@ class Order:
             chunk, row = (chunk, end) if end < count else (min(chunk + 1, self._chunks), 0)
         return runs, (epoch, chunk, row)
 
-    def copy(self, runs: list[Run], first: int, last: int, out: NDArray[Any]) -> None:
-        """Copy some of the rows of runs, from the first up to the last, exclusive."""
+    def copied(self, runs: list[Run], first: int, last: int) -> NDArray[Any]:
+        """Some of the rows of runs, from the first up to the last, exclusive."""
+        rows = np.empty((last - first, self.width), self.dtype)
         at = 0  # the number of the first row of a run
         for epoch, chunk, start, end in runs:
             low, high = max(first, at), min(last, at + end - start)
             if low < high:
                 plan = self.plan(epoch, chunk)
-                plan.copy(start + low - at, start + high - at, out[low - first : high - first])
+                plan.copy(start + low - at, start + high - at, rows[low - first : high - first])
             at += end - start
+        return rows
 
     def passes(self, place: TokenAddress) -> int:
         """How often all rows were taken before a place."""

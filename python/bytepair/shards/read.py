@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +21,6 @@ from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, ShardSplit
 from bytepair.shards.order import BUFFER_DOCUMENTS, Order, Packing, State, check_numbers, delivered
 from bytepair.tokenizer import Tokenizer, load
-
-if TYPE_CHECKING:
-    from bytepair.shards.torch_data import TorchRows, TorchStream
 
 #: The number of shards that are mapped at the same time.
 MAPPED_SHARDS: Final = 64
@@ -176,84 +172,9 @@ class Dataset:
         order = self.order(length, seed, packing, buffer)
         return Batches(order, batch_size, (rank, world_size), epochs, torch, state)
 
-    def torch_rows(self, length: int, *, labels: bool = False) -> TorchRows:
-        """Rows as a map-style data set of torch: `len(rows)`, `rows[i]`; samplers shuffle it.
-
-        Args:
-            length: the number of ids in a row. Rows are consecutive windows of the ids of a shard,
-                as with `packing="stream"`.
-            labels: whether a row is a dict of `input_ids` and `labels`, which are equal, since the
-                models of `transformers` shift labels themselves. Otherwise it is a pair of inputs
-                and targets, which are the ids that follow the inputs.
-
-        Returns:
-            A `torch.utils.data.Dataset` of tensors of int64, which workers may share.
-
-        Raises:
-            ImportError: if torch is not installed.
-        """
-        from bytepair.shards.torch_data import TorchRows
-
-        check_numbers(0, 1, length=length)
-        return TorchRows(self.mapped, [s.tokens for s in self.shards], length, labels=labels)
-
-    def torch_stream(
-        self,
-        length: int,
-        *,
-        labels: bool = False,
-        rank: int = 0,
-        world_size: int = 1,
-        epochs: int | None = 1,
-        **options: Any,
-    ) -> TorchStream:
-        """Rows as an iterable data set of torch, in the order of `batches`.
-
-        Args:
-            length: the number of ids in a row.
-            labels: as in `torch_rows`.
-            rank: the rank of this process. Leave it out for a trainer that distributes the rows of
-                an iterable data set itself, as that of `transformers` does.
-            world_size: the number of ranks.
-            epochs: the number of passes of one iteration; None means no end.
-            options: `seed`, `packing` and `buffer`, as in `batches`.
-
-        Returns:
-            A `torch.utils.data.IterableDataset` of tensors of int64, whose rows the workers of a
-            `DataLoader` share. `set_epoch` chooses the order; `state_dict` and `load_state_dict`
-            let a loader resume exactly.
-
-        Raises:
-            ImportError: if torch is not installed.
-            ShardError: as in `batches`.
-        """
-        from bytepair.shards.torch_data import TorchStream
-
-        self.batches(1, length, rank=rank, world_size=world_size, epochs=epochs, **options)
-        batches = partial(_from_epoch, self, length, epochs, options)
-        return TorchStream(
-            batches, labels=labels, rank=rank, world_size=world_size, has_epochs=True
-        )
-
     def order(self, length: int, seed: int | None, packing: Packing, buffer: int) -> Order:
         """The order of the rows of all epochs, as in `batches`."""
         return Order(self.shards, self.mapped, length + 1, seed, packing, buffer)
-
-
-def _from_epoch(
-    data: Dataset,
-    length: int,
-    epochs: int | None,
-    options: dict[str, Any],
-    *,
-    epoch: int,
-    state: State | None,
-    **ranks: Any,
-) -> Batches:
-    """Batches of one row from an epoch on, or from a state that was reached from there."""
-    state = state or {**data.batches(1, length, **options).state, "epoch": epoch}
-    end = None if epochs is None else epoch + epochs
-    return data.batches(1, length, epochs=end, state=state, **ranks, **options)
 
 
 class Batches:
@@ -292,7 +213,6 @@ class Batches:
         if step is None:
             raise StopIteration
         runs, self._place = step
-        rows = np.empty((self._batch_size, self._order.width), self._order.dtype)
         first = self._batch_size * self._rank  # the first row of this rank in the step
-        self._order.copy(runs, first, first + self._batch_size, rows)
+        rows = self._order.copied(runs, first, first + self._batch_size)
         return delivered(rows[:, :-1], rows[:, 1:], self._torch)

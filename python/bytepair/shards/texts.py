@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from itertools import count, groupby, islice, pairwise
 from operator import itemgetter
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +39,6 @@ from bytepair.shards.order import (
     delivered,
 )
 from bytepair.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from bytepair.shards.torch_data import TorchStream
 
 #: The position of a loader: `pq_idx`, `rg_idx` and `epoch`, as in nanochat; and `data`, a checksum
 #: of the names and sizes of the files up to this one.
@@ -177,46 +174,6 @@ class TextBatches(Unpicklable):
         """The next batch."""
         batch = self._best_fit() if self._packing == "best-fit" else self._stream()
         return delivered(*batch, self._torch)
-
-    @classmethod
-    def torch_stream(
-        cls,
-        source: Source,
-        tokenizer: Tokenizer,
-        length: int,
-        options: TextOptions = TextOptions(),
-        *,
-        labels: bool = False,
-        rank: int = 0,
-        world_size: int = 1,
-        threads: int | None = None,
-    ) -> TorchStream:
-        """Rows without end as an iterable data set of torch, encoded by the workers of a loader.
-
-        Args:
-            source: as in `TextBatches`; each worker reads row groups of its own.
-            tokenizer: encodes each document.
-            length: the number of ids in a row.
-            options: as in `TextBatches`.
-            labels: as in `Dataset.torch_rows`.
-            rank: as in `Dataset.torch_stream`.
-            world_size: the number of ranks.
-            threads: the maximum number of threads of each process; None means
-                `BYTEPAIR_NUM_THREADS`, or else all processors.
-
-        Returns:
-            A `torch.utils.data.IterableDataset`, as `Dataset.torch_stream` gives it. Resuming
-            begins after a row group, as with `TextBatches`.
-
-        Raises:
-            ImportError: if torch is not installed.
-        """
-        from bytepair.shards.torch_data import TorchStream
-
-        check_kind("tokenizer", tokenizer, Tokenizer, "load it with bytepair.load")
-        check_numbers(rank, world_size, length=length)
-        batches = partial(cls, source, tokenizer, 1, length, options, threads=threads)
-        return TorchStream(batches, labels=labels, rank=rank, world_size=world_size)
 
     def _best_fit(self) -> tuple[NDArray[Any], NDArray[Any]]:
         batch_size, length = self._shape

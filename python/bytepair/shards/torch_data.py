@@ -1,11 +1,15 @@
-"""This file makes datasets of torch of shards and texts: rows of a fixed length for a `DataLoader`.
+"""This module has data sets of torch: rows of shards, blends and texts, for a `DataLoader`.
 
-`TorchRows` is map style: each row by its number, in the order of the shards, for samplers that
-shuffle. `TorchStream` is iterable: rows in the order of `Dataset.batches` and its kin, divided
-between ranks and the workers of a loader. A row is a pair of inputs and targets, or, for models of
-`transformers`, a dict with `input_ids` and `labels`, which these models shift themselves.
+A row is a pair of inputs and targets, which are the ids that follow the inputs. With `labels` it is
+`{"input_ids", "labels"}` for models of `transformers`: both are the inputs, since these models
+compare the output at a position with the label of the next one. All are tensors of int64.
 
-`Dataset.torch_rows`, `Dataset.torch_stream` and their relatives make them. Needs torch.
+    from bytepair.shards.torch_data import TorchRows, TorchStream
+
+    rows = DataLoader(TorchRows(data, 2048), batch_size=4, shuffle=True)
+    stream = DataLoader(TorchStream(data.batches, 2048, seed=1), batch_size=4, num_workers=2)
+
+The module needs torch.
 """
 
 from __future__ import annotations
@@ -18,20 +22,16 @@ from numpy.typing import NDArray
 
 from bytepair._internal.checks import check_whole, place_of
 from bytepair._internal.extras import torch
+from bytepair.shards.order import check_numbers
+from bytepair.shards.read import Batches, Dataset
 
-#: Inputs and targets, or `input_ids` and `labels`; tensors of int64.
+__all__ = ["TorchRows", "TorchStream"]
+
+#: Inputs and targets, or `input_ids` and `labels`.
 TorchRow: TypeAlias = "tuple[Any, Any] | dict[str, Any]"
 
 
-def row_of(inputs: NDArray[Any], targets: NDArray[Any], *, labels: bool) -> TorchRow:
-    """One row as tensors of int64.
-
-    Args:
-        inputs: the ids of the row.
-        targets: the ids that follow them.
-        labels: whether to give `{"input_ids", "labels"}`: both are the inputs, since a model of
-            `transformers` compares the output at a position with the label of the next one.
-    """
+def _row(inputs: NDArray[Any], targets: NDArray[Any], *, labels: bool) -> TorchRow:
     ids = torch.from_numpy(inputs.astype(np.int64))
     if labels:
         return {"input_ids": ids, "labels": ids.clone()}
@@ -39,21 +39,22 @@ def row_of(inputs: NDArray[Any], targets: NDArray[Any], *, labels: bool) -> Torc
 
 
 class TorchRows(torch.utils.data.Dataset):  # type: ignore[misc]
-    """Rows of shards by their number: consecutive windows of ids, as with `packing="stream"`.
+    """Rows of shards by their number, map style: `len(rows)`, `rows[i]`; samplers shuffle them.
 
-    Made by `Dataset.torch_rows`.
+    Rows are consecutive windows of the ids of a shard, as with `packing="stream"`. Workers may
+    share them.
+
+    Args:
+        data: the shards.
+        length: the number of ids in a row.
+        labels: whether a row is a dict of `input_ids` and `labels`.
     """
 
-    def __init__(
-        self,
-        mapped: Callable[[int], tuple[NDArray[Any], NDArray[Any]]],
-        tokens: list[int],
-        length: int,
-        *,
-        labels: bool,
-    ) -> None:
-        self._mapped, self._length, self._labels = mapped, length, labels
-        self._starts = np.cumsum([0, *(max(count - 1, 0) // length for count in tokens)])
+    def __init__(self, data: Dataset, length: int, *, labels: bool = False) -> None:
+        check_numbers(0, 1, length=length)
+        self._data, self._length, self._labels = data, length, labels
+        rows = (max(shard.tokens - 1, 0) // length for shard in data.shards)
+        self._starts = np.cumsum([0, *rows])
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -68,29 +69,45 @@ class TorchRows(torch.utils.data.Dataset):  # type: ignore[misc]
         place = place_of("row", index, len(self))
         shard = int(np.searchsorted(self._starts, place, side="right")) - 1
         start = (place - int(self._starts[shard])) * self._length
-        ids = self._mapped(shard)[0][start : start + self._length + 1]
-        return row_of(ids[:-1], ids[1:], labels=self._labels)
+        ids = self._data.mapped(shard)[0][start : start + self._length + 1]
+        return _row(ids[:-1], ids[1:], labels=self._labels)
 
 
 class TorchStream(torch.utils.data.IterableDataset):  # type: ignore[misc]
     """Rows in an order of their own, divided between ranks and the workers of a `DataLoader`.
 
     With W workers per rank, worker w of rank r reads what rank `r * W + w` of W times as many ranks
-    reads, so each row is read once. Made by `torch_stream` of a `Dataset`, a `Blend` or
-    `TextBatches`.
+    reads, so each row is read once.
+
+    Args:
+        batches: the method `batches` of a `Dataset` or a `Blend`; or
+            `functools.partial(TextBatches, files, tokenizer)`, whose rows the workers encode.
+        length: the number of ids in a row.
+        labels: whether a row is a dict of `input_ids` and `labels`.
+        rank: the rank of this process. Leave it out for a trainer that distributes the rows of an
+            iterable data set itself, as that of `transformers` does.
+        world_size: the number of ranks.
+        options: other keywords of `batches`, such as `seed` and `packing`.
+
+    Raises:
+        ArgumentError: as the call of `batches`; so with its other errors.
     """
 
     def __init__(
         self,
-        batches: Callable[..., Iterator[tuple[Any, Any]]],
+        batches: Callable[..., Any],
+        length: int,
         *,
-        labels: bool,
-        rank: int,
-        world_size: int,
-        has_epochs: bool = False,
+        labels: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
+        **options: Any,
     ) -> None:
-        self._batches, self._labels, self._has_epochs = batches, labels, has_epochs
-        self._rank, self._world_size = rank, world_size
+        first = batches(1, length, rank=rank, world_size=world_size, **options)
+        # Others have no epochs with an order of their own.
+        self._start = first.state if isinstance(first, Batches) else None
+        self._batches, self._length, self._options = batches, length, options
+        self._rank, self._world_size, self._labels = rank, world_size, labels
         self._epoch = 0
         self._current: Any = None
         self._state: Any = None
@@ -105,14 +122,18 @@ class TorchStream(torch.utils.data.IterableDataset):  # type: ignore[misc]
     def __iter__(self) -> Iterator[TorchRow]:
         worker = torch.utils.data.get_worker_info()
         number, count = (0, 1) if worker is None else (worker.id, worker.num_workers)
-        epoch = {"epoch": self._epoch} if self._has_epochs else {}
+        options = {**self._options, "state": self._state}
+        if self._start is not None:
+            options["state"] = self._state or {**self._start, "epoch": self._epoch}
+            epochs = options.get("epochs", 1)
+            options["epochs"] = None if epochs is None else self._epoch + epochs
         self._current = self._batches(
-            rank=self._rank * count + number, world_size=self._world_size * count,
-            state=self._state, **epoch,
+            1, self._length, rank=self._rank * count + number,
+            world_size=self._world_size * count, **options,
         )  # fmt: skip
         self._state = None
         for inputs, targets in self._current:
-            yield row_of(inputs[0], targets[0], labels=self._labels)
+            yield _row(inputs[0], targets[0], labels=self._labels)
 
     def state_dict(self) -> dict[str, Any]:
         """The position, for loaders that save theirs, such as torchdata's `StatefulDataLoader`."""

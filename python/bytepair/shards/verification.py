@@ -83,7 +83,6 @@ def verify(
     tokens = None if wrong else all_tokens(load(path / NATIVE))
     valid = None if tokens is None else np.array([bool(t) for t in tokens], np.bool_)
     with Bar(progress) as bar:
-        bar.update("verify", 0, len(manifest.shards), "shards")
         for shard, reasons in wrong_shards(path, manifest.shards):
             wrong += reasons or _wrong_ids(path, manifest, shard, valid)
             bar.update("verify", shard.number + 1, len(manifest.shards), "shards")

@@ -19,6 +19,7 @@ from bytepair._core import (
     text_rules,
     truncate_text,
 )
+from bytepair.properties.tokens import uncovered
 from bytepair.tokenizer.loading import load, pretokenize
 from bytepair.tokenizer.results import IdArrays, IdsWithOffsets, register
 from bytepair.tokenizer.session import Session
@@ -40,4 +41,5 @@ __all__ = [
     "split_engine",
     "text_rules",
     "truncate_text",
+    "uncovered",
 ]

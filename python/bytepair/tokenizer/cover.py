@@ -37,7 +37,7 @@ _KINDS: Final = (
 _CONTINUATIONS: Final = ["", *_KINDS, *map("".join, product(_KINDS, repeat=2))]
 
 #: The number of candidates encoded per batch.
-_BATCH_CANDIDATES: Final = 4096
+_BATCH_CANDIDATES: Final = 512
 
 
 Item = TypeVar("Item")
@@ -315,16 +315,15 @@ class _Index:
 
 def _without_whole(tokenizer: _core.Tokenizer, ids: dict[bytes, int]) -> _core.Tokenizer:
     """The same tokenizer, except that it always merges pretokens, even if they are tokens."""
-    merges = tokenizer.merges()
     if tokenizer.merge_rule == "merges":
         if not _core.ignores_merges(tokenizer):
             return tokenizer
-        model = _core.Model.from_merges(ids, merges, tokenizer.pattern, {}, False)
+        model = _core.Model.from_merges(ids, tokenizer.merges(), tokenizer.pattern, {}, False)
         return _core.Tokenizer(model)
-    results = {left + right for left, right in merges}
-    tokens = {token: id for token, id in ids.items() if len(token) == 1 or token in results}
-    if len(tokens) == len(ids):
+    unmade = set(_core.unmade_ids(tokenizer))
+    if not unmade:
         return tokenizer
+    tokens = {token: id for token, id in ids.items() if id not in unmade}
     return _core.Tokenizer(_core.Model.from_ranks(tokens, tokenizer.pattern, {}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
 from bytepair._internal.checks import check_whole, refuse
@@ -40,6 +40,7 @@ def load(
     check: bool = False,
     memory_map: bool = True,
     repeats: int | None = None,
+    uncovered: Literal["error", "drop"] | None = None,
 ) -> Tokenizer:
     """Load a tokenizer from a file, a folder, another library's object or a published name.
 
@@ -71,9 +72,13 @@ def load(
         repeats: the maximum size in bytes of the cache of repeated text, which stores text that was
             encoded more than twice and its ids, to speed up prompts with a common prefix; 0
             disables it. None means 32 MiB.
+        uncovered: what happens to text that no token covers, such as the byte 0x0B for Falcon:
+            "error", or "drop" to leave it out before merging, as Hugging Face's tokenizers does.
+            It is part of the tokenizer: saved and compared. None means as in the file, which is
+            "error" for files of other libraries.
 
     Raises:
-        ValueError: if `repeats` is negative.
+        ValueError: if `repeats` is negative, or `uncovered` has another value.
         NotFoundError: if the file does not exist.
         FileFormatError: if the file is damaged or of an unknown format; the message contains the
             place.
@@ -96,6 +101,8 @@ def load(
     if source is None or isinstance(source, bytes | list | tuple | dict):
         raise refuse("source", source, "a path, a name or a tokenizer of another library")
     repeats = None if repeats is None else check_whole("repeats", repeats)
+    if uncovered not in (None, "error", "drop"):
+        raise refuse("uncovered", uncovered, '"error" or "drop"')
     regex = None if pattern is None else _core.pattern(pattern)
     own = _own_file(source, format)
     if own is not None and revision is None:
@@ -108,6 +115,8 @@ def load(
         parts = registry.read(source, format, options, revision)
         tok = Tokenizer(registry.model(parts, source, options))
     _check_options(tok, regex, special_tokens or {}, str(source))
+    if uncovered and _core.text_rules(tok).drops_uncovered != (uncovered == "drop"):
+        tok = Tokenizer(_core.with_uncovered_dropped(tok, uncovered == "drop"))
     return tok if repeats is None else Tokenizer(_core.with_repeats(tok, repeats))
 
 

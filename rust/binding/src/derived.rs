@@ -36,6 +36,16 @@ pub(crate) fn with_repeats(
     PyModel::new(py.detach(|| tokenizer.core().clone().with_repeats(bytes)))
 }
 
+/// A copy that leaves out what no token covers, or that fails on it.
+#[pyfunction]
+pub(crate) fn with_uncovered_dropped(
+    py: Python<'_>,
+    tokenizer: &PyTokenizer,
+    drops: bool,
+) -> PyResult<PyModel> {
+    PyModel::new(py.detach(|| tokenizer.core().with_uncovered_dropped(drops)))
+}
+
 /// Names of roles, each with the name of its special token.
 type Roles = Vec<(&'static str, String)>;
 

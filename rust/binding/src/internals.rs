@@ -137,6 +137,12 @@ pub(crate) fn text_rules(tokenizer: &PyTokenizer) -> PyTextRules {
     PyTextRules(tokenizer.core().rules().clone())
 }
 
+/// The ids of the tokens that only a whole pretoken becomes, if whole pretokens come first.
+#[pyfunction]
+pub(crate) fn unmade_ids(py: Python<'_>, tokenizer: &PyTokenizer) -> PyResult<Vec<u32>> {
+    errors::checked(py.detach(|| tokenizer.core().unmade_ids()))
+}
+
 /// Whether every text is decoded to itself: `tok.decode(tok.encode(text)) == text`.
 ///
 /// Not so if a normalizer changes text, if the pre-tokenizer drops some, if an added token that is

@@ -73,7 +73,9 @@ mod _core {
     #[pymodule_export]
     use crate::counts::{PyCounter, PyCounts};
     #[pymodule_export]
-    use crate::derived::{roles, usual_roles, with_notes, with_repeats, with_special_tokens};
+    use crate::derived::{
+        roles, usual_roles, with_notes, with_repeats, with_special_tokens, with_uncovered_dropped,
+    };
     #[pymodule_export]
     use crate::files::{
         PyCountsFooter, PyDocumentReader, PyRankFile, counts_footer, parquet_rows, rank_file,
@@ -82,7 +84,7 @@ mod _core {
     #[pymodule_export]
     use crate::internals::{
         added_tokens, count_batch, encode_pretoken, ignores_merges, is_lossless, merge_counts,
-        pretokenize, repeats, split_engine, text_rules, truncate_text, twin_ids,
+        pretokenize, repeats, split_engine, text_rules, truncate_text, twin_ids, unmade_ids,
     };
     #[pymodule_export]
     use crate::interrupt::register;

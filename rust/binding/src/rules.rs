@@ -162,6 +162,12 @@ impl PyTextRules {
         self.0.decoder != bytepair::rules::Decoder::Bytes
     }
 
+    /// Whether what no token covers is left out before merging, instead of being an error.
+    #[getter]
+    fn drops_uncovered(&self) -> bool {
+        self.0.drops_uncovered
+    }
+
     /// These rules with the new ids of tokens, by the old ones; ids of other tokens are left out.
     fn renumbered(&self, ids: HashMap<u32, u32>) -> Self {
         Self(self.0.renumbered(|id| ids.get(&id).copied()))

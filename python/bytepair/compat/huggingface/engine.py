@@ -17,6 +17,7 @@ from bytepair import _core
 from bytepair._core import to_bytes
 from bytepair.errors import BytepairError
 from bytepair.properties.rules import strips
+from bytepair.properties.tokens import uncovered
 from bytepair.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -145,14 +146,13 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
         equal: a tokenizer that gives its ids, if nothing but the post-processor changed since.
     """
     try:
-        tokenizer = equal or load(original)
+        tokenizer = equal or _dropping(load(original))
         frames = frames_of(original, lambda text: tokenizer.encode(text, special="all"))
     except BytepairError as error:
         return str(error)
-    if tokenizer.merge_rule == "characters":
-        return "model.byte_fallback: bytes that are not text are decoded in another way"
-    if _core.text_rules(tokenizer).has_symbols:
-        return "model: its tokens are names of characters, which only tokenizers places in a text"
+    rules = _core.text_rules(tokenizer)
+    # Names of tokens are not their bytes: the original places them in a text, and decodes them.
+    by_bytes = tokenizer.merge_rule != "characters" and not rules.has_symbols
     if frames[0][0] is None or frames[0][1] is None:
         return "post_processor: it does more than to add tokens around a text"
     added = original.get_added_tokens_decoder()
@@ -166,12 +166,21 @@ def engine_of(original: tokenizers.Tokenizer, equal: Tokenizer | None = None) ->
         frames,
         frozenset(special),
         None if merged or _overlap(others, names) else (others or "text"),
-        all(_decodes(token.content) for token in added.values()),
-        not _core.text_rules(tokenizer).normalizer
+        by_bytes and all(_decodes(token.content) for token in added.values()),
+        by_bytes
+        and not rules.normalizer
+        and not uncovered(tokenizer)
         and not strips(tokenizer)
         and _trims(states["post_processor"]) == _trims_of_rules(tokenizer),
         states,
     )
+
+
+def _dropping(tokenizer: Tokenizer) -> Tokenizer:
+    """A tokenizer that leaves out what no token covers, as `tokenizers` does."""
+    if uncovered(tokenizer) or _core.text_rules(tokenizer).has_symbols:
+        return Tokenizer(_core.with_uncovered_dropped(tokenizer, True))
+    return tokenizer
 
 
 #: The components of a tokenizer that may be changed in place.

@@ -7,18 +7,26 @@ becomes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
-from bytepair.errors import FormatError, LossError, PatternError, VocabularyError
+from bytepair.errors import (
+    BytepairWarning,
+    FormatError,
+    LossError,
+    PatternError,
+    VocabularyError,
+    warn,
+)
 from bytepair.files.outputs import write_files
 from bytepair.files.safe import read_file
 from bytepair.formats.huggingface import added, companions
 from bytepair.formats.parts import LoadOptions, Parts
 from bytepair.properties import post_processor
-from bytepair.properties.entries import GENERATION, Metadata
-from bytepair.properties.rules import flags
+from bytepair.properties.entries import CONFIG, GENERATION, Metadata
+from bytepair.properties.rules import flags, form
 
 if TYPE_CHECKING:
     import tokenizers
@@ -47,7 +55,29 @@ def read(path: Path, options: LoadOptions) -> Parts:
             parts = parse(added.completed(data, files, lossy=options.lossy), options)
         stated = companions.read(folder, Metadata.of(parts.notes), parts.special_tokens, files)
         parts.notes.update(stated.to_notes())
+        _warn_of_rebuilding(folder, files[CONFIG], parts)
     return _with_implied(parts)
+
+
+def _warn_of_rebuilding(folder: Path, config: Mapping[str, Any], parts: Parts) -> None:
+    """Warn if transformers 5 gives a file other ids than the file says.
+
+    Its class for Llama takes the vocabulary and the merges of a `tokenizer.json`, and puts spaces
+    before texts in its own way: Phi-3 gets other ids after each special token.
+    """
+    kind = str(config.get("tokenizer_class", "")).removesuffix("Fast")
+    spaces = (isinstance(parts.rules, _core.TextRules) and form(parts.rules)) or ""
+    if kind != "LlamaTokenizer" or not spaces.startswith("spaces"):
+        return
+    prefix = " missing" if config.get("legacy") else " first"
+    if spaces != ("spaces" if config.get("add_prefix_space") is False else f"spaces{prefix}"):
+        warn(
+            BytepairWarning(
+                f"{folder}: these are the ids of {FILE}; transformers 5 puts spaces before texts "
+                f"in another way, because {CONFIG} names the class {kind}",
+                hint="bytepair.load(AutoTokenizer.from_pretrained(folder)) has its ids",
+            )
+        )
 
 
 def _with_implied(parts: Parts) -> Parts:

@@ -191,8 +191,11 @@ impl DropoutEncoder<'_> {
         out: &mut Vec<u32>,
     ) -> Result<()> {
         let mut drops = || random.happens(self.dropout.probability);
-        let pretokens = self.tokenizer.encoder().pretokens();
-        pretokens.divide(pretoken, |section| match section {
+        let encoder = self.tokenizer.encoder();
+        let uncovered = encoder.uncovered();
+        let covered = uncovered.map(|uncovered| uncovered.without(pretoken));
+        let pretoken = covered.as_deref().unwrap_or(pretoken);
+        encoder.pretokens().divide(pretoken, |section| match section {
             PretokenPart::Id(id) => memory::push(out, id),
             PretokenPart::Text(text) => {
                 scratch.merge(self.candidates, &self.symbols, text, &mut drops, out)

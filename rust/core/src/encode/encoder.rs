@@ -24,6 +24,7 @@ use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
 use crate::encode::sections::{self, Divider};
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
 use crate::encode::special::{Special, is_blank};
+use crate::encode::uncovered::Uncovered;
 use crate::error::Result;
 use crate::hash::key::MAX_KEY_BYTES;
 use crate::memory;
@@ -48,6 +49,8 @@ const MAX_KEPT_CAPACITY: usize = 1 << 20;
 pub(crate) struct Encoder {
     pretokens: PretokenEncoder,
     rules: TextRules,
+    /// The bytes that are left out, if there are any.
+    uncovered: Option<Uncovered>,
     /// The fast way to normalize, if the normalizer has one.
     form: Option<Form>,
     /// Splits text, unless there is a preparation; then it splits nothing.
@@ -172,9 +175,13 @@ impl Encoder {
         let vocabulary = &pretokens.vocabulary;
         let one_pass = passes::one_is_enough(vocabulary.added_tokens(), &rules.normalizer);
         let form = Form::of_normalizer(&rules.normalizer);
+        let uncovered = Uncovered::of(vocabulary, &rules);
         let (splitter, preparation) = match fast_pattern(&rules, one_pass) {
             Some(pattern) => (Splitter::new(&pattern)?, None),
-            None => (Splitter::whole(), Some(Box::new(Preparation::new(&rules)?))),
+            None => {
+                let preparation = Preparation::new(&rules, uncovered.clone())?;
+                (Splitter::whole(), Some(Box::new(preparation)))
+            }
         };
         let passes = SearchPasses { one_is_enough: one_pass, normalizer: &rules.normalizer };
         let options = |special| EncodeOptions::new(vocabulary, passes, &special, &[], &[]);
@@ -183,6 +190,7 @@ impl Encoder {
             message: options(Special::Message)?,
             pretokens,
             rules,
+            uncovered,
             form,
             splitter,
             preparation,
@@ -214,13 +222,18 @@ impl Encoder {
         if let Some(preparation) = self.preparation.as_ref().or(self.aligner.get()) {
             return Ok(preparation);
         }
-        let preparation = Box::new(Preparation::new(&self.rules)?);
+        let preparation = Box::new(Preparation::new(&self.rules, self.uncovered.clone())?);
         Ok(self.aligner.get_or_init(|| preparation))
     }
 
     /// How added tokens are searched.
     pub(crate) fn passes(&self) -> SearchPasses<'_> {
         SearchPasses { one_is_enough: self.one_pass, normalizer: &self.rules.normalizer }
+    }
+
+    /// The bytes that are left out, if there are any.
+    pub(crate) fn uncovered(&self) -> Option<&Uncovered> {
+        self.uncovered.as_ref()
     }
 
     /// Whether text may be changed before it is merged.
@@ -351,6 +364,15 @@ impl Encoder {
         self.splitter.fill(text, start, ends)?;
         let ends = ends.as_slice();
         let end = ends.last().copied().unwrap_or(start);
+        if let Some(uncovered) = &self.uncovered
+            && let Some((bytes, ends)) = uncovered.compact(text.as_bytes(), start, ends)
+        {
+            let mut start = 0;
+            for ends in ends.chunks(WINDOW_PRETOKENS) {
+                start = self.encode_prepared(&bytes, start, ends, pretokens, out)?;
+            }
+            return Ok(end);
+        }
         if let Some(Some(superwords)) = self.superwords.get() {
             superwords.encode(&self.pretokens, (text, start, ends), pretokens.of_lines(), out)?;
             return Ok(end);
@@ -415,6 +437,21 @@ impl Encoder {
             next = scratch.lookup.append(text, start, ends, next + 1, out);
         }
         Ok(end)
+    }
+
+    /// Append the ids of prepared pretokens, at most [`WINDOW_PRETOKENS`] of them, of which none is
+    /// divided; returns the last end.
+    fn encode_prepared(
+        &self,
+        bytes: &[u8],
+        start: usize,
+        ends: &[usize],
+        scratch: &mut PretokenScratch,
+        out: &mut Vec<u32>,
+    ) -> Result<usize> {
+        self.encode_pieces(bytes, start, ends, scratch, out, |range, scratch, out| {
+            self.append_one(&bytes[range], scratch, out)
+        })
     }
 
     /// Append the ids of a pretoken, without dividing it.
@@ -525,8 +562,11 @@ impl<'e> EncodeCall<'e> {
     /// The ids of bytes taken as one pretoken, whether or not the splitter would keep them
     /// together, each with the number of its bytes.
     ///
-    /// Fails if no token covers one of the bytes.
+    /// Fails if no token covers one of the bytes, unless such bytes are left out.
     pub(crate) fn encode_pretoken(&mut self, pretoken: &[u8]) -> Result<Vec<SizedId>> {
+        let uncovered = self.encoder.uncovered.as_ref();
+        let pretoken =
+            &*uncovered.map_or(Cow::Borrowed(pretoken), |uncovered| uncovered.without(pretoken));
         if pretoken.is_empty() {
             return Ok(Vec::new());
         }
@@ -575,11 +615,7 @@ impl EncodeRun<'_> {
     ) -> Result<()> {
         for ends in ends.chunks(WINDOW_PRETOKENS) {
             let (encoder, scratch) = (self.encoder, &mut self.window.pretokens);
-            start = sink.make(|out| {
-                encoder.encode_pieces(bytes, start, ends, scratch, out, |range, scratch, out| {
-                    encoder.append_one(&bytes[range], scratch, out)
-                })
-            })?;
+            start = sink.make(|out| encoder.encode_prepared(bytes, start, ends, scratch, out))?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@
 //! prepare            the general way from a text to pretokens, for rules without a fast one
 //! repeats            caches the ids of repeated chunks of text
 //! encoder            splits the rest into windows of pretokens
+//! uncovered          leaves out the bytes that no token covers, if the rules ask for it
 //! sections           divides long pretokens at split_points
 //! lookup, cache      looks up the ids in the cache
 //! misses             merges the pretokens that are not in the cache, many interleaved
@@ -54,6 +55,8 @@ pub(crate) mod special;
 pub(crate) mod user_defined;
 
 pub(crate) mod split_points;
+
+pub(crate) mod uncovered;
 
 pub(crate) mod unmade;
 

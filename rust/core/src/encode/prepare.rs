@@ -5,6 +5,7 @@
 //! text, or on its [`Form`](crate::rules::unicode::Form), gives the same pretokens much faster.
 
 use crate::encode::special::AddedFinder;
+use crate::encode::uncovered::Uncovered;
 use crate::error::Result;
 use crate::memory;
 use crate::pretokenize::pieces::CompiledPreTokenizer;
@@ -21,6 +22,7 @@ pub(crate) struct Preparation {
     pre_tokenizer: CompiledPreTokenizer,
     /// Whether pieces consist of GPT-2's characters for the bytes that are merged.
     maps_bytes: bool,
+    uncovered: Option<Uncovered>,
 }
 
 /// The pretokens of a part of a text, and the added tokens between them.
@@ -58,7 +60,7 @@ impl PreparedText {
 
 impl Preparation {
     /// Fails if a regular expression does not compile.
-    pub(crate) fn new(rules: &TextRules) -> Result<Self> {
+    pub(crate) fn new(rules: &TextRules, uncovered: Option<Uncovered>) -> Result<Self> {
         let is_mapping =
             |step: &PreTokenizerStep| matches!(step, PreTokenizerStep::ByteLevel { .. });
         let maps = rules.pre_tokenizer.steps.iter().any(is_mapping);
@@ -67,6 +69,7 @@ impl Preparation {
             pre_tokenizer: CompiledPreTokenizer::new(&rules.pre_tokenizer)?,
             // Symbols have the names of tokens, which consist of these characters too.
             maps_bytes: maps && rules.symbols.is_none(),
+            uncovered,
         })
     }
 
@@ -133,18 +136,32 @@ impl Preparation {
         let (first, mut ends) = (prepared.bytes.len(), memory::with_room(pieces.ranges.len())?);
         for range in pieces.ranges {
             for c in &pieces.text[range] {
-                if let Some(byte) = byte_level::byte(c.character).filter(|_| self.maps_bytes) {
-                    prepared.bytes.push(byte);
-                } else {
-                    let mut buffer = [0; 4];
-                    let text = c.character.encode_utf8(&mut buffer);
-                    prepared.bytes.extend_from_slice(text.as_bytes());
-                }
+                let byte = byte_level::byte(c.character).filter(|_| self.maps_bytes);
+                self.push_bytes(c.character, byte, &mut prepared.bytes);
                 prepared.spans.resize(prepared.bytes.len(), c.span);
             }
-            ends.push(prepared.bytes.len());
+            if ends.last().unwrap_or(&first) < &prepared.bytes.len() {
+                ends.push(prepared.bytes.len());
+            }
         }
         prepared.parts.push(PreparedPart::Pretokens(first, ends));
         Ok(())
+    }
+
+    /// Append the byte that a character stands for, or its own bytes.
+    #[inline]
+    fn push_bytes(&self, character: char, byte: Option<u8>, out: &mut Vec<u8>) {
+        let mut buffer = [0; 4];
+        let bytes = match byte {
+            Some(byte) => {
+                buffer[0] = byte;
+                &buffer[..1]
+            }
+            None => character.encode_utf8(&mut buffer).as_bytes(),
+        };
+        match &self.uncovered {
+            Some(uncovered) => out.extend_from_slice(&uncovered.without(bytes)),
+            None => out.extend_from_slice(bytes),
+        }
     }
 }

@@ -271,6 +271,7 @@ impl Error {
     pub fn ways_out(&self) -> &'static [WayOut] {
         match self {
             Self::SpecialInText { .. } => reason::SPECIAL_IN_TEXT,
+            Self::UncoveredByte { .. } | Self::UncoveredText { .. } => reason::DROP_UNCOVERED,
             Self::FileNotUtf8 { .. } => REPAIR,
             Self::Contradiction => reason::LOAD_AGAIN,
             Self::Split { .. } => reason::SIMPLER_PATTERN,

@@ -173,6 +173,16 @@ const DOCUMENT_BYTES: CallOption = CallOption {
     rust: "ReadBounds::document_bytes",
 };
 
+const DROP: CallOption = CallOption {
+    name: "uncovered",
+    value: OptionValue::Name("drop"),
+    rust: "TextRules::drops_uncovered",
+};
+
+/// The way out of text that no token covers.
+pub(crate) const DROP_UNCOVERED: &[WayOut] =
+    &[WayOut::of("load the tokenizer with", DROP, "to leave it out, as tokenizers does")];
+
 /// The ways out of a document that is not UTF-8.
 pub(crate) const REPAIR: &[WayOut] = &[
     WayOut::plain("repair it"),

@@ -13,8 +13,8 @@ use hashbrown::HashMap;
 
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::rules::StartSymbols;
 use crate::rules::symbols::name_of_byte;
+use crate::rules::{StartSymbols, TextRules};
 use crate::vocabulary::Vocabulary;
 
 /// Bytes of memory for each byte of a pretoken while it is merged.
@@ -30,6 +30,8 @@ pub(crate) type SizedId = (u32, usize);
 #[derive(Debug, Clone)]
 pub(crate) struct SymbolMerger {
     symbols: StartSymbols,
+    /// Whether a symbol without a token is left out, if none stands for it.
+    drops_uncovered: bool,
     /// The id of the token of each byte, if there is one.
     byte_ids: Vec<Option<u32>>,
     /// The rank of each pair of ids, and the id that it becomes.
@@ -52,9 +54,10 @@ impl SymbolMerger {
     /// Fails if a merge has an id without a token, or if its result is not in the vocabulary.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
-        symbols: &StartSymbols,
+        rules: &TextRules,
         merges: &[(u32, u32)],
     ) -> Result<Self> {
+        let symbols = rules.symbols.clone().unwrap_or_default();
         let mut pairs = HashMap::default();
         for (rank, &(left, right)) in merges.iter().enumerate() {
             let broken = |what: &str| Error::Vocabulary {
@@ -71,7 +74,7 @@ impl SymbolMerger {
         }
         let byte_ids = (0..=u8::MAX).map(|byte| vocabulary.id(name_of_byte(byte).as_bytes()));
         let byte_ids = if symbols.byte_fallback { byte_ids.collect() } else { vec![None; 256] };
-        Ok(Self { symbols: symbols.clone(), byte_ids, pairs })
+        Ok(Self { symbols, drops_uncovered: rules.drops_uncovered, byte_ids, pairs })
     }
 
     /// The ids of a pretoken, which is not empty. Fails if no token covers one of its characters, or
@@ -112,7 +115,8 @@ impl SymbolMerger {
     /// without one do not end it, so its id comes after theirs, as in `tokenizers`.
     fn start(&self, vocabulary: &Vocabulary, pretoken: &str) -> Result<Vec<SizedId>> {
         let StartSymbols { prefix, suffix, unknown, fuse_unknown, .. } = &self.symbols;
-        let (mut ids, mut pending, mut name) = (Vec::new(), 0, String::new());
+        let (mut ids, mut pending, mut name) = (Vec::<SizedId>::new(), 0, String::new());
+        let mut dropped = 0; // belongs to the next symbol
         for (at, character) in pretoken.char_indices() {
             let size = character.len_utf8();
             name.clear();
@@ -122,9 +126,12 @@ impl SymbolMerger {
             if let Some(id) = vocabulary.id(name.as_bytes()) {
                 let run = unknown.filter(|_| pending > 0).map(|unknown| (unknown, pending));
                 ids.extend(run);
-                ids.push((id, size));
+                ids.push((id, size + std::mem::take(&mut dropped)));
                 pending = 0;
-            } else if !self.push_bytes(&name, size, &mut ids) {
+            } else if self.push_bytes(&name, size, &mut ids) {
+            } else if self.drops_uncovered && unknown.is_none() {
+                dropped += size;
+            } else {
                 let uncovered = || Error::UncoveredText { text: name.clone() };
                 let unknown = unknown.ok_or_else(uncovered)?;
                 if pending > 0 && !fuse_unknown {
@@ -135,6 +142,9 @@ impl SymbolMerger {
             }
         }
         ids.extend(unknown.filter(|_| pending > 0).map(|unknown| (unknown, pending)));
+        if let Some((_, size)) = ids.last_mut() {
+            *size += dropped;
+        }
         Ok(ids)
     }
 
@@ -228,17 +238,18 @@ mod tests {
         let vocabulary = Vocabulary::new(tokens, []).unwrap();
         let id =
             |name: &str| u32::try_from(names.iter().position(|n| *n == name).unwrap()).unwrap();
-        let symbols = StartSymbols {
+        let symbols = Some(StartSymbols {
             prefix: "##".to_owned(),
             suffix: "</w>".to_owned(),
             unknown: Some(id("<unk>")),
             fuse_unknown: true,
             byte_fallback: true,
-        };
+        });
+        let rules = TextRules { symbols, ..TextRules::default() };
         let pairs =
             [("##b", "##a"), ("a", "##b"), ("##a", "##b</w>"), ("ab", "##a"), ("ab", "##ab</w>")];
         let pairs: Vec<_> = pairs.iter().map(|(l, r)| (id(l), id(r))).collect();
-        let merger = SymbolMerger::new(&vocabulary, &symbols, &pairs).unwrap();
+        let merger = SymbolMerger::new(&vocabulary, &rules, &pairs).unwrap();
         (vocabulary, merger)
     }
 

@@ -69,6 +69,9 @@ pub struct TextRules {
     pub post_processor: PostProcessor,
     /// How ids become text.
     pub decoder: Decoder,
+    /// Whether what no token covers (a byte, or a symbol with a name) is left out before merging, as
+    /// Hugging Face `tokenizers` does. It is an error otherwise.
+    pub drops_uncovered: bool,
 }
 
 impl TextRules {
@@ -167,6 +170,7 @@ mod tests {
                 trim_offsets: Some(true),
             },
             decoder: Decoder::Steps(vec![DecoderStep::Fuse]),
+            drops_uncovered: true,
         }
     }
 

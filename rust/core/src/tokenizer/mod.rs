@@ -185,8 +185,7 @@ impl Tokenizer {
         merges: Merges,
     ) -> Result<Self> {
         check_rules(rule, &vocabulary, &rules)?;
-        let symbols = rules.symbols.clone().unwrap_or_default();
-        let by_symbols = SymbolMerger::new(&vocabulary, &symbols, merges.pairs(Vec::new))?;
+        let by_symbols = SymbolMerger::new(&vocabulary, &rules, merges.pairs(Vec::new))?;
         let ignores = rule == MergeRule::Merges { ignore_merges: true };
         let pretokens = PretokenEncoder::by_symbols(vocabulary, ignores, by_symbols);
         Ok(Self::assemble(Encoder::new(pretokens, rules)?, rule, merges))
@@ -285,7 +284,29 @@ impl Tokenizer {
         let twins = vocabulary.twins().iter().filter_map(|&id| Some((vocabulary.bytes(id)?, id)));
         let twins = twins.map(|(token, id)| (token.to_vec(), id));
         let vocabulary = Vocabulary::with_added(tokens, twins, added)?;
-        let (rules, merges) = (self.rules().clone(), memory::copy(self.merges())?);
+        self.rebuilt(vocabulary, self.rules().clone())
+    }
+
+    /// A tokenizer that leaves out what no token covers, or that fails on it: another value of
+    /// [`TextRules::drops_uncovered`]. Fails if merges are ignored.
+    ///
+    /// ```
+    /// use bytepair::{Pattern, Tokenizer, Vocabulary};
+    /// let vocabulary = Vocabulary::new([(b"a".to_vec(), 0), (b"aa".to_vec(), 1)], [])?;
+    /// let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::from_regex(".+"))?;
+    /// assert!(tokenizer.encode("aba").is_err());
+    /// assert_eq!(tokenizer.with_uncovered_dropped(true)?.encode("aba")?, [1]);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn with_uncovered_dropped(&self, drops: bool) -> Result<Self> {
+        self.make_tables()?;
+        let rules = TextRules { drops_uncovered: drops, ..self.rules().clone() };
+        self.rebuilt(self.vocabulary().clone(), rules)
+    }
+
+    /// A tokenizer with the same merges and notes.
+    fn rebuilt(&self, vocabulary: Vocabulary, rules: TextRules) -> Result<Self> {
+        let merges = memory::copy(self.merges())?;
         let tokenizer = match self.rule {
             MergeRule::Ranks => {
                 let counts = memory::copy(self.merge_counts())?;
@@ -366,6 +387,13 @@ impl Tokenizer {
             self.pairs()?;
         }
         memory::check(self.vocabulary().len() * DERIVED_BYTES_PER_ID)
+    }
+
+    /// The ids, in ascending order, of the tokens that only a whole pretoken becomes; none unless whole
+    /// pretokens come first. Fails if there is not enough memory.
+    #[doc(hidden)]
+    pub fn unmade_ids(&self) -> Result<Vec<u32>> {
+        memory::copy(self.encoder.pretokens().unmade()?.array())
     }
 
     /// The pairs that merge, in the form that encoding uses. Fails if there is not enough memory
@@ -516,6 +544,10 @@ fn check_rules(rule: MergeRule, vocabulary: &Vocabulary, rules: &TextRules) -> R
         return broken(format!(
             "byte {byte} has no token, but characters without a token need one per byte"
         ));
+    }
+    let ignores = rule == MergeRule::Merges { ignore_merges: true };
+    if rules.drops_uncovered && ignores && byte.is_some() && rules.symbols.is_none() {
+        return broken("no bytes are left out where merges are ignored".to_owned());
     }
     let unknown = rules.symbols.iter().filter_map(|symbols| symbols.unknown);
     let mut ids = unknown.chain(rules.post_processor.ids());

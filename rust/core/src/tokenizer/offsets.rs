@@ -99,10 +99,15 @@ impl Tokenizer {
         Ok(spans)
     }
 
+    /// Whether text is normalized, or some of its bytes are left out.
+    fn changes_text(&self) -> bool {
+        self.encoder().normalizes() || self.encoder().uncovered().is_some()
+    }
+
     /// Whether spans need an alignment: they do not follow from the lengths of ids.
     fn is_aligned(&self, options: &EncodeOptions) -> bool {
         let trims = self.rules().post_processor.trim_offsets.is_some();
-        self.encoder().normalizes() || options.strips() || trims
+        self.changes_text() || options.strips() || trims
     }
 
     /// The spans of ids that are aligned with the text.
@@ -129,7 +134,7 @@ impl Tokenizer {
     /// truncated again in the same way. So the result always has at most `most` ids.
     #[doc(hidden)]
     pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
-        if self.encoder().normalizes() || !self.plain().finds_none() {
+        if self.changes_text() || !self.plain().finds_none() {
             return self.truncate_by_spans(text, most, keep);
         }
         let mut call = self.encoder().call();

@@ -18,11 +18,11 @@ const SAVE_AGAIN: &[WayOut] =
     &[WayOut::plain("load the tokenizer from where it came from and save it again")];
 
 pub(crate) const MAGIC: &[u8; 8] = b"BYTEPAIR";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
 const ALIGN_BYTES: usize = 64;
-/// Far more sections than version 4 defines.
+/// Far more sections than version 5 defines.
 const MAX_SECTIONS: usize = 64;
 /// Byte range of the checksum.
 const CHECKSUM: Range<usize> = 24..28;
@@ -81,12 +81,12 @@ impl Container {
             return fail(file.len(), "the header is cut off");
         }
         match number(file, 8, 4) {
-            Some(4) => (),
-            Some(version @ 1..=3) => {
+            Some(5) => (),
+            Some(version @ 1..=4) => {
                 let text = format!("its version is {version}, which is no longer read");
                 return Err(Error::File { at: 8, reason: Reason::new(text, SAVE_AGAIN) });
             }
-            _ => return fail(8, "its version is not 4; a newer bytepair may read it"),
+            _ => return fail(8, "its version is not 5; a newer bytepair may read it"),
         }
         if number(file, 16, 8) != Some(file.len()) {
             return fail(

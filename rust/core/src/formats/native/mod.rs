@@ -1,4 +1,4 @@
-//! The native tokenizer file, `tokenizer.bytepair`, version 4. `docs/formats/native.md` is the
+//! The native tokenizer file, `tokenizer.bytepair`, version 5. `docs/formats/native.md` is the
 //! specification.
 //!
 //! A file has a fixed header, a section table, and the sections, each an array aligned to 64 bytes.
