@@ -87,6 +87,8 @@ Event: TypeAlias = "MessageStart | TextDelta | PartStart | PartEnd | ToolCall | 
 
 #: The first character that stands for a special token: a surrogate, which no text has.
 _FIRST_CODE_POINT: Final = 0xD800
+#: Finds such a character.
+SPECIAL: Final = re.compile("[\ud800-\udfff]")
 
 
 class Alphabet:
@@ -331,7 +333,7 @@ class _JsonScan:
 
     def find(self, text: str, tag: str, *, is_end: bool) -> int:
         """The position of the tag; -1 if it has not come yet."""
-        if "\ud800" <= tag[:1] <= "\udfff":  # a special token: no text spells it
+        if SPECIAL.match(tag):  # no text spells it
             at = text.find(tag, self.done)
             self.done = len(text)
             return at

@@ -72,9 +72,10 @@ def render(
         encoded = _shortened(tokenizer, write, gathered, encoded, options, max_tokens)
     _report_cut(encoded, max_tokens)
     kept = _kept(encoded, on_untrained if write.has_mask else "keep", max_tokens)
-    here, lengths = np.repeat(kept, np.diff(encoded.offsets)), np.diff(encoded.offsets)[kept]
+    lengths = np.diff(encoded.offsets)
     ids, mask = encoded.ids.view(np.int32), encoded.mask
     if not kept.all():
+        here, lengths = np.repeat(kept, lengths), lengths[kept]
         ids, mask = ids[here], mask[here]
     batch = RenderedBatch(ids, mask, offsets=_starts_of(lengths))
     if width is not None:
@@ -198,7 +199,9 @@ def _shortened(
 
 def _starts_of(lengths: NDArray[Any]) -> NDArray[np.int64]:
     """The start of each of consecutive parts, and the end of the last."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
 
 
 def _report_cut(encoded: Encoded, max_tokens: int | None) -> None:

@@ -120,7 +120,7 @@ class TemplateWriter(Writer):
             content: Any = message.get("content")
             if len(message) > 2 or self._adds:
                 content = calls.body(self.template, index, message, fields)
-            role.write(index, content, out, train_fields, goes_on=role is before)
+            role.write(index, content, out, train_fields, role is before)
             if trained is not None and not trained[index]:
                 out.trained[start:] = bytes(len(out.trained) - start)
             before = role
@@ -214,13 +214,11 @@ class _Role:
         index: int,
         content: object,
         out: Segments,
-        train_fields: Collection[MessageField] | None = None,
-        *,
-        goes_on: bool = False,
+        train_fields: Collection[MessageField] | None,
+        goes_on: bool,
     ) -> None:
         """Append a message; if it goes on, it shares the turn of the one before it."""
-        all_learned = train_fields is None or "content" in train_fields
-        if isinstance(content, str) and self._each is None and all_learned:
+        if train_fields is None and self._each is None and isinstance(content, str):
             out.items += self.open[0]
             out.items.append(content.strip() if self._strip else content)
             out.items += self.end[0]
@@ -372,7 +370,7 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
     """
     sources = roles.chat_templates(tokenizer)
     if name is None and roles.DEFAULT not in sources:
-        if NANOCHAT.names() <= tokenizer.special_tokens.keys():
+        if {"<|user_start|>", "<|assistant_start|>"} <= tokenizer.special_tokens.keys():
             return NANOCHAT
         raise ArgumentError(
             "the tokenizer has no chat template of its own",
