@@ -24,6 +24,7 @@ from bytepair import distributed, shards
 from bytepair.corpus import names as files_module
 from bytepair.corpus.column import Errors
 from bytepair.errors import CorpusError, ShardError
+from bytepair.files.outputs import remove_own
 from bytepair.shards import manifest, state
 
 shard_room: Any = import_module("bytepair.distributed.sharding")
@@ -258,12 +259,11 @@ def test_parts_that_cannot_be_removed_are_a_warning(
     source: list[Path], trained: bytepair.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another user may have written them, in a folder where only their owner removes files."""
-    remove = state.remove_own
 
     def denied(path: Path) -> None:
         if ".parts" in str(path):
             raise PermissionError(errno.EPERM, "not permitted", str(path))
-        remove(path)
+        remove_own(path)
 
     monkeypatch.setattr(state, "remove_own", denied)
     options: dict[str, Any] = {"rank": 0, "world_size": 1}
