@@ -346,7 +346,7 @@ def help_of(name: str) -> str:
     run = subprocess.run(
         [sys.executable, "-m", "bytepair", *name.split(), "--help"],
         env={
-            "COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8",
+            "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8",
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         },
         capture_output=True, check=True,
