@@ -170,14 +170,59 @@ class BlendedBatches:
         """Go to the position of a state, which must have the same folders and weights."""
         try:
             weights = dict(state["weights"])
-            self._rows = [int(state["rows"][name]) for name in weights]
-            places = [dict(state["folders"][name]) for name in weights]
+            self._rows = [int(state["rows"][name]) for name in self._weights]
+            places = [dict(state["folders"][name]) for name in self._weights]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ShardError(f"the state is not of a blend, or incomplete: {error}") from None
         if weights != (ours := self._shown_weights()):
             raise ShardError(f"the state belongs to a blend of weights {weights}, not {ours}")
         orders = zip(self._orders, places, strict=True)
         self._places = [order.place_of(place, self._epochs) for order, place in orders]
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        """The next batch of this rank; the rows of other ranks are skipped."""
+        count = self._batch_size * self._world
+        folders, totals = chosen_rows(self._shares, self._rows, count)
+        first, width = self._batch_size * self._rank, self._orders[0].width
+        rows = np.empty((self._batch_size, width), self._orders[0].dtype)
+        places = []
+        for number, (order, place) in enumerate(zip(self._orders, self._places, strict=True)):
+            at = np.flatnonzero(folders == number)
+            step = order.runs(place, len(at), self._epochs) if len(at) else ([], place)
+            if step is None:
+                raise StopIteration
+            low, high = np.searchsorted(at, (first, first + self._batch_size)).tolist()
+            rows[at[low:high] - first] = order.copied(step[0], low, high)
+            places.append(step[1])
+        self._rows, self._places = totals, places
+        return delivered(rows[:, :-1], rows[:, 1:], self._torch)
+
+
+def chosen_rows(
+    shares: list[int], rows: list[int], count: int
+) -> tuple[NDArray[np.int64], list[int]]:
+    """The folders of the next rows, and how many rows of each folder, of `shares`, are taken then.
+
+    Example:
+        >>> chosen, rows = chosen_rows([2, 1], [0, 0], 6)
+        >>> chosen.tolist(), rows
+        ([0, 1, 0, 0, 1, 0], [4, 2])
+    """
+    total, rows = sum(shares), list(rows)
+    folders = np.empty(count, np.int64)
+    done = sum(rows)
+    for index in range(count):
+        behind = [
+            share * max(done + index, 1) - total * count_so_far
+            for share, count_so_far in zip(shares, rows, strict=True)
+        ]
+        number = behind.index(max(behind))
+        folders[index] = number
+        rows[number] += 1
+    return folders, rows
 
 
 def _check_same(datasets: Mapping[str, Dataset]) -> None:
