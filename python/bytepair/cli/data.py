@@ -29,49 +29,36 @@ from bytepair.shards.manifest import InputSplit, ShardFormat
     "--out", "-o", default="counts.parquet", type=COUNTS_FILE, help="The output file (parquet)."
 )
 @option.pattern
-@option.max_chars
-@option.doc_cap
-@option.threads
-@option.column
-@option.memory_limit
 @option.weight
-@option.errors
-@option.split
-@option.max_document_bytes
-@option.checkpoint
-@option.rank
-@option.world_size
-@option.ray
+@option.threads
 @option.quiet
+@option.reading
+@option.many_processes
 def count(
     source: tuple[str, ...],
     out: Path,
     pattern: str,
     threads: int | None,
     weight: tuple[str, ...],
-    rank: int | None,
-    world_size: int | None,
-    ray: bool,
     **options: Any,
 ) -> None:
     """Count the pretokens of text; counts can be trained on, added and filtered.
 
     SOURCE: files, folders, globs or URLs; - is text on standard input.
     """
-    is_shared = ray or rank is not None or world_size is not None
-    if is_shared:
+    ranks = option.ranks_of(options)
+    if ranks:
         option.refuse(
             "ranks and Ray read all text and resume without a checkpoint",
             "max_chars", "checkpoint", "memory_limit", "weight",
         )  # fmt: skip
     option.check_checkpoint(options["checkpoint"], source)
     reading = bytepair.Reading(**options)
-    if is_shared:
+    if ranks:
+        text = resolve(bytepair.corpus.Paths(source), split=reading.split)
         shared = bytepair.distributed.count(
-            resolve(bytepair.corpus.Paths(source), split=reading.split), out,
-            rank=rank, world_size=world_size, ray=ray,
-            pattern=pattern, threads=threads, reading=reading,
-        )  # fmt: skip
+            text, out, pattern=pattern, threads=threads, reading=reading, **ranks
+        )
         if shared is None:
             click.echo("this rank is done; the last rank to finish writes the counts")
         else:
@@ -236,19 +223,14 @@ sharding = option.together(
 @option.tokenizer
 @sharding
 @option.threads
-@option.rank
-@option.world_size
-@option.ray
 @option.quiet
+@option.many_processes
 def shard(
     source: tuple[str, ...],
     out: Path,
     tokenizer: str,
     pattern: str | None,
-    rank: int | None,
-    world_size: int | None,
     threads: int | None,
-    ray: bool,
     **options: Any,
 ) -> None:
     """Encode text and write token shards; run it again to resume.
@@ -263,13 +245,9 @@ def shard(
     tok = bytepair.load(tokenizer, pattern=pattern)
     split: Any = "all" if options["split"] == "both" else options["split"]
     files = resolve(bytepair.corpus.Paths(source), split=split)
-    manifest: bytepair.shards.Manifest | None
-    if ray or rank is not None or world_size is not None:
-        manifest = bytepair.distributed.shard(
-            files, tok, out, rank=rank, world_size=world_size, ray=ray, threads=threads, **options
-        )
-    else:
-        manifest = bytepair.shards.write(files, tok, out, threads=threads, **options)
+    ranks = option.ranks_of(options)
+    write: Any = bytepair.distributed.shard if ranks else bytepair.shards.write
+    manifest = write(files, tok, out, threads=threads, **ranks, **options)
     if manifest is None:
         click.echo("this rank is done; the last rank to finish writes the shards")
         return
