@@ -180,8 +180,7 @@ def _read_arrow(source: Any, column: str, name: str) -> Iterator[Column]:
     """The columns of an array, a chunked array or a table."""
     from bytepair._internal.extras import pyarrow as pa
 
-    if not isinstance(source, pa.Array | pa.ChunkedArray):
-        source = _imported(source)
+    source = arrow.import_data(source)
     if isinstance(source, pa.Array | pa.ChunkedArray):
         for chunk in [source] if isinstance(source, pa.Array) else source.chunks:
             yield arrow.column(chunk, name)
@@ -190,21 +189,6 @@ def _read_arrow(source: Any, column: str, name: str) -> Iterator[Column]:
     for batch in source:
         for start in range(0, batch.num_rows, BATCH_ROWS):
             yield arrow.column(batch.slice(start, BATCH_ROWS).column(column), name)
-
-
-def _imported(source: Any) -> Any:
-    """An object with the Arrow interface as an array, a chunked array or a reader of batches."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    if hasattr(source, "__arrow_c_stream__"):
-        try:
-            return pa.RecordBatchReader.from_stream(source)
-        except pa.ArrowInvalid:  # a stream of arrays
-            return pa.chunked_array(source)
-    array = pa.array(source)
-    if pa.types.is_struct(array.type):
-        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)]).to_reader()
-    return array
 
 
 # ---------------------------------------------------------------------------- limits
