@@ -181,6 +181,22 @@ def test_arrow_files(tmp_path: Path, form: str) -> None:
         TOK.render_batch(tmp_path / "data.arrow")
 
 
+def test_rows_of_kto_keep_their_labels() -> None:
+    rows: Any = [{"prompt": "hi", "completion": text, "label": text == "yo"} for text in
+                 ("yo", "it", "yo")]  # fmt: skip
+    rows[1:1] = [{"prompt": "hi", "completion": "yo"}, {**rows[0], "label": 1}]
+    options = ChatOptions(rows="kto", errors="skip")
+    with pytest.warns(SkippedWarning, match='conversation 1: .*"label".*conversation 2: .*"label"'):
+        batch = TOK.render_batch(rows, options=options)
+    assert batch.good is not None
+    assert batch.good.tolist() == [True, False, True]
+    assert batch.to_arrow()["label"].to_pylist() == [True, False, True]
+    same = TOK.render_batch([rows[0]], options=ChatOptions(rows="completion"))
+    assert batch[0][0].tolist() == same[0][0].tolist()
+    with pytest.raises(ArgumentError, match="row of its own"):
+        TOK.render_batch(rows, options=options, pack_to=64)
+
+
 # ---------------------------------------------------------------------------- cutting and packing
 
 

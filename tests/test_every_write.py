@@ -18,9 +18,12 @@ import pytest
 
 import bytepair
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("strace") is None, reason="needs strace"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        sys.platform != "linux" or shutil.which("strace") is None, reason="needs strace"
+    ),
+]
 
 TALK: Final = (
     '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}\n'

@@ -87,6 +87,8 @@ Event: TypeAlias = "MessageStart | TextDelta | PartStart | PartEnd | ToolCall | 
 
 #: The first character that stands for a special token: a surrogate, which no text has.
 _FIRST_CODE_POINT: Final = 0xD800
+#: Finds such a character.
+SPECIAL: Final = re.compile("[\ud800-\udfff]")
 
 
 class Alphabet:
@@ -126,7 +128,8 @@ _REASONING: Final = "reasoning"
 _CALL: Final = "tool_call"
 
 _BUILTIN: Final = re.compile(r"([\w.-]+)\.call\((.*)\)", re.DOTALL)
-_ARGUMENT: Final = re.compile(r'(?:^|(?<="), )(\w+)="')
+_ARGUMENT: Final = re.compile(r'(\w+)="(.*)"', re.DOTALL)
+_BETWEEN_ARGUMENTS: Final = re.compile(r'(?<="), (?=\w+=")')
 
 
 class _Enclosure:
@@ -330,7 +333,7 @@ class _JsonScan:
 
     def find(self, text: str, tag: str, *, is_end: bool) -> int:
         """The position of the tag; -1 if it has not come yet."""
-        if "\ud800" <= tag[:1] <= "\udfff":  # a special token: no text spells it
+        if SPECIAL.match(tag):  # no text spells it
             at = text.find(tag, self.done)
             self.done = len(text)
             return at
@@ -378,13 +381,9 @@ def _call_of(text: str) -> dict[str, Any] | None:
 def _builtin_call(text: str) -> dict[str, Any] | None:
     """The call of a built-in tool, `name.call(key="value")`; None if it is none."""
     call = _BUILTIN.fullmatch(text.strip())
-    if call is None:
+    texts = _BETWEEN_ARGUMENTS.split(call[2]) if call and call[2] else []
+    pairs = [_ARGUMENT.fullmatch(one) for one in texts]
+    if call is None or None in pairs:
         return None
-    name, arguments = call.groups()
-    keys = list(_ARGUMENT.finditer(arguments))
-    ends = [*(key.start() - 1 for key in keys[1:]), len(arguments) - 1][: len(keys)]
-    is_whole = not arguments or (bool(keys) and keys[0].start() == 0 and arguments.endswith('"'))
-    if not is_whole or any(key.end() > end for key, end in zip(keys, ends, strict=True)):
-        return None
-    arguments = {key[1]: arguments[key.end() : end] for key, end in zip(keys, ends, strict=True)}
-    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+    arguments = {pair[1]: pair[2] for pair in pairs if pair}
+    return {"type": "function", "function": {"name": call[1], "arguments": arguments}}

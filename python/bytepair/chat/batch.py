@@ -51,6 +51,11 @@ def render(
 ) -> RenderedBatch:
     """Render a data set of conversations; see `Tokenizer.render_batch`."""
     width, how = row_width(layout.pad_to, layout.pack_to), options.truncate
+    if options.rows == "kto" and (layout.pack_to or how == "split"):
+        raise ArgumentError(
+            "each answer of KTO has a label, so it has a row of its own",
+            hint="pass pad_to=, or neither",
+        )
     if how == "split" and width is None:
         raise ArgumentError(
             'truncate="split" continues conversations in the next row', hint="pass pack_to="
@@ -67,15 +72,18 @@ def render(
         encoded = _shortened(tokenizer, write, gathered, encoded, options, max_tokens)
     _report_cut(encoded, max_tokens)
     kept = _kept(encoded, on_untrained if write.has_mask else "keep", max_tokens)
-    here, lengths = np.repeat(kept, np.diff(encoded.offsets)), np.diff(encoded.offsets)[kept]
+    lengths = np.diff(encoded.offsets)
     ids, mask = encoded.ids.view(np.int32), encoded.mask
     if not kept.all():
+        here, lengths = np.repeat(kept, lengths), lengths[kept]
         ids, mask = ids[here], mask[here]
     batch = RenderedBatch(ids, mask, offsets=_starts_of(lengths))
     if width is not None:
         filler = pad_id(tokenizer, padding(tokenizer, write.template, layout.pad))
         pieces = _pieces(lengths, width, splits=how == "split")
         batch = _in_rows(batch, pieces, width, filler, packed=layout.pack_to is not None)
+    if options.rows == "kto":
+        batch = replace(batch, good=np.array(gathered.good, bool)[kept])
     split = 0 if how != "split" else int((lengths > (width or 0)).sum())
     batch = replace(batch, statistics=_statistics(gathered, encoded, kept, batch, split))
     if layout.ignore_index is None:
@@ -107,6 +115,7 @@ class Gathered:
         segments: those of all conversations.
         rows: the conversations, if some may have to be shortened by whole turns.
         places: the place of each conversation in the source.
+        good: whether each answer is a good one, in rows of KTO.
         skipped: those that were left out as invalid.
         unanswered: how many end with a message of the user.
         unasked: how many begin with a message of the assistant.
@@ -115,6 +124,7 @@ class Gathered:
     segments: Segments = field(default_factory=Segments)
     rows: list[Row] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
+    good: list[bool] = field(default_factory=list)
     skipped: SkippedRows = field(default_factory=SkippedRows)
     unanswered: int = 0
     unasked: int = 0
@@ -151,6 +161,8 @@ def _add(out: Gathered, writer: Any, placed: PlacedRow, options: ChatOptions) ->
         segments.cut(start)
         raise
     out.places.append(place)
+    if options.rows == "kto":
+        out.good.append(given["label"])  # type: ignore[call-overload]
     if options.truncate == "turns":
         out.rows.append(row)
     out.unanswered += row.messages[-1]["role"] == "user"
@@ -187,7 +199,9 @@ def _shortened(
 
 def _starts_of(lengths: NDArray[Any]) -> NDArray[np.int64]:
     """The start of each of consecutive parts, and the end of the last."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
 
 
 def _report_cut(encoded: Encoded, max_tokens: int | None) -> None:

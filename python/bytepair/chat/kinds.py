@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from bytepair.errors import ConversationError
 
-#: What the fields of a row are: a conversation of messages, or one of three formats of data sets.
-RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion"]
+#: What the fields of a row are: a conversation of messages, or one of four formats of data sets.
+RowKind: TypeAlias = Literal["messages", "sharegpt", "alpaca", "completion", "kto"]
 
 #: The kind of rows that are preference pairs, which `preferences` reads.
 PAIRS: Final = "preference"
@@ -126,6 +126,13 @@ def _of_completion(fields: dict[str, Any]) -> list[Any]:
     ]
 
 
+def _of_kto(fields: dict[str, Any]) -> list[Any]:
+    """The messages of a row of KTO: a prompt, a completion, and whether it is a good one."""
+    if not isinstance(fields.pop("label", None), bool):
+        raise ConversationError('a row of kto must have true or false under "label"')
+    return _of_completion(fields)
+
+
 def _of_pairs(_fields: dict[str, Any]) -> list[Any]:
     raise no_conversation(
         "a mapping without it", "preference pairs are rendered by render_preferences"
@@ -156,6 +163,7 @@ KINDS: Final = {
     "sharegpt": _of_sharegpt,
     "alpaca": _of_alpaca,
     "completion": _of_completion,
+    "kto": _of_kto,
     PAIRS: _of_pairs,
 }
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import codecs
 import copy
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from bytepair import _core
 from bytepair.chat import calls
 from bytepair.chat.answer import (
+    SPECIAL,
     Alphabet,
     AnswerParser,
     Event,
@@ -32,9 +32,6 @@ from bytepair.chat.segments import structural
 from bytepair.chat.template import Part, Role, Special, Template
 from bytepair.errors import ConversationError
 from bytepair.properties import roles
-
-#: An element of a frame of a template: a special token or text.
-_Piece: TypeAlias = "int | str"
 
 #: The part for plain text, which is not enclosed in tokens.
 _PLAIN: Final = "text"
@@ -148,34 +145,31 @@ class Parser:
         self._tokenizer = tokenizer
         self._special = structural(tokenizer)
         self._names = {id: name for name, id in self._special.items()}
-        self._frames = {
-            name: self._frame(role.open)
-            for name, role in template.roles.items()
-            if role.each is None  # these begin like messages of another role
-        }
-        self._code = template.code if tool_calls else None
-        self._inner = {self._special[n] for n in template.inner() if n in self._special}
         own = roles.roles(tokenizer)
         stops = {*template.stop, *(own[role] for role in ("eos", "end_of_turn") if role in own)}
-        self._stops = {self._special[name] for name in stops if name in self._special}
-        opening = {id for frame in self._frames.values() for id in frame}
-        self._begin = set(self._frame(template.begin)) - opening
+        self._alphabet = letters = Alphabet(self._special, template.names() | stops)
+        self._code = template.code if tool_calls else None
+        self._frames = {
+            name: letters.string(role.open)
+            for name, role in template.roles.items()
+            if role.each is None and role.open  # others begin like messages of another role
+        }
+        opening = set("".join(self._frames.values()))
+        self._inner = {*letters.string(map(Special, template.inner()))}
+        self._stops = {*letters.string(map(Special, stops))}
+        self._begin = {*letters.string(template.begin)} - opening
         ends = self._stops | {self._last(template.roles[template.prompted])}
         self._second_ends = ends - opening  # a model may end its turn twice
-        self._alphabet = Alphabet(self._special, {*self._special} & template.names())
-        self._results = _results(template, self._alphabet)
+        self._results = _results(template, letters)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._between: list[_Piece] = []
+        self._between = ""
         self._message: _Message | None = None
         self._place = 0
         self.messages: list[dict[str, Any]] = []
 
-    def _frame(self, pieces: Sequence[Special | str]) -> list[_Piece]:
-        return [self._special.get(p.name, -1) if isinstance(p, Special) else p for p in pieces]
-
-    def _last(self, around: Part | Role) -> _Piece | None:
-        """The special token that closes a message or a part."""
-        return next((piece for piece in self._frame(around.close) if isinstance(piece, int)), None)
+    def _last(self, around: Part | Role) -> str:
+        """The special token that closes a message or a part; empty if there is none."""
+        return "".join(SPECIAL.findall(self._alphabet.string(around.close))[:1])
 
     @property
     def conversation(self) -> dict[str, Any]:
@@ -207,16 +201,15 @@ class Parser:
         if id not in self._names:
             text = self._decoder.decode(token)
             return self._text(text) if text else []
-        events = self.finish()
+        events, character = self.finish(), self._alphabet.character(id) or ""
         if message is None:
-            return events + self._outside(id)
-        if id in self._inner:  # a character of its own where it may be structure
+            return events + self._outside(character, id)
+        if character and character in self._inner:
             is_read = message.answer is not None or message.results is not None
-            character = self._alphabet.character(id) if is_read else None
-            return events + self._text(character or self._names[id])
+            return events + self._text(character if is_read else self._names[id])
         if message.open is not None:
-            return events + self._part_end(message, message.open, id)
-        return events + self._inside(message, id)
+            return events + self._part_end(message, message.open, character, id)
+        return events + self._inside(message, character, id)
 
     def finish(self) -> list[Event]:
         """Return the events of the last bytes, if the ids end within a character."""
@@ -226,33 +219,34 @@ class Parser:
 
     # ------------------------------------------------------------------ between messages
 
-    def _outside(self, id: int) -> list[Event]:
+    def _outside(self, character: str, id: int) -> list[Event]:
         """A special token that is not within a message."""
-        if id in self._begin:
-            self._between = []
+        if character and character in self._begin:
+            self._between = ""
             return []
         ended = self.messages and self.messages[-1]["role"] == self._template.prompted
-        if ended and id in self._second_ends:
+        if ended and character and character in self._second_ends:
             return []
-        self._between.append(id)
+        if not character:
+            raise self._error("does not open a message", self._names[id])
+        self._between += character
         return self._opened()
 
     def _opened(self) -> list[Event]:
         """Check whether the tokens after a message open the next one."""
-        partly = False
+        begun = self._between
         for name, frame in self._frames.items():
-            follows, rest = _compared(frame, self._between)
-            if rest is not None:
-                self._between = []
-                return self._begun(name, rest)
-            partly = partly or follows
-        if partly or not any(isinstance(piece, int) for piece in self._between):
+            if begun.startswith(frame):
+                self._between = ""
+                return self._begun(name, begun[len(frame) :])
+        special = SPECIAL.search(begun)
+        if not special or any(frame.startswith(begun) for frame in self._frames.values()):
             return []  # text between messages belongs to the end of the previous one
-        if isinstance(self._between[0], str):
-            self._between.pop(0)
+        if special.start() > 0:
+            self._between = begun[special.start() :]
             return self._opened()
-        last = next(piece for piece in reversed(self._between) if isinstance(piece, int))
-        raise self._error("does not open a message", last)
+        name = self._alphabet.visible(SPECIAL.findall(begun)[-1])
+        raise self._error("does not open a message", name)
 
     def _begun(self, name: str, text: str) -> list[Event]:
         template = self._template
@@ -268,8 +262,7 @@ class Parser:
         """More text; that of the user may turn out to be results of tools."""
         message = self._message
         if message is None:
-            last = self._between.pop() if self._between else ""
-            self._between += [last + text] if isinstance(last, str) else [last, text]
+            self._between += text
             return self._opened()
         if message.results is None:
             return message.add(text)
@@ -286,22 +279,24 @@ class Parser:
         text, message.results = self._alphabet.visible("".join(message.pending)), None
         return [MessageStart(message.role), *(message.add(text) if text else [])]
 
-    def _inside(self, message: _Message, id: int) -> list[Event]:
+    def _inside(self, message: _Message, character: str, id: int) -> list[Event]:
         role = self._template.roles[message.role]
+        is_answer = message.role == self._template.prompted
         for name, part in role.parts.items():
-            if self._frame(part.open)[:1] == [id]:
+            if character and self._alphabet.string(part.open).startswith(character):
                 message.open = name
                 message.parts.append({"type": name, "text": ""})
                 return [PartStart(name)]
-        prompted = message.role == self._template.prompted
-        if id != self._last(role) and not (prompted and id in self._stops):
-            raise self._error(f"cannot occur in a message from {message.role!r}", id)
+        ends = {self._last(role), *(self._stops if is_answer else ())}
+        if not character or character not in ends:
+            raise self._error(f"cannot occur in a message from {message.role!r}", self._names[id])
         self._message = None
         return self._end(message)
 
-    def _part_end(self, message: _Message, name: str, id: int) -> list[Event]:
-        if id != self._last(self._template.roles[message.role].parts[name]):
-            raise self._error(f"cannot occur in a part of type {name!r}", id)
+    def _part_end(self, message: _Message, name: str, character: str, id: int) -> list[Event]:
+        last = self._last(self._template.roles[message.role].parts[name])
+        if not character or character != last:
+            raise self._error(f"cannot occur in a part of type {name!r}", self._names[id])
         message.open = None
         text, code = message.parts[-1]["text"], self._code
         called = [ToolCall(calls.call_of(code, text))] if code and name == code.call else []
@@ -335,10 +330,10 @@ class Parser:
                 finished["content"] = json.loads(finished["content"])
         return [finished] if self._code is None else calls.to_calls(self._template, finished)
 
-    def _error(self, what: str, id: int) -> ConversationError:
+    def _error(self, what: str, name: str) -> ConversationError:
         return ConversationError(
-            f"id {self._place - 1} of the conversation is {self._names.get(id)!r}, which {what} in "
-            f"the template {self._template.name!r}"
+            f"id {self._place - 1} of the conversation is {name!r}, which {what} in the template "
+            f"{self._template.name!r}"
         )
 
 
@@ -369,15 +364,3 @@ def _results(template: Template, alphabet: Alphabet) -> dict[str, _Results]:
                 rest = (start + opening)[len(begun) :]
                 results[other] = _Results(name, rest, closing + opening, closing)
     return results
-
-
-def _compared(frame: list[_Piece], pieces: list[_Piece]) -> tuple[bool, str | None]:
-    """Whether the frame can still be completed; and the text after it, if it is complete."""
-    count = len(pieces)
-    if not 0 < count <= len(frame) or pieces[:-1] != frame[: count - 1]:
-        return False, None
-    expected, last = frame[count - 1], pieces[-1]
-    if isinstance(expected, str) and isinstance(last, str):
-        rest = last[len(expected) :] if last.startswith(expected) else None
-        return expected.startswith(last), rest if count == len(frame) else None
-    return expected == last, "" if expected == last and count == len(frame) else None

@@ -8,7 +8,7 @@ a message apart, so this value takes its place.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.checks import refuse
@@ -120,7 +120,7 @@ class TemplateWriter(Writer):
             content: Any = message.get("content")
             if len(message) > 2 or self._adds:
                 content = calls.body(self.template, index, message, fields)
-            role.write(index, content, out, train_fields, goes_on=role is before)
+            role.write(index, content, out, train_fields, role is before)
             if trained is not None and not trained[index]:
                 out.trained[start:] = bytes(len(out.trained) - start)
             before = role
@@ -214,91 +214,48 @@ class _Role:
         index: int,
         content: object,
         out: Segments,
-        train_fields: Collection[MessageField] | None = None,
-        *,
-        goes_on: bool = False,
-    ) -> None:
-        """Append a message; if it goes on, it shares the turn of the one before it."""
-        if self._each is not None:
-            self._write_each(index, content, out, self._each, goes_on=goes_on)
-            return
-        out.items += self.open[0]
-        if isinstance(content, str) and (train_fields is None or "content" in train_fields):
-            out.items.append(content.strip() if self._strip else content)
-            out.trained += self._mask_of_text
-            out.items += self.end[0]
-            return
-        out.trained += self.open[1]
-        start = len(out.trained)
-        spans = self.write_content(index, content, out)
-        close = content.close if isinstance(content, Body) else None
-        _extend(out, self.end if close is None else _ended(self._writer.frame(close)))
-        if train_fields is None:
-            return
-        for end, field in [*spans[:-1], (len(out.trained), spans[-1][1] if spans else "content")]:
-            if field not in train_fields:
-                out.trained[start:end] = bytes(end - start)
-            start = end
-
-    def _write_each(
-        self,
-        index: int,
-        content: object,
-        out: Segments,
-        each: tuple[Items, Items],
-        *,
+        train_fields: Collection[MessageField] | None,
         goes_on: bool,
     ) -> None:
-        if goes_on:
-            ended = len(self.end[0])
-            del out.items[-ended:], out.trained[-ended:]
+        """Append a message; if it goes on, it shares the turn of the one before it."""
+        if train_fields is None and self._each is None and isinstance(content, str):
+            out.items += self.open[0]
+            out.items.append(content.strip() if self._strip else content)
+            out.items += self.end[0]
+            out.trained += self._mask_of_text
+            return
+        if goes_on and self._each:
+            del out.items[-len(self.end[0]) :], out.trained[-len(self.end[0]) :]
         else:
             _extend(out, self.open)
-        _extend(out, each[0])
-        self.write_content(index, content, out)
-        _extend(out, each[1])
-        _extend(out, self.end)
+        before, after = self._each or (_NOTHING, _NOTHING)
+        _extend(out, before)
+        last: MessageField = "content"
+        for last, more in self.content(index, content):
+            _extend(out, more, train_fields is None or last in train_fields)
+        _extend(out, after)
+        close = content.close if isinstance(content, Body) else None
+        end = self.end if close is None else _ended(self._writer.frame(close))
+        _extend(out, end, train_fields is None or last in train_fields)
 
-    def write_content(
-        self, index: int, content: object, out: Segments
-    ) -> list[tuple[int, MessageField]]:
-        """Append the content of a message, without its opening and closing tokens.
-
-        Returns:
-            The end of each field in the segments, in order.
-        """
+    def content(self, index: int, content: object) -> list[tuple[MessageField, Items]]:
+        """The segments of each field of a message, in order."""
         if isinstance(content, str):
-            out.items.append(content.strip() if self._strip else content)
-            out.trained.append(self._trained)
-            return [(len(out.items), "content")]
-        if not isinstance(content, Body):
-            return self._write_parts(index, content, out)
-        ends: list[tuple[int, MessageField]] = []
-        for field, pieces in content.spans:
-            _extend(out, (self._writer.frame(pieces)[0], bytes([self._trained]) * len(pieces)))
-            ends.append((len(out.items), field))
-        return ends
+            text = content.strip() if self._strip else content
+            return [("content", ([text], bytes([self._trained])))]
+        if isinstance(content, Body):
+            frame, trained = self._writer.frame, bytes([self._trained])
+            return [(field, (frame(some)[0], trained * len(some))) for field, some in content.spans]
+        if self.parts and isinstance(content, list | Sequence) and not isinstance(content, bytes):
+            return [self._part(index, number, part) for number, part in enumerate(content)]
+        expected = f"a string or a list of {'' if self.parts else 'text '}parts"
+        if content is None:
+            raise ConversationError(f"message {index} has no content", hint=f"pass {expected}")
+        raise ConversationError(
+            f"the content of message {index} must be {expected}, not {type(content).__name__}"
+        )
 
-    def _write_parts(
-        self, index: int, content: object, out: Segments
-    ) -> list[tuple[int, MessageField]]:
-        if not self.parts or not isinstance(content, list | Sequence) or isinstance(content, bytes):
-            expected = f"a string or a list of {'' if self.parts else 'text '}parts"
-            if content is None:
-                raise ConversationError(f"message {index} has no content", hint=f"pass {expected}")
-            raise ConversationError(
-                f"the content of message {index} must be {expected}, not {type(content).__name__}"
-            )
-        ends: list[tuple[int, MessageField]] = []
-        for number, part in enumerate(content):
-            before, after, trained, field = self._part(index, number, part)
-            _extend(out, before)
-            _extend(out, ([part["text"]], bytes([trained])))
-            _extend(out, after)
-            ends.append((len(out.items), field))
-        return ends
-
-    def _part(self, index: int, number: int, part: Any) -> tuple[Items, Items, bool, MessageField]:
+    def _part(self, index: int, number: int, part: Any) -> tuple[MessageField, Items]:
         place = f"part {number} of message {index}"
         if not isinstance(part, dict | Mapping) or not isinstance(part.get("text"), str):
             raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
@@ -313,12 +270,18 @@ class _Role:
             raise ConversationError(
                 f"{place} has the type {kind!r}; it must be one of {', '.join(self.parts)}"
             )
-        return self.parts[kind]
+        before, after, trained, field = self.parts[kind]
+        mask = before[1] + bytes([trained]) + after[1]
+        return field, ([*before[0], part["text"], *after[0]], mask)
 
 
-def _extend(out: Segments, more: Items) -> None:
+#: No segments.
+_NOTHING: Final[Items] = ([], b"")
+
+
+def _extend(out: Segments, more: Items, is_learned: bool = True) -> None:
     out.items += more[0]
-    out.trained += more[1]
+    out.trained += more[1] if is_learned else bytes(len(more[1]))
 
 
 def _ended(close: Items) -> Items:
@@ -407,7 +370,7 @@ def named(tokenizer: _core.Tokenizer, name: str | None) -> Template | JinjaTempl
     """
     sources = roles.chat_templates(tokenizer)
     if name is None and roles.DEFAULT not in sources:
-        if NANOCHAT.names() <= tokenizer.special_tokens.keys():
+        if {"<|user_start|>", "<|assistant_start|>"} <= tokenizer.special_tokens.keys():
             return NANOCHAT
         raise ArgumentError(
             "the tokenizer has no chat template of its own",

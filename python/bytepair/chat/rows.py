@@ -48,8 +48,8 @@ class ChatOptions:
     """How rows are read, which parts of them are trained on, and how they are cut.
 
     Attributes:
-        rows: what the fields of a row are: "messages", or "sharegpt", "alpaca" or "completion",
-            formats of data sets.
+        rows: what the fields of a row are: "messages", or "sharegpt", "alpaca", "completion" or
+            "kto", formats of data sets.
         ignore_fields: the names of fields, of the row and of its messages, that are not read. Other
             columns beside the messages are left out if the template does not use them; a field
             inside a message that it does not use is an error.

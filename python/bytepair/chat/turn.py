@@ -137,7 +137,8 @@ def _after_value(
     goes_on = closed_role is None and numbered and numbered[0][1]["role"] == template.prompted
     if goes_on:
         index, message = numbered.pop(0)
-        prompted.write_content(index, calls.body(template, index, message, row.fields), out)
+        for _, more in prompted.content(index, calls.body(template, index, message, row.fields)):
+            out.items += more[0]
     if goes_on and not numbered and prompt:
         return  # the turn stays open
     out.items += [*rest, None]
