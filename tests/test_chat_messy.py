@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair.chat import CHATML, ChatOptions, RenderStatistics
-from bytepair.errors import ArgumentError, ConversationError, SkippedWarning
+from bytepair.chat import CHATML, QWEN3, ChatOptions, RenderStatistics
+from bytepair.errors import ArgumentError, ConversationError, CorpusError, SkippedWarning
 from bytepair.shards import ConversationBatches, ConversationOptions
 
 TOK = bytepair.train(["hi yo, what is this? it is that"] * 3, vocab_size=279)
@@ -181,6 +183,36 @@ def test_arrow_files(tmp_path: Path, form: str) -> None:
         TOK.render_batch(tmp_path / "data.arrow")
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**31 - 1], pa.date32()),
+        pa.array([2**62], pa.duration("s")),
+        pa.array([1], pa.timestamp("s", tz="No/Where")),
+        pa.array([b"\xff"]).view(pa.string()),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("suffix", ["arrow", "parquet"])
+def test_values_of_a_file_that_are_none(tmp_path: Path, column: pa.Array, suffix: str) -> None:
+    table, path = pa.table({"messages": [TALK], "more": column}), tmp_path / f"data.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as sink:
+            sink.write_table(table)
+    with pytest.raises(ConversationError, match=r"data\.(arrow|parquet)"):
+        TOK.render_batch(path)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_pipes_in_a_folder_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "data.arrow")
+    with pytest.raises(CorpusError, match="no file"):
+        TOK.render_batch(tmp_path)
+
+
 def test_rows_of_kto_keep_their_labels() -> None:
     rows: Any = [{"prompt": "hi", "completion": text, "label": text == "yo"} for text in
                  ("yo", "it", "yo")]  # fmt: skip
@@ -265,3 +297,70 @@ def test_position_ids_and_lengths_tell_conversations_apart() -> None:
     assert table["position_ids"].to_pylist() == positions.tolist()
     assert TOK.render_batch(talks).position_ids is None
     assert TOK.render_batch(talks).lengths is None
+
+
+# ---------------------------------------------------------------------------- more shapes
+
+
+def test_the_developer_is_the_system_where_a_template_knows_no_other() -> None:
+    def ids(role: str, template: Any) -> list[int]:
+        talk = [{"role": role, "content": "it is"}, *TALK]
+        return CHAT.render_conversation(talk, template=template).ids
+
+    assert ids("developer", CHATML) == ids("system", CHATML)
+    assert ids("developer", QWEN3) == ids("system", QWEN3)
+    with pytest.raises(ConversationError, match="message 1 is from 'developer'"):
+        CHAT.render_conversation(
+            [ASK, {"role": "developer", "content": "it"}, SAY], template=CHATML
+        )
+
+
+def test_a_call_without_arguments() -> None:
+    def ids(arguments: Any) -> list[int]:
+        call = {"type": "function", "function": {"name": "now", "arguments": arguments}}
+        said = {"role": "assistant", "content": None, "tool_calls": [call]}
+        result = {"role": "tool", "content": "3"}
+        return CHAT.render_conversation([ASK, said, result, SAY], template=QWEN3).ids
+
+    assert ids("") == ids("{}") == ids({})
+
+
+def test_functions_are_tools() -> None:
+    utils = pytest.importorskip("transformers.utils")
+
+    def weather(city: str, days: int = 1) -> str:
+        """
+        Look up the weather.
+
+        Args:
+            city: The name of the city.
+            days: How many days.
+        """
+        return f"{city} {days}"
+
+    def ids(tool: Any) -> list[int]:
+        row = {"messages": TALK, "tools": [tool]}
+        return CHAT.render_conversation(row, template=QWEN3).ids
+
+    assert ids(weather) == ids(utils.get_json_schema(weather))
+    with pytest.raises(ConversationError, match="the tool <lambda> has no JSON schema"):
+        ids(lambda city: city)
+
+
+def test_a_prompt_goes_on_from_an_unfinished_message() -> None:
+    begun = [
+        *turns(2),
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "yo it"},
+    ]
+    prompt = TOK.render_for_completion(begun, continue_final_message=True)
+    whole = TOK.render_conversation(begun).ids
+    assert prompt == whole[: len(prompt)]
+    assert TOK.decode(prompt).endswith("<|assistant_start|>yo it")
+    short = TOK.render_for_completion(
+        begun, continue_final_message=True, max_tokens=len(prompt) - 1, drop="oldest"
+    )
+    assert TOK.decode(short).endswith("<|assistant_start|>yo it")
+    assert len(short) < len(prompt)
+    with pytest.raises(ConversationError, match="the last message must be from 'assistant'"):
+        TOK.render_for_completion([ASK], continue_final_message=True)

@@ -202,8 +202,8 @@ def _call(tools: Tools, place: str, call: Any, builtin: Any) -> Sequence[Piece]:
     if not isinstance(name, str) or json.dumps(name, ensure_ascii=False) != f'"{name}"':
         raise ConversationError(f"{place} must have a name that needs no escape in JSON: {name!r}")
     arguments = call.get("arguments")
-    if isinstance(arguments, str):  # as servers return them
-        arguments = parsed_json(arguments, f"the arguments of {place}")
+    if isinstance(arguments, str):  # as servers return them, without arguments an empty text
+        arguments = parsed_json(arguments or "{}", f"the arguments of {place}")
     if not isinstance(arguments, Mapping):
         raise ConversationError(
             f"the arguments of {place} must be an object or a JSON string of one, not "

@@ -77,6 +77,8 @@ class TemplateWriter(Writer):
     def write(self, row: Row, out: Segments, options: ChatOptions = DEFAULT) -> None:
         """Append a conversation. An error contains the index of the message and the rule."""
         template, trained = self.template, None
+        if row.messages[0]["role"] == "developer" and "developer" not in self.roles:
+            row = row.with_system()
         messages: list[Numbered] = list(enumerate(row.messages))
         if template.merge_system is not None and row.messages[0]["role"] == "system":
             messages = self._merged(row.messages)

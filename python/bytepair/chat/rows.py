@@ -126,6 +126,11 @@ class Row:
         roles = (message["role"] for message in self.messages)
         return next((role for role in roles if role not in ("system", "developer")), None)
 
+    def with_system(self) -> Row:
+        """The row with its first message as that of the system: OpenAI calls it the developer's."""
+        first = {**self.messages[0], "role": "system"}
+        return Row([first, *self.messages[1:]], self.fields, self.flags, self.is_plain)
+
     def trained(self, train_on: TrainOn, role: str) -> list[bool] | None:
         """For each message, whether it is trained on if it is from this role; None if all are."""
         if train_on == "all" and not self.flags:
@@ -226,6 +231,17 @@ def to_be_completed(row: Row, role: str) -> Row:
     return row
 
 
+def _schema(function: Any) -> Any:
+    """The JSON schema of a function with type hints and a docstring, as transformers makes it."""
+    from bytepair._internal.extras import transformers
+
+    try:
+        return transformers.utils.get_json_schema(function)
+    except Exception as error:  # it has several classes for what is missing in the docstring
+        name = getattr(function, "__name__", function)
+        raise ConversationError(f"the tool {name} has no JSON schema: {error}") from error
+
+
 def reasoning_of(message: Mapping[str, Any]) -> Any:
     """The reasoning of a message, which may be in one of three fields; None if it has none.
 
@@ -284,6 +300,8 @@ def _other_fields(columns: dict[str, Any], writer: Writer) -> dict[str, Any]:
     unused = unused[:1] or [name for name in fields if name not in writer.fields]
     if unused:
         raise _unused("the conversation", unused, writer)
+    if is_list(fields.get("tools")):
+        fields["tools"] = [_schema(tool) if callable(tool) else tool for tool in fields["tools"]]
     for name, value in fields.items():
         if reason := no_json(value):
             raise ConversationError(f"the value of {name!r} is not JSON: {reason}")

@@ -191,8 +191,9 @@ class Disguise:
     def dropped(self, string: str) -> list[MessageText]:
         """The places of texts that are not in a rendered string; one of the tools' suffices."""
         missing, visible = set[MessageText](), set[MessageText]()
+        written = set(string)
         for mark, place in self.places.items():
-            is_there = mark in string or json.dumps(mark)[1:-1] in string
+            is_there = mark in written or json.dumps(mark)[1:-1] in string
             (visible if is_there else missing).add(place)
         missing -= {place for place in visible if place.description == _TOOLS}
         return [place for place in dict.fromkeys(self.places.values()) if place in missing]

@@ -57,8 +57,10 @@ def count(
     if ranks:
         text = resolve(bytepair.corpus.Paths(source), split=reading.split)
         shared = bytepair.distributed.count(
-            text, out, pattern=pattern, threads=threads, reading=reading, **ranks
-        )
+            text, out, pattern=pattern, threads=threads, reading=reading,
+            overwrite=True,  # the option has refused other files, unless --force is given
+            **ranks,
+        )  # fmt: skip
         if shared is None:
             click.echo("this rank is done; the last rank to finish writes the counts")
         else:
@@ -72,7 +74,7 @@ def count(
     if weight:
         option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
     counts = paths.weighted(source, weight, counts_of) if weight else counts_of(*source)
-    counts.save(out, overwrite=True)  # the option has refused other files, unless --force is given
+    counts.save(out, overwrite=True)  # as above
     if reading.checkpoint is not None:
         remove_own(Path(reading.checkpoint))
     _report_counts(counts, out)

@@ -142,6 +142,52 @@ def compress(
     return results
 
 
+def parallel(
+    texts: Mapping[str, Source], *, column: str = "text", errors: Errors = "strict"
+) -> dict[str, list[str]]:
+    """Read a text that says the same in each language, line by line.
+
+    So its tokens are comparable across languages: `compress` counts them, `parity` shows them.
+
+    Args:
+        texts: the same text by language: sources as in `bytepair.train`. Each line of a document
+            is a line of the text.
+        column: the table column or JSON field that contains the text.
+        errors: as in `bytepair.count`.
+
+    Raises:
+        CorpusError: if there is no text, or the numbers of lines differ.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["a cat, a cat"], 269)
+        >>> lines = parallel({"en": ["a cat"], "de": ["ein Kater"]})
+        >>> {one.text: one.tokens["ours"] for one in compress({"ours": tok}, lines)}
+        {'en': 2, 'de': 8}
+    """
+    lines = {
+        key: _lines(documents(source, column=column, max_chars=None, errors=errors))
+        for key, source in texts.items()
+    }
+    if not lines:
+        raise CorpusError("there is no parallel text")
+    first, *others = lines
+    for other in others:
+        if len(lines[other]) != len(lines[first]):
+            raise CorpusError(
+                f"a parallel text has the same lines in all languages: {first!r} has "
+                f"{len(lines[first]):,}, and {other!r} has {len(lines[other]):,}"
+            )
+    return lines
+
+
+def _lines(texts: Iterable[str]) -> list[str]:
+    """The lines of documents; a final line end begins no further line."""
+    return [
+        line.removesuffix("\r") for text in texts for line in text.removesuffix("\n").split("\n")
+    ]
+
+
 def rivals_of(
     tokenizer: Tokenizer, name: str, against: Iterable[str] | Mapping[str, Tokenizer]
 ) -> tuple[dict[str, Tokenizer], dict[str, NotFetchedError]]:
