@@ -20,7 +20,8 @@ NAMES = [
 PARTS = [
     *(f"[:{name}:]" for name in NAMES), *(f"[:^{name}:]" for name in NAMES), r"\w", r"\W", r"\s",
     r"\S", r"\d", r"\h", r"\x41-\x5a", r"\x09", r"\p{L}", r"\p{Lu}", r"\P{N}", r"\u00e9",
-    r"\u4e00-\u9fff", "a-f", "x", "_", "[a-cé]", "[^b-z]", "[[:alpha:]]", "[^[:upper:]]", "-", "&", "~", r"\]", "\u00b2", "^",
+    r"\u4e00-\u9fff", "a-f", "x", "_", "[a-cé]", "[^b-z]", "[[:alpha:]]", "[^[:upper:]]", "-",
+    "&", "~", r"\]", "\u00b2", "^",
 ]  # fmt: skip
 CHARACTERS = "aBfx1_ \t\n-^&~]é\u0301中\u00b2\u00bd½Ⅷªǅ٣$.\u200d\u0378\u00ad\u2028\x7f"
 
